@@ -1,4 +1,4 @@
-"""What each storage format costs in accuracy: `lbmtune accuracy` of all of them, with the device that ran them.
+"""Measure the accuracy of each storage format (`lbmtune accuracy`) on a device.
 
     python -m scripts.accuracy OUT                            on this processor
     python -m scripts.accuracy OUT --device 0 --lattice d3q27
@@ -7,9 +7,8 @@
 
 OUT gets accuracy.json: L2 errors of a Taylor-Green vortex against float64 and against the exact solution, at several
 peak velocities and after 1000 steps. --steps: steps per launch; of populations and, with regularised collision, of
-moments, in every format on the same cells. On a GPU also what rounds otherwise: tiles whose faces hold what crosses
-them, and what stays on chip through the steps of a launch. What the rules refuse is left out, and said. On the shim
-of the tests there is the run of 1000 steps alone.
+moments, in every format on the same cells. On a GPU also face exchange and persistent kernels, which round elsewhere.
+Illegal configurations are left out with a message. On the shim of the tests only the run of 1000 steps is made.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -44,40 +43,49 @@ from lbmtune.records import Accuracy, Environment
 from lbmtune.records.study import TimingProtocol
 from lbmtune.search.kinds import kind_of
 
-_MARCH: dict[str, Scalar] = {"layout": "rows", "block": "32x8x1", "rows": 2, "march": 4}
-_TILES: dict[str, Scalar] = {"scheme": "esoteric-twist", "loop": "tile", "tile_y": 8, "tile_z": 4}
-_FUSED: dict[str, dict[str, Scalar]] = {"cuda": {"scheme": "push", **_MARCH}, "cpu": _TILES}
-_MOMENTS: dict[str, dict[str, Scalar]] = {
-    "cuda": {"representation": "moments", **_MARCH},
-    "cpu": {"representation": "moments"},
+Flat = dict[str, Scalar]
+_BLOCKED: Flat = {
+    **{"family": "temporal-blocking", "block": "32x8x1"},
+    **{"rows": 2, "chunk_planes": 4, "plane_fetch": "none"},
 }
-_ON_CHIP: dict[str, Scalar] = {"launch": "resident", "layout": "rows", "march": 2}
-_ALONE: tuple[dict[str, Scalar], ...] = ({**_ON_CHIP, "block": "64x4x1"},)
-_ALONE_MOMENTS: tuple[dict[str, Scalar], ...] = (
-    {"representation": "moments", "halo": "faces", "block": "8x4x2"},
-    {**_ON_CHIP, "representation": "moments", "block": "32x4x1", "cells_per_thread": 2},
-)
-"""Of GPUs: kernels of one step that keep or send what they have not rounded, or round it elsewhere."""
+_FUSED: Mapping[str, Flat] = {
+    "cuda": _BLOCKED,
+    "cpu": {"family": "wavefront", "scheme": "esoteric-twist", "tile": "8x4"},
+}
+_MOMENTS: Mapping[str, Flat] = {
+    "cuda": {**_BLOCKED, "representation": "moments"},
+    "cpu": {"family": "moments-wavefront", "tile": "0x0x0"},
+}
+_ON_CHIP: Flat = {"family": "persistent", "layout": "rows", "tile_planes": 2}
+_ALONE: Mapping[str, tuple[Flat, ...]] = {"cuda": ({**_ON_CHIP, "block": "64x4x1"},), "cpu": ()}
+_ALONE_MOMENTS: Mapping[str, tuple[Flat, ...]] = {
+    "cuda": (
+        {"family": "face-exchange", "layout": "soa", "tile": "8x4x2"},
+        {**_ON_CHIP, "representation": "moments", "block": "32x4x1", "cells_per_thread": 2},
+    ),
+    "cpu": (),
+}
+"""Kernels of one step that keep or send values without rounding, or round elsewhere."""
 
 
-def kinds(backend: str, collision: str, steps: Sequence[int]) -> Iterator[dict[str, Scalar]]:
-    """What of a kernel its rounding depends on besides the formats, as configurations that say so much."""
+def kinds(backend: str, collision: str, steps: Sequence[int]) -> Iterator[Flat]:
+    """Yield kernels that round differently, as incomplete flat configurations without the storage format."""
     for taken in steps:
-        yield {"backend": backend, **(_FUSED[backend] if taken > 1 else {}), "steps": taken}
+        yield {"backend": backend, **({**_FUSED[backend], "steps": taken} if taken > 1 else {})}
+    alone = _ALONE[backend]
     if collision == "regularised":
         yield from ({"backend": backend, **_MOMENTS[backend], "steps": taken} for taken in steps)
-    if backend == "cuda":
-        alone = (*_ALONE, *(_ALONE_MOMENTS if collision == "regularised" else ()))
-        yield from ({"backend": backend, **one} for one in alone)
+        alone += _ALONE_MOMENTS[backend]
+    yield from ({"backend": backend, **one} for one in alone)
 
 
 def named(config: KernelConfig) -> str:
-    """A kind of kernel, in words."""
+    """Return a kind of kernel in words."""
     return f"{kind_of(config).state}, {config.storage}, {config.fused_steps} steps per launch"
 
 
 class Measures(Protocol):
-    """What measures an accuracy."""
+    """Measures an accuracy."""
 
     environment: Environment
     limits: Limits
@@ -88,10 +96,10 @@ class Measures(Protocol):
 
 
 class OnShim:
-    """CUDA texts on this processor, as the tests run them."""
+    """Runs CUDA texts on this processor, as the tests do."""
 
     def __init__(self, case: Case) -> None:
-        """Raises DeviceUnavailableError where there is no C++ compiler."""
+        """Raise DeviceUnavailableError if there is no C++ compiler."""
         from lbmtune.backend.cpu import open_cpu
         from tests.shim.device import COMPILER, QUICK, HostDevice, compile_on_host
 
@@ -114,7 +122,7 @@ class OnShim:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is kept."""
+        """Release nothing."""
 
 
 def _version() -> str:
@@ -122,14 +130,14 @@ def _version() -> str:
 
 
 def recorded(evaluator: Measures, case: Case, config: KernelConfig) -> dict[str, Any]:
-    """One kernel with its errors. Raises NothingValidError."""
+    """Return the record of a kernel with its errors. Raises NothingValidError."""
     accuracy = evaluator.accuracy(config)
     digest = render(replace(case, domain=accuracy.domain), config).digest
     return {"key": config.key, "config": config.flat(), "source_digest": digest, "accuracy": accuracy}
 
 
 def main() -> int:
-    """Measures one format after the other, some at once on a GPU, where compiling takes longest."""
+    """Measure all formats, some in parallel on a GPU, because compilation takes longest."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="cpu")
@@ -144,7 +152,7 @@ def main() -> int:
     asked = kinds(backend, given.collision, [int(n) for n in given.steps.split(",")])
     free: SimpleQueue[Measures] = SimpleQueue()
 
-    def one(kind: dict[str, Scalar], storage: str, evaluator: Measures) -> dict[str, Any] | None:
+    def one(kind: Flat, storage: str, evaluator: Measures) -> dict[str, Any] | None:
         config = from_flat(completed({**kind, "storage": storage}, evaluator.limits))
         what = named(config)
         try:
@@ -156,7 +164,7 @@ def main() -> int:
         print(f"{what}: {after.velocity:.2e} in velocity after {after.steps} steps", flush=True)
         return found
 
-    def next_free(pair: tuple[dict[str, Scalar], str]) -> dict[str, Any] | None:
+    def next_free(pair: tuple[Flat, str]) -> dict[str, Any] | None:
         evaluator = free.get()
         try:
             return one(*pair, evaluator)

@@ -1,11 +1,9 @@
-"""Fails if a recorded set is stale: if codegen now prints another source for one of its configurations.
+"""Check that recorded sets are not stale: codegen prints the recorded source for each of their configurations.
 
-Looks below studies/recorded by default; finding no set at all is a failure too, unless --allow-none is given.
-Also checks that the best.json beside a set can be read and holds a kernel of the set as it would be exported now,
-with the one for single steps where its launches do several, and that README.md there says of each set how many
-configurations were verified, how many per second, and how its finals went; --write sets that right.
-Recorded claims are stale, too, where the published documents have changed since, where an experiment of theirs is
-missing, and where they would be judged otherwise now.
+The sets are below studies/recorded by default; finding none fails, too, unless --allow-none is given. The best.json of
+a set must hold a kernel of the set as it would be exported now. The tables of README.md must agree with the sets;
+--write updates them. Recorded claims are stale if the published documents have changed, if an experiment is missing,
+or if a verdict would differ now.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ DEFAULT = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 
 
 def stale_trials(study: StudyRecord) -> list[str]:
-    """A line for each measured trial whose source is no longer what codegen prints."""
+    """Return a line for each measured trial whose source codegen no longer prints."""
     case = study.header.spec.case
     found = []
     for trial in study.ranked:
@@ -56,9 +54,9 @@ def stale_trials(study: StudyRecord) -> list[str]:
 
 
 def stale_best(study: StudyRecord, folder: Path) -> list[str]:
-    """A line if best.json is missing or damaged, holds a kernel that no trial has, or not as it would be written now.
+    """Return a line if best.json is missing or damaged, holds a kernel of no trial, or would be written otherwise.
 
-    Its launches, its buffers and its kernel of one step, which no digest of the trial is of, are compared, too.
+    Launches, buffers and the kernel of one step, which the digest does not cover, are compared, too.
     """
     try:
         found = read_best(folder / "best.json")
@@ -82,13 +80,13 @@ def _code(kernel: Kernel) -> Kernel:
 
 
 def row(name: str, study: StudyRecord) -> str:
-    """A set as a line of the table: trials, verified ones by the digest of their code, seconds of the search, pace."""
+    """Return a set as a line of the table: trials, verified binaries, seconds of the search, binaries per second."""
     pace = f"{study.verified_per_s:.1f}" if study.verified_per_s else "-"
     return f"| {name} | {len(study.trials)} | {study.verified_binaries} | {study.search_s:.0f} | {pace} |"
 
 
 def finals(name: str, study: StudyRecord) -> list[str]:
-    """Each family that had a final as a line: speed, share of the winner's by rounds, bytes of all buffers."""
+    """Return each kind that had a final as a line: speed, paired ratio to the winner, bytes of all buffers."""
     had = [(trial, trial.final) for trial in study.ranked if trial.final]
     return [
         f"| {name} | {kind_of(from_flat(trial.config))} | {final.mlups:,.0f} | "
@@ -103,7 +101,7 @@ def _size(trial: Trial) -> str:
 
 
 def with_rows(text: str, table: str, rows: Sequence[str]) -> str:
-    """A page whose table, named by its first two lines, holds these rows. Raises ValueError where it has none such."""
+    """Return a page with these rows in the table that begins with two given lines. Raises ValueError without one."""
     before, head, rest = text.partition(table)
     if not head:
         raise ValueError(f"no table that begins with {table!r}")
@@ -112,7 +110,7 @@ def with_rows(text: str, table: str, rows: Sequence[str]) -> str:
 
 
 def stale_claims(claims: Claims, shipped: Mapping[str, Document]) -> list[str]:
-    """A line for each reason why recorded claims are not what a run would record now. shipped: documents by name."""
+    """Return a line for each difference from what a run would record now. shipped: documents by name."""
     found = [line for group in claims.groups for line in _other_sources(group)]
     recorded = {document.name: document for document in claims.documents}
     for name, document in shipped.items():
@@ -133,7 +131,7 @@ def stale_claims(claims: Claims, shipped: Mapping[str, Document]) -> list[str]:
 
 
 def _other_sources(group: Group) -> Iterator[str]:
-    """A line for each measured variant whose source is no longer what codegen prints."""
+    """Yield a line for each measured variant whose source codegen no longer prints."""
     for row in group.rows:
         if row.trial and not row.why_not:
             digest = with_side_task(render(group.case, from_flat(row.config)), row.duty).digest
@@ -143,7 +141,10 @@ def _other_sources(group: Group) -> Iterator[str]:
 
 
 def _unmeasured(claims: Claims, document: Document) -> Iterator[str]:
-    """A line for each experiment, domain, variant and accuracy that the record lacks. A domain past capacity is any."""
+    """Yield a line for each experiment, domain, variant and accuracy that the record lacks.
+
+    A series past capacity has any domain.
+    """
     backend = claims.header.backend
     groups = [group for group in claims.groups if group.document == document.name]
     for series in document.series:
@@ -164,27 +165,27 @@ def _read_claims(path: Path) -> Claims:
 
 
 def main(arguments: list[str]) -> int:
-    """Checks every set below a folder; returns the exit code."""
+    """Check every set below a folder; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
-    parser.add_argument("--allow-none", action="store_true", help="be content with finding no set")
-    parser.add_argument("--write", action="store_true", help="set the table of README.md right")
+    parser.add_argument("--allow-none", action="store_true", help="succeed if there is no set")
+    parser.add_argument("--write", action="store_true", help="update the tables of README.md")
     given = parser.parse_args(arguments)
     folders = sorted(header.parent for header in given.folder.rglob(HEADER))
     with ProcessPoolExecutor() as pool:
         claims = [pool.submit(_of_claims, path) for path in sorted(given.folder.rglob(CLAIMS))]
         names = [str(path.relative_to(given.folder)) for path in folders]
-        of_sets = [_printed(told) for told in pool.map(_of_set, folders, names)]
-        sets = [told.is_stale for told in of_sets]
+        of_sets = [_printed(one) for one in pool.map(_of_set, folders, names)]
+        sets = [one.is_stale for one in of_sets]
         print(f"{len(folders)} recorded sets, {sum(sets)} stale")
-        tables = {SETS: [told.row for told in of_sets], FINALS: [line for told in of_sets for line in told.finals]}
-        sets += [_printed(told).is_stale for told in _of_page(given.folder / "README.md", tables, write=given.write)]
+        tables = {SETS: [one.row for one in of_sets], FINALS: [line for one in of_sets for line in one.finals]}
+        sets += [_printed(one).is_stale for one in _of_page(given.folder / "README.md", tables, write=given.write)]
         sets += [_printed(one.result()).is_stale for one in claims]
     return 1 if any(sets) or not (folders or given.allow_none) else 0
 
 
-class Told(NamedTuple):
-    """What there is to say of a set, whether it is stale, and its rows of the tables."""
+class Finding(NamedTuple):
+    """The text on a set, whether it is stale, and its rows of the tables."""
 
     text: str
     is_stale: bool
@@ -192,25 +193,25 @@ class Told(NamedTuple):
     finals: Sequence[str] = ()
 
 
-def _printed(told: Told) -> Told:
-    print(told.text)
-    return told
+def _printed(one: Finding) -> Finding:
+    print(one.text)
+    return one
 
 
-def _told(path: Path, what: str, stale: list[str]) -> Told:
+def _finding(path: Path, what: str, stale: list[str]) -> Finding:
     head = f"{path}: {what}, {'STALE' if stale else 'up to date'}"
-    return Told("\n".join([head, *(f"    {line}" for line in stale)]), bool(stale))
+    return Finding("\n".join([head, *(f"    {line}" for line in stale)]), bool(stale))
 
 
-def _of_set(folder: Path, name: str) -> Told:
+def _of_set(folder: Path, name: str) -> Finding:
     study = read_study(folder)
     measured = f"{len(study.ranked)} measured trials of {len({t.binary_digest for t in study.ranked})} binaries"
-    told = _told(folder, measured, [*stale_trials(study), *stale_best(study, folder)])
-    return told._replace(row=row(name, study), finals=finals(name, study))
+    one = _finding(folder, measured, [*stale_trials(study), *stale_best(study, folder)])
+    return one._replace(row=row(name, study), finals=finals(name, study))
 
 
-def _of_page(path: Path, tables: Mapping[str, Sequence[str]], *, write: bool) -> Iterator[Told]:
-    """What there is to say of the page that lists the sets, if there is one. tables: rows by how a table begins."""
+def _of_page(path: Path, tables: Mapping[str, Sequence[str]], *, write: bool) -> Iterator[Finding]:
+    """Check the page that lists the sets, if there is one. tables: rows by the first lines of a table."""
     if not path.exists():
         return
     text = path.read_text()
@@ -221,17 +222,17 @@ def _of_page(path: Path, tables: Mapping[str, Sequence[str]], *, write: bool) ->
         path.write_text(now)
     missing = sorted(set(now.splitlines()) - set(text.splitlines()))
     wrong = [f"its table lacks {line}" for line in missing] or ["its table has other rows"]
-    yield _told(path, f"{sum(map(len, tables.values()))} rows", [] if write or now == text else wrong)
+    yield _finding(path, f"{sum(map(len, tables.values()))} rows", [] if write or now == text else wrong)
 
 
-def _of_claims(path: Path) -> Told:
+def _of_claims(path: Path) -> Finding:
     try:
         claims = _read_claims(path)
     except InputError as error:
-        return Told(f"{path}: STALE\n    {error}", True)
+        return Finding(f"{path}: STALE\n    {error}", True)
     variants = sum(row.trial is not None for group in claims.groups for row in group.rows)
     lines = stale_claims(claims, {document.name: document for document in load_documents(())})
-    return _told(path, f"{variants} variants in {len(claims.groups)} groups", lines)
+    return _finding(path, f"{variants} variants in {len(claims.groups)} groups", lines)
 
 
 if __name__ == "__main__":

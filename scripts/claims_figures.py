@@ -1,4 +1,4 @@
-"""Prints recorded claims as Markdown: those that do not hold with what counters say of them, and all figures.
+"""Print recorded claims as Markdown: those that do not hold with hardware counters, and all figures.
 
 python -m scripts.claims_figures [studies/recorded/nvidia-h200/claims.json.gz]
 """
@@ -19,11 +19,11 @@ from lbmtune.report.claims import Judged, sections
 DEFAULT = Path(__file__).resolve().parent.parent / "studies" / "recorded" / "nvidia-h200" / f"{RESULTS}.gz"
 _SHORT = ("variant", "domain", "MLUPS", "us", "registers", "spilled", "bytes", "model", "sectors", "L2 hits")
 _SHORT += ("warps", "instructions", "issue", "memory", "wait for")
-"""Of COLUMNS, as heads of a table that is read as text."""
+"""Short titles of `COLUMNS` for a table in text."""
 
 
 def failures(claims: Claims) -> Iterator[str]:
-    """Lines on the claims that do not hold, document by document."""
+    """Yield lines on the claims that do not hold, document by document."""
     for section in sections(claims):
         wrong = [one for one in section.judged if one.verdict.holding is Holding.FAILS]
         if wrong:
@@ -40,7 +40,7 @@ def _failure(one: Judged) -> Iterator[str]:
 
 
 def compared(claims: Claims, document: Document) -> Iterator[str]:
-    """Lines of a table: published beside measured."""
+    """Yield a table of published and measured figures."""
     rows = [_figure(one) for one in figures(claims, document)]
     yield from ("", f"### {document.name}", "", *_table(("variant", "domain", "here", "published"), rows))
 
@@ -56,7 +56,7 @@ def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]
 
 
 def main() -> None:
-    """Prints both."""
+    """Print both tables."""
     assert len(_SHORT) == len(COLUMNS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("record", nargs="?", type=Path, default=DEFAULT)

@@ -1,11 +1,11 @@
-"""Every pair of choices of the catalogue against the oracle: tests/support/covering.py says which kernels that takes.
+"""Verify every pair of choices of the catalogue against the oracle (tests/support/covering.py).
 
     python -m scripts.conformance            the CUDA text on the host shim, and the CPU kernels compiled
     python -m scripts.conformance --on 0     the CUDA kernels on GPU 0
 
-Prints what it checked, what is illegal with the reasons, what a GPU cannot launch, and every kernel that is wrong. One
-that is wrong on a GPU is assembled again, with fewer optimisations: if that makes it right, its text is, and
-the fault is the assembler's. Such kernels are counted apart.
+Prints what it verified, illegal pairs with their reasons, kernels that a GPU cannot launch, and wrong kernels. A wrong
+kernel on a GPU is assembled again with fewer optimisations. If that is right, the text is right and the assembler is
+at fault; such kernels are counted separately.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from tests.support.covering import Covering, everything
 ROOT = Path(__file__).resolve().parent.parent
 
 Verdict = str | None
-"""What is wrong with a kernel; None: nothing."""
+"""The error of a kernel; None: it is right."""
 MISASSEMBLED = "wrong as assembled alone"
-"""How the verdict begins on a kernel whose text is right."""
+"""Start of the verdict on a wrong kernel whose text is right."""
 
 
 def on_shim(sample: Sample) -> Verdict:
-    """The CUDA text, compiled as C++ and run on the host."""
+    """Verify the CUDA text, compiled as C++ and run on the host."""
     from tests.shim.device import HostDevice, compile_on_host
 
     return _checked(sample, compile_on_host, HostDevice())
 
 
 def on_cpu(sample: Sample) -> Verdict:
-    """The CPU kernel."""
+    """Verify the CPU kernel."""
     from lbmtune.backend.cpu import compile_cpu, open_cpu
 
     return _checked(sample, compile_cpu, open_cpu())
@@ -60,8 +60,8 @@ def _checked(sample: Sample, compiler: Callable[[Program], Binary], device: Devi
     except CompileError as error:
         return f"does not compile: {str(error)[:500]}"
     except Exception:
-        # one kernel that a generator stumbles over must not keep the others from being judged
-        return f"is not made: {traceback.format_exc(limit=-1)}"
+        # a failure of the generator must not prevent the verification of others
+        return f"cannot be generated: {traceback.format_exc(limit=-1)}"
 
 
 def _verified(program: Program, binary: Binary, device: Device) -> Verdict:
@@ -77,14 +77,14 @@ def _compiled(architecture_of: partial[Binary], sample: Sample) -> Binary | str:
 
 
 def _told_apart(program: Program, verdict: str, device: Device) -> str:
-    """The verdict on a kernel that is wrong on a GPU, with what another way of assembling its text says of it."""
+    """Return the verdict on a wrong GPU kernel after its text was assembled with fewer optimisations."""
     ways = reassembled(device.environment, program)
     right = next((how for how, binary in ways if not _verified(program, binary, device)), "")
     return f"{MISASSEMBLED}, right by {right}: {verdict}" if right else verdict
 
 
 def on_gpu(samples: Sequence[Sample], name: str, workers: int) -> Iterator[Verdict]:
-    """Compiled by many processes, verified by this one."""
+    """Yield verdicts on GPU kernels, compiled by other processes and verified by this one."""
     device = open_device(name)
     compiler = compiler_for(device.environment)
     assert isinstance(compiler, partial)
@@ -99,7 +99,7 @@ def on_gpu(samples: Sequence[Sample], name: str, workers: int) -> Iterator[Verdi
 
 
 def in_parallel(samples: Sequence[Sample], name: str, workers: int) -> Iterator[Verdict]:
-    """Each sample in one of several processes. One that ends its process is that sample's fault alone."""
+    """Yield verdicts on samples in several processes; a sample that ends its process is wrong."""
     check_one, done = on_shim if name == "shim" else on_cpu, 0
     while done < len(samples):
         with ProcessPoolExecutor(workers) as pool:
@@ -115,7 +115,7 @@ def in_parallel(samples: Sequence[Sample], name: str, workers: int) -> Iterator[
 
 
 def _alone(check_one: Callable[[Sample], Verdict], sample: Sample) -> Verdict:
-    """In a process of its own: of several that were at work, the first to be asked for may not be the one that died."""
+    """Verify a sample in a process of its own, because the first pending sample need not be the one that failed."""
     with ProcessPoolExecutor(1) as pool:
         try:
             return pool.submit(check_one, sample).result()
@@ -124,16 +124,16 @@ def _alone(check_one: Callable[[Sample], Verdict], sample: Sample) -> Verdict:
 
 
 def launched_on(limits: Limits, covering: Covering) -> Covering:
-    """Without the kernels that a device cannot launch; prints each of those with the rule that it breaks."""
+    """Return the kernels that a device can launch; print the others with the reasons."""
     reasons = {sample: broken(*sample, limits) for sample in covering.samples}
     for (case, config), reason in reasons.items():
         if reason:
-            print(f"left out on this device: {case.lattice} {case.flow} {case.collision} {config.brief}: {reason}")
+            print(f"skipped on this device: {case.lattice} {case.flow} {case.collision} {config.brief}: {reason}")
     return replace(covering, samples=tuple(sample for sample, reason in reasons.items() if not reason))
 
 
 def check(name: str, covering: Covering, workers: int, every: int) -> int:
-    """Checks every n-th sample in one place and prints what came of it; returns how many are wrong."""
+    """Verify every n-th sample in one place; print the results; return the number of wrong ones."""
     begin, samples = time.monotonic(), covering.samples[::every]
     print(f"{name}: {len(samples)} kernels for {covering.pairs} pairs of choices", flush=True)
     verdicts = in_parallel(samples, name, workers) if name in ("shim", "cpu") else on_gpu(samples, name, workers)
@@ -149,7 +149,7 @@ def check(name: str, covering: Covering, workers: int, every: int) -> int:
 
 
 def print_missing(name: str, covering: Covering) -> None:
-    """Which values no sample has together, by the reason: those that cannot be, and then any that were not decided."""
+    """Print the pairs of values without a sample by reason: illegal ones, then undecided ones."""
     for what, proved in (("illegal", True), ("undecided", False)):
         reasons: dict[str, list[str]] = {}
         for one in covering.missing:
@@ -162,7 +162,7 @@ def print_missing(name: str, covering: Covering) -> None:
 
 
 def main() -> int:
-    """1 where a kernel is wrong."""
+    """Return 1 if a kernel is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--on", default="shim,cpu", help="comma separated: shim, cpu, or the index of a GPU")
     parser.add_argument("--seed", type=int, default=1)

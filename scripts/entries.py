@@ -1,12 +1,11 @@
-"""Tells the entries of recorded kernels apart, and what their code says: compiles them again, without a GPU.
+"""Record the resources of kernels by entry: compile recorded kernels again, without a GPU.
 
     python -m scripts.entries [FOLDER]
 
-Looks below studies/recorded by default, at sets of GPUs whose trials say of a kernel what its largest entry uses, as
-all did before there were entries, or of a march nothing of the words that it overtakes. Kernels of several entries and
-marches are compiled, if something is spilled: of one entry the largest is its own, and where the largest spills nothing
-none does. Where the very binary comes out that was recorded, its entries go into the record, and the compiler into
-study.json (`entries_by`); others stay as they are, and are counted. Exit code 2 where there is no set.
+Sets below studies/recorded by default, of GPUs, whose trials have the resources of the largest entry alone, or of a
+kernel of temporal blocking no count of spill hazards. Kernels with spills are compiled if they have several entries or
+lack that count. If the result is the recorded binary, its entries go into the record, and the compiler into study.json
+(`entries_by`); others stay unchanged, and are counted. Exit code 2 if there is no set.
 """
 
 from __future__ import annotations
@@ -24,58 +23,61 @@ import msgspec
 
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
-from lbmtune.catalogue.config import CudaConfig, from_flat
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render
 from lbmtune.cores import pool, usable_cores
 from lbmtune.records import Entry, Trial
+from lbmtune.records.legacy import config_of
 from lbmtune.records.store import HEADER, TRIALS, read_study, write_atomically
 
 DEFAULT = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 _SHARE = 8
-"""Trials that a process looks at before it asks for more."""
+"""Trials that a process takes at once."""
+_LOOPING = {"temporal-blocking"}
+"""Families of CUDA whose spill hazards are counted."""
 
 
-class Found(NamedTuple):
-    """Of a trial. entries: none where there is nothing to tell, or nothing that can be told; what: why not, or ''."""
+class Result(NamedTuple):
+    """Result of a trial. entries: empty if none is missing or none can be had; what: why none can be had, or ''."""
 
     entries: dict[str, Entry]
     what: str = ""
 
 
-def told_apart(case: Case, architecture: str, trial: Trial) -> Found:
-    """The entries of a trial, compiled again. Raises DeviceUnavailableError without NVRTC."""
-    config, known = from_flat(trial.config), trial.resources
+def compiled_entries(case: Case, architecture: str, trial: Trial) -> Result:
+    """Return the entries of a trial, compiled again. Raises DeviceUnavailableError without NVRTC."""
+    config, known = config_of(trial.config), trial.resources
     if known is None or not known.spill_bytes:
-        return Found({})
-    unseen = isinstance(config, CudaConfig) and config.marches and known.overtaken is None
+        return Result({})
+    unseen = config.family in _LOOPING and known.overtaken is None
     if known.entries and not unseen:
-        return Found({})
+        return Result({})
     program = render(case, config)
     if program.digest != trial.source_digest:
-        return Found({}, "of another text")
+        return Result({}, "of another text")
     if len(program.entries) == 1 and not unseen:
-        return Found({})
+        return Result({})
     try:
         found = compile_cuda(program, architecture)
     except CompileError:
-        return Found({}, "not compiled")
-    return Found(found.resources.entries) if found.digest == trial.binary_digest else Found({}, "not reproduced")
+        return Result({}, "not compiled")
+    return Result(found.resources.entries) if found.digest == trial.binary_digest else Result({}, "not reproduced")
 
 
 def with_entries(line: bytes, entries: dict[str, Entry]) -> bytes:
-    """A trial as it is written, and its entries."""
+    """Return a line of a trial with its entries."""
     values: dict[str, Any] = msgspec.json.decode(line)
     values["resources"]["entries"] = entries
     return msgspec.json.encode(values)
 
 
 def fill(folder: Path, processes: int) -> Counter[str]:
-    """Writes the entries of a set into its trials; what became of those that needed it, each counted."""
+    """Write the entries of a set into its trials; return the counts of what became of those that needed it."""
     header, packed = read_study(folder).header, folder / f"{TRIALS}.gz"
     lines = gzip.decompress(packed.read_bytes()).splitlines()
     trials = [msgspec.json.decode(line, type=Trial) for line in lines]
-    work = partial(told_apart, header.spec.case, header.environment.architecture)
+    work = partial(compiled_entries, header.spec.case, header.environment.architecture)
     if processes < 2:
         found = list(map(work, trials))
     else:
@@ -93,7 +95,7 @@ def fill(folder: Path, processes: int) -> Counter[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Every set of a GPU below a folder; returns the exit code."""
+    """Fill every set of a GPU below a folder; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
     given = parser.parse_args(arguments)
@@ -102,7 +104,7 @@ def main(arguments: list[str]) -> int:
         print(f"no recorded set below {given.folder}", file=sys.stderr)
         return 2
     for folder in folders:
-        if read_study(folder).header.backend == "cuda":
+        if BACKENDS[read_study(folder).header.backend].reports_resources:
             done = fill(folder, usable_cores())
             print(
                 f"{folder}: {', '.join(f'{n} {what}' for what, n in done.items()) or 'nothing to tell apart'}",

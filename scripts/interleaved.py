@@ -1,16 +1,15 @@
-"""Kernels that are known to be fast, measured in turns in one process.
+"""Time kernels that are known to be fast, interleaved in one process.
 
     python -m scripts.interleaved OUT                          every small domain, on GPU 0
     python -m scripts.interleaved OUT --edges 64,96 --rounds 15
     python -m scripts.interleaved OUT --known scripts/fastest.toml
 
 The kernels of a small domain are the fastest finals of its recorded set, with moments on chip and without, and the
-moments on chip of docs/lab/small-domains.md, each once, with all of its names. They are measured as the finalists of
-a study: each is verified on the whole domain, then all run in turns, `--rounds` times, in an order of their own each
-time and with a rest after each on a GPU, so that a quotient of two is a median of pairs
-(`lbmtune.measure.timing.interleaved`). OUT gets turns.json: version, device, protocol and the trials, with all samples.
-With --known the kernels are those of a file, and what OUT gets has its name: fastest.json.
-The exit code is 1 where a kernel has no speed.
+moments on chip of docs/lab/small-domains.md, each once, with all of its names. They are measured like the finalists of
+a study: each is verified on the whole domain, then all are timed in `--rounds` rounds of random order, with rests on a
+GPU, so that a ratio of two is a median of pairs (`lbmtune.measure.timing.interleaved`). OUT gets turns.json: version,
+device, protocol and the trials, with all samples. With --known the kernels are those of a file, after which the result
+is named: fastest.json. The exit code is 1 if a kernel has no speed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from typing import Any, Protocol
 import msgspec
 
 from lbmtune import __version__
-from lbmtune.catalogue.config import CudaConfig, KernelConfig, Scalar, completed, from_flat
+from lbmtune.catalogue.config import KernelConfig, completed, flat_values, from_flat
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.files.studyfile import load_study
@@ -49,24 +48,24 @@ NAMED: Mapping[int, str] = {
     32: "block=32x8x1,tile_planes=1,grid_sync=neighbours",
     48: "block=16x12x1,cells_per_thread=3,tile_planes=2",
 }
-"""Moments on chip in single precision, by the edge of the domain, where its recorded set has none."""
+"""Moments on chip in single precision, by the edge of the domain, if its recorded set has none."""
 IN_HALVES: Mapping[int, str] = {96: "block=32x4x1,cells_per_thread=3,tile_planes=6,min_blocks=3,grid_sync=neighbours"}
-"""The same in 16 bits, where another shape than in single precision is known to be faster."""
+"""Moments on chip in 16 bits, if another shape than in single precision is known to be faster."""
 HALVED = (64, 80, 96)
-"""Edges of which 16 bits are measured."""
+"""Edges of domains that are also measured in 16 bits."""
 EDGES = (32, 48, 64, 80, 96, 128)
 LEAST_ROUNDS = 9
 _LIMIT_S = 120.0
 
 
 class Evaluator(Protocol):
-    """What measures in turns."""
+    """Times kernels interleaved."""
 
     environment: Environment
     limits: Limits
 
     def finals(self, configs: list[KernelConfig]) -> list[Trial]:
-        """A trial for each, in order."""
+        """Return a trial for each, in order."""
         ...
 
 
@@ -75,7 +74,7 @@ Opener = Callable[[Case, TimingProtocol], AbstractContextManager[Evaluator]]
 
 @dataclass(frozen=True)
 class Named:
-    """A kernel with the place where it is named."""
+    """A kernel and its name."""
 
     name: str
     config: KernelConfig
@@ -83,19 +82,19 @@ class Named:
 
 @dataclass(frozen=True)
 class Group:
-    """A case with its kernels. known: each once; limits: of the device, for axes that a text leaves to it."""
+    """A case and its kernels. known: returns each once; limits: of the device, for knobs that a text leaves out."""
 
     case: Case
     known: Callable[[Limits], Iterable[Named]]
 
 
 def small(edge: int) -> Group:
-    """Those of a small domain."""
+    """Return the kernels of a small domain."""
     return Group(case_of(edge), partial(named, edge))
 
 
 def read(path: Path) -> list[Group]:
-    """Those of a file: each names a study and what is set in it, and its kernels."""
+    """Return the groups of a file: a study, its overrides, and kernels."""
 
     def group(found: Mapping[str, Any]) -> Group:
         texts: list[str] = found["kernels"]
@@ -106,12 +105,12 @@ def read(path: Path) -> list[Group]:
 
 
 def case_of(edge: int) -> Case:
-    """That of the study with a cube of that edge."""
+    """Return the case of the study on a cube of that edge."""
     return load_study(STUDY, [f"case.domain={edge}x{edge}x{edge}"]).case
 
 
 def named(edge: int, limits: Limits) -> Iterator[Named]:
-    """The kernels of a domain, each once. limits: of the device, for axes that a text leaves to it."""
+    """Yield the kernels of a domain, each once. limits: of the device, for knobs that a text leaves out."""
     names: dict[KernelConfig, list[str]] = {}
     for kernel in _known(edge, limits):
         names.setdefault(kernel.config, []).append(kernel.name)
@@ -119,7 +118,7 @@ def named(edge: int, limits: Limits) -> Iterator[Named]:
 
 
 def _known(edge: int, limits: Limits) -> Iterator[Named]:
-    """A kernel comes more than once where it is known from several places."""
+    """Yield kernels by name; one of several names comes more than once."""
     folder = RECORDED / f"{STUDY}-{edge}"
     single: KernelConfig | None = None
     if folder.exists():
@@ -139,20 +138,16 @@ def _known(edge: int, limits: Limits) -> Iterator[Named]:
 
 
 def _on_chip(config: KernelConfig) -> bool:
-    return isinstance(config, CudaConfig) and config.moments_on_chip
+    return config.family == "persistent" and config.of_moments
 
 
 def configuration(text: str, limits: Limits) -> KernelConfig:
-    """What a text says, by the rules of a device for what it does not."""
-    values: dict[str, Scalar] = {"backend": "cuda"}
-    for item in text.split(","):
-        name, _, value = item.partition("=")
-        values[name] = value
-    return from_flat(completed(values, limits))
+    """Return the configuration of a text; the device decides knobs that are left out."""
+    return from_flat(completed(flat_values(text, "cuda"), limits))
 
 
 def measured(group: Group, rounds: int, opened: Opener) -> tuple[dict[str, Any], Environment]:
-    """A case with the trials of its kernels."""
+    """Time the kernels of a group; return its record and the environment."""
     start = time.monotonic()
     protocol = TimingProtocol(final_rounds=rounds, measure_limit_s=_LIMIT_S)
     with opened(group.case, protocol) as evaluator:
@@ -165,7 +160,7 @@ def measured(group: Group, rounds: int, opened: Opener) -> tuple[dict[str, Any],
 
 
 def lines(found: dict[str, Any]) -> Iterator[str]:
-    """A group for people: speeds, and shares of that of the first kernel that has one."""
+    """Yield a table of a group: speeds, and ratios to the first kernel that has one."""
     first = next((row["trial"].final for row in found["kernels"] if row["trial"].final), None)
     yield f"{'x'.join(map(str, found['case'].domain))}, {found['seconds']} s"
     for row in found["kernels"]:
@@ -179,7 +174,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def opener(device: str) -> Opener:
-    """Evaluators on a device."""
+    """Return a function that opens evaluators on a device."""
     from lbmtune.measure.workers.evaluate import Evaluator as Real
 
     def opened(case: Case, protocol: TimingProtocol) -> AbstractContextManager[Evaluator]:
@@ -189,7 +184,7 @@ def opener(device: str) -> Opener:
 
 
 def main() -> int:
-    """Measures one domain after the other; what is done is written at once."""
+    """Measure the domains in order; each result is written at once."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--edges", default=",".join(map(str, EDGES)), help="cells along each edge of the domains")

@@ -1,4 +1,4 @@
-"""Compiles the whole CUDA slice of the catalogue with NVRTC: every legal combination of what changes the text.
+"""Compile direct CUDA kernels with NVRTC: every legal combination of knobs that change the text.
 
 python -m scripts.nvrtc_all [--jobs N] [--architectures sm_80 sm_90] [--every N]
 """
@@ -42,7 +42,7 @@ REGISTERS = ("none", "64-registers", "8-blocks")
 
 
 def cases() -> Iterator[Case]:
-    """The three flows with every collision on each lattice that it has."""
+    """Yield three flows with every collision of each lattice."""
     for lattice, collision in product(LATTICES, COLLISIONS):
         if not collides(collision, lattice):
             continue
@@ -53,7 +53,7 @@ def cases() -> Iterator[Case]:
 
 
 def jobs(architectures: list[str]) -> Iterator[Job]:
-    """All legal combinations."""
+    """Yield all legal combinations."""
     axes = product(SCHEMES, LAYOUTS_TO_COMPILE, PRECISIONS, (1, 2, 4, 8), ("arithmetic", "ghost"), REGISTERS)
     for case, (scheme, layout, precision, cells, wrap, limit) in product(cases(), list(axes)):
         one = cuda.Direct(scheme=scheme, layout=layout, block=(32, 4, 1), register_limit=limit)
@@ -63,7 +63,7 @@ def jobs(architectures: list[str]) -> Iterator[Job]:
 
 
 def failure(job: Job) -> str:
-    """Empty, or what went wrong."""
+    """Return an error, or an empty text."""
     case, config, architecture = job
     try:
         registers = compile_cuda(render(case, config), architecture).resources.registers
@@ -75,7 +75,7 @@ def failure(job: Job) -> str:
 
 
 def main() -> int:
-    """Exit code 1 where a combination fails."""
+    """Return 1 if a combination fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=usable_cores())
     parser.add_argument("--architectures", nargs="+", default=["sm_80", "sm_90"])

@@ -1,4 +1,4 @@
-"""What regularised collision changes of a flow, against BGK: moments and populations on flows with known answers.
+"""Compare regularised collision with BGK, moments with populations, on flows with known answers.
 
     python -m scripts.physics OUT                             all parts, on GPU 0
     python -m scripts.physics OUT --parts vortex --device 1
@@ -43,9 +43,9 @@ REYNOLDS = 1600
 SPEED = 0.05
 """Peak velocity of the turbulent box and velocity of the lid, in lattice units: a Mach number of 0.09."""
 _LAST, _INTERVAL = 12.0, 0.1
-"""Of the turbulent box, in units of L / V0."""
+"""Length and interval of the turbulent box, in units of L / V0."""
 _CROSSINGS, _STEADY = 100, 1e-6
-"""The most times that the lid moves by the width of the cavity, and the change in one of them that counts as none."""
+"""Most crossings of the cavity by the lid, and the change per crossing of a steady flow."""
 
 _GHIA_U = """
     0.0547 -0.03717 -0.08186 -0.18109
@@ -91,16 +91,16 @@ CAVITIES = ((100, 128), (400, 128), (1000, 128), (1000, 192), (1000, 256))
 
 
 class Bench:
-    """A device with what compiles for it; flows that differ in launch arguments alone share a kernel."""
+    """A device and its compiler; flows that differ only in launch arguments share a kernel."""
 
     def __init__(self, device: Device, compiler: Compiler) -> None:
         self.device, self._compiler = device, compiler
         self._kernels: dict[tuple[Case, CudaConfig], tuple[Program, Binary]] = {}
         self.sources: dict[str, list[str]] = {}
-        """Lattice, operator and storage -> digests of the texts that ran."""
+        """Digests of kernel texts by lattice, operator and storage."""
 
     def simulation(self, case: Case, storage: str) -> Simulation:
-        """Raises ValueError where the kernel is not legal here."""
+        """Create a simulation. Raises ValueError if the kernel is not legal here."""
         key = alike(case, storage)
         if reason := broken(*key, self.device.limits):
             raise ValueError(reason)
@@ -112,27 +112,25 @@ class Bench:
 
 
 def alike(case: Case, storage: str) -> tuple[Case, CudaConfig]:
-    """What all flows of one kernel have in common: the case that it is printed for, and its configuration."""
+    """Return the case and configuration of the kernel that a flow shares with others."""
     extents = (64, 64, 1 if case.stencil.dimensions == 2 else 64)
     common = replace(case, domain=extents, relaxation_rate=1.0, velocity_scale=SPEED)
     return common, kernel(common, storage)
 
 
 def kernel(case: Case, storage: str) -> CudaConfig:
-    """Moments for regularised collision, two steps per launch, and populations for the others."""
+    """Return a kernel of moments with two steps per launch for regularised collision, else one of populations."""
     compute = "fp64" if storage == "fp64" else "fp32"
     if case.collision != "regularised":
         return cuda.Direct(storage=storage, compute=compute, block=(32, 4, 1))
-    fused = cuda.TemporalBlocking(
-        representation="moments", block=(256, 1, 1), chunk_planes=1, storage=storage, compute=compute
-    )
+    fused = cuda.TemporalBlocking(representation="moments", storage=storage, compute=compute, steps=2, pack=2)
     if case.stencil.dimensions == 2:
-        return replace(fused, pack=2, block=(32, 4, 1), march=64)
-    return replace(fused, pack=2, rows=2, block=(32, 8, 1), march=32)
+        return replace(fused, block=(32, 4, 1), chunk_planes=64)
+    return replace(fused, rows=2, block=(32, 8, 1), chunk_planes=32)
 
 
 def rate(viscosity: float) -> float:
-    """Relaxation rate of a viscosity in lattice units."""
+    """Return the relaxation rate of a viscosity in lattice units."""
     return 1 / (3 * viscosity + 0.5)
 
 
@@ -140,7 +138,7 @@ def rate(viscosity: float) -> float:
 
 
 def vortices(bench: Bench) -> Iterator[dict[str, object]]:
-    """The Taylor-Green vortex with twice the cells and half the velocity each time, for one decay time."""
+    """Yield the decay of a Taylor-Green vortex, each with twice the cells and half the velocity of the last."""
     for lattice, sizes in {"d2q9": (32, 64, 128), "d3q19": (32, 64)}.items():
         for operator in OPERATORS:
             for storage in ("fp64", "fp32"):
@@ -149,7 +147,7 @@ def vortices(bench: Bench) -> Iterator[dict[str, object]]:
 
 
 def decay(bench: Bench, lattice: str, operator: str, storage: str, size: int) -> dict[str, object]:
-    """viscosity_error: of what the energy decays by, relative; velocity, density: relative L2 errors at the end."""
+    """Run a vortex for one decay time; return the relative errors of viscosity, velocity and density."""
     viscosity, speed = 0.016, 0.05 * 32 / size
     domain = (size, size, 1 if lattice == "d2q9" else 8)
     case = replace(box(lattice, operator, domain, rate(viscosity)), velocity_scale=speed)
@@ -167,7 +165,7 @@ def decay(bench: Bench, lattice: str, operator: str, storage: str, size: int) ->
 
 
 def energy(density: Array, velocity: Array) -> float:
-    """Kinetic energy, mean over the box."""
+    """Return the mean kinetic energy of the box."""
     return float((0.5 * density * (velocity**2).sum(axis=0)).mean())
 
 
@@ -175,7 +173,7 @@ def energy(density: Array, velocity: Array) -> float:
 
 
 def cavities(bench: Bench) -> Iterator[dict[str, object]]:
-    """At each Reynolds number with each operator. roughness: the largest second difference of u along y."""
+    """Yield cavities by Reynolds number and operator. roughness: largest second difference of u along y."""
     for reynolds, size in CAVITIES:
         column = 1 + (100, 400, 1000).index(reynolds)
         for operator in OPERATORS:
@@ -196,7 +194,7 @@ def cavities(bench: Bench) -> Iterator[dict[str, object]]:
 
 
 def centre_lines(bench: Bench, case: Case, most: int) -> tuple[Array, Array, int]:
-    """In the middle, over the velocity of the lid: u along y, v along x, once steady. And how often the lid crossed."""
+    """Return the steady centre lines over the lid velocity, u along y and v along x, and the crossings of the lid."""
     size = case.domain[0]
     simulation = bench.simulation(case, "fp64")
     xp = bench.device.xp
@@ -216,7 +214,7 @@ def centre_lines(bench: Bench, case: Case, most: int) -> tuple[Array, Array, int
 
 
 def deviation(profile: Array, walls: tuple[float, float], places: Array, values: Array) -> float:
-    """Largest distance from a table; cell centres lie at (i + 1/2) / n, the walls at 0 and 1."""
+    """Return the largest deviation from a table; cell centres lie at (i + 1/2) / n, walls at 0 and 1."""
     centres = (np.arange(len(profile)) + 0.5) / len(profile)
     found = np.interp(places, [0.0, *centres, 1.0], [walls[0], *profile, walls[1]])
     return float(np.nanmax(np.abs(found - values)))
@@ -226,7 +224,7 @@ def deviation(profile: Array, walls: tuple[float, float], places: Array, values:
 
 
 def turbulences(bench: Bench, sizes: Sequence[int]) -> Iterator[dict[str, object]]:
-    """Each size with each operator, then the smallest once more in double precision."""
+    """Yield turbulent boxes by size and operator, then the smallest in double precision."""
     for size in sizes:
         for operator in OPERATORS:
             yield turbulence(bench, size, operator, "fp32")
@@ -234,7 +232,7 @@ def turbulences(bench: Bench, sizes: Sequence[int]) -> Iterator[dict[str, object
 
 
 def turbulence(bench: Bench, size: int, operator: str, storage: str, last: float = _LAST) -> dict[str, object]:
-    """Energy E, dissipation rate -dE/dt and that of the resolved strain over time, in units of L = edge / 2 pi and V0.
+    """Return energy E, dissipation rate -dE/dt and that of the resolved strain over time, with L = edge / 2 pi and V0.
 
     Source: Brachet et al., J. Fluid Mech. 130 (1983).
     """
@@ -261,7 +259,7 @@ def turbulence(bench: Bench, size: int, operator: str, storage: str, last: float
 
 
 def start(size: int, xp: Any) -> tuple[Array, Array]:
-    """Density and velocity of the three-dimensional Taylor-Green vortex, pressure from the Poisson equation."""
+    """Return density and velocity of the 3-D Taylor-Green vortex, with pressure from the Poisson equation."""
     x = 2 * math.pi / size * xp.arange(size, dtype=xp.float64)
     y, z = x[:, None], x[:, None, None]
     velocity = xp.zeros((3, size, size, size))
@@ -271,7 +269,7 @@ def start(size: int, xp: Any) -> tuple[Array, Array]:
 
 
 def enstrophy(velocity: Array, xp: Any) -> float:
-    """Half of the mean squared vorticity; derivatives by central differences of eighth order."""
+    """Return half of the mean squared vorticity, by central differences of eighth order."""
 
     def slope(component: int, axis: int) -> Array:
         field, along = velocity[component], 2 - axis
@@ -283,7 +281,7 @@ def enstrophy(velocity: Array, xp: Any) -> float:
 
 
 def peak(energies: Sequence[float], interval: float) -> dict[str, float]:
-    """Time and height of the highest dissipation rate: of the parabola through the largest value and its neighbours."""
+    """Return time and height of the peak dissipation rate, by a parabola through the largest values."""
     rates = -np.gradient(np.asarray(energies), interval)
     at = min(max(int(rates.argmax()), 1), len(rates) - 2)
     low, top, high = rates[at - 1 : at + 2]
@@ -293,13 +291,13 @@ def peak(energies: Sequence[float], interval: float) -> dict[str, float]:
 
 
 def share(energies: Sequence[float], strains: Sequence[float], interval: float) -> float | None:
-    """Dissipation by the resolved strain over that of energy, summed over time: what is missing is numerical."""
+    """Return the dissipation of the resolved strain over that of energy; the rest is numerical."""
     lost = energies[0] - energies[-1]
     return float(np.trapezoid(strains, dx=interval) / lost) if math.isfinite(lost) and lost > 0 else None
 
 
 def main() -> int:
-    """Runs the parts; what is done is written at once."""
+    """Run the parts; each result is written at once."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--parts", default=",".join(PARTS))

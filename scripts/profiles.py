@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from lbmtune.catalogue.config import from_flat
-from lbmtune.model.gpu.loss_breakdown import expected
+from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.toml import read_machine
+from lbmtune.records.legacy import config_of
 from lbmtune.records.profile import Profile
 from lbmtune.report.profile import write_profile_page
 from lbmtune.report.profile_tables import Deviation, deviation
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
         found, share = deviation(profile), profile.rungs[-1].mlups / profile.rungs[0].mlups
         told = (f"{value:.3f}" if value is not None else "-" for value in found)
         level, unexplained, moved = told
-        verdict = "" if within(found) else f"   beyond the bars: {from_flat(profile.config).brief}"
+        verdict = "" if within(found) else f"   beyond the bars: {config_of(profile.config).brief}"
         mlups = profile.rungs[-1].mlups
         print(f"{name:34}{format_mlups(mlups):>8}{share:12.1%}{level:>12}{unexplained:>13}{moved:>12}{verdict}")
         write_profile_page(profile, given.out / f"{name.replace('/', '-')}.html")

@@ -23,9 +23,8 @@ from lbmtune.errors import NothingValidError
 from lbmtune.export import printed_kernel, write_best
 from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
-from lbmtune.model.gpu.instruction_issue import cells_read
 from lbmtune.model.machine.description import Machine
-from lbmtune.model.predict import predict
+from lbmtune.model.predict import cells_read, predict
 from lbmtune.records import Accuracy, Prediction, Trial
 from lbmtune.records.in_cache import last_cache
 from lbmtune.records.store import read_study

@@ -1,1 +1,1 @@
-"""Published claims: which configurations stand for them, and what their measurements say."""
+"""Published claims: plans of measurements that reproduce them, runs, verdicts and evidence."""

@@ -1,4 +1,4 @@
-"""Why a claim does not hold: what was measured of the kernels that it compares, beside one another."""
+"""Evidence on claims that do not hold: measurements and counters of the kernels that they compare."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ COLUMNS = (
     "variant",
     "domain",
     "MLUPS",
-    "us a step",
+    "us per step",
     "registers",
     "spilled bytes",
-    "memory, bytes of an update",
-    "by the model",
-    "L2 sectors of an update",
+    "memory, bytes per update",
+    "predicted bytes per update",
+    "L2 sectors per update",
     "L2 hits",
     "resident warps",
-    "instructions of an update",
+    "instructions per update",
     "issue slots used",
-    "memory busy",
-    "warps wait for",
+    "memory throughput",
+    "main stall",
 )
 _TELLING = 0.03
-"""Relative difference from which on a counter is named."""
+"""Relative difference from which a counter is named."""
 _STALLED = "stalled: "
 _NO_STALLS = (f"{_STALLED}selected", f"{_STALLED}not selected")
 _LANES = 32
@@ -41,9 +41,10 @@ _LANES = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A kernel that a claim rests on. step_s: median seconds of a step; bytes_per_update: by the model; every: steps
-    between two times of its duty (0: it has none), which moves duty_bytes of density and velocity; in_place: it stores
-    where it has loaded.
+    """A kernel that a claim compares.
+
+    step_s: median seconds per step; bytes_per_update: by the model; every: steps between two runs of its side task, 0
+    without one; duty_bytes: density and velocity that the task moves; in_place: stores go to the addresses of loads.
     """
 
     title: str
@@ -58,35 +59,35 @@ class Evidence:
     in_place: bool = False
 
     def value(self, *names: str) -> float | None:
-        """The sum of these counters, where all were read."""
+        """Return the sum of these counters, if all were read."""
         return self.counters.total(*names)
 
     @property
     def memory_bytes(self) -> float | None:
-        """Of an update, to and from memory."""
+        """Return the bytes to and from memory per update."""
         return self.counters.memory_bytes
 
     @property
     def sectors(self) -> float | None:
-        """Of an update, between L1 and L2."""
+        """Return the sectors between L1 and L2 per update."""
         return self.value("L2 sectors read by L1", "L2 sectors written by L1")
 
     @property
     def instructions(self) -> float | None:
-        """Of an update, as its thread executes them."""
+        """Return the thread instructions per update."""
         found = self.value("warp instructions")
         return None if found is None else _LANES * found
 
     @property
-    def waits(self) -> str:
-        """What warps wait for most, with how many do at each instruction that is issued."""
+    def main_stall(self) -> str:
+        """Name the most frequent stall, with the warps that it holds per issued instruction."""
         stalls = [c for c in self.counters.found if c.name.startswith(_STALLED) and c.name not in _NO_STALLS]
         worst = max(stalls, key=lambda one: one.value, default=None)
         return f"{worst.name.removeprefix(_STALLED)} ({worst.value:.1f})" if worst else ""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Of COLUMNS; empty where nothing was read."""
+        """Return the texts for `COLUMNS`, empty if a counter was not read."""
         r = self.resources
         shares = [self.value(n) for n in ("L2 hits", "occupancy", "issue slots used", "DRAM throughput")]
         hits, warps, slots, busy = ("" if one is None else f"{one:.0f} %" for one in shares)
@@ -106,12 +107,12 @@ class Evidence:
             _plain(self.instructions, 0),
             slots,
             busy,
-            self.waits,
+            self.main_stall,
         )
 
 
 def evidence(claims: Claims, document: Document, claim: Claim) -> tuple[Evidence, ...]:
-    """Of the kernels on which a claim that does not hold rests, in the order in which it compares them."""
+    """Return the kernels that a claim compares, in that order; none if it does not fail."""
     fails = any((v.document, v.claim, v.holding) == (document.name, claim.name, Holding.FAILS) for v in claims.verdicts)
     if not fails:
         return ()
@@ -139,13 +140,13 @@ def _of(reading: Reading, title: str) -> Evidence:
 
 
 def reasons(claim: Claim, found: Sequence[Evidence], rates: Rates) -> Iterator[str]:
-    """What the figures come to, in sentences: of the first kernel beside the second, or beside bandwidth."""
+    """Compare the first kernel with the second, or with bandwidth, in sentences."""
     for one, other in pairwise(found[:2]):
         if claim.kind == "interval-loss":
             cost_ms, steps_ms = 1e3 * one.every * (one.step_s - other.step_s), 1e3 * claim.every * other.step_s
             fields = one.duty_bytes / 1e6
-            given = f" for {fields:.1f} MB of fields, {fields / cost_ms:.0f} GB/s" if cost_ms > 0 else ""
-            yield f"what falls due takes {cost_ms:.2f} ms{given}; {claim.every} steps take {steps_ms:.1f} ms"
+            rate = f" for {fields:.1f} MB of fields, {fields / cost_ms:.0f} GB/s" if cost_ms > 0 else ""
+            yield f"the side task takes {cost_ms:.2f} ms{rate}; {claim.every} steps take {steps_ms:.1f} ms"
         else:
             yield from _compared(one, other)
     if len(found) == 1:
@@ -153,50 +154,52 @@ def reasons(claim: Claim, found: Sequence[Evidence], rates: Rates) -> Iterator[s
 
 
 def _compared(one: Evidence, other: Evidence) -> Iterator[str]:
-    """Speed is what memory gives over what an update takes of it: the product of the two ratios is that of speeds."""
+    """Compare two kernels. The ratio of speeds is the ratio of bandwidths over the ratio of bytes per update."""
     mine, its = one.memory_bytes, other.memory_bytes
     if mine and its:
-        given = [e.mlups * 1e6 * (e.memory_bytes or 0) for e in (one, other)]
-        rates = f"{given[0] / 1e9:,.0f} GB/s against {given[1] / 1e9:,.0f} ({given[0] / given[1]:.3f} times)"
+        a, b = (e.mlups * 1e6 * (e.memory_bytes or 0) for e in (one, other))
+        rates = f"{a / 1e9:,.0f} against {b / 1e9:,.0f} GB/s ({a / b:.3f} times)"
         yield (
-            f"an update moves {mine:.1f} bytes of memory against {its:.1f} ({mine / its:.3f} times), memory gives "
-            f"{rates}: {its / mine:.3f} x {given[0] / given[1]:.3f} = {one.mlups / other.mlups:.3f} of the speed"
+            f"an update moves {mine:.1f} against {its:.1f} bytes ({mine / its:.3f} times), at {rates}: "
+            f"{its / mine:.3f} x {a / b:.3f} = {one.mlups / other.mlups:.3f} times the speed"
         )
     elif one.bytes_per_update != other.bytes_per_update:
-        yield f"by the model an update moves {one.bytes_per_update:.1f} bytes against {other.bytes_per_update:.1f}"
+        yield f"the model predicts {one.bytes_per_update:.1f} against {other.bytes_per_update:.1f} bytes per update"
     yield f"a step takes {_step(one)} against {_step(other)}"
     pairs: tuple[tuple[str, float | None, float | None, int], ...] = (
         ("registers", one.resources.registers, other.resources.registers, 0),
-        ("bytes spilled by a thread", one.resources.spill_bytes, other.resources.spill_bytes, 0),
-        ("per cent of the warps resident", one.value("occupancy"), other.value("occupancy"), 0),
-        ("L2 sectors of an update", one.sectors, other.sectors, 2),
-        ("per cent L2 hits", one.value("L2 hits"), other.value("L2 hits"), 0),
-        ("instructions of an update", one.instructions, other.instructions, 0),
-        ("per cent of the issue slots used", one.value("issue slots used"), other.value("issue slots used"), 0),
-        ("per cent of the memory's peak", one.value("DRAM throughput"), other.value("DRAM throughput"), 0),
+        ("spilled bytes per thread", one.resources.spill_bytes, other.resources.spill_bytes, 0),
+        ("% of the warps resident", one.value("occupancy"), other.value("occupancy"), 0),
+        ("L2 sectors per update", one.sectors, other.sectors, 2),
+        ("% L2 hits", one.value("L2 hits"), other.value("L2 hits"), 0),
+        ("instructions per update", one.instructions, other.instructions, 0),
+        ("% of the issue slots used", one.value("issue slots used"), other.value("issue slots used"), 0),
+        ("% of the peak memory throughput", one.value("DRAM throughput"), other.value("DRAM throughput"), 0),
     )
-    told = [f"{_plain(a, n)} {name} against {_plain(b, n)}" for name, a, b, n in pairs if _differ(a, b)]
-    if told:
-        yield ", ".join(told)
+    different = [f"{_plain(a, n)} against {_plain(b, n)} {name}" for name, a, b, n in pairs if _differ(a, b)]
+    if different:
+        yield ", ".join(different)
 
 
 def _alone(one: Evidence, rates: Rates) -> Iterator[str]:
+    """Compare a kernel with the bandwidth of a copy, or of an update in place."""
     moved = one.memory_bytes
     what, bytes_per_s = (
         ("update in place", rates.in_place_bytes_per_s) if one.in_place else ("copy", rates.copy_bytes_per_s)
     )
     least_us = 1e12 * one.bytes_per_update * (one.mlups * one.step_s) / bytes_per_s
-    yield f"a step takes {_step(one)}; the {what} takes {least_us:.1f} us for its bytes"
+    yield f"a step takes {_step(one)}; the bytes of a step at the bandwidth of the {what} take {least_us:.1f} us"
     if moved is not None:
         yield (
-            f"{moved:.1f} of {one.bytes_per_update:.1f} bytes of an update reach memory, which is busy for "
-            f"{_plain(one.value('DRAM throughput'), 0)} per cent; {_plain(one.value('occupancy'), 0)} per cent of the "
-            f"warps are resident, {_plain(one.value('issue slots used'), 0)} per cent of the issue slots used"
+            f"{moved:.1f} of {one.bytes_per_update:.1f} bytes per update reach memory, at "
+            f"{_plain(one.value('DRAM throughput'), 0)} % of its peak throughput; "
+            f"{_plain(one.value('occupancy'), 0)} % of the warps are resident, "
+            f"{_plain(one.value('issue slots used'), 0)} % of the issue slots used"
         )
 
 
 def _step(one: Evidence) -> str:
-    """How long it takes, and what the profiler saw, which runs kernels one by one."""
+    """Return the time per step, and the time under the profiler, which runs kernels one by one."""
     kernels_us = one.value("kernels of a step")
     seen = "" if kernels_us is None else f" ({kernels_us:.1f} us one kernel at a time, under the profiler)"
     return f"{1e6 * one.step_s:.1f} us{seen}"

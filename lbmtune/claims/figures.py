@@ -15,7 +15,7 @@ _DOMAIN = re.compile(r"\d+x\d+(x\d+)?")
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A row of the table. published: the printed figures that belong beside it; why_not: no speed."""
+    """A row of the table. published: printed figures of the same experiment; why_not: the reason for no speed."""
 
     series: str
     domain: str
@@ -27,7 +27,7 @@ class Figure:
 
     @property
     def published_texts(self) -> tuple[str, ...]:
-        """Each printed figure with its device, and with its circumstances where these are not the domain of here."""
+        """Return each printed figure with its device, and its circumstances unless they are the same domain."""
         return tuple(self._text(one) for one in self.published)
 
     def _text(self, one: Printed) -> str:
@@ -36,12 +36,12 @@ class Figure:
 
     @property
     def measured_text(self) -> str:
-        """MLUPS."""
+        """Return the measured MLUPS."""
         return _round(self.measurement.mlups) if self.measurement else ""
 
     @property
     def interval_text(self) -> str:
-        """Of the median."""
+        """Return the interval of the median."""
         m = self.measurement
         if m is None:
             return ""
@@ -49,20 +49,20 @@ class Figure:
 
     @property
     def ratio_texts(self) -> tuple[str, ...]:
-        """Measured over published, one for each of these."""
+        """Return measured over published speed, for each published figure."""
         m = self.measurement
         return tuple(f"{m.mlups / one.mlups:.3g}" for one in self.published) if m else ()
 
 
 def figures(claims: Claims, document: Document) -> Iterator[Figure]:
-    """The rows of a document's table, group by group: variants that are for devices of this kind."""
+    """Return the rows of a document's table, group by group, for the variants of this backend."""
     variants = {variant.name: variant for variant in document.variants}
     titles = {series.name: series.title for series in document.series}
     for group in claims.groups:
         if group.document == document.name:
             mine = ((row, variants[row.variant]) for row in group.rows)
-            meant = ((row, variant) for row, variant in mine if claims.header.backend in variant.configs)
-            yield from (_figure(group, titles[group.series], row, variant) for row, variant in meant)
+            here = ((row, variant) for row, variant in mine if claims.header.backend in variant.configs)
+            yield from (_figure(group, titles[group.series], row, variant) for row, variant in here)
 
 
 def _figure(group: Group, series: str, row: Row, variant: Variant) -> Figure:
@@ -79,8 +79,9 @@ def _figure(group: Group, series: str, row: Row, variant: Variant) -> Figure:
 
 
 def _beside(variant: Variant, series: str, domain: str) -> Iterator[Printed]:
-    """The printed figures of an experiment: of each device that of the domain, or else of its last domain; and all
-    whose circumstances are no domain.
+    """Return the printed figures of an experiment: of each device that of the domain, or of its last domain.
+
+    Figures whose circumstances are no domain are all returned.
     """
     mine = [one for one in variant.published if one.series in ("", series)]
     on_domains = [one for one in mine if _DOMAIN.fullmatch(one.circumstances)]

@@ -1,4 +1,4 @@
-"""Measurements to verdicts: pure functions, so that every verdict can be tested with made-up figures."""
+"""Verdicts on claims from measurements. All functions are pure."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ from lbmtune.records.statistics import Interval, median_interval, paired_ratio
 
 @dataclass(frozen=True)
 class Reading:
-    """A row with the group that it was measured in; rows of one group were measured in turns."""
+    """A row with the group that it was measured in; rows of one group were measured interleaved."""
 
     row: Row
     group: Group | None = None
 
     @property
     def measurement(self) -> Measurement:
-        """Of the finals, of a row that has one."""
+        """Return the final measurement, of a row that has one."""
         assert self.row.trial is not None
         assert self.row.trial.final is not None
         return self.row.trial.final
 
     @property
     def step_s(self) -> float:
-        """Median seconds per time step."""
+        """Return the median seconds per time step."""
         return median(self.measurement.samples_s)
 
 
 class _UntestableError(Exception):
-    """The reason why a claim cannot be judged."""
+    """Raised with the reason if a claim cannot be judged."""
 
 
 def verdicts(document: Document, groups: Sequence[Group], backend: str, rates: Rates) -> tuple[Verdict, ...]:
-    """A verdict for every claim of a document, from the groups that were measured of it."""
+    """Return a verdict for every claim of a document, from its measured groups."""
     readings = readings_of(document, groups, backend)
     return tuple(judge(document.name, claim, readings, backend, rates) for claim in document.claims)
 
 
 def readings_of(document: Document, groups: Sequence[Group], backend: str) -> dict[str, Reading]:
-    """The readings that claims may name: 'variant@series', on the last domain of each series; and 'variant' alone,
-    which stands for its first series.
+    """Return the readings by the names that claims use, on the last domain of each series.
+
+    Names are 'variant@series', and 'variant' alone for its first series.
     """
     last = {group.series: group for group in groups if group.document == document.name}
     found: dict[str, Reading] = {}
@@ -58,7 +59,7 @@ def readings_of(document: Document, groups: Sequence[Group], backend: str) -> di
 
 def _reading(variant: str, series: Series, group: Group | None, backend: str) -> Reading:
     if group is not None:
-        # a document may have gained a variant since
+        # the document may have a variant that it had not at the time
         missing = Row(variant=variant, reason=f"{variant}: it was not measured in this run")
         return Reading(next((row for row in group.rows if row.variant == variant), missing), group)
     without = f"{series.title}: there is no such experiment for {backend} devices"
@@ -66,7 +67,7 @@ def _reading(variant: str, series: Series, group: Group | None, backend: str) ->
 
 
 def judge(document: str, claim: Claim, readings: Mapping[str, Reading], backend: str, rates: Rates) -> Verdict:
-    """The verdict on one claim. rates: of the device."""
+    """Return the verdict on one claim. rates: of the device."""
     try:
         if backend in claim.untestable:
             raise _UntestableError(claim.untestable[backend])
@@ -91,11 +92,11 @@ def judge(document: str, claim: Claim, readings: Mapping[str, Reading], backend:
 
 
 def rests_on(claim: Claim, readings: Mapping[str, Reading]) -> tuple[Reading, ...]:
-    """The measured rows whose speeds a claim compares: the fastest of each side, of a spread also the slowest."""
+    """Return the rows whose speeds a claim compares: the fastest of each side, of a spread also the slowest."""
     if claim.kind in ("footprint", *ERRORS):
         return ()
     try:
-        kind = "ratio" if claim.kind == COUNTED else claim.kind  # which may not have been counted yet
+        kind = "ratio" if claim.kind == COUNTED else claim.kind  # counters may not have been read yet
         sides = [_measured(names, readings, kind) for names in (claim.of, claim.over) if names]
     except _UntestableError:
         return ()
@@ -104,7 +105,7 @@ def rests_on(claim: Claim, readings: Mapping[str, Reading]) -> tuple[Reading, ..
 
 
 def decide(found: Interval, at_least: float | None, at_most: float | None) -> Holding:
-    """Whether the whole interval lies within the bounds, the whole of it beyond one, or neither."""
+    """Decide by an interval: holds if it lies within the bounds, fails if it lies beyond one, otherwise undecided."""
     if (at_least is not None and found.high < at_least) or (at_most is not None and found.low > at_most):
         return Holding.FAILS
     if (at_least is not None and found.low < at_least) or (at_most is not None and found.high > at_most):
@@ -113,7 +114,7 @@ def decide(found: Interval, at_least: float | None, at_most: float | None) -> Ho
 
 
 def beside(found: Interval, published: tuple[float, float] | None) -> str:
-    """The interval beside the published range: 'as published', 'less', 'more', or empty without one."""
+    """Compare an interval with the published range: 'as published', 'less', 'more', or empty without one."""
     if published is None:
         return ""
     low, high = published
@@ -121,9 +122,9 @@ def beside(found: Interval, published: tuple[float, float] | None) -> str:
 
 
 def speed_ratio(of: Reading, over: Reading) -> Interval:
-    """Speed of one over that of another: pair by pair where they were measured in turns.
+    """Return the ratio of two speeds: by pairs of samples if they were measured interleaved.
 
-    Otherwise the intervals are divided at their worst, which can only widen the result.
+    Otherwise the bounds of the intervals are divided, which gives a wider interval.
     """
     a, b = of.measurement, over.measurement
     if of.group is over.group and len(a.samples_s) == len(b.samples_s):
@@ -134,7 +135,10 @@ def speed_ratio(of: Reading, over: Reading) -> Interval:
 
 
 def _measured(names: Sequence[str], readings: Mapping[str, Reading], kind: str) -> list[Reading]:
-    """Those of the named ones that have what is asked for. A spread over fewer than two says nothing."""
+    """Return the named readings that have what a kind of claim needs; a spread needs two.
+
+    Raises _UntestableError if there are none.
+    """
     named = [readings[name] for name in names]
     good = [one for one in named if _has(one.row, kind)]
     if not good or (kind == "spread" and len(good) < 2):
@@ -181,7 +185,7 @@ def _exactly(value: float) -> Interval:
 
 
 def _error(claim: Claim, of: Reading) -> Interval:
-    """From the least to the greatest ratio of errors over the velocities."""
+    """Return the least, median and greatest ratio of errors over the velocities."""
     assert of.row.trial is not None
     assert of.row.trial.accuracy is not None
     what = claim.kind.removesuffix("-error")
@@ -202,10 +206,9 @@ def _bandwidth(measurement: Measurement, bytes_per_s: float) -> Interval:
 
 
 def _interval_loss(of: Reading, base: Reading, every: int) -> Interval:
-    """The share of time that a duty takes when it falls due every so many steps, from its cost measured more often.
+    """Return the share of time that a side task takes every n steps, from runs with it every m steps.
 
-    Where t is the time of a step, and t' that with the duty every m steps, the duty takes c = m (t' - t), and
-    every n steps the share c / (n t + c).
+    With t the time of a step, and t' that with the task, the task takes c = m (t' - t), and the share c / (n t + c).
     """
     assert of.row.duty is not None
     often = of.row.duty.every
@@ -215,7 +218,7 @@ def _interval_loss(of: Reading, base: Reading, every: int) -> Interval:
 
 
 def shown(kind: str, value: float) -> str:
-    """A quantity for people: a ratio as 1.068x, a share in per cent."""
+    """Return a quantity as text: a ratio as 1.068x, a share in per cent."""
     return f"{value:.{3 if value >= 10 else 4}g}x" if kind in ("ratio", *ERRORS) else _percent(value)
 
 
@@ -224,7 +227,7 @@ def _percent(value: float) -> str:
 
 
 def _sentence(claim: Claim, found: Interval, holding: Holding) -> str:
-    """What was measured, what was asked of it, and what was printed."""
+    """State what was measured, what was claimed, and what was printed."""
 
     def show(value: float) -> str:
         return shown(claim.kind, value)

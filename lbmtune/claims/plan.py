@@ -1,4 +1,4 @@
-"""A document on a device: which configuration stands for each variant, and why some have none."""
+"""The plan of a document on a device: a configuration for each variant, or the reason for having none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, completed, cuda, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes
@@ -15,19 +16,19 @@ from lbmtune.records.claims import Document, Duty, Group, Row, Series, Variant
 from lbmtune.units import format_bytes
 
 STAGED = "staged"
-"""The duty of a domain that is kept on the host and passes through the device part by part."""
+"""Side task of a domain on the host that passes through the device part by part."""
 _PART = re.compile(r"n([xyz])/([1-9]\d*)")
 CORES = "cores"
-"""Value of the axis `threads` that stands for one thread on every physical core."""
+"""Value of the knob `threads` for one thread on every physical core."""
 _PAST_CAPACITY = 1.6
-"""Memory that two lattices need of a domain past capacity, in budgets: one lattice takes 0.8."""
+"""Memory that two lattices need for a domain past capacity, in budgets: one lattice takes 0.8."""
 _STEP = 32
-"""Cells by which the edge of such a domain grows."""
+"""Cells by which the edge of a domain past capacity grows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Here:
-    """What of the device decides on a plan. physical_cores: of the host; budget_bytes: stands for a small device."""
+    """The device as far as a plan depends on it. physical_cores: of the host; budget_bytes: of a small device."""
 
     backend: str
     limits: Limits
@@ -37,7 +38,7 @@ class Here:
 
 @dataclass(frozen=True)
 class Entry:
-    """A variant about to be measured. config: None where it cannot be, for the given reason; accuracy: as well."""
+    """A variant to be measured. config: None if it cannot be, for the given reason; accuracy: measured as well."""
 
     variant: Variant
     config: KernelConfig | None
@@ -56,13 +57,11 @@ class Plan:
 
     @property
     def runnable(self) -> tuple[Entry, ...]:
-        """Those with a configuration."""
+        """Return the entries with a configuration."""
         return tuple(entry for entry in self.entries if entry.config is not None)
 
     def is_of(self, group: Group) -> bool:
-        """Whether a group is this plan carried out: the same configurations on the same case, nothing missing, be it an
-        accuracy or the speed of what was found right.
-        """
+        """Return if a group is the complete result of this plan: same configurations, same case, nothing missing."""
         rows = tuple((row.variant, row.config, row.duty) for row in group.rows)
         mine = tuple((row.variant, row.config, row.duty) for row in map(self.row, self.entries))
         same = (group.document, group.series, group.case, rows) == (self.document, self.series.name, self.case, mine)
@@ -77,7 +76,7 @@ class Plan:
         )
 
     def row(self, entry: Entry) -> Row:
-        """An entry as a row that has not been measured."""
+        """Return an entry as a row without a measurement."""
         config = entry.config
         return Row(
             variant=entry.variant.name,
@@ -89,23 +88,23 @@ class Plan:
 
 
 def plans(document: Document, here: Here) -> Iterator[Plan]:
-    """The groups of a document on a device, in order."""
+    """Return the groups of a document on a device, in order."""
     for series in document.series:
         cases = series.cases.get(here.backend, ())
         for case in cases:
             mine = [variant for variant in document.variants if series.name in variant.series]
             sized = _past_capacity(case, here.budget_bytes) if series.past_capacity else case
             found = [_entry(variant, series, sized, here) for variant in mine]
-            # claims are judged on the last domain, and the vortex of accuracy has one of its own
-            asked = document.of_accuracy if case is cases[-1] else ()
-            entries = tuple(replace(one, accuracy=one.variant.name in asked) for one in found)
+            # once per series, because the vortex of accuracy has its own domain
+            accurate = document.of_accuracy if case is cases[-1] else ()
+            entries = tuple(replace(one, accuracy=one.variant.name in accurate) for one in found)
             yield Plan(document=document.name, series=series, case=sized, entries=entries)
 
 
 def _entry(variant: Variant, series: Series, case: Case, here: Here) -> Entry:
     text = variant.configs.get(here.backend, "")
     if not text:
-        return Entry(variant, None, f"{variant.title}: this is not for {_KINDS[here.backend]}")
+        return Entry(variant, None, f"{variant.title}: no configuration for {BACKENDS[here.backend].title} devices")
     try:
         config = configuration(text, here, case.domain)
         reason: str | None = broken(case, config, here.limits)
@@ -116,13 +115,10 @@ def _entry(variant: Variant, series: Series, case: Case, here: Here) -> Entry:
     return Entry(variant, config) if reason is None else Entry(variant, None, f"{variant.title}: {reason}")
 
 
-_KINDS = {"cuda": "GPUs", "cpu": "CPUs"}
-
-
 def configuration(text: str, here: Here, domain: tuple[int, int, int]) -> KernelConfig:
-    """The configuration that a text stands for on a device; axes with one legal neighbour follow by themselves.
+    """Return the configuration of a text on a device; knobs with one legal value are completed.
 
-    'nz/4' is a quarter of the domain along z. Raises InputError, also for what this catalogue does not have.
+    'nz/4' is a quarter of the domain along z. Raises InputError, also for names that the catalogue does not have.
     """
     values: dict[str, Scalar] = {"backend": here.backend}
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -153,13 +149,13 @@ def _one_thread_per_core(here: Here) -> int:
 
 
 def _not_in_catalogue(message: str) -> str:
-    """A refusal as a reason: 'unknown scheme 'swap'; did you mean ...' as 'this catalogue has no scheme 'swap''."""
+    """Turn 'unknown scheme 'swap'; did you mean ...' into 'this catalogue has no scheme 'swap''."""
     first = message.partition(";")[0].rstrip(".")
     return f"this catalogue has no {first.removeprefix('unknown ')}" if first.startswith("unknown ") else first
 
 
 def _past_capacity(case: Case, budget_bytes: int) -> Case:
-    """The case on the largest square or cube that two lattices cannot hold in the budget and one lattice can."""
+    """Return the case on the largest square or cube that fits in the budget with one lattice and not with two."""
     usual = cuda.Direct(storage="fp64", compute="fp64")
     flat = case.stencil.dimensions == 2
     edge = _STEP
@@ -176,7 +172,7 @@ def _past_budget(case: Case, config: KernelConfig, budget_bytes: int) -> str | N
     needed = footprint_bytes(case, config)
     if needed <= budget_bytes:
         return None
-    return f"it needs {format_bytes(needed)}, and {format_bytes(budget_bytes)} stand for the device"
+    return f"it needs {format_bytes(needed)}; the budget of the device is {format_bytes(budget_bytes)}"
 
 
 def _staged(duty: Duty | None) -> bool:

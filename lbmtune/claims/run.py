@@ -1,4 +1,4 @@
-"""The loop of a run of claims: every group measured, recorded, then judged."""
+"""The loop of a run of claims: measure and record every group, then judge."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ from lbmtune.records.claims import COUNTED, Claims, ClaimsHeader, Document, Duty
 from lbmtune.records.profile import Counters
 
 SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
-"""What of the environment must not change within a run, for its speeds could not be compared."""
+"""Parts of the environment that must not change within a run, because its speeds are compared."""
 
 
 class Evaluator(Protocol):
-    """Verifies configurations on the domain of its case and measures those that pass in turns."""
+    """Verifies configurations on the domain of its case and measures those that pass interleaved."""
 
     def finals(self, configs: Sequence[KernelConfig], side_tasks: Mapping[int, Duty] | None = None) -> list[Trial]:
-        """One trial per configuration, in order; side_tasks: by position."""
+        """Return a trial per configuration, in order. side_tasks: by position."""
         ...
 
     def accuracy(self, config: KernelConfig) -> Accuracy:
-        """What its precision costs in accuracy. Raises NothingValidError."""
+        """Measure the accuracy of a configuration. Raises NothingValidError."""
         ...
 
 
 Opener = Callable[[Case, int], AbstractContextManager[Evaluator]]
-"""Opens an evaluator for a case, for groups of at most so many."""
+"""Opens an evaluator for a case, for groups of up to a number of configurations."""
 Counting = Callable[[Sequence[tuple[Case, KernelConfig]]], Sequence[Counters]]
-"""Reads counters of the hardware over some steps of each kernel."""
+"""Reads hardware counters over some steps of each kernel."""
 
 
 class Observer:
-    """Hears of progress; this one keeps silent."""
+    """Progress observer; the base class does nothing."""
 
     def started(self, planned: Sequence[Plan], done: Sequence[Group]) -> None:
-        """The run begins; `done` was read back from disk."""
+        """Note that the run begins. done: groups read from disk."""
 
     def measuring(self, plan: Plan) -> None:
-        """A group begins."""
+        """Note that a group begins."""
 
     def finished(self, group: Group) -> None:
-        """A group is on disk."""
+        """Note that a group is on disk."""
 
     def counting(self, kernels: int) -> None:
-        """Counters of the hardware are read of so many kernels."""
+        """Note that hardware counters are read. kernels: their number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a run needs besides the documents. count: None on a device without counters."""
+    """Everything that a run needs besides the documents. count: None on a device without counters."""
 
     here: Here
     open_evaluator: Opener
@@ -69,7 +69,7 @@ class Run:
 
 
 def run_claims(run: Run, header: ClaimsHeader, documents: Sequence[Document]) -> Claims:
-    """Measures what has not been measured yet and judges every claim. Raises InputError for another device's folder."""
+    """Measure the groups that are not on disk and judge every claim; return the results."""
     claims = Claims(header=header, documents=tuple(documents))
     planned = [plan for document in documents for plan in plans(document, run.here)]
     done = [group for group in read_groups(run.folder) if any(plan.is_of(group) for plan in planned)]
@@ -78,7 +78,7 @@ def run_claims(run: Run, header: ClaimsHeader, documents: Sequence[Document]) ->
     for plan in planned:
         if not any(plan.is_of(group) for group in done):
             run.observer.measuring(plan)
-            done.append(carried_out(plan, run.open_evaluator))
+            done.append(measure_group(plan, run.open_evaluator))
             append_group(run.folder, done[-1])
             write_claims(run.folder, _judged(claims, done))
             run.observer.finished(done[-1])
@@ -91,7 +91,7 @@ def run_claims(run: Run, header: ClaimsHeader, documents: Sequence[Document]) ->
 
 
 def check_same_device(folder: Path, environment: Environment) -> None:
-    """Raises InputError where the folder was begun elsewhere: speeds of two devices cannot be compared."""
+    """Raise InputError if the folder was begun on another device: their speeds cannot be compared."""
     kept = read_claims_header(folder).environment
     for name in SAME:
         before, now = getattr(kept, name), getattr(environment, name)
@@ -101,14 +101,14 @@ def check_same_device(folder: Path, environment: Environment) -> None:
             )
 
 
-def carried_out(plan: Plan, open_evaluator: Opener) -> Group:
-    """The group with its measurements."""
+def measure_group(plan: Plan, open_evaluator: Opener) -> Group:
+    """Measure a plan and return the group."""
     start = time.monotonic()
     entries, trials = plan.runnable, {}
     if entries:
-        duties = {n: entry.variant.duty for n, entry in enumerate(entries) if entry.variant.duty}
+        side_tasks = {n: entry.variant.duty for n, entry in enumerate(entries) if entry.variant.duty}
         with open_evaluator(plan.case, len(entries)) as evaluator:
-            found = evaluator.finals([entry.config for entry in entries if entry.config], duties)
+            found = evaluator.finals([entry.config for entry in entries if entry.config], side_tasks)
             found = [_with_accuracy(evaluator, *pair) for pair in zip(entries, found, strict=True)]
         trials = {entry.variant.name: trial for entry, trial in zip(entries, found, strict=True)}
     rows = tuple(replace(plan.row(entry), trial=trials.get(entry.variant.name)) for entry in plan.entries)
@@ -117,10 +117,11 @@ def carried_out(plan: Plan, open_evaluator: Opener) -> Group:
 
 
 def _with_counters(claims: Claims, count: Counting, observer: Observer) -> list[Group]:
-    """Groups with the counters that they lack: of the rows behind claims that do not hold or ask for them."""
-    places = [(group, row) for group in claims.groups for row in group.rows if _unread(row)]
-    behind = {id(reading.row) for reading in _to_count(claims)}
-    wanted = [(group, row) for group, row in places if id(row) in behind]
+    """Return groups with the counters that they lack: rows of claims that fail or that are about counters."""
+    needed = {id(reading.row) for reading in _to_count(claims)}
+    wanted = [
+        (group, row) for group in claims.groups for row in group.rows if id(row) in needed and _lacks_counters(row)
+    ]
     if not wanted:
         return []
     kernels = {(group.case, _by_call(row)): None for group, row in wanted}
@@ -134,13 +135,13 @@ def _with_counters(claims: Claims, count: Counting, observer: Observer) -> list[
     ]
 
 
-def _unread(row: Row) -> bool:
-    """Whether counters could say something of a row. What stays on chip has no step of its own."""
-    return not row.counters and not row.duty and not row.why_not and row.config.get("launch") != "resident"
+def _lacks_counters(row: Row) -> bool:
+    """Return if counters per step can be read for a row: a persistent kernel has no launch per step."""
+    return not row.counters and not row.duty and not row.why_not and from_flat(row.config).family != "persistent"
 
 
 def _by_call(row: Row) -> KernelConfig:
-    """The kernel of a row: the same ones whether a graph launches them or a call."""
+    """Return the kernel of a row, launched by calls, because a graph launches the same kernels."""
     return from_flat({**row.config, "launch": "call"})
 
 
@@ -149,7 +150,8 @@ def _to_count(claims: Claims) -> Iterator[Reading]:
     for document in claims.documents:
         readings = readings_of(document, claims.groups, claims.header.backend)
         for claim in document.claims:
-            failed = (document.name, claim.name) in fails and claim.kind != "interval-loss"  # which is all duty
+            # an interval loss comes from side tasks alone
+            failed = (document.name, claim.name) in fails and claim.kind != "interval-loss"
             if failed or (claim.kind == COUNTED and claims.header.backend not in claim.untestable):
                 yield from rests_on(claim, readings)
 

@@ -1,4 +1,4 @@
-"""Reading and writing the folder of a run of claims."""
+"""Read and write the folder of a run of claims."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ RESULTS, GROUPS, PAGE = "claims.json", "groups.jsonl", "claims.html"
 
 
 def append_group(folder: Path, group: Group) -> None:
-    """Adds one group and flushes it to disk. Raises InputError where that is full or the folder is gone."""
+    """Append a group and flush it to disk. Raises InputError if the disk is full or the folder is gone."""
     append_line(folder / GROUPS, group)
 
 
 def read_groups(folder: Path) -> tuple[Group, ...]:
-    """The groups that were measured; a last line cut short by a crash is cut off. Raises InputError."""
+    """Return the measured groups; a last line torn by a crash is truncated. Raises InputError."""
     path = folder / GROUPS
     if not path.exists():
         return ()
@@ -43,35 +43,35 @@ def _group(path: Path, number: int, line: bytes) -> Group:
 
 
 def write_claims(folder: Path, claims: Claims) -> None:
-    """Writes the results anew."""
+    """Replace the results."""
     write_atomically(folder / RESULTS, msgspec.json.format(msgspec.json.encode(claims)) + b"\n")
 
 
 @dataclass(frozen=True)
 class _Headed:
-    """What results of every schema begin with."""
+    """The part of the results that all schemas share."""
 
     header: ClaimsHeader
 
 
 def read_claims(folder: Path) -> Claims:
-    """The results in a folder. Raises InputError."""
+    """Return the results in a folder. Raises InputError."""
     return decoded(_content(folder), folder / RESULTS)
 
 
 def read_claims_header(folder: Path) -> ClaimsHeader:
-    """The header of the results in a folder, also of those of an older version. Raises InputError."""
+    """Return the header of the results in a folder, of any version. Raises InputError."""
     return _decoded(_content(folder), folder / RESULTS, _Headed).header
 
 
 def decoded(content: bytes, path: Path) -> Claims:
-    """The results that a file holds; path: of the file, for messages. Raises InputError."""
+    """Return the results in the content of a file. path: for messages. Raises InputError."""
     schema = _decoded(content, path, _Headed).header.schema
     if schema > CLAIMS_SCHEMA:
         raise InputError(f"{path} has schema {schema}, this version reads up to {CLAIMS_SCHEMA}; update lbmtune.")
     if schema < CLAIMS_SCHEMA:
-        again = "lbmtune claims --resume on its folder keeps what was measured and writes it anew"
-        raise InputError(f"{path} has schema {schema}, this version reads {CLAIMS_SCHEMA}; {again}.")
+        remedy = "lbmtune claims --resume on its folder keeps what was measured and writes it anew"
+        raise InputError(f"{path} has schema {schema}, this version reads {CLAIMS_SCHEMA}; {remedy}.")
     return _decoded(content, path, Claims)
 
 
@@ -92,11 +92,11 @@ def _decoded(content: bytes, path: Path, kind: type[T]) -> T:
 
 
 def claims_folder(reference: str, out: Path) -> Path | None:
-    """The folder of a run of claims, given as a path or as its name under `out`; None where there is none."""
+    """Return the folder of a run of claims by its path or by its name below `out`; None if there is none."""
     return next((folder for folder in (Path(reference), out / reference) if (folder / RESULTS).is_file()), None)
 
 
 def of_documents(groups: Sequence[Group], names: Sequence[str]) -> tuple[Group, ...]:
-    """The last of each document, series and domain, in the order in which they were begun."""
+    """Return the last group of each document, series and domain, in the order of their beginning."""
     latest = {(g.document, g.series, g.case.domain): g for g in groups if g.document in names}
     return tuple(latest.values())

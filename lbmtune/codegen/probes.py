@@ -21,6 +21,7 @@ WORD_BYTES = 4
 _ELEMENTS = {2: "unsigned short", 4: "unsigned int", 8: "unsigned long long"}
 KINDS = {"multiply-add": 0, "conversion": 1, "shuffle": 2, "shared memory": 3}
 """Instructions that `stages` issues."""
+_DISPLACED = ("source", "target", "accesses", "load", "load_far", "store", "store_far", "apart", "steps")
 MEETINGS = {"none": 0, "block": 1, "neighbours": 2}
 """Barriers of warps that exchange words: none, of the block, or of adjacent warps."""
 
@@ -43,21 +44,17 @@ def probe(
     row: accesses of a row that a block takes (0: its threads are side by side);
     shared_bytes: dynamic shared memory per block, which limits the blocks per multiprocessor.
     """
-    options = (
-        "--std=c++17",
-        f"-DSTREAMS={streams}",
-        f"-DACCESS={ACCESS_TYPES[access_bytes]}",
-        f"-DRUN={run_bytes // access_bytes}",
-        f"-DLOCAL={local_bytes // WORD_BYTES}",
-        f"-DEARLY={int(early)}",
-        f"-DROW={row}",
+    options = _options(
+        STREAMS=streams,
+        ACCESS=ACCESS_TYPES[access_bytes],
+        RUN=run_bytes // access_bytes,
+        LOCAL=local_bytes // WORD_BYTES,
+        EARLY=int(early),
+        ROW=row,
     )
     arguments = {
         RUNS: ("source", "target", "accesses"),
-        DISPLACED: (
-            *("source", "target", "accesses", "load", "load_far", "store", "store_far"),
-            *("apart", "steps"),
-        ),
+        DISPLACED: _DISPLACED,
         LISTED: ("source", "target", "list", "accesses", "loads", "stores", "ahead"),
         CHASE: ("next", "place", "steps"),
         SPILL: ("target", "turns"),
@@ -82,13 +79,12 @@ def issue_probe(
     kind: of `KINDS`; number: 'float' or 'double'; chains: independent chains of instructions; length: instructions of a
     chain between two barriers of a block; meets: whether there are barriers.
     """
-    options = (
-        "--std=c++17",
-        f"-DKIND={KINDS[kind]}",
-        f"-DNumber={number}",
-        f"-DCHAINS={chains}",
-        f"-DLENGTH={length}",
-        f"-DMEETS={int(meets)}",
+    options = _options(
+        KIND=KINDS[kind],
+        Number=number,
+        CHAINS=chains,
+        LENGTH=length,
+        MEETS=int(meets),
     )
     arguments = {STAGES: ("target", "factor", "turns"), MEET: ("words", "arrivals", "turns")}
     return _program("issue", options, arguments, threads, 0)
@@ -119,32 +115,30 @@ def _of_words(
     threads: int,
 ) -> Program:
     """Return a copy whose threads hold words in local memory."""
-    options = (
-        "--std=c++17",
-        f"-DSTREAMS={streams}",
-        f"-DACCESS={ACCESS_TYPES[access_bytes]}",
-        f"-DLOCAL={local_bytes // WORD_BYTES}",
+    options = _options(
+        STREAMS=streams,
+        ACCESS=ACCESS_TYPES[access_bytes],
+        LOCAL=local_bytes // WORD_BYTES,
     )
-    found = _program(name, options, arguments, threads, 0)
-    return replace(found, source=skeleton("cuda/probes/local_words.cu") + "\n" + found.source)
+    program = _program(name, options, arguments, threads, 0)
+    return replace(program, source=skeleton("cuda/probes/local_words.cu") + "\n" + program.source)
 
 
 def shuffled_probe(*, element_bytes: int, access_bytes: int, run_bytes: int, threads: int) -> Program:
     """Return the displaced copy by vectors of elements. run_bytes: as of `probe`."""
-    options = (
-        "--std=c++17",
-        f"-DSTREAMS={STREAMS}",
-        f"-DELEMENT={_ELEMENTS[element_bytes]}",
-        f"-DVECTOR={access_bytes // element_bytes}",
-        f"-DRUN={run_bytes // access_bytes}",
+    options = _options(
+        STREAMS=STREAMS,
+        ELEMENT=_ELEMENTS[element_bytes],
+        VECTOR=access_bytes // element_bytes,
+        RUN=run_bytes // access_bytes,
     )
-    arguments = {SHUFFLED: ("source", "target", "accesses", "load", "load_far", "store", "store_far", "apart", "steps")}
+    arguments = {SHUFFLED: _DISPLACED}
     return _program("shuffled", options, arguments, threads, 0)
 
 
 def exchange_probe(*, meeting: str, threads: int) -> Program:
     """Return the program whose warps exchange words between stages. meeting: of `MEETINGS`."""
-    options = "--std=c++17", f"-DMEETS={MEETINGS[meeting]}"
+    options = _options(MEETS=MEETINGS[meeting])
     arguments = {EXCHANGED: ("target", "nothing", "factor", "turns", "length")}
     return _program("exchange", options, arguments, threads, 0)
 
@@ -154,13 +148,16 @@ def overtaken_probe(*, local_bytes: int, together: int, overtakes: bool, threads
 
     local_bytes: of a thread, which accesses all of it; together: words per turn.
     """
-    options = (
-        "--std=c++17",
-        f"-DLOCAL={local_bytes // WORD_BYTES}",
-        f"-DTOGETHER={together}",
-        f"-DOVERTAKES={int(overtakes)}",
+    options = _options(
+        LOCAL=local_bytes // WORD_BYTES,
+        TOGETHER=together,
+        OVERTAKES=int(overtakes),
     )
     return _program("spill_hazards", options, {OVERTAKEN: ("target", "turns")}, threads, 0)
+
+
+def _options(**macros: object) -> tuple[str, ...]:
+    return ("--std=c++17", *(f"-D{name}={value}" for name, value in macros.items()))
 
 
 def _program(

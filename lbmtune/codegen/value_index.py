@@ -13,17 +13,17 @@ from lbmtune.lattice import Lattice
 ValueIndex = Callable[[Int, Int, Int, Int, Extents, Any, Lattice], Int]
 
 
-def _by_layout(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: Any, _lattice: Lattice) -> Int:
-    return index(config.memory, extents, x, y, z, k)
-
-
 def _with_row_offset(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: Any, _lattice: Lattice) -> Int:
     return kept_index(k, x, y, z, extents, config)
 
 
+def _by_layout(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: Any, _lattice: Lattice) -> Int:
+    return index(config.memory, extents, x, y, z, k)
+
+
 VALUE_INDEX: Mapping[str, ValueIndex] = {
     "temporal-blocking": tile_index,
-    "persistent": _by_layout,
+    "persistent": tile_index,
     "face-exchange": _by_layout,
     "moments-wavefront": _with_row_offset,
 }

@@ -1,4 +1,4 @@
-"""best.json: the winner of a study for a solver. The format is defined and read in `lbmtune.records.best`."""
+"""best.json: the winner of a study for a solver. `lbmtune.records.best` defines and reads the format."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ ALTERNATES = 20
 
 
 def write_best(study: StudyRecord, path: Path) -> None:
-    """Writes best.json. Raises NothingValidError, and InputError where the path cannot be written."""
+    """Write best.json. Raises NothingValidError, and InputError if the path cannot be written."""
     write_atomically(path, encode_best(best(study)))
 
 
 def best(study: StudyRecord) -> Best:
-    """The best kernel of a study. Raises NothingValidError; InputError where this version prints another kernel."""
+    """Return the best kernel of a study.
+
+    Raises NothingValidError, and InputError if this version prints another kernel than the one that was measured.
+    """
     if not study.ranked:
         raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
     winner, header = study.winner, study.header
@@ -77,7 +80,7 @@ def _program(study: StudyRecord, winner: Trial) -> Program:
 
 
 def exported(program: Program, winner: Trial) -> Kernel:
-    """A trial's kernel; with the one for steps that are no whole launch unless that one was found to be wrong."""
+    """Return a trial's kernel, with the one for left-over steps unless that failed its verification."""
     kernel = describe_kernel(program, winner.binary_digest)
     single = winner.verification and winner.verification.single
     return replace(kernel, single=None) if single and not single.passed else kernel

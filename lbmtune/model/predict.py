@@ -1,38 +1,78 @@
-"""The model: what a configuration is expected to do on a machine. docs/design/gpu.md has its equations.
+"""Predict what a configuration does on a machine; docs/design/gpu.md has the equations.
 
-On a machine that is not calibrated it is bytes per update over the bandwidth measured for such accesses, and the issue
-of instructions: on a GPU for kernels of several steps per launch, on a CPU by the clock of its cores.
+On a machine that is not calibrated: bytes per update over the bandwidth measured for such accesses, and the issue of
+instructions: on a GPU for several steps per launch, on a CPU by the clock of its cores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.model.cpu.terms import CALIBRATED, CPU_TERMS, CpuSubject, cpu_terms, estimated_arithmetic
-from lbmtune.model.gpu import temporal_blocking as marches
-from lbmtune.model.gpu.copy_terms import bandwidth
-from lbmtune.model.gpu.direct import ONCE, SECONDS, SHARES
-from lbmtune.model.gpu.inputs import AGAIN, ISSUE, LATENCY, LAUNCH, MEETING, OVERTAKEN, RINGS, STAGES, WALLS, Subject
-from lbmtune.model.gpu.spills import estimated
-from lbmtune.model.gpu.temporal_blocking import EXCHANGE, memory_term
-from lbmtune.model.machine.description import ACCESS_BYTES, Machine
+from lbmtune.model.cpu import families as cpu
+from lbmtune.model.gpu import families as gpu
+from lbmtune.model.machine.description import Machine
+from lbmtune.model.roofline import Ceiling
 from lbmtune.records import Prediction, Resources, Term, worth_telling
+from lbmtune.records.terms import (
+    AGAIN,
+    AHEAD,
+    ARITHMETIC,
+    CACHE,
+    EXCHANGE,
+    GROUPED,
+    IN_PLACE,
+    ISSUE,
+    LATENCY,
+    LAUNCH,
+    LOCAL,
+    MEETING,
+    OVERTAKEN,
+    PREFETCH,
+    REFILLS,
+    RINGS,
+    RUNS,
+    SECTORS,
+    SHIFTED,
+    SOLID,
+    STAGES,
+    THREADS,
+    WALLS,
+    WAVES,
+)
 
-_OF_MARCHES = (EXCHANGE, WALLS, STAGES, LATENCY, OVERTAKEN, AGAIN)
-TERMS = (*SECONDS, *SHARES, RINGS, ISSUE, *_OF_MARCHES, LAUNCH, MEETING, *CPU_TERMS)
-"""What can be left out to see what it is worth."""
-DATASHEET = "data sheet, not measured"
+GPU_TERMS = (
+    *(RUNS, SECTORS, SOLID, IN_PLACE, AHEAD, LOCAL, THREADS, WAVES, RINGS, ISSUE),
+    *(EXCHANGE, WALLS, STAGES, LATENCY, OVERTAKEN, AGAIN, LAUNCH, MEETING),
+)
+CPU_TERMS = (ARITHMETIC, REFILLS, CACHE, SHIFTED, PREFETCH, GROUPED)
+"""The last three choose between walks."""
+TERMS = (*GPU_TERMS, *CPU_TERMS)
+"""Terms that can be left out to see what they are worth."""
 
 
-class Ceiling(NamedTuple):
-    """A bandwidth and where it comes from."""
+class BackendModel(NamedTuple):
+    """The model of a backend.
 
-    bytes_per_s: float
-    source: str
+    parts: bandwidth and terms of a prediction; ceiling: measured bandwidth that fits a configuration; streams_ceiling:
+    bandwidth of streams like those of a kernel; memory_bytes: bytes per update that memory moves; cells_read:
+    cells that a launch reads per cell that it updates.
+    """
+
+    parts: Callable[[Case, Any, Machine, Resources | None, Collection[str]], tuple[Ceiling, list[Term]]]
+    ceiling: Callable[[Any, Machine], Ceiling]
+    streams_ceiling: Callable[[Case, Any, Machine], Ceiling]
+    memory_bytes: Callable[[Case, Any, Machine, Resources | None], float]
+    cells_read: Callable[[Case, Any], float]
+
+
+MODELS: Mapping[str, BackendModel] = {
+    "cuda": BackendModel(gpu.parts, gpu.ceiling, gpu.streams_ceiling, gpu.compiled_memory_bytes, gpu.cells_read),
+    "cpu": BackendModel(cpu.parts, cpu.ceiling, cpu.streams_ceiling, cpu.memory_bytes, cpu.cells_read),
+}
 
 
 def predict(
@@ -42,45 +82,27 @@ def predict(
     resources: Resources | None = None,
     without: Collection[str] = (),
 ) -> Prediction:
-    """What a kernel is expected to do on a machine. Needs no device.
+    """Predict the speed of a kernel on a machine, from its description alone.
 
-    resources: of the compiled kernel, where that is known; estimated otherwise. without: `TERMS` to leave out.
+    resources: of the compiled kernel; estimated if None. without: `TERMS` to leave out.
     Sources: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update); those of `model.gpu.direct`.
     """
-    found = ceiling(config, machine)
-    if isinstance(config, CpuConfig):
-        if machine.cpu is None:
-            return _told(
-                case, config, found, [_memory(case, config, found), *estimated_arithmetic(case, config, machine)]
-            )
-        parts = cpu_terms(CpuSubject(case, config, machine, machine.cpu), without)
-        reached = bytes_per_update(case, config) / parts[0].seconds
-        return _told(case, config, Ceiling(reached, CALIBRATED), parts)
-    assert isinstance(config, CudaConfig)
-    if config.resident:
-        from lbmtune.model.gpu.persistent import terms  # here: it prints kernels, which needs SymPy
-
-        on_chip = terms(case, config, machine, resources or estimated(case, config), without)
-        return _told(case, config, found, on_chip or [_memory(case, config, found)])
-    if machine.calibration is None:
-        return _told(case, config, found, _roofline_terms(case, config, machine, found))
-    subject = Subject(case, config, machine, machine.calibration, resources or estimated(case, config))
-    source = f"{DATASHEET}; curves of {machine.calibrated_as} scaled to it" if machine.calibrated_as else CALIBRATED
-    found = Ceiling(bandwidth(subject, by_runs="runs" not in without), source)
-    return _told(case, config, found, _terms(config)(subject, without))
+    rate, terms = MODELS[config.backend].parts(case, config, machine, resources, without)
+    return _prediction(case, config, rate, terms)
 
 
-def _terms(config: CudaConfig) -> Callable[[Subject, Collection[str]], list[Term]]:
-    """Those of its kind of kernel."""
-    if config.by_faces:
-        from lbmtune.model.gpu.face_exchange import terms  # here: it prints kernels, which needs SymPy
-
-        return terms
-    return marches.terms if config.marches else _one_step_terms
+def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:
+    """Return the measured bandwidth that fits the accesses of a configuration."""
+    return MODELS[config.backend].ceiling(config, machine)
 
 
-def _told(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence[Term]) -> Prediction:
-    """Terms added up and said in words, the largest first."""
+def cells_read(case: Case, config: KernelConfig) -> float:
+    """Return the cells that a launch reads per cell that it updates: 1 without halos."""
+    return MODELS[config.backend].cells_read(case, config)
+
+
+def _prediction(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence[Term]) -> Prediction:
+    """Return the sum of the terms, and the terms as text, the largest first."""
     largest_first = tuple(sorted((one for one in terms if one.seconds), key=lambda one: -one.seconds))
     return Prediction(
         mlups=1e-6 / sum(one.seconds for one in terms),
@@ -93,72 +115,3 @@ def _told(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence[Term]
         ceiling_source=rate.source,
         terms=largest_first,
     )
-
-
-def _memory(case: Case, config: KernelConfig, rate: Ceiling) -> Term:
-    """Bytes of an update over the bandwidth."""
-    return memory_term(bytes_per_update(case, config), rate.bytes_per_s, rate.source)
-
-
-def _one_step_terms(subject: Subject, without: Collection[str]) -> list[Term]:
-    """Bytes, what `model.gpu.direct` adds to them, and what both take more where they use a part of the bandwidth
-    only.
-    """
-    memory = _memory(subject.case, subject.config, Ceiling(bandwidth(subject, by_runs=False), CALIBRATED))
-    terms = [memory, *(term(subject) for name, term in SECONDS.items() if name not in without)]
-    for name, share in SHARES.items():
-        if name not in without:
-            terms.append(_unused(name, share(subject), sum(one.seconds for one in terms)))
-    terms += [term(subject) for name, term in ONCE.items() if name not in without]
-    return terms
-
-
-def _unused(name: str, share: float, seconds: float) -> Term:
-    """What goes through memory takes longer where a share of its bandwidth is in use."""
-    return Term(name=name, seconds=seconds / share - seconds, sentence=f"{share:.1%} of it in use", source=CALIBRATED)
-
-
-def _roofline_terms(case: Case, config: CudaConfig, machine: Machine, rate: Ceiling) -> list[Term]:
-    """On a machine that is not calibrated: bytes, and the issue of instructions at the rates of the architecture."""
-    from lbmtune.model.gpu.instruction_issue import issue, together  # here: they print kernels, which needs SymPy
-
-    memory = _memory(case, config, rate)
-    found = issue(case, config, machine)
-    if found is None:
-        return [memory]
-    there = together(case, config)
-    return marches.overlapped(case, config, memory, marches.issued(found), (), there)
-
-
-def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:
-    """The measured bandwidth that fits the accesses of a configuration."""
-    if isinstance(config, CudaConfig):
-        return _streams(machine, str(min(config.cells_per_thread * config.pack * config.stored.bytes, ACCESS_BYTES)))
-    assert isinstance(config, CpuConfig)
-    return _by_threads(config, machine, _cpu(config, machine))
-
-
-def _cpu(config: CpuConfig, machine: Machine) -> Ceiling:
-    if config.propagation.in_place:
-        return Ceiling(machine.in_place_bytes_per_s, "update in place")
-    if config.streaming_stores:
-        return _streams(machine, "64 streaming")
-    return _streams(machine, str(config.vector_bits // 8 or config.stored.bytes))
-
-
-def _by_threads(config: CpuConfig, machine: Machine, full: Ceiling) -> Ceiling:
-    """A few threads reach no more than so many times what one does."""
-    alone = machine.thread_bytes_per_s
-    if alone is None or config.threads * alone >= full.bytes_per_s:
-        return full
-    return Ceiling(config.threads * alone, f"{config.threads} x update in place by one thread")
-
-
-def _streams(machine: Machine, name: str) -> Ceiling:
-    """The copy of that access width; where it was not measured, of the nearest one that was."""
-    measured = machine.stream_bytes_per_s
-    if name not in measured:
-        plain = [key for key in measured if key.isdecimal()]
-        name = min(plain, key=lambda key: abs(int(key) - int(name.split()[0])))
-    source = f"{machine.streams}-stream copy, {name} bytes at once" if machine.measured else DATASHEET
-    return Ceiling(measured[name], source)

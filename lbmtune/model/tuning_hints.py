@@ -1,37 +1,42 @@
-"""Which axes a term depends on most: where somebody would look for what a kernel loses."""
+"""Tuning hints: the knobs that dominate each term of the model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from lbmtune.catalogue.config import KernelConfig, knobs_by_name
-from lbmtune.model.cpu import terms as cpu
-from lbmtune.model.gpu.inputs import (
+from lbmtune.records import Prediction
+from lbmtune.records.terms import (
     AGAIN,
     AHEAD,
+    ARITHMETIC,
+    CACHE,
+    EXCHANGE,
+    GROUPED,
     IN_PLACE,
     ISSUE,
     LATENCY,
     LAUNCH,
     LOCAL,
     MEETING,
+    MEMORY,
     OVERTAKEN,
+    PREFETCH,
+    REFILLS,
     RINGS,
     RUNS,
     SECTORS,
+    SHIFTED,
     SOLID,
     STAGES,
     THREADS,
     WALLS,
     WAVES,
 )
-from lbmtune.model.gpu.temporal_blocking import EXCHANGE, MEMORY
-from lbmtune.records import Prediction
 
-_BYTES = ("storage", "representation", "steps", "scheme")
 AXES_OF: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "cuda": {
-        MEMORY: _BYTES,
+        MEMORY: ("storage", "representation", "steps", "scheme"),
         RUNS: ("layout", "width", "pack"),
         SECTORS: ("cells_per_thread", "block", "layout"),
         SOLID: ("family", "order"),
@@ -52,20 +57,20 @@ AXES_OF: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         MEETING: ("grid_sync", "block"),
     },
     "cpu": {
-        cpu.MEMORY: _BYTES,
-        cpu.ARITHMETIC: ("vector_bits", "compute", "steps"),
-        cpu.REFILLS: ("padding", "row_padding", "stride", "layout"),
-        cpu.CACHE: ("tile", "steps"),
-        cpu.SHIFTED: ("row_offset", "row_tail", "collision_passes"),
-        cpu.AHEAD: ("prefetch_propagated", "prefetch_local", "prefetch_rows"),
-        cpu.GROUPED: ("layout", "width"),
+        MEMORY: ("storage", "family", "steps", "scheme"),
+        ARITHMETIC: ("vector_bits", "compute", "steps"),
+        REFILLS: ("padding", "row_padding", "stride", "layout"),
+        CACHE: ("tile", "steps"),
+        SHIFTED: ("row_offset", "row_tail", "collision_passes"),
+        PREFETCH: ("prefetch_propagated", "prefetch_local", "prefetch_rows"),
+        GROUPED: ("layout", "width"),
     },
 }
-"""By backend and term, the likeliest first; of each term of the model."""
+"""Knobs by backend and term, the likeliest first."""
 
 
 def worth_varying(prediction: Prediction, config: KernelConfig) -> tuple[str, tuple[str, ...]]:
-    """The largest term that axes of this kernel act on, and these axes; nothing where there is none."""
+    """Return the largest term that knobs of this kernel act on, and these knobs; empty if there is none."""
     flat = config.flat()
     for term in prediction.terms:
         known = AXES_OF[config.backend].get(term.name, ())

@@ -1,4 +1,4 @@
-"""Published claims as one HTML page: verdicts, tables, and the figures of each document."""
+"""The page of a run of claims: verdicts, tables and figures of each document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import log_axis, plain_figure, wrapped
+from lbmtune.report.drawing import NEUTRAL, log_axis, plain_figure, wrapped
 from lbmtune.report.html import Panel, filled, panel
 from lbmtune.report.tables import Pairs, environment_table
 from lbmtune.units import format_bytes, format_rate
@@ -32,7 +32,7 @@ _PUBLISHED = "rgba(201,133,0,0.38)"
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict, as texts; evidence, reasons: of one that does not hold."""
+    """A claim with its verdict; evidence, reasons: of one that does not hold."""
 
     claim: Claim
     verdict: Verdict
@@ -41,12 +41,12 @@ class Judged:
 
     @property
     def colour(self) -> str:
-        """Of the verdict."""
+        """Return the colour of the verdict."""
         return COLOURS[self.verdict.holding]
 
     @property
     def measured(self) -> str:
-        """The figure with its interval."""
+        """Return the measured value with its interval."""
         v, kind = self.verdict, self.claim.kind
         if v.median is None or v.low is None or v.high is None:
             return ""
@@ -55,7 +55,7 @@ class Judged:
 
     @property
     def printed(self) -> str:
-        """The published figure or range."""
+        """Return the published value or range."""
         if self.claim.published is None:
             return ""
         low, high = (shown(self.claim.kind, value) for value in self.claim.published)
@@ -64,7 +64,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Section:
-    """A document in the page."""
+    """A document of the page."""
 
     document: Document
     judged: tuple[Judged, ...]
@@ -73,12 +73,12 @@ class Section:
 
 
 def write_claims_page(claims: Claims, path: Path) -> None:
-    """Writes the page. Raises InputError where the path cannot be written."""
+    """Write the page. Raises InputError if the path cannot be written."""
     write_atomically(path, claims_page(claims).encode())
 
 
 def claims_page(claims: Claims) -> str:
-    """The HTML text."""
+    """Return the HTML text."""
     each = sections(claims)
     return filled(
         "claims.html",
@@ -96,7 +96,7 @@ def claims_page(claims: Claims) -> str:
 
 
 def headline(claims: Claims) -> str:
-    """One sentence: how many claims could be judged, and how many of those hold."""
+    """State how many claims could be tested, and how many of those hold."""
     holds = _count(claims, Holding.HOLDS)
     judged = len(claims.verdicts) - _count(claims, Holding.UNTESTABLE)
     return f"{holds} of {judged} claims that could be tested hold on {claims.header.environment.device}."
@@ -107,14 +107,14 @@ def _count(claims: Claims, holding: Holding) -> int:
 
 
 def sections(claims: Claims) -> list[Section]:
-    """One for each document."""
+    """Return a section for each document."""
     return [_section(claims, document) for document in claims.documents]
 
 
 def _section(claims: Claims, document: Document) -> Section:
     mine = {verdict.claim: verdict for verdict in claims.verdicts if verdict.document == document.name}
     judged = tuple(
-        judged_of(claims, document, claim, mine[claim.name]) for claim in document.claims if claim.name in mine
+        _judged(claims, document, claim, mine[claim.name]) for claim in document.claims if claim.name in mine
     )
     letters = "".join(filter(str.isalpha, document.name))
     ratios = [one for one in judged if one.claim.kind == "ratio" and one.verdict.median]
@@ -122,25 +122,25 @@ def _section(claims: Claims, document: Document) -> Section:
     panels = []
     if ratios:
         caption = (
-            "Points are measured here, with 95 % intervals; bars are what was printed. Right of 1, the first is faster."
+            "Points: measured on this device, with 95 % intervals. Bars: published. Right of 1, the first is faster."
         )
         panels.append(panel(f"{letters}ratios", "Ratios of speeds", caption, ratio_figure(ratios)))
     if shares:
-        caption = "Points are measured here, with 95 % intervals; bars are what was printed."
+        caption = "Points: measured on this device, with 95 % intervals. Bars: published."
         panels.append(panel(f"{letters}shares", "Losses, spreads and shares", caption, share_figure(shares)))
     return Section(document, judged, tuple(panels), tuple(table_of(claims, document)))
 
 
-def judged_of(claims: Claims, document: Document, claim: Claim, verdict: Verdict) -> Judged:
-    """The claim with what its verdict rests on."""
+def _judged(claims: Claims, document: Document, claim: Claim, verdict: Verdict) -> Judged:
+    """Return a claim with its verdict and the evidence."""
     found = evidence(claims, document, claim)
     return Judged(claim, verdict, found, tuple(reasons(claim, found, claims.header.rates)))
 
 
 def ratio_figure(judged: Sequence[Judged]) -> Figure:
-    """Ratios on a logarithmic axis."""
+    """Draw ratios on a logarithmic axis."""
     figure = _figure("ratio of speeds", judged, 1.0)
-    figure.add_vline(x=1.0, line={"dash": "dot", "width": 1.2, "color": "#888888"})
+    figure.add_vline(x=1.0, line={"dash": "dot", "width": 1.2, "color": NEUTRAL})
     values = [value for one in judged for value in (one.verdict.low, one.verdict.high, *(one.claim.published or ()))]
     positive = [value for value in values if value and value > 0] or [1.0]
     log_axis(figure.update_xaxes, min(0.9, *positive) / 1.1, max(1.1, *positive) * 1.1)
@@ -148,14 +148,14 @@ def ratio_figure(judged: Sequence[Judged]) -> Figure:
 
 
 def share_figure(judged: Sequence[Judged]) -> Figure:
-    """Shares in per cent."""
+    """Draw shares in per cent."""
     figure = _figure("per cent", judged, 100.0)
     figure.update_xaxes(rangemode="tozero")
     return figure
 
 
 def _figure(title: str, judged: Sequence[Judged], scale: float) -> Figure:
-    """Claims below each other: printed ranges as bars, measured intervals as points on top."""
+    """Draw claims below each other: published ranges as bars, measured intervals as points on top."""
     figure = plain_figure(title, "")
     printed = [(one.claim.name, one.claim.published) for one in judged if one.claim.published]
     for number, (name, (low, high)) in enumerate(printed):
@@ -165,10 +165,10 @@ def _figure(title: str, judged: Sequence[Judged], scale: float) -> Figure:
             mode="lines+markers",
             line={"width": 12, "color": _PUBLISHED},
             marker={"size": 12, "color": _PUBLISHED, "symbol": "line-ns-open"},
-            name="printed",
-            legendgroup="printed",
+            name="published",
+            legendgroup="published",
             showlegend=number == 0,
-            hovertemplate="printed %{x:.3g}<extra></extra>",
+            hovertemplate="published %{x:.3g}<extra></extra>",
         )
     for holding in Holding:
         if mine := [one for one in judged if one.verdict.holding is holding]:
@@ -207,5 +207,5 @@ def _run_table(claims: Claims) -> Pairs:
         ("measured", f"{variants} variants in {len(claims.groups)} groups, {seconds:,.0f} s"),
         ("copy bandwidth", format_rate(header.rates.copy_bytes_per_s)),
         ("update in place", format_rate(header.rates.in_place_bytes_per_s)),
-        ("stands for a small device", format_bytes(header.budget_bytes)),
+        ("memory budget of a small device", format_bytes(header.budget_bytes)),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lbmtune.records import MEMORY_TERM, Term
+from lbmtune.records import Term
 from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import (
     COLLISION,
@@ -18,6 +18,7 @@ from lbmtune.records.profile import (
     Profile,
     Rung,
 )
+from lbmtune.records.terms import MEMORY
 from lbmtune.report.tables import Pairs, conditions_table
 from lbmtune.units import format_mlups
 
@@ -217,7 +218,7 @@ def _added(above: Rung, below: Rung) -> Term | None:
 
     The term of a level that only moves bytes has the name of the level.
     """
-    before = {MEMORY_TERM if term.name == above.name else term.name: term.seconds for term in above.model}
+    before = {MEMORY if term.name == above.name else term.name: term.seconds for term in above.model}
     grown = {term.name: term.seconds - before.get(term.name, 0.0) for term in below.model if term.name != below.name}
     most = max(below.model, key=lambda term: grown.get(term.name, 0.0), default=None)
     return most if most and grown.get(most.name, 0.0) > 0 else None

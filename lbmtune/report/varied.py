@@ -1,27 +1,26 @@
-"""The terms of predictions along one axis, as a page."""
+"""The page of predictions along one knob: terms of the time of an update."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lbmtune.records import Prediction
 from lbmtune.records.store import write_atomically
+from lbmtune.report.drawing import BESIDE, plain_figure, wrapped
+from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from lbmtune.records import Prediction
-
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999999")
 
 
-def figure(axis: str, predictions: Mapping[str, Prediction]) -> Figure:
-    """What the time of an update is made of, in picoseconds, for each value of the axis."""
-    from lbmtune.report.drawing import BESIDE, plain_figure, wrapped
-    from lbmtune.units import format_mlups
-
-    found = plain_figure(axis, "ps per update")
+def terms_figure(knob: str, predictions: Mapping[str, Prediction]) -> Figure:
+    """Draw the terms of the time of an update, in picoseconds, for each value of a knob."""
+    found = plain_figure(knob, "ps per update")
     names = dict.fromkeys(term.name for one in predictions.values() for term in one.terms)
     for number, name in enumerate(names):
         found.add_bar(
@@ -30,19 +29,17 @@ def figure(axis: str, predictions: Mapping[str, Prediction]) -> Figure:
             name=name,
             marker_color=_COLOURS[number % len(_COLOURS)],
             customdata=[f"{format_mlups(one.mlups)} MLUPS<br>{wrapped(one.limit)}" for one in predictions.values()],
-            hovertemplate=f"{axis} %{{x}}, {name} %{{y:.3g}} ps<br>%{{customdata}}<extra></extra>",
+            hovertemplate=f"{knob} %{{x}}, {name} %{{y:.3g}} ps<br>%{{customdata}}<extra></extra>",
         )
-    # beside the bars: below them it would be under the fold where terms are many
+    # beside the bars, because many entries below them would leave the bars no height
     found.update_layout(barmode="relative", legend=BESIDE)
     found.update_xaxes(type="category")
     return found
 
 
-def write_varied(path: Path, title: str, axis: str, predictions: Mapping[str, Prediction]) -> None:
-    """One file, which needs no network. Raises InputError where it cannot be written."""
-    from html import escape
-
-    picture = figure(axis, predictions).to_html(full_html=False, include_plotlyjs=True, default_height="480px")
+def write_varied(path: Path, title: str, knob: str, predictions: Mapping[str, Prediction]) -> None:
+    """Write one file that works offline. Raises InputError if it cannot be written."""
+    picture = terms_figure(knob, predictions).to_html(full_html=False, include_plotlyjs=True, default_height="480px")
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -116,11 +116,11 @@ class Simulation:
 
     def _index_list(self) -> Array:
         config = self.program.config
-        made = index_list(self.case, config, self.xp)
+        listed = index_list(self.case, config, self.xp)
         if not getattr(config, "placed", False):
-            return made
-        placed = self._empty(len(made), "uint32", listed_rows(self.case, config).rows)
-        placed[...] = made
+            return listed
+        placed = self._empty(len(listed), "uint32", listed_rows(self.case, config).rows)
+        placed[...] = listed
         return placed
 
     def poison(self) -> None:
@@ -203,11 +203,6 @@ class Simulation:
         from lbmtune.catalogue.boundaries.completion import reconstructed  # here: SymPy takes its time to come
 
         return summed(reconstructed(self.populations(), self.case, self.xp), self.case.stencil)
-
-    def each_population(self) -> Iterator[Array]:
-        """Yield f_0, f_1, ... as float64, not shifted, each (nz, ny, nx)."""
-        for block in self.population_blocks():
-            yield from block
 
     def population_blocks(self, window: Window | None = None) -> Iterator[Array]:
         """Yield all f_i in order as float64, not shifted, of the domain or a window, k at a time: (k, nz, ny, nx)."""

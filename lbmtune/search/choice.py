@@ -26,7 +26,7 @@ _TILED = ("temporal-blocking", "persistent", "face-exchange")
 """Families of GPU kernels whose blocks update tiles."""
 _LENGTHS: Mapping[str, str] = {"temporal-blocking": "chunk_planes", "persistent": "tile_planes"}
 """Knob of the planes of a chunk or a tile, by family."""
-_LENGTH_NAMES = frozenset(("march", *_LENGTHS.values()))
+_LENGTH_NAMES = frozenset(_LENGTHS.values())
 _RANDOM_EVERY = 10
 _POOL, _TRAINING, _LEADERS = 1000, 200, 5
 

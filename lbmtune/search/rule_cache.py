@@ -1,7 +1,7 @@
-"""Rules that are asked once for each choice of the axes that they look at.
+"""A cache of rules: each is called once for each combination of values of the knobs that it reads.
 
-A rule is a pure function, so which axis it looks at next depends only on the values of those before. What it says is
-kept as a tree with an axis at each fork, which grows where a point leaves it: most points never meet the rule itself.
+A rule is a pure function, so the next knob that it reads depends only on the values of those before. Its answers are
+kept in a decision tree with a knob at each node, which grows with new values: most points never call the rule itself.
 """
 
 from __future__ import annotations
@@ -18,61 +18,61 @@ from lbmtune.catalogue.record import layout_knobs
 
 Record = TypeVar("Record", Case, KernelConfig)
 Point = Mapping[str, Scalar]
-"""A configuration in flat form; axes that are not given stand at their default."""
-_ROOT, _UNKNOWN = "", object()
+"""A configuration in flat form; missing knobs have their defaults."""
+_TOP, _UNKNOWN = "", object()
 
 
 @dataclass(frozen=True)
-class _Fork:
-    axis: str
+class _Node:
+    knob: str
     branches: dict[Scalar | None, Any] = field(default_factory=dict)
 
 
-class Remembered:
-    """A rule for one case and device that remembers what it said of points that differ in `varied` axes alone."""
+class CachedRule:
+    """A rule for one case and device, cached for points that differ in `varied` knobs alone."""
 
     def __init__(self, rule: Rule, case: Case, limits: Limits, varied: Collection[str]) -> None:
         self._rule, self._case, self._limits, self._varied = rule, case, limits, varied
-        self._trunk: dict[Scalar | None, Any] = {}
+        self._root: dict[Scalar | None, Any] = {}
 
     def __call__(self, point: Point) -> str | None:
-        """The reason against a point, or None. Raises InputError for an unknown name."""
-        found = self._trunk.get(_ROOT, _UNKNOWN)
-        while type(found) is _Fork:
-            found = found.branches.get(point.get(found.axis), _UNKNOWN)
-        reason: str | None = self._ask(point) if found is _UNKNOWN else found
+        """Return the reason against a point, or None. Raises InputError for an unknown name."""
+        found = self._root.get(_TOP, _UNKNOWN)
+        while type(found) is _Node:
+            found = found.branches.get(point.get(found.knob), _UNKNOWN)
+        reason: str | None = self._call_rule(point) if found is _UNKNOWN else found
         return reason
 
-    def _ask(self, point: Point) -> str | None:
-        config, looked_at = watched(from_flat(point))
+    def _call_rule(self, point: Point) -> str | None:
+        config, read = tracked(from_flat(point))
         reason = self._rule(self._case, config, self._limits)
-        branches: dict[Scalar | None, Any] = self._trunk
-        value: Scalar | None = _ROOT
-        parameters = sorted(layout_knobs(type(config).__mro__[1])) if "layout" in looked_at else []
-        for axis in (*looked_at, *parameters):
-            if axis in self._varied:
-                fork = branches.setdefault(value, _Fork(axis))
-                branches, value = fork.branches, point.get(axis)
+        branches: dict[Scalar | None, Any] = self._root
+        value: Scalar | None = _TOP
+        parameters = sorted(layout_knobs(type(config).__mro__[1])) if "layout" in read else []
+        for knob in (*read, *parameters):
+            if knob in self._varied:
+                fork = branches.setdefault(value, _Node(knob))
+                branches, value = fork.branches, point.get(knob)
         branches[value] = reason
         return reason
 
 
-def watched(record: Record) -> tuple[Record, Mapping[str, None]]:
-    """The same configuration or case, and which fields anybody has looked at, in the order of the first looks."""
-    looked_at: dict[str, None] = {}
+def tracked(record: Record) -> tuple[Record, Mapping[str, None]]:
+    """Return a copy of a configuration or case, and the fields read from it so far, in order of the first access."""
+    read: dict[str, None] = {}
     kind: Any = type(record)
-    seen: Record = object.__new__(_watching(kind))
-    vars(seen).update(vars(record), looked_at=looked_at)
-    return seen, looked_at
+    seen: Record = object.__new__(_tracking(kind))
+    vars(seen).update(vars(record), read=read)
+    return seen, read
 
 
 @cache
-def _watching(kind: Any) -> Any:
+def _tracking(kind: Any) -> Any:
     names = frozenset(f.name for f in fields(kind))
 
-    def look(self: object, name: str) -> object:
+    def access(self: object, name: str) -> object:
         if name in names:
-            object.__getattribute__(self, "looked_at")[name] = None
+            object.__getattribute__(self, "read")[name] = None
         return object.__getattribute__(self, name)
 
-    return type(f"Watched{kind.__name__}", (kind,), {"__getattribute__": look})
+    return type(f"Tracked{kind.__name__}", (kind,), {"__getattribute__": access})

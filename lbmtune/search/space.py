@@ -1,4 +1,4 @@
-"""The legal set: the products of the axes of each space, filtered by the rules, each kernel once."""
+"""The legal set: the products of the knobs of each space, filtered by the rules, each kernel once."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from lbmtune.catalogue.families.rules import Limits, Rule, broken, rules
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records.study import Axes, Table, tables
-from lbmtune.search.rule_cache import Point, Remembered
+from lbmtune.search.rule_cache import CachedRule, Point
 
 
 @dataclass(frozen=True)
 class Space:
-    """What a study may try. configs: legal and distinct, in a deterministic order.
+    """The configurations that a study may try: legal and distinct, in a deterministic order.
 
-    illegal: an example of each kind of reason -> how many points it removed; sizes: legal configurations of each space
-    whose union this is.
+    illegal: number of points that each kind of reason removed, by an example of it; sizes: legal configurations of each
+    space of the union.
     """
 
     configs: tuple[KernelConfig, ...]
@@ -38,12 +38,12 @@ class Space:
 
     @property
     def products(self) -> int:
-        """Points of the products of the axes, legal or not; what is legal in two spaces counts once."""
+        """Return the number of points, legal or not; configurations that are legal in two spaces count once."""
         return len(self.configs) + sum(self.illegal.values())
 
 
 class _Sifted(NamedTuple):
-    """Points that keep all rules; of each rule that others broke, an example of its reason and how many they were."""
+    """Legal points; and for each rule that others broke, an example of its reason and their number."""
 
     legal: list[Point]
     illegal: dict[Rule, tuple[str, int]]
@@ -86,8 +86,8 @@ def _sifted(case: Case, backend: str, table: Table, limits: Limits) -> _Sifted:
         left = list(_points(record, table, limits))
         several = _several(left)
         for rule in rules(record):
-            remembered = Remembered(rule, case, limits, several)
-            reasons = [remembered(point) for point in left]
+            cached = CachedRule(rule, case, limits, several)
+            reasons = [cached(point) for point in left]
             against = [reason for reason in reasons if reason is not None]
             if against:
                 first, before = illegal.get(rule, (against[0], 0))

@@ -31,8 +31,8 @@ from lbmtune.cli.format.ranking_table import ties
 from lbmtune.cli.format.variation import single_value
 from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError, InputError
-from lbmtune.model.gpu.array_of_structures import longer_s
-from lbmtune.model.gpu.l2_refetch import kept
+from lbmtune.model.gpu.terms.array_of_structures import longer_s
+from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
@@ -349,9 +349,9 @@ def test_a_card_known_by_its_data_sheet_is_predicted_as_the_document_says():
 def test_sizes_of_caches_and_threads_in_flight_are_scaled_as_well():
     """V100: 6 of 60 MiB of L2 cache, 80 of 132 multiprocessors, 900 of 4800 GB/s."""
     lender, found = named_machine("h200"), named_machine("v100")
-    assert kept(lender, 8 << 20) > 0.9
-    assert kept(found, 8 << 20) == 0
-    assert kept(found, 800 << 10) == kept(lender, 8000 << 10)
+    assert retained_in_l2(lender, 8 << 20) > 0.9
+    assert retained_in_l2(found, 8 << 20) == 0
+    assert retained_in_l2(found, 800 << 10) == retained_in_l2(lender, 8000 << 10)
     assert lender.calibration
     assert found.calibration
     threads = 900 / 4800 * 132 / 80

@@ -322,7 +322,7 @@ def test_a_plan_says_why_a_variant_cannot_be_measured() -> None:
     assert [entry.variant.name for entry in plan.runnable] == ["fast", "slow"]
     assert plan.entries[-1].reason == "from the future: this catalogue has no scheme 'teleport'"
     unknown = document(TEXT.replace("scheme=aa", "scheme=aa,warp_speed=9"))
-    assert next(plans(unknown, HERE)).entries[0].reason == "the fast one: this catalogue has no axis 'warp_speed'"
+    assert next(plans(unknown, HERE)).entries[0].reason == "the fast one: this catalogue has no knob 'warp_speed'"
     illegal = document(TEXT.replace("block=32x1x1", "block=2048x1x1"))
     assert "2048 threads; this device allows" in next(plans(illegal, HERE)).entries[0].reason
 
@@ -334,10 +334,10 @@ def test_threads_by_core_need_several_threads_to_a_core() -> None:
 
 
 def test_a_part_of_the_domain_stands_for_its_cells() -> None:
-    found = configuration("march=nz/4,block=32x16x1", HERE, (64, 32, 192))
-    assert found.flat()["march"] == 48
-    with pytest.raises(InputError, match="march"):
-        configuration("march=nz/0", HERE, (64, 32, 192))
+    found = configuration("family=column,z_cells=nz/4,block=32x16x1", HERE, (64, 32, 192))
+    assert found.flat()["z_cells"] == 48
+    with pytest.raises(InputError, match="z_cells"):
+        configuration("family=column,z_cells=nz/0", HERE, (64, 32, 192))
 
 
 def test_a_domain_past_capacity_fits_one_lattice_and_not_two() -> None:
@@ -350,7 +350,7 @@ def test_a_domain_past_capacity_fits_one_lattice_and_not_two() -> None:
     fast, slow, _ = plan.entries
     assert fast.config is not None
     assert slow.config is None
-    assert "1 GiB stand for the device" in slow.reason
+    assert "the budget of the device is 1 GiB" in slow.reason
     smaller = next(plans(document(past), replace(HERE, budget_bytes=1 << 28)))
     assert smaller.case.sites < plan.case.sites
 
@@ -516,13 +516,13 @@ def test_counters_are_read_of_the_kernels_behind_claims_that_do_not_hold(tmp_pat
     claim = failing.claims[0]
     assert evidence(holding, document(text), document(text).claims[0]) == ()
     fast, slow = evidence(found, failing, claim)
-    assert (fast.memory_bytes, slow.memory_bytes, fast.waits) == (300.0, 150.0, "long scoreboard (7.0)")
-    assert dict(zip(COLUMNS, fast.texts, strict=True))["memory, bytes of an update"] == "160.0 + 140.0"
+    assert (fast.memory_bytes, slow.memory_bytes, fast.main_stall) == (300.0, 150.0, "long scoreboard (7.0)")
+    assert dict(zip(COLUMNS, fast.texts, strict=True))["memory, bytes per update"] == "160.0 + 140.0"
     sentence, steps = reasons(claim, (fast, slow), RATES)
     assert steps == "a step takes 1000000.0 us against 1150000.0 us"
     # twice the bytes, and 2.3 times as many of them in a second
     assert sentence.endswith(
-        "150.0 (2.000 times), memory gives 30 GB/s against 13 (2.300 times): 0.500 x 2.300 = 1.150 of the speed"
+        "150.0 bytes (2.000 times), at 30 against 13 GB/s (2.300 times): 0.500 x 2.300 = 1.150 times the speed"
     )
 
 
@@ -557,14 +557,14 @@ def test_what_a_single_kernel_and_a_duty_come_to() -> None:
     )
     share = Claim(name="c", sentence="s", kind="bandwidth", of=("a",))
     first, second = reasons(share, (one,), RATES)
-    assert first == "a step takes 16.4 us; the copy takes 10.0 us for its bytes"
-    assert second.startswith("150.0 of 304.0 bytes of an update reach memory")
+    assert first == "a step takes 16.4 us; the bytes of a step at the bandwidth of the copy take 10.0 us"
+    assert second.startswith("150.0 of 304.0 bytes per update reach memory")
     (first, _) = reasons(share, (replace(one, in_place=True),), RATES)
-    assert first == "a step takes 16.4 us; the update in place takes 5.0 us for its bytes"
+    assert first == ("a step takes 16.4 us; the bytes of a step at the bandwidth of the update in place take 5.0 us")
     often = Claim(name="c", sentence="s", kind="interval-loss", of=("a",), over=("b",), every=500)
     assert list(
         reasons(often, (replace(one, step_s=3e-4, every=20, duty_bytes=4_000_000), replace(one, step_s=2e-4)), RATES)
-    ) == ["what falls due takes 2.00 ms for 4.0 MB of fields, 2 GB/s; 500 steps take 100.0 ms"]
+    ) == ["the side task takes 2.00 ms for 4.0 MB of fields, 2 GB/s; 500 steps take 100.0 ms"]
 
 
 class Interrupted(Observer):
@@ -678,7 +678,7 @@ def test_readings_take_the_last_domain() -> None:
 
 
 def test_shipped_documents_ask_for_nothing_that_is_merely_misspelt() -> None:
-    """The catalogue has every scheme, layout, axis and flow that they name."""
+    """The catalogue has every scheme, layout, knob and flow that they name."""
     lacking = {
         reason.partition("this catalogue has no ")[2]
         for here in (HERE, replace(ON_CPU, physical_cores=1))

@@ -17,7 +17,7 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.layouts import AoSoA, Rows, SoA
 from lbmtune.catalogue.problem.case import Case, box
 from lbmtune.cli import main
-from lbmtune.cli.verbs import run as checks
+from lbmtune.cli.format import kernels
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
 from lbmtune.files.studyfile import load_study
@@ -35,8 +35,9 @@ from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.kinds import rounding_of
 from lbmtune.search.space import Space, legal_set
 from lbmtune.search.study import run_study
+from scripts import accuracy as script
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support import fake_study, script_module
+from tests.support import fake_study
 from tests.support import made_up_records as made
 from tests.support.choices import LIMITS as COVERED
 from tests.support.choices import case_of
@@ -287,14 +288,14 @@ def test_the_error_after_many_steps_of_each_kind_is_in_the_report() -> None:
 
 def test_the_table_names_the_kind_of_kernel_and_has_the_run_of_many_steps() -> None:
     found = replace(_after(2e-6), representation="moments", steps=3)
-    table = checks._accuracy_table(
+    table = kernels.accuracy_table(
         found,
         cuda.TemporalBlocking(
             layout=SoA(), block=(256, 1, 1), chunk_planes=1, plane_fetch="none", representation="moments", steps=3
         ),
     )
     assert "moments, 3 steps per launch, stored as" in str(table.title)
-    on_chip = checks._accuracy_table(replace(found, steps=1), PLACES["moments on chip"])
+    on_chip = kernels.accuracy_table(replace(found, steps=1), PLACES["moments on chip"])
     assert "moments on chip, 1 step per launch, stored as" in str(on_chip.title)
     assert table.row_count == len(FOUND.points) + 1
     assert [*table.columns[1].cells][-1] == "1000"
@@ -303,7 +304,6 @@ def test_the_table_names_the_kind_of_kernel_and_has_the_run_of_many_steps() -> N
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 def test_the_script_has_what_rounds_by_faces_and_on_chip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """On the shim, in formats that the rules allow; each with the error that its format has."""
-    script = script_module.load(ROOT / "scripts" / "accuracy.py")
     monkeypatch.setattr(accuracy, "AFTER_STEPS", 4)
     monkeypatch.setattr(script, "STORAGES", ("fp32", "fp16s", "fp16c"))
     monkeypatch.setattr(script, "kinds", partial(_apart, script.kinds))
@@ -324,7 +324,7 @@ def test_the_script_has_what_rounds_by_faces_and_on_chip(monkeypatch: pytest.Mon
 
 
 def _apart(kinds: Callable[..., Iterator[dict[str, Scalar]]], *asked: object) -> list[dict[str, Scalar]]:
-    return [kind for kind in kinds(*asked) if kind.get("launch") == "resident" or kind.get("halo") == "faces"]
+    return [kind for kind in kinds(*asked) if kind.get("family") in ("persistent", "face-exchange")]
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")

@@ -27,7 +27,8 @@ from lbmtune.codegen.walk_probes import (
     walks_digest,
 )
 from lbmtune.measure.calibration import cpu as calibration
-from lbmtune.model.cpu.memory_walks import Walk, calibrated
+from lbmtune.measure.calibration import cpu_bench
+from lbmtune.model.machine.memory_walks import Walk, calibrated
 from lbmtune.records import Conditions, Resources
 
 CACHES = {"L1": 32 << 10, "L2": 256 << 10}
@@ -77,11 +78,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "_STREAM_BYTES": 1 << 17,
         "_SAMPLE_S": 1e-5,
-        "_ROUNDS": 1,
         "_SAMPLES": 1,
         "_TIMES_CACHE": 1,
     }.items():
-        monkeypatch.setattr(calibration, name, value)
+        monkeypatch.setattr(cpu_bench, name, value)
+    monkeypatch.setattr(calibration, "_ROUNDS", 1)
 
 
 def compiled(_: Program) -> Binary:
@@ -120,17 +121,17 @@ def test_a_cpu_is_calibrated() -> None:
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("shifted", [False, True])
 def test_streams_lie_apart(shifted: bool) -> None:
-    bench = calibration.Bench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
-    starts, pitch = bench._apart(Walk("copy", 4, shifted), calibration._APART)
-    assert min(np.diff(starts[STREAMS:])) >= bench._parts * calibration._ROWS * pitch
+    bench = cpu_bench.CpuBench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
+    starts, pitch = bench._apart(Walk("copy", 4, shifted), cpu_bench._APART)
+    assert min(np.diff(starts[STREAMS:])) >= bench._parts * cpu_bench._ROWS * pitch
 
 
 @pytest.mark.usefixtures("small")
 def test_some_streams_share_a_set_of_the_first_cache() -> None:
     """64 sets of lines of 64 bytes: the first of them start there in the same one, the others in one of their own."""
-    bench = calibration.Bench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
+    bench = cpu_bench.CpuBench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
     for together in (0, 10, 13, STREAMS):
-        starts, _ = bench._apart(Walk("in place", 32), calibration._APART, together)
+        starts, _ = bench._apart(Walk("in place", 32), cpu_bench._APART, together)
         sets = [4 * start // 64 % 64 for start in starts[:STREAMS:3]]  # of those that are not displaced
         crowd = len(range(0, together, 3))
         assert len(set(sets[:crowd])) == min(crowd, 1)
@@ -144,7 +145,7 @@ def test_what_is_in_the_last_cache_alone_is_measured_where_it_holds_that_of_all_
 ) -> None:
     """Two cores with 256 KiB each go through half of that, or three times as much, which takes 2 MiB in all."""
     caches = {**CACHES, "L3": l3}
-    bench = calibration.Bench(Cores(), compiled, caches)  # type: ignore[arg-type]
+    bench = cpu_bench.CpuBench(Cores(), compiled, caches)  # type: ignore[arg-type]
     assert bench.cached_lengths() == lengths
     found = calibration.calibrate_cpu(Cores(), compiled, caches, lambda _: None)  # type: ignore[arg-type]
     ways = [(4, ""), (32, ""), (64, ""), (32, ", ahead"), (64, ", ahead")]
@@ -159,8 +160,8 @@ def test_what_is_in_the_last_cache_alone_is_measured_where_it_holds_that_of_all_
 
 @pytest.mark.parametrize(("both_s", "share"), [(2.5e-9, 0.0), (2e-9, 0.5), (1.5e-9, 1.0), (1e-9, 1.0), (3e-9, 0.0)])
 def test_what_hides_is_what_both_together_do_not_take(both_s: float, share: float) -> None:
-    assert calibration._hidden(1.5e-9, 1e-9, both_s) == pytest.approx(share)
-    assert calibration._hidden(1e-9, 1.5e-9, both_s) == pytest.approx(share)
+    assert cpu_bench.hidden_share(1.5e-9, 1e-9, both_s) == pytest.approx(share)
+    assert cpu_bench.hidden_share(1e-9, 1.5e-9, both_s) == pytest.approx(share)
 
 
 @pytest.mark.usefixtures("small")
@@ -172,7 +173,7 @@ def test_a_sample_that_another_program_disturbs_is_taken_again(
 ) -> None:
     """At most eight times; then the one with most of the processors counts."""
     cores = Cores()
-    bench = calibration.Bench(cores, compiled, CACHES)  # type: ignore[arg-type]
+    bench = cpu_bench.CpuBench(cores, compiled, CACHES)  # type: ignore[arg-type]
     cores.shares = list(shares)
     times = iter(range(len(shares)))
     monkeypatch.setattr(cores, "time_s", lambda run: float(next(times)))

@@ -37,11 +37,9 @@ from lbmtune.codegen.probes import (
 )
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.measure.calibration import bench as calibrate_bench
-from lbmtune.measure.calibration import gpu_latency as calibrate_waits
-from lbmtune.measure.calibration import gpu_memory as calibrate_memory
-from lbmtune.measure.calibration.bench import Part
+from lbmtune.measure.calibration import gpu_bench, gpu_caches, gpu_latency, gpu_memory, gpu_structures
 from lbmtune.measure.calibration.gpu import calibrate, texts
+from lbmtune.measure.calibration.gpu_bench import Part
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.benchmark_names import Parts
 from lbmtune.model.machine.description import Calibration
@@ -169,13 +167,13 @@ class Card:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibrate_bench, "_STREAM_BYTES", 1 << 15)
+    monkeypatch.setattr(gpu_bench, "_STREAM_BYTES", 1 << 15)
     monkeypatch.setattr(measured, "SHUFFLED", ((4, 8), (2, 16)))
-    monkeypatch.setattr(calibrate_memory, "_SPILLED_KIB", (0, 216))
+    monkeypatch.setattr(gpu_caches, "_SPILLED_KIB", (0, 216))
     monkeypatch.setattr(measured, "LATER", (1 << 8, 1 << 11))
-    monkeypatch.setattr(calibrate_waits, "_CHASED_BYTES", 1 << 20)
+    monkeypatch.setattr(gpu_latency, "_CHASED_BYTES", 1 << 20)
     for name, value in {"_SAMPLES": 3, "_WARMUP_S": 1e-5, "_SAMPLE_S": 1e-5}.items():
-        monkeypatch.setattr(calibrate_bench, name, value)
+        monkeypatch.setattr(gpu_bench, name, value)
 
 
 def compiled(_: Program) -> Binary:
@@ -272,7 +270,7 @@ def test_figures_are_what_a_launch_does_over_what_it_takes() -> None:
 def test_words_are_overtaken_on_all_multiprocessors_by_the_kernel_that_does_so() -> None:
     """One block on each, with a MiB of local memory in all its threads."""
     limits, seen = Clock().limits, {}
-    for part in calibrate_waits.overtaken(limits):
+    for part in gpu_latency.spill_hazards(limits):
         ((launch,),) = part.program.period
         options = dict(one.removeprefix("-D").split("=") for one in part.program.options if one.startswith("-D"))
         assert int(options["LOCAL"]) * 4 * launch.block[0] == 1 << 20
@@ -356,7 +354,7 @@ IN_OTHERS = {"loads": (1, 0), "stores": (0, 1), "in place": (1, 1), "stay": (0, 
 
 def test_planes_are_as_far_apart_as_their_names_say() -> None:
     """Each thread takes one structure of about all that there is room for."""
-    for name, (moved, noted) in measured_by(calibrate_memory.planes(Card.limits)).items():
+    for name, (moved, noted) in measured_by(gpu_structures.planes(Card.limits)).items():
         apart, width, _, elements, *side = name.split()
         loads, stores = IN_OTHERS[" ".join(side)]
         accesses, *rest = noted.numbers
@@ -370,7 +368,7 @@ def test_planes_are_as_far_apart_as_their_names_say() -> None:
 
 def test_threads_that_keep_words_go_through_structures_one_after_another() -> None:
     """As many as a card has at a time, through a quarter of its arrays."""
-    for name, (moved, noted) in measured_by(calibrate_memory.structures(Card.limits)).items():
+    for name, (moved, noted) in measured_by(gpu_structures.structures(Card.limits)).items():
         width, _, elements, _, threads, _, local, *side = name.split()
         loads, stores = IN_OTHERS[" ".join(side)]
         accesses, *rest, words, apart, steps = noted.numbers
@@ -391,10 +389,10 @@ class Idle(Card):
 @pytest.mark.parametrize("card", [Card(fills_holes=True), Idle()], ids=["more", "nothing"])
 def test_parts_that_are_not_what_was_asked_for_are_noticed(card: Card) -> None:
     """Other elements of a structure are left as they were, and these are copied."""
-    part = next(calibrate_memory.parts(Card.limits))
+    part = next(gpu_structures.parts(Card.limits))
     launch = next(one for one in part.program.period[0] if one.entry == part.entry)
-    bench = calibrate_bench.Bench(card)  # type: ignore[arg-type]
-    kernel = calibrate_bench.Kernel(card.load(part.program, compiled(part.program)), launch)
+    bench = gpu_bench.GpuBench(card)  # type: ignore[arg-type]
+    kernel = gpu_bench.Kernel(card.load(part.program, compiled(part.program)), launch)
     with pytest.raises(RuntimeError, match="did not move what it should"):
         list(part.figures(bench, kernel))
 
@@ -477,7 +475,7 @@ def test_structures_are_displaced_and_kept(side: str) -> None:
     q, apart, steps, far = 19, 96, 3, 64
     source = np.random.default_rng(1).integers(0, 1 << 30, (apart * steps, q), np.uint32)
     target = np.zeros_like(source)
-    load, load_far, store, store_far = np.multiply(calibrate_memory._SIDES[side], (1, far, 1, far))
+    load, load_far, store, store_far = np.multiply(gpu_memory.SIDES[side], (1, far, 1, far))
     numbers = np.int32([apart * steps, load, load_far, store, store_far, 8, apart, steps])
     run_on_host(STRUCTURES, q, source, target, *numbers)
     for at in range(q):

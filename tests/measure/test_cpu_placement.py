@@ -15,11 +15,11 @@ import pytest
 from lbmtune.backend.cpu import compile_cpu, pages, threads
 from lbmtune.backend.cpu.device import CpuDevice, CpuExecutable
 from lbmtune.backend.protocol import Binary, OutOfMemoryError, Placing, TooManyResourcesError
-from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.program import Launch
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
+from tests.support.configs import varied
 from tests.support.cpu_cases import InterpretingDevice, case_of, config_of, program_of
 
 MANY = min(2, len(threads.ALLOWED))
@@ -125,12 +125,12 @@ def test_each_share_of_every_array_is_touched() -> None:
     [
         {"first_touch": "parallel"},
         pytest.param({"pages": "huge"}, marks=needs_huge),
-        {"pages": "normal", "addressing": "indirect", "first_touch": "parallel", "row_offset": 16},
+        {"pages": "normal", "family": "sparse", "first_touch": "parallel"},
     ],
 )
 def test_what_kernels_work_on_is_placed_so(axes: dict[str, Any]) -> None:
-    flat = {**config_of("aa", "soa-scalar", threads=MANY).flat(), **axes}
-    program = program_of(case_of("cavity", "d2q9"), from_flat(flat))  # type: ignore[arg-type]
+    config = varied(config_of("aa", "soa-scalar", threads=MANY), **axes)
+    program = program_of(case_of("cavity", "d2q9"), config)
     asked: list[Placing | None] = []
 
     class Watching(InterpretingDevice):
@@ -139,7 +139,7 @@ def test_what_kernels_work_on_is_placed_so(axes: dict[str, Any]) -> None:
             return super().empty(elements, dtype, placing)
 
     assert verify(program, Binary(b"", "", Resources()), PooledDevice(Watching()), 1).passed
-    assert {(p.pages, p.first_touch, p.threads) for p in asked if p} == {(flat["pages"], flat["first_touch"], MANY)}
+    assert {(p.pages, p.first_touch, p.threads) for p in asked if p} == {(config.pages, config.first_touch, MANY)}
     assert {p.arrays for p in asked if p} >= {9}
     assert None not in asked
 

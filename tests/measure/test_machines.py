@@ -28,9 +28,9 @@ from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure.calibration import machines as devices
 from lbmtune.measure.calibration import microbench
 from lbmtune.measure.calibration.gpu import texts
-from lbmtune.model.cpu.memory_walks import calibrated
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.description import CpuCalibration
+from lbmtune.model.machine.memory_walks import calibrated
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Resources
 from lbmtune.records.caches import CACHE_VARIABLE

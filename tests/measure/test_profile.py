@@ -27,8 +27,8 @@ from lbmtune.measure.profiling import counters
 from lbmtune.measure.profiling import loss_breakdown as ladder
 from lbmtune.measure.profiling import perf_events as perf
 from lbmtune.measure.profiling import profiler_target as once
-from lbmtune.model.gpu.instruction_issue import slots
-from lbmtune.model.gpu.loss_breakdown import expected
+from lbmtune.model.gpu.temporal_blocking.instruction_issue import slots
+from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Conditions, Resources, Term
@@ -39,10 +39,10 @@ from lbmtune.records.study import TimingProtocol
 from lbmtune.report.profile import profile_page, write_profile_page
 from lbmtune.report.profile_tables import conclusion, counter_rows, deviation, level_rows, state_rows
 from lbmtune.units import format_mlups
+from scripts import gpu, profiles
 from tests.support.browser import check_fits, laid_out
 from tests.support.configs import old_cuda
 from tests.support.made_up_profile import PROFILE
-from tests.support.script_module import load
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORDED = REPOSITORY / "studies" / "recorded"
@@ -240,8 +240,11 @@ def test_without_nsight_compute_one_line_says_so(monkeypatch: pytest.MonkeyPatch
     ("said", "why"),
     [
         ("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", "ERR_NVGPUCTRPERM"),
-        ("==ERROR== The application returned an error code (3).", "ncu said: The application returned an error code"),
-        ("==WARNING== No kernels were profiled.", "ncu saw no launch of the kernel"),
+        (
+            "==ERROR== The application returned an error code (3).",
+            "ncu reported: The application returned an error code",
+        ),
+        ("==WARNING== No kernels were profiled.", "ncu found no launch of the kernel"),
     ],
 )
 def test_a_profiler_that_may_not_or_cannot(said: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +274,7 @@ def test_launches_of_several_kernels_are_told_apart() -> None:
     one, half, none = counters.read_each(output, programs)
     assert one.value("DRAM bytes read") == pytest.approx(76, rel=1e-3)
     assert half.value("DRAM bytes read") == pytest.approx(2 * 76, rel=1e-3)
-    assert (none.source, none.found) == ("no counters: ncu saw no launch of the kernel", ())
+    assert (none.source, none.found) == ("no counters: ncu found no launch of the kernel", ())
     request = [Path("a.json"), Path("b.json")]
     asked = counters.command("ncu", programs[:2], request, 30)
     assert asked[-4:] == ["--limit", "30", "a.json", "b.json"]
@@ -381,7 +384,7 @@ def test_the_copy_of_streams_is_expected_to_displace_nothing(axes: dict[str, Any
         "soa": machine.calibration.runs_bytes_per_s["4"],
         "aosoa": machine.calibration.runs_bytes_per_s["4 of 128"],
         "aos": machine.calibration.displaced_bytes_per_s["4 of 4 x 19 none by 64"],
-    }[config.layout]
+    }[config.memory.name]
     assert found.model_s == pytest.approx(PROFILE.bytes_per_update / rate)
 
 
@@ -393,26 +396,25 @@ def kept_profile(request: pytest.FixtureRequest) -> Profile:
 # what is kept
 
 
-GPU, PROFILES = (load(REPOSITORY / "scripts" / f"{name}.py") for name in ("gpu", "profiles"))
 NAMES = [f"{path.parent.parent.name}/{path.stem}" for path in sorted(RECORDED.rglob("profiles/*.json"))]
 
 
 @cache
 def kept() -> dict[str, Profile]:
     """By name. Every worker of the tests imports this file, and one needs them."""
-    return dict(PROFILES.kept(RECORDED))
+    return dict(profiles.kept(RECORDED))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_profiles_that_are_kept_are_within_the_bars(name: str) -> None:
     """By the model as it is now: rungs within 3 % of the ceiling, 5 % unexplained at most, bytes within 5 %."""
     found = deviation(kept()[name])
-    assert PROFILES.within(found), found
+    assert profiles.within(found), found
 
 
 def test_profiles_that_are_kept_are_whole() -> None:
     assert sorted(kept()) == NAMES
-    assert {name.rpartition("/")[2] for name in NAMES} >= GPU.PROFILES.keys()
+    assert {name.rpartition("/")[2] for name in NAMES} >= gpu.PROFILES.keys()
     for profile in kept().values():
         assert [one.name for one in profile.rungs] == [DATASHEET, COPY, STREAMS, STREAMING, KERNEL]
         assert profile.verification.passed
@@ -439,7 +441,7 @@ def test_the_document_has_the_ladders_that_are_kept_as_the_model_is_now() -> Non
 
 
 def test_no_profiles_are_not_within_the_bars(tmp_path: Path) -> None:
-    assert PROFILES.main([str(tmp_path), "--out", str(tmp_path)]) == 1
+    assert profiles.main([str(tmp_path), "--out", str(tmp_path)]) == 1
 
 
 @pytest.mark.parametrize("representation", ["moments", "populations"])
@@ -451,13 +453,12 @@ def test_the_model_expects_a_march_without_collision_to_issue_less(representatio
 
 
 def test_what_was_not_measured_is_not_within_the_bars() -> None:
-    script = load(REPOSITORY / "scripts" / "profiles.py")
     assert deviation(PROFILE) == (pytest.approx(1 / 60), pytest.approx(1 / 60), None)
-    assert not script.within(deviation(PROFILE))
-    assert script.within(deviation(PROFILE)._replace(bytes_ratio=1.04))
-    assert not script.within(deviation(PROFILE)._replace(bytes_ratio=0.94))
-    assert not script.within(deviation(PROFILE)._replace(bytes_ratio=1.0, level=0.031))
-    assert not script.within(deviation(PROFILE)._replace(bytes_ratio=1.0, unexplained=-0.051))
+    assert not profiles.within(deviation(PROFILE))
+    assert profiles.within(deviation(PROFILE)._replace(bytes_ratio=1.04))
+    assert not profiles.within(deviation(PROFILE)._replace(bytes_ratio=0.94))
+    assert not profiles.within(deviation(PROFILE)._replace(bytes_ratio=1.0, level=0.031))
+    assert not profiles.within(deviation(PROFILE)._replace(bytes_ratio=1.0, unexplained=-0.051))
 
 
 # the verb

@@ -15,16 +15,17 @@ from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts import AoS
 from lbmtune.catalogue.problem.case import Case, box, porous
 from lbmtune.codegen.probes import DISPLACED, probe
-from lbmtune.model.gpu import array_of_structures as model_structures
-from lbmtune.model.gpu.array_of_structures import has_parts, longer_s, ring_s
-from lbmtune.model.gpu.copy_terms import bandwidth
-from lbmtune.model.gpu.fixed_costs import rings
-from lbmtune.model.gpu.inputs import Subject
-from lbmtune.model.gpu.local_memory import local_byte_s
-from lbmtune.model.gpu.occupancy import threads_together
+from lbmtune.model.gpu.families import inputs_of
+from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.occupancy import resident_threads
+from lbmtune.model.gpu.terms import array_of_structures as model_structures
+from lbmtune.model.gpu.terms.array_of_structures import has_parts, longer_s, ring_s
+from lbmtune.model.gpu.terms.copies import bandwidth
+from lbmtune.model.gpu.terms.fixed_costs import rings
 from lbmtune.model.machine.benchmark_names import Structures, structures
+from lbmtune.model.machine.caches import local_byte_s
+from lbmtune.model.machine.curves import nearest
 from lbmtune.model.machine.description import Machine
-from lbmtune.model.machine.figures import nearest
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Entry, Resources
 from tests.support.cuda_samples import config
@@ -57,7 +58,7 @@ def slower(direction: int = 1) -> Machine:
     return measured_as({one.name: rate(one) for one in structures()})
 
 
-def subject(machine: Machine, local_bytes: int | tuple[int, int], **axes: Any) -> Subject:
+def subject(machine: Machine, local_bytes: int | tuple[int, int], **axes: Any) -> Inputs:
     """local_bytes: of a thread, by parity where there are two."""
     assert machine.calibration is not None
     each = local_bytes if isinstance(local_bytes, tuple) else (local_bytes, local_bytes)
@@ -66,7 +67,7 @@ def subject(machine: Machine, local_bytes: int | tuple[int, int], **axes: Any) -
         name: Entry(registers=REGISTERS, local_bytes=local, spill_bytes=2 * local)
         for name, local in zip(names, each, strict=False)
     }
-    found = Subject(HERE, config(**{**DOUBLES, **axes}), machine, machine.calibration, Resources(entries=entries))
+    found = inputs_of(HERE, config(**{**DOUBLES, **axes}), machine, Resources(entries=entries))
     assert found.threads == THREADS
     return found
 
@@ -165,7 +166,9 @@ def walked(threads: int, few: float, as_many: float) -> float:
     machine = replace(CARD, calibration=found)
     walking = config(**DOUBLES, scheme="push", march=8)
     entry = Entry(registers={256: 255, 512: 128, 768: 80, 1024: 64, 2048: 32}[threads])
-    return bandwidth(Subject(HERE, walking, machine, found, Resources(entries={"step_0": entry})))
+    return bandwidth(
+        inputs_of(HERE, walking, replace(machine, calibration=found), Resources(entries={"step_0": entry}))
+    )
 
 
 def test_few_threads_that_walk_touch_less() -> None:
@@ -181,8 +184,7 @@ def test_as_many_threads_copy_as_the_compiled_probe_has_room_for(width: int, ele
     program = probe(streams=elements, access_bytes=width, run_bytes=width, threads=64)
     registers = compile_cuda(program).resources.entries[DISPLACED].registers
     assert (
-        threads_together(cuda.Direct(block=(64, 1, 1)), Resources(registers=registers), 228 << 10)
-        == (model_structures._COPYING[width, elements])
+        resident_threads(64, Resources(registers=registers), 228 << 10) == (model_structures._COPYING[width, elements])
     )
 
 
@@ -204,7 +206,7 @@ def test_a_ring_takes_what_copies_of_parts_take(storage: str) -> None:
     assert CARD.calibration is not None
     ghosts = config(scheme="ghost-cell", layout="aos", storage=storage, compute="fp64" if storage == "fp64" else "fp32")
     width, rates = ghosts.stored.bytes, CARD.calibration.parts_bytes_per_s
-    found = Subject(HERE, ghosts, CARD, CARD.calibration, Resources(registers=REGISTERS))
+    found = inputs_of(HERE, ghosts, CARD, Resources(registers=REGISTERS))
     cells = model_structures._ghosts("d3q19", "ghost-cell", ghosts.block)
     expected = sum(share * 2 * count * width / rates[f"{width} x 19 {count}"] for count, share in cells)
     assert ring_s(found) == close(expected)
@@ -220,8 +222,8 @@ def test_a_ring_takes_what_copies_of_parts_take(storage: str) -> None:
 def test_other_layouts_have_no_parts() -> None:
     assert CARD.calibration is not None
     for layout, scheme in (("soa", "ghost-cell"), ("aos", "pull"), ("aosoa", "ghost-cell")):
-        one = config(scheme=scheme, layout=layout, width=32 if layout == "aosoa" else 1)
-        assert not has_parts(Subject(HERE, one, CARD, CARD.calibration, Resources(registers=REGISTERS)))
+        one = config(scheme=scheme, layout=layout, **({"width": 32} if layout == "aosoa" else {}))
+        assert not has_parts(inputs_of(HERE, one, CARD, Resources(registers=REGISTERS)))
 
 
 def test_each_entry_keeps_its_words_by_as_many_threads_as_it_has_room_for() -> None:
@@ -308,7 +310,7 @@ def test_tiles_with_faces_are_copied_where_they_lie() -> None:
     assert CARD.calibration is not None
     tiles = cuda.FaceExchange(layout=AoS())
     case = box("d3q19", "regularised", (256, 256, 256))
-    found = Subject(case, tiles, CARD, CARD.calibration, Resources(registers=64))
+    found = inputs_of(case, tiles, CARD, Resources(registers=64))
     assert bandwidth(found) == min(
         rate for name, rate in CARD.calibration.displaced_bytes_per_s.items() if name == "4 of 4 x 9 none by 64"
     )
@@ -319,7 +321,10 @@ def test_a_ring_of_d3q27_takes_what_its_own_parts_take() -> None:
     large = {name: rate / 2 for name, rate in CARD.calibration.parts_bytes_per_s.items() if " x 27 " in name}
     found = replace(CARD.calibration, parts_bytes_per_s=CARD.calibration.parts_bytes_per_s | large)
     ghosts, here = config(**{**DOUBLES, "block": (8, 8, 8)}, scheme="ghost-cell"), replace(HERE, lattice="d3q27")
-    before, after = (ring_s(Subject(here, ghosts, CARD, one, Resources())) for one in (CARD.calibration, found))
+    before, after = (
+        ring_s(inputs_of(here, ghosts, replace(CARD, calibration=one), Resources()))
+        for one in (CARD.calibration, found)
+    )
     assert after == close(2 * before)
 
 
@@ -327,7 +332,7 @@ def test_runs_of_whole_sectors_have_no_parts() -> None:
     assert CARD.calibration is not None
     for width, parts in ((8, False), (4, True)):
         one = config(scheme="ghost-cell", layout="aosoa", width=width)
-        assert has_parts(Subject(HERE, one, CARD, CARD.calibration, Resources(registers=REGISTERS))) == parts
+        assert has_parts(inputs_of(HERE, one, CARD, Resources(registers=REGISTERS))) == parts
 
 
 def test_the_nearest_of_two_is_so_by_ratio() -> None:

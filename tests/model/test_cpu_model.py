@@ -8,23 +8,18 @@ import pytest
 
 from lbmtune.catalogue.config import CpuConfig, cpu
 from lbmtune.catalogue.footprint import bytes_per_update
-from lbmtune.catalogue.problem.case import box
-from lbmtune.model.cpu.memory_walks import SHARES, Walk, calibrated, fillings
-from lbmtune.model.cpu.terms import (
-    CPU_TERMS,
-    CpuSubject,
-    Operations,
-    _arithmetic,
-    asked,
-    cpu_terms,
-    kept_bytes,
-    operations,
-    refills,
-    walk,
-)
+from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
+from lbmtune.model.cpu.arithmetic import Operations, arithmetic
+from lbmtune.model.cpu.arithmetic import operations as counted_on
+from lbmtune.model.cpu.families import inputs_of, terms
+from lbmtune.model.cpu.inputs import CpuInputs, collision_text
+from lbmtune.model.cpu.l1_refills import lost_lines
+from lbmtune.model.cpu.memory import walk
 from lbmtune.model.instructions import by_kind, products
 from lbmtune.model.machine.description import CpuCalibration, Machine
-from lbmtune.model.predict import predict
+from lbmtune.model.machine.memory_walks import TRANSFERS, Walk, calibrated, fillings
+from lbmtune.model.predict import CPU_TERMS, predict
 from lbmtune.records import Environment
 from tests.support.configs import varied
 from tests.support.seconds import close
@@ -58,9 +53,13 @@ SCALAR = replace(ALIGNED, vector_bits=0)
 GROUPS = varied(ALIGNED, layout="aosoa", width=16)
 
 
-def subject(config: CpuConfig, machine: Machine = MACHINE, domain: tuple[int, int, int] = CASE.domain) -> CpuSubject:
+def operations(case: Case) -> Operations:
+    return counted_on(collision_text(case, "one"))
+
+
+def subject(config: CpuConfig, machine: Machine = MACHINE, domain: tuple[int, int, int] = CASE.domain) -> CpuInputs:
     assert machine.cpu is not None
-    return CpuSubject(replace(CASE, domain=domain), config, machine, machine.cpu)
+    return inputs_of(replace(CASE, domain=domain), config, machine, machine.cpu)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +89,7 @@ def test_the_walk_of_a_kernel(config: CpuConfig, expected: Walk) -> None:
 )
 def test_bytes_of_a_walk_are_counted_as_those_of_the_kernels_that_go_by_its_rate(config: CpuConfig) -> None:
     """19 populations of four bytes; otherwise a rate would be of other bytes than what is divided by it."""
-    assert SHARES[walk(subject(config)).kind] * 19 * 4 == bytes_per_update(CASE, config)
+    assert TRANSFERS[walk(subject(config)).kind] * 19 * 4 == bytes_per_update(CASE, config)
 
 
 def test_every_walk_was_calibrated() -> None:
@@ -101,7 +100,7 @@ def test_every_walk_was_calibrated() -> None:
 
 
 def test_memory_is_bytes_over_the_rate_of_the_walk() -> None:
-    (memory,) = cpu_terms(subject(ALIGNED), without=CPU_TERMS)
+    (memory,) = terms(subject(ALIGNED), without=CPU_TERMS)
     assert memory.name == "memory"
     assert memory.seconds == close(228 / RATES["copy, 64 bytes"])
     assert memory.sentence.startswith("228 bytes per update at ")
@@ -110,17 +109,17 @@ def test_memory_is_bytes_over_the_rate_of_the_walk() -> None:
 
 def test_what_is_asked_for_ahead_has_its_share_of_both_rates() -> None:
     config = replace(ALIGNED, prefetch_propagated=64)
-    assert asked(subject(config)) == pytest.approx(18 / 19)
-    assert asked(subject(replace(config, prefetch_local=32))) == 1
-    assert asked(subject(replace(config, scheme="aa"))) == pytest.approx((0 + 18) / 38)
-    memory = cpu_terms(subject(config))[0]
+    assert subject(config).prefetched == pytest.approx(18 / 19)
+    assert subject(replace(config, prefetch_local=32)).prefetched == 1
+    assert subject(replace(config, scheme="aa")).prefetched == pytest.approx((0 + 18) / 38)
+    memory = terms(subject(config))[0]
     expected = 228 * (18 / 19 / RATES["copy, 64 bytes, ahead"] + 1 / 19 / RATES["copy, 64 bytes"])
     assert memory.seconds == close(expected)
 
 
 def test_few_threads_have_so_many_times_what_one_has() -> None:
     one, two, three = (
-        cpu_terms(subject(replace(ODD, threads=threads)))[0].seconds / cpu_terms(subject(ODD))[0].seconds
+        terms(subject(replace(ODD, threads=threads)))[0].seconds / terms(subject(ODD))[0].seconds
         for threads in (1, 2, 3)
     )
     assert (one, two, three) == pytest.approx((3, 1.5, 1))
@@ -137,7 +136,7 @@ def test_operations_are_counted_on_the_text() -> None:
 
 def test_arithmetic_goes_by_lanes_and_threads() -> None:
     def seconds(config: CpuConfig) -> float:
-        return next(one.seconds for one in cpu_terms(subject(config)) if one.name == "arithmetic")
+        return next(one.seconds for one in terms(subject(config)) if one.name == "arithmetic")
 
     plain = operations(CASE).plain
     assert seconds(SCALAR) == close((plain / 5e9 + 1 / 8e8) / 4)
@@ -165,8 +164,8 @@ def test_sums_gain_nothing_beside_products_where_work_on_so_many_values_was_not_
     beside = replace(MACHINE, cpu=replace(FOUND, mixed_per_s={"4": 9e9, "32": 7e9, "64": 5e9}))
     assert seconds(ALIGNED, "arithmetic", beside) == seconds(ALIGNED, "arithmetic")
     plane = box("d2q9", "bgk", (128, 128, 1))
-    few = [CpuSubject(plane, ALIGNED, machine, machine.cpu) for machine in (MACHINE, beside) if machine.cpu]
-    assert _arithmetic(few[1]).seconds < _arithmetic(few[0]).seconds
+    few = [inputs_of(plane, ALIGNED, machine, machine.cpu) for machine in (MACHINE, beside) if machine.cpu]
+    assert arithmetic(few[1]).seconds < arithmetic(few[0]).seconds
 
 
 CROWDED = {
@@ -182,7 +181,7 @@ def test_lines_that_share_a_set_take_what_such_walks_take_longer() -> None:
     machine, domain = replace(MACHINE, cpu=replace(FOUND, refills_s=CROWDED)), (1024, 16, 16)
 
     def longer_s(config: CpuConfig, machine: Machine = machine) -> float:
-        every = cpu_terms(subject(config, machine, domain))
+        every = terms(subject(config, machine, domain))
         return next(one.seconds for one in every if one.name == "refills")
 
     fourteen_s = 4e-9 + (7e-9 - 4e-9) / 6
@@ -214,25 +213,25 @@ def test_lines_that_share_a_set_are_lost() -> None:
     row = cpu.Direct(row_offset=0, scheme="aa", threads=4, vector_bits=0, wrap="select")
     domain = (1024, 16, 16)
     odd = (14 * 19 + 2 * 14) / 16
-    assert refills(subject(row, domain=domain)) == pytest.approx(2 * 15 / 16 * (19 + odd) / 2)
-    assert refills(subject(varied(row, padding=208), domain=domain)) == 0
-    assert refills(subject(row, replace(MACHINE, caches_bytes={"L1": 128 << 10}), domain=domain)) == 0
-    assert refills(subject(ALIGNED)) == 0  # a vector is a line, which nobody needs again
+    assert lost_lines(subject(row, domain=domain)) == pytest.approx(2 * 15 / 16 * (19 + odd) / 2)
+    assert lost_lines(subject(varied(row, padding=208), domain=domain)) == 0
+    assert lost_lines(subject(row, replace(MACHINE, caches_bytes={"L1": 128 << 10}), domain=domain)) == 0
+    assert lost_lines(subject(ALIGNED)) == 0  # a vector is a line, which nobody needs again
     half = replace(row, wrap="ghost", row_offset=16, vector_bits=256, row_padding=1024 - 17)
-    assert refills(subject(half, domain=domain)) == pytest.approx(2 * 1 / 16 * (19 + odd) / 2)
+    assert lost_lines(subject(half, domain=domain)) == pytest.approx(2 * 1 / 16 * (19 + odd) / 2)
 
 
 SEVERAL = varied(ODD, family="wavefront", scheme="aa", tile=(8, 4), steps=4)
 
 
 def seconds(config: CpuConfig, name: str, machine: Machine = MACHINE, without: tuple[str, ...] = ()) -> float:
-    return next(one.seconds for one in cpu_terms(subject(config, machine), without) if one.name == name)
+    return next(one.seconds for one in terms(subject(config, machine), without) if one.name == name)
 
 
 def test_steps_that_stay_in_a_cache_take_its_rate() -> None:
     """Three of four go through it; what they take there counts beyond their arithmetic."""
     config = replace(SEVERAL, tile=(8, 1))
-    assert kept_bytes(subject(config)) == 8 * (1 + 4) * (16 + 128 + 1) * 19 * 4 < 1 << 20
+    assert subject(config).kept_bytes == 8 * (1 + 4) * (16 + 128 + 1) * 19 * 4 < 1 << 20
     alone = 0.75 * 152 / 80e9
     assert seconds(config, "cache", without=("arithmetic",)) == close(alone)
     assert seconds(config, "cache") == close(alone - seconds(config, "arithmetic"))
@@ -245,16 +244,16 @@ def test_work_on_more_values_than_registers_hold_takes_longer_as_far_as_that_has
     """With 19 values as measured; nine may well stay in registers, and work is never faster than without them."""
     spilled = replace(MACHINE, cpu=replace(FOUND, worked_per_s={"4": 6e9, "32": 3e9, "64": 2e9}))
     quotients_s = operations(CASE).quotients / (16 * 4) / FOUND.divide_per_s["64"]
-    plain_s = _arithmetic(subject(ALIGNED)).seconds - quotients_s
-    assert _arithmetic(subject(ALIGNED, spilled)).seconds == close(1.5 * plain_s + quotients_s)
-    assert _arithmetic(subject(SCALAR, spilled)) == _arithmetic(subject(SCALAR))
+    plain_s = arithmetic(subject(ALIGNED)).seconds - quotients_s
+    assert arithmetic(subject(ALIGNED, spilled)).seconds == close(1.5 * plain_s + quotients_s)
+    assert arithmetic(subject(SCALAR, spilled)) == arithmetic(subject(SCALAR))
     # where sums go on beside products, each of them still takes as long as was measured with as many values
     beside = {"4": 9e9, "32": 7e9, "64": 5e9}
     both = replace(MACHINE, cpu=replace(spilled.cpu, mixed_per_s=beside))  # type: ignore[type-var]
-    assert _arithmetic(subject(ALIGNED, both)) == _arithmetic(subject(ALIGNED, spilled))
+    assert arithmetic(subject(ALIGNED, both)) == arithmetic(subject(ALIGNED, spilled))
     plane = box("d2q9", "bgk", (128, 128, 1))
-    few = [CpuSubject(plane, ALIGNED, machine, machine.cpu) for machine in (MACHINE, spilled) if machine.cpu]
-    assert _arithmetic(few[0]) == _arithmetic(few[1])
+    few = [inputs_of(plane, ALIGNED, machine, machine.cpu) for machine in (MACHINE, spilled) if machine.cpu]
+    assert arithmetic(few[0]) == arithmetic(few[1])
 
 
 def test_what_a_cache_takes_hides_behind_arithmetic_as_far_as_that_has_been_measured() -> None:
@@ -272,7 +271,7 @@ def test_what_a_cache_takes_hides_behind_arithmetic_as_far_as_that_has_been_meas
 
 def test_steps_that_do_not_stay_in_the_second_cache_take_the_rate_of_the_last_one() -> None:
     config = replace(SEVERAL, tile=(32, 4))
-    assert kept_bytes(subject(config)) == 32 * (4 + 4) * (16 + 128 + 1) * 19 * 4 > 1 << 20
+    assert subject(config).kept_bytes == 32 * (4 + 4) * (16 + 128 + 1) * 19 * 4 > 1 << 20
     unknown = seconds(config, "cache", without=("arithmetic",))
     assert unknown == close(0.75 * 152 / 80e9)
     last = {"in place, 64 bytes": 40e9, "in place, 64 bytes, ahead": 50e9}
@@ -281,7 +280,7 @@ def test_steps_that_do_not_stay_in_the_second_cache_take_the_rate_of_the_last_on
     ahead = replace(config, prefetch_local=64, prefetch_propagated=64)
     assert seconds(ahead, "cache", machine, ("arithmetic",)) == close(0.75 * 152 / 50e9)
     some = replace(config, scheme="esoteric-twist", prefetch_propagated=64)
-    share = asked(subject(some))
+    share = subject(some).prefetched
     assert 0 < share < 1
     mean = 0.75 * 152 * (share / 50e9 + (1 - share) / 40e9)
     assert seconds(some, "cache", machine, ("arithmetic",)) == close(mean)
@@ -289,7 +288,7 @@ def test_steps_that_do_not_stay_in_the_second_cache_take_the_rate_of_the_last_on
 
 
 SWEEP = replace(SEVERAL, tile=(32, 4))
-KEPT = 4 * kept_bytes(subject(SWEEP))
+KEPT = 4 * subject(SWEEP).kept_bytes
 
 
 @pytest.mark.parametrize(
@@ -354,11 +353,11 @@ def test_moments_are_charged_for_their_halo_and_for_what_their_cells_do() -> Non
     assert subject(moments).repeated == pytest.approx((128 + 4) / 128 * (32 + 4) / 32)
     assert subject(replace(moments, tile=(64, 16, 32))).repeated == pytest.approx(1.5 * (128 + 4) / 128 * (32 + 4) / 32)
     assert subject(SEVERAL).repeated == 1
-    counted = operations(replace(CASE, collision="regularised"), of_moments=True)
+    counted = counted_on(cell_text(replace(CASE, collision="regularised")))
     assert counted.quotients == 1
     assert 80 < counted.plain < 120
-    regularised = CpuSubject(replace(CASE, collision="regularised"), moments, MACHINE, FOUND)
-    (found,) = (one.seconds for one in cpu_terms(regularised) if one.name == "arithmetic")
+    regularised = inputs_of(replace(CASE, collision="regularised"), moments, MACHINE, FOUND)
+    (found,) = (one.seconds for one in terms(regularised) if one.name == "arithmetic")
     assert found == close(regularised.repeated * (counted.plain / 3e9 + 1 / 2e8) / 16 / 4)
 
 
@@ -370,9 +369,9 @@ def test_moments_send_all_populations_of_each_step_through_a_cache() -> None:
 
 
 def test_what_one_step_asks_for_the_next_rows_is_all_asked_for() -> None:
-    assert asked(subject(SEVERAL)) == 0
+    assert subject(SEVERAL).prefetched == 0
     rows = replace(SEVERAL, tile=(32, 4), prefetch_rows=1)
-    assert asked(subject(rows)) == 1
+    assert subject(rows).prefetched == 1
     last = {"in place, 64 bytes": 40e9, "in place, 64 bytes, ahead": 50e9}
     machine = replace(MACHINE, cpu=replace(FOUND, last_cached_bytes_per_s=last))
     assert seconds(rows, "cache", machine, ("arithmetic",)) == close(0.75 * 152 / 40e9)

@@ -17,13 +17,17 @@ from lbmtune.catalogue.layouts import LAYOUTS, AoS, AoSoA
 from lbmtune.catalogue.limits import registers_allowed
 from lbmtune.catalogue.problem.case import Case, box, cavity
 from lbmtune.catalogue.schemes import SCHEMES
-from lbmtune.model.gpu.concurrency import in_flight, waves
-from lbmtune.model.gpu.copy_terms import bandwidth, in_place, partial, words_ahead
-from lbmtune.model.gpu.fixed_costs import first_and_last, rings
-from lbmtune.model.gpu.inputs import Subject
-from lbmtune.model.gpu.occupancy import shared_of, taken_of, threads_together
-from lbmtune.model.gpu.sectors import partial_sectors, stored_apart
-from lbmtune.model.gpu.spills import estimated, local_bytes_of_moves, local_memory, passes_spill, spilled_bytes
+from lbmtune.model.gpu.families import estimated, inputs_of
+from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.occupancy import resident_threads, shared_of, taken_of
+from lbmtune.model.gpu.sparse import index_prefetch
+from lbmtune.model.gpu.sparse import partial as partial_of_list
+from lbmtune.model.gpu.sparse import partial_sectors as listed_sectors
+from lbmtune.model.gpu.terms.concurrency import in_flight, waves
+from lbmtune.model.gpu.terms.copies import bandwidth, in_place, partial
+from lbmtune.model.gpu.terms.fixed_costs import first_and_last, rings
+from lbmtune.model.gpu.terms.sectors import partial_sectors, stored_apart
+from lbmtune.model.gpu.terms.spills import local_bytes_of_moves, local_memory, spilled_bytes, spilled_passes
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.records import Entry, Resources
@@ -38,9 +42,9 @@ MOVES_ALONG_X = 10
 """Directions of D3Q19 that do, each of which leaves a block by one end."""
 
 
-def subject(config: CudaConfig, resources: Resources = LEAN) -> Subject:
+def subject(config: CudaConfig, resources: Resources = LEAN) -> Inputs:
     assert CARD.calibration
-    return Subject(CASE, config, CARD, CARD.calibration, resources)
+    return inputs_of(CASE, config, CARD, resources)
 
 
 @pytest.mark.parametrize("cells", [32, 64, 128, 256])
@@ -95,13 +99,13 @@ def test_a_list_without_solid_cells_is_rows() -> None:
     """All cells fluid and in rows: what the ends of a box add is little."""
     listed = cuda.Sparse(block=(64, 1, 1), scheme="push")
     direct = partial_sectors(CASE, cuda.Direct(block=(64, 1, 1), scheme="push"))
-    assert partial_sectors(CASE, listed).stores == pytest.approx(direct.stores, rel=0.2)
+    assert listed_sectors(CASE, listed).stores == pytest.approx(direct.stores, rel=0.2)
 
 
 def test_solid_cells_break_rows() -> None:
     porous = replace(box("d3q19", "trt", (64, 64, 64)), geometry="sandstone:fraction=0.6")
     listed = cuda.Sparse(block=(64, 1, 1), scheme="push")
-    assert partial_sectors(porous, listed).stores > 3 * partial_sectors(CASE, listed).stores
+    assert listed_sectors(porous, listed).stores > 3 * listed_sectors(CASE, listed).stores
 
 
 def test_shared_memory_is_taken_in_steps_and_the_system_keeps_some() -> None:
@@ -114,14 +118,13 @@ def test_shared_memory_is_taken_in_steps_and_the_system_keeps_some() -> None:
 
 
 def test_threads_share_registers_warps_and_shared_memory() -> None:
-    config = cuda.Direct(block=(128, 1, 1))
-    assert threads_together(config, Resources(registers=32), 1 << 18) == 2048
-    assert threads_together(config, Resources(registers=128), 1 << 18) == 512
-    assert threads_together(config, Resources(registers=32, shared_bytes=100 << 10), 1 << 18) == 256
-    assert threads_together(config, Resources(registers=32, shared_bytes=124 << 10), 228 << 10) == 128
-    assert threads_together(config, Resources(registers=32, shared_bytes=114 << 10), 228 << 10) == 128, "115 KB each"
-    assert threads_together(config, Resources(registers=32, shared_bytes=113 << 10), 228 << 10) == 256
-    assert threads_together(cuda.Direct(block=(32, 1, 1)), Resources(registers=32), 1 << 18) == 1024
+    assert resident_threads(128, Resources(registers=32), 1 << 18) == 2048
+    assert resident_threads(128, Resources(registers=128), 1 << 18) == 512
+    assert resident_threads(128, Resources(registers=32, shared_bytes=100 << 10), 1 << 18) == 256
+    assert resident_threads(128, Resources(registers=32, shared_bytes=124 << 10), 228 << 10) == 128
+    assert resident_threads(128, Resources(registers=32, shared_bytes=114 << 10), 228 << 10) == 128, "115 KB each"
+    assert resident_threads(128, Resources(registers=32, shared_bytes=113 << 10), 228 << 10) == 256
+    assert resident_threads(32, Resources(registers=32), 1 << 18) == 1024
     assert [registers_allowed(n) for n in (64, 512, 1024, 2048)] == [255, 128, 64, 32]
 
 
@@ -188,7 +191,7 @@ def test_a_copy_in_place_takes_what_was_measured(wide: int) -> None:
     measured = CARD.calibration.displaced_bytes_per_s
     machine = replace(CARD.calibration, displaced_bytes_per_s={**measured, f"2 rows by {wide}": 9e12})
     config = cuda.Direct(scheme="aa", storage="fp16s", block=(wide, 64 // wide, 1))
-    found = in_place(Subject(CASE, config, CARD, machine, LEAN))
+    found = in_place(inputs_of(CASE, config, replace(CARD, calibration=machine), LEAN))
     assert found.seconds == close(76 * (1 / measured[f"2 stay by {wide}"] - 1 / measured[f"2 none by {max(wide, 32)}"]))
 
 
@@ -203,9 +206,9 @@ def test_rows_of_one_sector_are_slow_and_longer_ones_are_not() -> None:
 
 def test_words_are_asked_for_ahead_once_each() -> None:
     listed = cuda.Sparse(block=(64, 1, 1))
-    assert words_ahead(subject(listed)).seconds == 0
-    found = words_ahead(subject(replace(listed, prefetch_index=65536)))
-    assert found.sentence == "18 words of the list are asked for ahead"
+    assert index_prefetch(subject(listed)).seconds == 0
+    found = index_prefetch(subject(replace(listed, prefetch_index=65536)))
+    assert found.sentence == "18 words of the list are prefetched"
     assert found.seconds >= 0
 
 
@@ -277,9 +280,9 @@ def test_entries_that_are_told_apart_spill_what_they_spill() -> None:
     }
     pull, aa, swap = (cuda.Direct(cells_per_thread=2, scheme=scheme) for scheme in ("pull", "aa", "swap"))
     told = Resources(entries=entries)
-    assert passes_spill(subject(pull, told)) == [(150, 120)]
-    assert passes_spill(subject(aa, told)) == [(75, 120), (20, 40)]
-    assert passes_spill(subject(swap, told)) == [(150, 120), (30, 32)]
+    assert spilled_passes(subject(pull, told)) == [(150, 120)]
+    assert spilled_passes(subject(aa, told)) == [(75, 120), (20, 40)]
+    assert spilled_passes(subject(swap, told)) == [(150, 120), (30, 32)]
     alone = {
         name: local_memory(subject(pull, Resources(entries={"step_0": entry}))).seconds
         for name, entry in entries.items()
@@ -289,7 +292,7 @@ def test_entries_that_are_told_apart_spill_what_they_spill() -> None:
     assert both.sentence.startswith("95 bytes")
     assert local_memory(subject(swap, told)).seconds == close(alone["step_0"] + alone["move_0"])
     without = Resources(entries={name: entry for name, entry in entries.items() if name != "step_1"})
-    assert passes_spill(subject(aa, without)) == passes_spill(subject(aa, replace(without, entries={})))
+    assert spilled_passes(subject(aa, without)) == spilled_passes(subject(aa, replace(without, entries={})))
 
 
 def test_threads_share_a_multiprocessor_by_the_registers_of_what_a_step_launches() -> None:
@@ -304,7 +307,7 @@ def test_threads_share_a_multiprocessor_by_the_registers_of_what_a_step_launches
 def test_one_entry_with_other_pointers_serves_every_step() -> None:
     told = Resources(entries={"step_0": Entry(registers=64, spill_bytes=300, local_bytes=120)})
     one = subject(cuda.Direct(pointer_swap=1, scheme="esoteric-pull"), told)
-    assert sum(spilled.moved for spilled in passes_spill(one)) == 300
+    assert sum(spilled.moved for spilled in spilled_passes(one)) == 300
 
 
 @pytest.mark.parametrize("wide", [16, 32, 64])
@@ -326,9 +329,9 @@ def test_words_and_sectors_of_a_list_take_what_the_copy_by_a_list_takes_longer()
     listed = cuda.Sparse(block=(64, 1, 1), prefetch_index=65536)
     slow = {**rates, "4 loads ahead": rates["4 loads"] / 2}
     slower = replace(subject(listed), calibration=replace(CARD.calibration, listed_bytes_per_s=slow))
-    assert words_ahead(slower).seconds == close(18 * 12 / rates["4 loads"])
-    assert words_ahead(subject(listed)).seconds == close(18 * max(0.0, of_access["ahead"]))
-    found = partial(replace(subject(listed), case=rows))
+    assert index_prefetch(slower).seconds == close(18 * 12 / rates["4 loads"])
+    assert index_prefetch(subject(listed)).seconds == close(18 * max(0.0, of_access["ahead"]))
+    found = partial_of_list(replace(subject(listed), case=rows))
     assert found.seconds > 0
     assert found.seconds == close(MOVES_ALONG_X * of_access["displaced"])
 
@@ -357,7 +360,7 @@ def test_registers_that_nobody_has_compiled_are_values_and_addresses(axes: dict[
 
 @pytest.mark.parametrize(("left_out", "share", "depth"), [("threads in flight", in_flight, 256), ("waves", waves, 1)])
 def test_all_that_goes_through_memory_takes_longer_where_a_part_of_the_bandwidth_is_in_use(
-    left_out: str, share: Callable[[Subject], float], depth: int
+    left_out: str, share: Callable[[Inputs], float], depth: int
 ) -> None:
     """As its bytes over the bandwidth that is left: spilled words and partial sectors are among them."""
     config, few = cuda.Direct(), Resources(registers=200, spill_bytes=400, local_bytes=160)
@@ -385,18 +388,18 @@ def test_columns_of_vectors_wait_in_between() -> None:
 def test_streams_of_a_list_begin_at_whole_lines() -> None:
     """However many sites there are, what a warp stores to them fills its sectors, but for the last ones."""
     odd = replace(CASE, domain=(33, 21, 23))
-    assert partial_sectors(odd, cuda.Sparse(block=(64, 1, 1))).stores < 0.02
+    assert listed_sectors(odd, cuda.Sparse(block=(64, 1, 1))).stores < 0.02
 
 
 def test_a_sector_of_a_list_counts_once_however_many_warps_share_it() -> None:
     """Rows of 96 sites are three warps, which share three sectors of each of ten directions, in two pieces."""
     rows = replace(CASE, domain=(96, 12, 12))
-    found = partial_sectors(rows, cuda.Sparse(block=(64, 1, 1)))
+    found = listed_sectors(rows, cuda.Sparse(block=(64, 1, 1)))
     assert found == (pytest.approx(2 * 3 * 10 / 96), 0)
     hilbert = cuda.Sparse(block=(32, 1, 1), order="hilbert")
     cube = replace(CASE, domain=(32, 32, 32))
     elements = 18 * 32**3 / 8
-    assert partial_sectors(cube, hilbert).loads * 32**3 <= 2 * elements
+    assert listed_sectors(cube, hilbert).loads * 32**3 <= 2 * elements
 
 
 @pytest.mark.parametrize(
@@ -423,7 +426,7 @@ def test_what_the_ends_of_a_warp_store_apart_takes_as_long_as_sectors_of_words()
     read, known = (cuda.Direct(cells_per_thread=4, scheme="push", flags=one) for one in ("memory", "compiled"))
     rates, by = CARD.calibration.displaced_bytes_per_s, f"by {read.block[0]}"
     longer_s = 2 * 4 * 32 * 19 / 13 * (1 / rates[f"4 stores {by}"] - 1 / rates[f"4 none {by}"]) / 2
-    taken = [partial(Subject(walls, one, CARD, CARD.calibration, Resources())).seconds for one in (read, known)]
+    taken = [partial(inputs_of(walls, one, CARD, Resources())).seconds for one in (read, known)]
     assert taken[0] - taken[1] == close(4 * 18 / 128 * longer_s)
 
 

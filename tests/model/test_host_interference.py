@@ -8,13 +8,13 @@ from dataclasses import fields, replace
 import pytest
 
 from lbmtune.catalogue.config import cpu
-from lbmtune.measure.calibration.cpu import Probe
+from lbmtune.measure.calibration.cpu_bench import Probe
 from lbmtune.measure.calibration.interference_monitor import SAMPLE_RATIO, InterferenceMonitor
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.sampling import summary, take
-from lbmtune.model.cpu.memory_walks import GLANCED, Filling, glance
 from lbmtune.model.machine.description import CpuCalibration
 from lbmtune.model.machine.host_interference import as_it_was
+from lbmtune.model.machine.memory_walks import GLANCED, Filling, glance
 from lbmtune.model.predict import predict
 from lbmtune.records import Conditions
 from lbmtune.records.disturbance import unsteadiness

@@ -10,7 +10,8 @@ import pytest
 from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.layouts import AoS
 from lbmtune.catalogue.problem.case import box
-from lbmtune.model.gpu.l2_refetch import kept, memory_bytes
+from lbmtune.model.gpu.families import memory_bytes
+from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from tests.support.configs import varied
@@ -31,7 +32,7 @@ def that_keeps(whole_bytes: int, nothing_bytes: int) -> Machine:
 
 def test_what_the_cache_keeps_is_linear_in_between() -> None:
     card = that_keeps(100, 300)
-    assert [kept(card, at) for at in (50, 100, 150, 200, 300, 400)] == [1, 1, 0.75, 0.5, 0, 0]
+    assert [retained_in_l2(card, at) for at in (50, 100, 150, 200, 300, 400)] == [1, 1, 0.75, 0.5, 0, 0]
 
 
 def test_every_sector_of_a_structure_is_read_from_three_planes() -> None:

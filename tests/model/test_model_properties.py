@@ -11,12 +11,12 @@ import pytest
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, cpu, cuda, from_flat
 from lbmtune.catalogue.layouts import AoS, Rows, SoA
 from lbmtune.catalogue.problem.case import Case, box, cavity, porous
-from lbmtune.model.gpu.inputs import LAUNCH
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
 from lbmtune.records.store import read_study
+from lbmtune.records.terms import LAUNCH
 from tests.support.configs import varied
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"

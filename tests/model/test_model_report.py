@@ -307,7 +307,7 @@ def test_the_figure_has_logarithmic_speeds_and_no_two_sets_look_alike() -> None:
 def test_hovering_over_a_varied_axis_tells_the_speed_and_its_legend_stands_beside(tmp_path: Path) -> None:
     case, config = box("d3q19", "bgk", (128, 128, 128)), cuda.Direct()
     expected = predict(case, config, named_machine("h200"))
-    found = varied.figure("scheme", {"pull": expected})
+    found = varied.terms_figure("scheme", {"pull": expected})
     assert found.layout.legend.orientation == "v"
     for bar in found.data:
         assert f"{format_mlups(expected.mlups)} MLUPS<br>" in bar.customdata[0]

@@ -11,9 +11,9 @@ from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.temporal_blocking import blocks
 from lbmtune.catalogue.problem.case import Case, box, porous
 from lbmtune.catalogue.problem.geometry import voxels
-from lbmtune.model.gpu import walls
-from lbmtune.model.gpu.instruction_issue import efficiency
-from lbmtune.model.gpu.walls import evenness
+from lbmtune.model.gpu.temporal_blocking import walls
+from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
+from lbmtune.model.gpu.temporal_blocking.walls import evenness
 
 MARCH = cuda.TemporalBlocking(pack=4, representation="moments", rows=3, steps=3)
 PERIODIC = box("d3q19", "regularised", (256, 256, 256))

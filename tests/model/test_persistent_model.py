@@ -12,12 +12,12 @@ from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.layouts import Rows
 from lbmtune.catalogue.problem.case import Case, box
-from lbmtune.model.gpu.inputs import LOCAL, MEETING
-from lbmtune.model.gpu.spills import estimated
+from lbmtune.model.gpu.families import estimated
 from lbmtune.model.machine.description import Calibration
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Prediction, Resources
+from lbmtune.records.terms import LOCAL, MEETING
 from tests.support.seconds import close
 
 CARD = read_machine(Path(__file__).resolve().parents[2] / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
@@ -46,8 +46,10 @@ def test_a_meeting_of_neighbours_is_told_as_what_it_is_taken_for() -> None:
     def told(config: CudaConfig) -> str:
         return next(term.sentence for term in on_chip(config).terms if term.name == MEETING)
 
-    assert told(ON_CHIP).startswith("of all blocks, ")
-    assert told(replace(ON_CHIP, grid_sync="neighbours")).startswith("of neighbours, taken for that of all blocks, ")
+    assert told(ON_CHIP).startswith("synchronisation of all blocks, ")
+    assert told(replace(ON_CHIP, grid_sync="neighbours")).startswith(
+        "synchronisation of neighbours, taken as all blocks, "
+    )
 
 
 def test_blocks_that_a_launch_asks_room_for_and_does_not_have_hide_nothing() -> None:

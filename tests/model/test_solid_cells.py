@@ -12,15 +12,17 @@ import pytest
 
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.problem.case import Case, porous
-from lbmtune.model.gpu.concurrency import in_flight
-from lbmtune.model.gpu.copy_terms import bandwidth
-from lbmtune.model.gpu.inputs import SOLID, Subject
-from lbmtune.model.gpu.l2_refetch import kept, memory_bytes
-from lbmtune.model.gpu.solid_cells import Touched, lanes, solid_cells, touched
-from lbmtune.model.gpu.spills import local_memory, spilled_bytes
+from lbmtune.model.gpu.families import inputs_of, memory_bytes
+from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.terms.concurrency import in_flight
+from lbmtune.model.gpu.terms.copies import bandwidth
+from lbmtune.model.gpu.terms.solid_cells import Touched, lanes, solid_cells, touched
+from lbmtune.model.gpu.terms.spills import local_memory, spilled_bytes
+from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
+from lbmtune.records.terms import SOLID
 from tests.support.configs import varied
 from tests.support.seconds import close
 
@@ -143,11 +145,11 @@ def subject(
     rates: dict[str, float],
     pieces: dict[str, float] | None = None,
     resources: Resources | None = None,
-) -> Subject:
+) -> Inputs:
     assert CARD.calibration
     calibration = replace(CARD.calibration, holes_bytes_per_s=rates, pieces_bytes_per_s=pieces or {})
     used = resources or Resources(registers=64)
-    return Subject(case, config, replace(CARD, calibration=calibration), calibration, used)
+    return inputs_of(case, config, replace(CARD, calibration=calibration), used)
 
 
 def test_holes_take_what_a_copy_with_as_many_takes_longer(sample: Sample) -> None:
@@ -183,7 +185,7 @@ def test_spilled_words_of_warps_with_solid_cells(sample: Sample) -> None:
     texts = 0.85
     assert spilled_bytes(one) == 512 * texts
     stored = 8 / 63 * 512 * texts / 8  # of 32 bytes, as many as are loaded again
-    lost = 1 - kept(CARD, one.threads * 256 * CARD.multiprocessors)
+    lost = 1 - retained_in_l2(CARD, one.threads * 256 * CARD.multiprocessors)
     completed_s = stored * lost * 64 * (1 / 2e12 - 1 / 4e12) * 2 / 8
     assert 0 < lost < 1
     expected = local_memory(whole).seconds * 64 / 63 + completed_s

@@ -16,17 +16,18 @@ from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.problem.case import box
 from lbmtune.codegen.probes import OVERTAKEN as PROBE
 from lbmtune.codegen.probes import overtaken_probe
-from lbmtune.model.gpu.inputs import LOCAL, OVERTAKEN, STAGES, Subject
-from lbmtune.model.gpu.l2_refetch import kept
-from lbmtune.model.gpu.spill_hazards import held_up_s
-from lbmtune.model.gpu.spill_hazards import overtaken as term_of
-from lbmtune.model.gpu.spills import found_in_l1, loop_answers_s
-from lbmtune.model.gpu.temporal_blocking import _local_alone_s, _turns, terms
+from lbmtune.model.gpu.families import inputs_of
+from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.temporal_blocking.spill_hazards import hazard_stalls, stall_s
+from lbmtune.model.gpu.temporal_blocking.spills import found_in_l1, loop_answers_s
+from lbmtune.model.gpu.temporal_blocking.terms import _local_alone_s, terms
+from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Entry, Resources
 from lbmtune.records.store import read_study
+from lbmtune.records.terms import LOCAL, OVERTAKEN, STAGES
 from tests.support.cuda_samples import needs_nvrtc
 from tests.support.seconds import close
 
@@ -227,25 +228,25 @@ def test_the_largest_of_the_entries_is_that_of_the_kernel_and_none_where_nobody_
 # the model
 
 
-def subject(words: int | None, local_bytes: int = 592, config: CudaConfig = MARCH, machine: Machine = CARD) -> Subject:
+def subject(words: int | None, local_bytes: int = 592, config: CudaConfig = MARCH, machine: Machine = CARD) -> Inputs:
     assert machine.calibration
     resources = Resources(registers=168, spill_bytes=1700, local_bytes=local_bytes, overtaken=words)
-    return Subject(CASE, config, machine, machine.calibration, resources)
+    return inputs_of(CASE, config, machine, resources)
 
 
 def test_a_multiprocessor_is_held_up_for_each_word_of_each_warp_that_memory_has_to_bring() -> None:
     """By hand: planes that it takes one after the other, eleven warps, seven words, and the share that L2 has lost."""
     one = subject(7)
-    lost = 1 - kept(CARD, 352 * 592 * 132)
+    lost = 1 - retained_in_l2(CARD, 352 * 592 * 132)
     assert 0.5 < lost < 1
-    found = term_of(one, turns=200)
+    found = hazard_stalls(one, turns=200)
     assert found
-    assert found.seconds == close(200 * 11 * 7 * lost * held_up_s(one, 11) / (256**3 * 2))
+    assert found.seconds == close(200 * 11 * 7 * lost * stall_s(one, 11) / (256**3 * 2))
     assert "7 stores" in found.sentence
-    twice = term_of(subject(14), turns=200)
+    twice = hazard_stalls(subject(14), turns=200)
     assert twice
     assert twice.seconds == close(2 * found.seconds)
-    both = term_of(subject(7, config=replace(MARCH, pending="registers", prefetch=0)), turns=200)
+    both = hazard_stalls(subject(7, config=replace(MARCH, z_buffer="registers", plane_fetch="none")), turns=200)
     assert both
     assert both.seconds == close(found.seconds / 2), "a pass that takes two planes has its words once for both"
 
@@ -263,23 +264,23 @@ def test_what_a_word_takes_is_measured_by_warps_and_as_with_the_fewest_below_the
         (32, 1.9e-7),
         (64, 1.9e-7),
     ):
-        assert held_up_s(here, warps) == close(longer), warps
+        assert stall_s(here, warps) == close(longer), warps
     never = replace(
         here, calibration=replace(CARD.calibration, overtaken_s=dict.fromkeys([*measured, "overtaken by 32"], 1e-8))
     )
-    assert held_up_s(never, 16) == 0
+    assert stall_s(never, 16) == 0
 
 
 @pytest.mark.parametrize("words", [0, None])
 def test_nothing_is_said_where_nothing_is_overtaken_or_nobody_has_looked(words: int | None) -> None:
-    assert term_of(subject(words), turns=200) is None
+    assert hazard_stalls(subject(words), turns=200) is None
     assert OVERTAKEN not in [term.name for term in terms(subject(words), ())]
 
 
 def test_a_machine_of_which_nobody_has_measured_it_does_without() -> None:
     assert CARD.calibration
     bare = replace(CARD, calibration=replace(CARD.calibration, overtaken_s={}))
-    assert term_of(subject(7, machine=bare), turns=200) is None
+    assert hazard_stalls(subject(7, machine=bare), turns=200) is None
     assert (
         predict(CASE, MARCH, bare, subject(7).resources).mlups > predict(CASE, MARCH, CARD, subject(7).resources).mlups
     )
@@ -290,16 +291,16 @@ def test_updates_are_those_of_fluid_cells() -> None:
     stone = read_study(RECORDED / "nvidia-h200" / "d3q19-sphere-fast-fp32").header.spec.case
     whole = replace(stone, geometry="")
     assert stone.fluid_sites < 0.99 * whole.fluid_sites
-    one, other = (term_of(replace(subject(7), case=case), turns=200) for case in (stone, whole))
+    one, other = (hazard_stalls(replace(subject(7), case=case), turns=200) for case in (stone, whole))
     assert one
     assert other
     assert one.seconds * stone.fluid_sites == close(other.seconds * whole.fluid_sites)
 
 
 def test_what_l2_has_holds_nobody_up() -> None:
-    few = term_of(subject(7, local_bytes=4), turns=200)
+    few = hazard_stalls(subject(7, local_bytes=4), turns=200)
     assert few
-    many = term_of(subject(7), turns=200)
+    many = hazard_stalls(subject(7), turns=200)
     assert many
     assert few.seconds < 0.1 * many.seconds
 
@@ -323,13 +324,13 @@ def test_with_several_steps_waits_hide_part_of_it_and_with_one_none() -> None:
 
 def test_instructions_and_exchanges_hide_part_of_it_too() -> None:
     """With several steps, where warps wait for their neighbours; spilled words are left out."""
-    one = subject(7, config=replace(MARCH, barrier="neighbours"))
+    one = subject(7, config=replace(MARCH, warp_sync="neighbours"))
 
     def held(*without: str) -> float:
         (found,) = (term.seconds for term in terms(one, without) if term.name == OVERTAKEN)
         return found
 
-    alone = term_of(one, _turns(one))
+    alone = hazard_stalls(one, one.turns)
     assert alone
     assert held(LOCAL, STAGES) < 0.99 * alone.seconds, "instructions of other warps"
     assert held(LOCAL) < held(LOCAL, STAGES), "and waits for exchanges"
@@ -340,7 +341,7 @@ def test_spilled_words_that_l1_has_are_not_waited_for() -> None:
     few, many = (subject(7, local_bytes=size) for size in (16, 592))
     assert found_in_l1(many) < found_in_l1(few) < 1
     for each in (few, many):
-        answers = loop_answers_s(each) * _turns(each) / (256**3 * 2)
+        answers = loop_answers_s(each) * each.turns / (256**3 * 2)
         assert _local_alone_s(each) == close((1 - found_in_l1(each)) * answers)
 
 

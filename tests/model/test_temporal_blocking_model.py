@@ -15,24 +15,27 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import passed_planes
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.layouts import AoS, AoSoA, Rows
 from lbmtune.catalogue.problem.case import box, cavity
-from lbmtune.model.gpu.inputs import LAUNCH, LOCAL, Subject, launched_blocks
-from lbmtune.model.gpu.l2_refetch import kept, memory_bytes, planes_again, sectors_again
-from lbmtune.model.gpu.mva import shares
-from lbmtune.model.gpu.spills import found_in_l1, loop_answers_s
-from lbmtune.model.gpu.temporal_blocking import (
-    MEMORY,
+from lbmtune.model.gpu.families import inputs_of, memory_bytes
+from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.temporal_blocking.l2_refetch import refetched_plane_bytes
+from lbmtune.model.gpu.temporal_blocking.spills import found_in_l1, loop_answers_s
+from lbmtune.model.gpu.temporal_blocking.terms import (
     _local_waits_s,
-    asks_late,
-    begins,
+    launch_start,
+    loads_late,
     overlapped,
-    planes_on_their_way,
+    planes_in_flight,
     planes_wait,
     stages_wait,
     terms,
 )
+from lbmtune.model.gpu.terms.l2_refetch import refetched_sector_bytes
+from lbmtune.model.gpu.terms.mva import shares
+from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources, Term
+from lbmtune.records.terms import LAUNCH, LOCAL, MEMORY
 from tests.support.seconds import close
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
@@ -47,9 +50,9 @@ def spilling(config: CudaConfig, spill_bytes: int, local_bytes: int) -> float:
     return next((term.seconds for term in predict(CASE, config, CARD, resources).terms if term.name == LOCAL), 0.0)
 
 
-def march_that_spills(local_bytes: int) -> Subject:
+def march_that_spills(local_bytes: int) -> Inputs:
     assert CARD.calibration
-    return Subject(CASE, MARCH, CARD, CARD.calibration, Resources(registers=168, local_bytes=local_bytes))
+    return inputs_of(CASE, MARCH, CARD, Resources(registers=168, local_bytes=local_bytes))
 
 
 # queues
@@ -77,17 +80,17 @@ def test_planes_take_no_less_than_the_largest_and_no_more_than_all(demands, dela
 def test_planes_on_their_way() -> None:
     """As many as kernels without a lattice hide behind each other, however many blocks there are."""
     for one in (MARCH, replace(MARCH, warp_sync="neighbours"), replace(MARCH, register_limit="2-blocks")):
-        assert [planes_on_their_way(CASE, one, blocks) for blocks in (1, 2)] == [5, 5]
+        assert [planes_in_flight(CASE, one, blocks) for blocks in (1, 2)] == [5, 5]
     one_step = replace(MARCH, warp_sync="neighbours", steps=1)
-    assert planes_on_their_way(CASE, one_step, 1) == 2, "it is left by the stage that it is in"
-    assert planes_on_their_way(CASE, one_step, 3) == 4
+    assert planes_in_flight(CASE, one_step, 1) == 2, "it is left by the stage that it is in"
+    assert planes_in_flight(CASE, one_step, 3) == 4
     late = replace(MARCH, overread=1, plane_fetch="registers")
-    assert asks_late(CASE, late)
-    assert planes_on_their_way(CASE, late, 1) == 2
+    assert loads_late(CASE, late)
+    assert planes_in_flight(CASE, late, 1) == 2
     for held in ({"warp_sync": "neighbours"}, {"overread": 0}, {"plane_fetch": "cp_async"}, {"steps": 1}):
-        assert not asks_late(CASE, replace(late, **held))
+        assert not loads_late(CASE, replace(late, **held))
     flat = box("d2q9", "regularised", (4096, 4096, 1))
-    assert planes_on_their_way(flat, replace(MARCH, block=(32, 4, 1)), 2) == 5, "no warp waits for another"
+    assert planes_in_flight(flat, replace(MARCH, block=(32, 4, 1)), 2) == 5, "no warp waits for another"
 
 
 # stages
@@ -119,8 +122,13 @@ def test_stages_wait_as_long_as_was_measured_with_their_meeting_and_without() ->
     assert CARD.calibration
     none = dict.fromkeys(("none by 8", "none by 12", "none by 16"), 4e-7)
     with_it = {"block by 8": 5e-7, "block by 12": 6e-7, "block by 16": 7e-7}
-    found = Subject(CASE, MARCH, CARD, replace(CARD.calibration, stages_s=none | with_it), Resources(registers=168))
-    turns = -(-launched_blocks(found) // 132) * 70
+    found = inputs_of(
+        CASE,
+        MARCH,
+        replace(CARD, calibration=replace(CARD.calibration, stages_s=none | with_it)),
+        Resources(registers=168),
+    )
+    turns = -(-found.launched_blocks // 132) * 70
     assert stages_wait(found) == close(turns * 2e-7 / 256**3)
     assert stages_wait(replace(found, config=replace(MARCH, steps=1))) == 0
     assert stages_wait(replace(found, calibration=replace(CARD.calibration, stages_s={}))) == 0
@@ -135,13 +143,13 @@ def test_blocks_wait_for_the_planes_that_they_go_through_not_for_those_that_marc
     """192 planes at a time of 256 are two even chunks of 128."""
     assert CARD.calibration
     latency_s = CARD.calibration.latency_s / (256**3 * 3)
-    found = Subject(CASE, replace(MARCH, chunk_planes=192), CARD, CARD.calibration, Resources(registers=168))
-    waves = -(-launched_blocks(found) // 132)
+    found = inputs_of(CASE, replace(MARCH, chunk_planes=192), CARD, Resources(registers=168))
+    waves = -(-found.launched_blocks // 132)
     assert planes_wait(found).seconds == close(waves * (128 + 6) * latency_s)
     falling = replace(found, config=replace(MARCH, chunk_planes=192, chunk_schedule="tapered"))
     passed = passed_planes(CASE, falling.config)
     assert len({*passed}) > 1
-    waves = -(-launched_blocks(falling) // 132)
+    waves = -(-falling.launched_blocks // 132)
     mean = 256 / len(passed) + 6
     assert planes_wait(falling).seconds == close(waves * mean * latency_s), "as the mean of a column"
 
@@ -151,8 +159,8 @@ def test_between_walls_stages_leave_out_planes_that_they_have_no_use_of() -> Non
     assert CARD.calibration
     walled = cavity("d3q19", "regularised", (256, 256, 256), 1.5)
     per_turn = [
-        stages_wait(found) * 256**3 / -(-launched_blocks(found) // 132)
-        for found in (Subject(case, MARCH, CARD, CARD.calibration, Resources(registers=168)) for case in (walled, CASE))
+        stages_wait(found) * 256**3 / -(-found.launched_blocks // 132)
+        for found in (inputs_of(case, MARCH, CARD, Resources(registers=168)) for case in (walled, CASE))
     ]
     assert per_turn[0] / per_turn[1] == pytest.approx((3 * 70 - 2 - 4) / (3 * 70))
 
@@ -163,7 +171,7 @@ def test_between_walls_stages_leave_out_planes_that_they_have_no_use_of() -> Non
 def test_planes_around_a_chunk_are_read_again() -> None:
     """Four chunks of 64 planes and six more: 40 / 3 bytes of an update are read 70 / 64 times."""
     assert bytes_per_update(CASE, MARCH) == pytest.approx(80 / 3)
-    assert planes_again(CASE, MARCH, CARD) == pytest.approx(40 / 3 * 6 / 64)
+    assert refetched_plane_bytes(CASE, MARCH, CARD) == pytest.approx(40 / 3 * 6 / 64)
     assert memory_bytes(CASE, MARCH, CARD) == pytest.approx(80 / 3 + 1.25)
     small = box("d3q19", "regularised", (16, 16, 16))
     assert memory_bytes(small, replace(MARCH, chunk_planes=16), CARD) == bytes_per_update(small, MARCH), (
@@ -173,7 +181,7 @@ def test_planes_around_a_chunk_are_read_again() -> None:
 
 def test_planes_of_falling_chunks_are_counted_one_by_one() -> None:
     falling = replace(MARCH, chunk_schedule="tapered")
-    assert planes_again(CASE, falling, CARD) == pytest.approx(40 / 3 * 4 * 6 / 256)
+    assert refetched_plane_bytes(CASE, falling, CARD) == pytest.approx(40 / 3 * 4 * 6 / 256)
 
 
 def test_sectors_of_an_array_of_structures_are_read_from_three_planes() -> None:
@@ -183,8 +191,8 @@ def test_sectors_of_an_array_of_structures_are_read_from_three_planes() -> None:
     assert CARD.calibration
     bare = replace(CARD, calibration=None, caches_bytes={"L2": 0})
     plenty = replace(CARD, calibration=None, caches_bytes={"L2": 1 << 40})
-    assert sectors_again(case, structures, plenty) == 0
-    assert 0 < sectors_again(case, structures, CARD) < sectors_again(case, structures, bare) <= 2 * 76
+    assert refetched_sector_bytes(case, structures, plenty) == 0
+    assert 0 < refetched_sector_bytes(case, structures, CARD) < refetched_sector_bytes(case, structures, bare) <= 2 * 76
     for config in (cuda.Direct(), cuda.Direct(layout=AoSoA()), cuda.Direct(scheme="aa")):
         assert memory_bytes(case, config, bare) == bytes_per_update(case, config)
 
@@ -192,9 +200,9 @@ def test_sectors_of_an_array_of_structures_are_read_from_three_planes() -> None:
 @given(less=st.floats(0, 3e8), more=st.floats(0, 3e8))
 def test_the_cache_keeps_less_of_what_lies_further_back(less: float, more: float) -> None:
     less, more = sorted((less, more))
-    assert 0 <= kept(CARD, more) <= kept(CARD, less) <= 1
-    assert kept(CARD, 0) == 1
-    assert kept(CARD, 1e12) == 0
+    assert 0 <= retained_in_l2(CARD, more) <= retained_in_l2(CARD, less) <= 1
+    assert retained_in_l2(CARD, 0) == 1
+    assert retained_in_l2(CARD, 1e12) == 0
 
 
 # small domains
@@ -205,8 +213,8 @@ def test_few_blocks_lie_apart(edge: int, launched: int, together: int) -> None:
     """Three of them fit on a multiprocessor; 66 pairs of those have one each, and more as there are more blocks."""
     assert CARD.calibration
     march = replace(MARCH, steps=1, rows=1, block=(32, 8, 1), chunk_planes=32 if edge < 64 else 43)
-    subject = Subject(box("d3q19", "regularised", (edge,) * 3), march, CARD, CARD.calibration, Resources(registers=80))
-    assert (launched_blocks(subject), subject.blocks) == (launched, together)
+    subject = inputs_of(box("d3q19", "regularised", (edge,) * 3), march, CARD, Resources(registers=80))
+    assert (subject.launched_blocks, subject.blocks) == (launched, together)
 
 
 def test_a_march_begins_as_a_copy_of_nothing_does() -> None:
@@ -216,7 +224,7 @@ def test_a_march_begins_as_a_copy_of_nothing_does() -> None:
 
     def begun(edge: int, config: CudaConfig) -> tuple[float, float]:
         case = box("d3q19", "regularised", (edge,) * 3)
-        term, near = begins(Subject(case, config, CARD, CARD.calibration, Resources()))  # type: ignore[arg-type]
+        term, near = launch_start(inputs_of(case, config, CARD, Resources()))  # type: ignore[arg-type]
         return term.seconds * case.sites * config.steps, near
 
     nothing_s, near = begun(48, dependent)
@@ -233,13 +241,13 @@ def test_bytes_that_l2_keeps_take_a_march_less_than_those_of_memory(edge: int, l
     """Its share of the time of `begins`, which stations beside it take no part of."""
     assert CARD.calibration
     march = replace(MARCH, steps=1, launch="dependent")
-    subject = Subject(box("d3q19", "regularised", (edge,) * 3), march, CARD, CARD.calibration, Resources(registers=80))
+    subject = inputs_of(box("d3q19", "regularised", (edge,) * 3), march, CARD, Resources(registers=80))
 
     def moving(without: tuple[str, ...]) -> float:
         return next(one.seconds for one in terms(subject, without) if one.name == MEMORY)
 
     share = moving(()) / moving((LAUNCH,))
-    assert begins(subject)[1] - 0.1 < share < 0.9 if less else share == pytest.approx(1, abs=0.03)
+    assert launch_start(subject)[1] - 0.1 < share < 0.9 if less else share == pytest.approx(1, abs=0.03)
 
 
 def between_copies(moved: int) -> float:
@@ -280,8 +288,8 @@ def test_every_thread_spills_in_every_pass_and_those_of_halos_too(
     assert CARD.calibration
     case = cavity("d3q19", "regularised", (256, 256, 256), 1.5) if walled else CASE
     resources = Resources(registers=168, spill_bytes=600, local_bytes=100)
-    found = Subject(case, replace(MARCH, **axes), CARD, CARD.calibration, resources)  # type: ignore[arg-type]
-    passes = launched_blocks(found) * 32 * 11 * (68 if walled else 70) / planes
+    found = inputs_of(case, replace(MARCH, **axes), CARD, resources)  # type: ignore[arg-type]
+    passes = found.launched_blocks * 32 * 11 * (68 if walled else 70) / planes
     (term,) = [one for one in terms(found, ()) if one.name == LOCAL]
     assert term.sentence.startswith(f"{passes * share * 600 / (256**3 * 3):.3g} bytes of spilled registers")
     waits = 0.54 * share * 600 / value_bytes / planes / 5
@@ -294,7 +302,7 @@ def test_threads_wait_for_the_words_alone_that_l1_has_not() -> None:
     waits = []
     for local_bytes in (0, 8, 2000):
         resources = Resources(registers=168, spill_bytes=200, local_bytes=local_bytes)
-        subject = Subject(CASE, MARCH, CARD, CARD.calibration, resources)
+        subject = inputs_of(CASE, MARCH, CARD, resources)
         waits.append(_local_waits_s(subject, (), 0.0))
     assert waits[0] == 0
     assert 0 < 3 * waits[1] < waits[2]

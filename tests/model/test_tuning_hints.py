@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lbmtune.catalogue.config import KernelConfig, backend_knobs, cpu, cuda
-from lbmtune.model.cpu.terms import CPU_TERMS
-from lbmtune.model.predict import TERMS
+from lbmtune.model.predict import CPU_TERMS, TERMS
 from lbmtune.model.tuning_hints import AXES_OF, worth_varying
 from lbmtune.records import Prediction, Term
 

@@ -14,7 +14,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.config import KernelConfig, Scalar, cpu, cuda, from_flat
+from lbmtune.catalogue.config import KernelConfig, cpu, cuda, from_flat
 from lbmtune.catalogue.layouts import SoA
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.catalogue.schemes import SCHEMES
@@ -188,7 +188,7 @@ def test_history_keeps_the_best_so_far_and_adds_up_time(gpu: StudyRecord) -> Non
 
 def test_axes_are_ordered_by_what_they_explain(gpu: StudyRecord) -> None:
     axes = knobs.knobs_info(gpu)
-    assert {"scheme", "cells_per_thread", "block", "max_registers"} >= {a.name for a in axes}
+    assert {"scheme", "cells_per_thread", "block", "register_limit"} >= {a.name for a in axes}
     assert [a.explained for a in axes] == sorted((a.explained for a in axes), reverse=True)
     for axis in axes:
         assert sum(map(len, axis.mlups)) == len(gpu.ranked)
@@ -437,15 +437,15 @@ def test_the_browser_notices_a_broken_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "label"),
     [
-        ({"scheme": "aa"}, "aa"),
-        ({"scheme": "aa", "representation": "populations", "steps": 1}, "aa"),
-        ({"scheme": "pull", "representation": "moments", "steps": 2}, "moments, 2 steps per launch"),
-        ({"scheme": "pull", "representation": "moments"}, "moments, 1 step per launch"),
-        ({"scheme": "push", "representation": "populations", "steps": 3}, "push, 3 steps per launch"),
+        (cuda.Direct(scheme="aa"), "aa"),
+        (cuda.Column(scheme="aa"), "aa"),
+        (cuda.TemporalBlocking(representation="moments", steps=2), "moments, 2 steps per launch"),
+        (cuda.TemporalBlocking(representation="moments", steps=1), "moments, 1 step per launch"),
+        (cuda.TemporalBlocking(steps=3), "push, 3 steps per launch"),
     ],
 )
-def test_figures_tell_kernels_of_moments_by_their_steps(config: dict[str, Scalar], label: str) -> None:
-    assert kind_of(from_flat(config)).label == label
+def test_figures_tell_kernels_of_moments_by_their_steps(config: KernelConfig, label: str) -> None:
+    assert kind_of(config).label == label
 
 
 def kind(pattern: str, steps: int, *, on_chip: bool = False) -> Kind:
@@ -492,9 +492,8 @@ def cielab(colour: str, vision: str) -> np.ndarray:
 
 
 def test_a_kernel_that_stays_on_chip_says_so_and_not_how_many_steps_a_launch_does() -> None:
-    kept = {"scheme": "pull", "launch": "resident"}
-    names = [kind_of(from_flat(kept | more)).label for more in ({}, {"representation": "moments"}, {"launch": "graph"})]
-    assert names == ["pull on chip", "moments on chip", "pull"]
+    kernels = cuda.Persistent(), cuda.Persistent(representation="moments"), cuda.Direct(launch="graph")
+    assert [kind_of(one).label for one in kernels] == ["pull on chip", "moments on chip", "pull"]
 
 
 @pytest.mark.parametrize("vision", VISION)

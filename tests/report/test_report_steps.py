@@ -11,7 +11,8 @@ from lbmtune.catalogue.config import CudaConfig, cpu, cuda
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.layouts import Rows
 from lbmtune.catalogue.problem.case import Case, box
-from lbmtune.model.gpu.instruction_issue import cells_read, efficiency
+from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
+from lbmtune.model.predict import cells_read
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study import bounds, page, roofline, steps, steps_figure, sustained, tables, trials

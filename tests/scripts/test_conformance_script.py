@@ -43,7 +43,7 @@ def test_what_a_smaller_device_cannot_launch_is_left_out_with_the_reason(capsys:
     assert capsys.readouterr().out == ""
     assert conformance.launched_on(cuda_limits("sm_75", 40, 2**34), both).samples == (fits,)
     said = capsys.readouterr().out
-    assert said.startswith(f"left out on this device: d3q19 box regularised {needy[1].brief}: ")
+    assert said.startswith(f"skipped on this device: d3q19 box regularised {needy[1].brief}: ")
     assert "65,536" in said
 
 

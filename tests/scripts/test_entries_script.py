@@ -114,7 +114,7 @@ def test_what_does_not_come_out_again_stays_as_it_is(
 def test_of_one_entry_the_largest_is_its_own(
     script: ModuleType, recorded: Callable[[Trial], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = trial(replace(SPILLS, scheme="pull", block=(256, 1, 1), max_registers=0, min_blocks=8))
+    one = trial(replace(SPILLS, scheme="pull", block=(256, 1, 1), register_limit="8-blocks"))
     assert one.resources is not None
     assert one.resources.spill_bytes > 0
     folder = recorded(one)
@@ -145,9 +145,9 @@ def test_entries_that_were_told_apart_before_are_looked_at_again(script: ModuleT
     one, case = trial(MARCH), made.gpu_study(1).header.spec.case
     assert one.resources is not None
     entries = {"step_0": Entry(registers=one.resources.registers, spill_bytes=one.resources.spill_bytes)}
-    told = script.told_apart(case, "sm_90", replace(one, resources=Resources(entries=entries))).entries
+    told = script.compiled_entries(case, "sm_90", replace(one, resources=Resources(entries=entries))).entries
     assert told["step_0"].overtaken
-    assert not script.told_apart(case, "sm_90", replace(one, resources=Resources(entries=told))).entries
+    assert not script.compiled_entries(case, "sm_90", replace(one, resources=Resources(entries=told))).entries
 
 
 def test_a_folder_without_a_set_is_said(script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.script_module import load
+from scripts import gpu
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "gpu.py"
@@ -19,7 +19,7 @@ SCRIPT = ROOT / "scripts" / "gpu.py"
 
 @pytest.fixture
 def script() -> ModuleType:
-    return load(SCRIPT)
+    return gpu
 
 
 def call(script: ModuleType, monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> tuple[int, list[dict]]:

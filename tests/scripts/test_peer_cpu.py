@@ -11,7 +11,7 @@ import pytest
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import box
-from tests.support.script_module import load
+from scripts import peer_cpu
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "peer_cpu.py"
 LIMITS = Limits(cores=2, vector_bits=512, memory_bytes=1 << 40)
@@ -19,7 +19,7 @@ LIMITS = Limits(cores=2, vector_bits=512, memory_bytes=1 << 40)
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    return load(SCRIPT)
+    return peer_cpu
 
 
 def contender(script: ModuleType, name: str, kind: str, *mlups: float) -> Any:

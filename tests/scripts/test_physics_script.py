@@ -11,8 +11,8 @@ import pytest
 
 from lbmtune.catalogue.problem.case import box, cavity
 from lbmtune.codegen.render import render
+from scripts import physics as physics_script
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.script_module import load
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT, RECORD = ROOT / "scripts" / "physics.py", ROOT / "studies" / "recorded" / "nvidia-h200" / "physics.json"
@@ -20,7 +20,7 @@ SCRIPT, RECORD = ROOT / "scripts" / "physics.py", ROOT / "studies" / "recorded" 
 
 @pytest.fixture(scope="module")
 def physics() -> ModuleType:
-    return load(SCRIPT)
+    return physics_script
 
 
 def test_the_box_starts_with_the_energy_and_the_enstrophy_of_the_vortex(physics: ModuleType) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.codegen.render import render
+from scripts import sanitize
 from tests.support.choices import LIMITS
-from tests.support.script_module import load
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "sanitize.py"
@@ -23,7 +23,7 @@ NO_STEP = {"temporal_blocking/ablation.cu"}
 
 @pytest.fixture
 def script() -> ModuleType:
-    return load(SCRIPT)
+    return sanitize
 
 
 def test_every_skeleton_has_a_legal_case(script: ModuleType) -> None:
@@ -38,10 +38,10 @@ def test_every_skeleton_has_a_legal_case(script: ModuleType) -> None:
 
 
 def test_tools_of_shared_memory_skip_kernels_without(script: ModuleType) -> None:
-    assert list(script.jobs(["one step", "march"], ["memcheck", "racecheck"])) == [
-        ("memcheck", "one step"),
-        ("memcheck", "march"),
-        ("racecheck", "march"),
+    assert list(script.jobs(["direct", "temporal"], ["memcheck", "racecheck"])) == [
+        ("memcheck", "direct"),
+        ("memcheck", "temporal"),
+        ("racecheck", "temporal"),
     ]
 
 
@@ -49,14 +49,16 @@ def test_what_racecheck_does_not_follow_is_one_case_and_the_rest_of_it_counts(sc
     def known(name: str, tool: str, code: int) -> bool:
         return bool(script.Verdict(name, tool, code, "").known)
 
-    assert known("march, neighbours", "racecheck", script.FOUND)
-    assert not known("march, neighbours", "racecheck", script.WRONG)
-    assert not known("march, neighbours", "memcheck", script.FOUND)
-    assert not known("march, neighbours, all lanes", "racecheck", script.FOUND)
+    assert known("temporal, neighbours", "racecheck", script.FOUND)
+    assert not known("temporal, neighbours", "racecheck", script.WRONG)
+    assert not known("temporal, neighbours", "memcheck", script.FOUND)
+    assert not known("temporal, neighbours, all lanes", "racecheck", script.FOUND)
 
 
 def test_where_all_lanes_raise_the_flag_the_kernel_is_the_same_otherwise(script: ModuleType) -> None:
-    found, now = (script.program_of(name).source for name in ("march, neighbours, all lanes", "march, neighbours"))
+    found, now = (
+        script.program_of(name).source for name in ("temporal, neighbours, all lanes", "temporal, neighbours")
+    )
     changed = [pair for pair in zip(found.splitlines(), now.splitlines(), strict=True) if len(set(pair)) == 2]
     assert len(changed) == len(script.ALL_LANES) == 3
 
@@ -69,17 +71,17 @@ def test_what_a_tool_says_is_told(
         if "--version" in command:
             return subprocess.CompletedProcess(command, 0, "Version 2025.3.1.0 (build 1)", "")
         assert command[command.index("--tool") + 1] == "memcheck"
-        assert command[command.index("--run") + 1] == "one step"
+        assert command[command.index("--run") + 1] == "direct"
         return subprocess.CompletedProcess(command, code, f"========= ERROR SUMMARY: {code} errors\n", "")
 
     monkeypatch.setattr(script.subprocess, "run", run)
     monkeypatch.setattr(script, "provenance", lambda _: "a tool on a device")
     report = tmp_path / "sanitize.txt"
-    arguments = [str(SCRIPT), str(report), "--cases", "one step", "--tools", "memcheck", "--workers", "1"]
-    monkeypatch.setattr(script, "chosen", lambda _: ["one step"])
+    arguments = [str(SCRIPT), str(report), "--cases", "direct", "--tools", "memcheck", "--workers", "1"]
+    monkeypatch.setattr(script, "chosen", lambda _: ["direct"])
     monkeypatch.setattr(sys, "argv", arguments)
     assert script.main() == (1 if code else 0)
     lines = report.read_text().splitlines()
     assert lines[0] == "a tool on a device"
-    assert lines[2].split() == ["one", "step", "memcheck", *f"{words}; {code} errors".split()]
+    assert lines[2].split() == ["direct", "memcheck", *f"{words}; {code} errors".split()]
     assert len(lines) == 3 + bool(code)

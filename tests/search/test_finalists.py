@@ -17,15 +17,20 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord, TimingProtocol
 from lbmtune.search.finalists import NEAR, finalists_of
 from lbmtune.search.kinds import kind_of
-from tests.support.configs import old_cuda
 from tests.support.fake_study import header, measurement, predict, spec
 
 RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded" / "nvidia-h200"
 HEADER = header(spec(axes={"scheme": ("aa",), "block": ("64x1x1",)}))
-KINDS = tuple(
-    old_cuda(scheme=scheme, **axes)
-    for scheme in ("pull", "push", "aa", "esoteric-twist")
-    for axes in ({}, {"flags": "memory"}, {"addressing": "indirect"}, {"padding": 64}, {"padding": 64, "steps": 2})
+KINDS: tuple[KernelConfig, ...] = tuple(
+    one
+    for number, scheme in enumerate(("pull", "push", "aa", "esoteric-twist"))
+    for one in (
+        cuda.Direct(scheme=scheme),
+        cuda.Direct(scheme=scheme, flags="memory"),
+        cuda.Sparse(scheme=scheme),
+        cuda.Direct(scheme=scheme, index_bits=64),
+        cuda.TemporalBlocking(steps=2 + number),
+    )
 )
 
 

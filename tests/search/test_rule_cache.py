@@ -1,66 +1,67 @@
-"""Rules that remember: the same answers, asked as rarely as can be."""
+"""Cached rules: the same reasons, from as few calls as possible."""
 
-from lbmtune.catalogue.config import CudaConfig, from_flat
-from lbmtune.search.rule_cache import Remembered, watched
+from lbmtune.catalogue.config import cuda, from_flat
+from lbmtune.search.rule_cache import CachedRule, tracked
 from tests.support.fake_study import CASE, LIMITS
 
 
 def _rule(asked):
-    """Looks at the march, and at the block only where there is one."""
+    """A rule that reads the block only for columns of several cells."""
 
     def rule(case, config, limits):
         asked.append(config)
-        if config.march == 1:
+        if config.z_cells == 1:
             return None
-        return f"{config.march} planes of {config.block[0]}" if config.block[0] > 32 else None
+        return f"{config.z_cells} cells of {config.block[0]}" if config.block[0] > 32 else None
 
     return rule
 
 
-def _point(march, block, scheme="pull"):
-    return {"backend": "cuda", "march": march, "block": block, "scheme": scheme}
+def _point(z_cells, block, scheme="pull"):
+    return {"backend": "cuda", "family": "column", "z_cells": z_cells, "block": block, "scheme": scheme}
 
 
 def test_a_rule_is_asked_once_for_each_choice_of_what_it_looks_at():
     asked = []
-    rule = Remembered(_rule(asked), CASE, LIMITS, {"march", "block", "scheme"})
+    rule = CachedRule(_rule(asked), CASE, LIMITS, {"z_cells", "block", "scheme"})
     for scheme in ("pull", "aa"):
         for block in ("32x1x1", "64x1x1"):
             assert rule(_point(1, block, scheme)) is None
         assert rule(_point(4, "32x1x1", scheme)) is None
-        assert rule(_point(4, "64x1x1", scheme)) == "4 planes of 64"
-        assert rule(_point(8, "64x1x1", scheme)) == "8 planes of 64"
-    assert [(c.march, c.block[0]) for c in asked] == [(1, 32), (4, 32), (4, 64), (8, 64)]
+        assert rule(_point(4, "64x1x1", scheme)) == "4 cells of 64"
+        assert rule(_point(8, "64x1x1", scheme)) == "8 cells of 64"
+    assert [(c.z_cells, c.block[0]) for c in asked] == [(1, 32), (4, 32), (4, 64), (8, 64)]
 
 
-def test_axes_that_do_not_vary_make_no_forks():
+def test_knobs_that_do_not_vary_make_no_forks():
     asked = []
-    rule = Remembered(_rule(asked), CASE, LIMITS, {"scheme"})
-    assert [rule(_point(4, "64x1x1", scheme)) for scheme in ("pull", "aa")] == ["4 planes of 64"] * 2
+    rule = CachedRule(_rule(asked), CASE, LIMITS, {"scheme"})
+    assert [rule(_point(4, "64x1x1", scheme)) for scheme in ("pull", "aa")] == ["4 cells of 64"] * 2
     assert len(asked) == 1
 
 
-def test_an_axis_that_is_not_given_stands_at_its_default():
-    rule = Remembered(_rule([]), CASE, LIMITS, {"march", "block"})
-    assert rule({"backend": "cuda", "march": 2}) == "2 planes of 256"
+def test_a_knob_that_is_not_given_has_its_default():
+    rule = CachedRule(_rule([]), CASE, LIMITS, {"z_cells", "block"})
+    column = {"backend": "cuda", "family": "column"}
+    assert rule({**column, "z_cells": 2}) == "2 cells of 256"
     assert rule(_point(2, "32x1x1")) is None
-    assert rule({"backend": "cuda"}) is None
+    assert rule({**column, "z_cells": 1}) is None
 
 
-def test_a_watched_configuration_says_what_was_looked_at():
+def test_a_watched_configuration_says_what_was_read():
     config = from_flat(_point(4, "64x1x1", "aa"))
-    seen, looked_at = watched(config)
-    assert isinstance(seen, CudaConfig)
-    assert (seen.march, seen.propagation.name, seen.march) == (4, "aa", 4)
-    assert list(looked_at) == ["march", "scheme", "group"]
+    seen, read = tracked(config)
+    assert isinstance(seen, cuda.Column)
+    assert (seen.z_cells, seen.propagation.name, seen.z_cells) == (4, "aa", 4)
+    assert list(read) == ["z_cells", "scheme", "layout"]
     assert seen.flat() == config.flat()
-    assert set(looked_at) == set(vars(config))
+    assert set(read) == set(vars(config))
 
 
-def test_a_watched_case_says_what_was_looked_at():
-    seen, looked_at = watched(CASE)
-    assert not looked_at
+def test_a_watched_case_says_what_was_read():
+    seen, read = tracked(CASE)
+    assert not read
     assert seen.walled == CASE.walled
-    assert list(looked_at) == ["faces"]
+    assert list(read) == ["faces"]
     assert seen.stencil is CASE.stencil
-    assert list(looked_at) == ["faces", "lattice"]
+    assert list(read) == ["faces", "lattice"]

@@ -13,7 +13,6 @@ from lbmtune.search import surrogate
 from lbmtune.search.choice import SEEDS, SHAPES, Choice, shapes, spread
 from lbmtune.search.features import Features, features
 from lbmtune.search.space import legal_set
-from tests.support.configs import old_cuda
 from tests.support.fake_study import CASE, LIMITS, predict, speed, usual_axes
 
 AHEAD = 4
@@ -95,22 +94,22 @@ def test_the_shapes_that_are_known_to_be_best_are_among_the_first_proposals(edge
 
 def test_shapes_of_fused_kernels_differ_in_more_than_their_chunks_and_come_of_kinds_that_may_win():
     fused = [
-        old_cuda(representation="moments", layout="rows", steps=steps, rows=rows, march=march)
+        cuda.TemporalBlocking(representation="moments", steps=steps, rows=rows, chunk_planes=planes)
         for steps in (1, 2, 3)
         for rows in range(1, 8)
-        for march in (32, 64)
+        for planes in (32, 64)
     ]
-    expected = [{1: 50.0, 2: 90.0, 3: 100.0}[c.steps] - c.rows + (c.march == 64) for c in fused]
+    expected = [{1: 50.0, 2: 90.0, 3: 100.0}[c.steps] - c.rows + (c.chunk_planes == 64) for c in fused]
     plain = [cuda.Direct(), cuda.Direct(scheme="aa")]
     found = [([*plain, *fused])[i] for i in shapes([*plain, *fused], [99.0, 99.0, *expected])]
-    assert [(c.steps, c.rows, c.march) for c in found] == [(t, rows, 64) for t in (3, 2) for rows in range(1, 8)]
+    assert [(c.steps, c.rows, c.chunk_planes) for c in found] == [(t, rows, 64) for t in (3, 2) for rows in range(1, 8)]
     assert shapes(plain, [1.0, 2.0]) == []
 
 
 def test_the_first_proposals_have_kernels_of_moments_by_their_steps():
     """However many of their other axes vary, so that schemes are tried early, too."""
     many = [
-        old_cuda(representation="moments", steps=steps, rows=rows, cells_per_thread=cells)
+        cuda.TemporalBlocking(representation="moments", steps=steps, rows=rows, cells_per_thread=cells)
         for steps in (1, 2, 3)
         for rows in (1, 2, 3)
         for cells in (1, 2)
@@ -216,7 +215,7 @@ def test_a_sample_fills_the_space_before_the_search() -> None:
 
 
 def test_a_sample_comes_after_the_seeds_and_survives_a_resume() -> None:
-    configs = [old_cuda(block=(32 * (1 + i % 20), 1, 1), max_registers=32 + 8 * (i // 20)) for i in range(200)]
+    configs = [cuda.Column(block=(32 * (1 + i % 20), 1, 1), z_cells=2 + i // 20) for i in range(200)]
     fresh = Choice(configs, [1.0] * 200, seed=1, sample=50)
     asked = [fresh.propose() for _ in range(51)]
     again = Choice(configs, [1.0] * 200, seed=1, sample=50)

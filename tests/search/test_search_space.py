@@ -4,9 +4,8 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lbmtune.catalogue.axes import AXES, completed, depends_on
 
-from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.config import FAMILIES, KernelConfig, completed, from_flat, knobs
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import box
 from lbmtune.errors import InputError
@@ -19,15 +18,18 @@ def usual_space(backend: str) -> Space:
     return legal_set(CASE, backend, usual_axes(backend), LIMITS)
 
 
-@pytest.mark.parametrize("backend", AXES)
-def test_each_axis_comes_after_those_that_it_depends_on(backend: str) -> None:
+RECORDS = [record for families in FAMILIES.values() for record in families.values()]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: f"{record.backend}-{record.family}")
+def test_each_knob_comes_after_those_that_it_depends_on(record: type[KernelConfig]) -> None:
     before: set[str] = set()
-    for name in (axis.name for axis in AXES[backend]):
-        assert {*depends_on(backend, name)} <= before
-        before.add(name)
+    for one in knobs(record):
+        assert {condition.on for condition in one.acts} <= before
+        before.add(one.name)
 
 
-@pytest.mark.parametrize("backend", AXES)
+@pytest.mark.parametrize("backend", FAMILIES)
 def test_the_legal_set_is_legal_distinct_and_repeatable(backend):
     space = usual_space(backend)
     assert len(space.configs) == len({config.key for config in space.configs}) > 50
@@ -35,7 +37,7 @@ def test_the_legal_set_is_legal_distinct_and_repeatable(backend):
     assert space == legal_set(CASE, backend, usual_axes(backend), LIMITS)
 
 
-@pytest.mark.parametrize("backend", AXES)
+@pytest.mark.parametrize("backend", FAMILIES)
 def test_legal_and_illegal_points_add_up(backend):
     space = usual_space(backend)
     everything = list(map(from_flat, points(backend, usual_axes(backend), LIMITS)))
@@ -45,15 +47,17 @@ def test_legal_and_illegal_points_add_up(backend):
     assert set(space.illegal) <= set(illegal)
 
 
-def test_axes_that_do_not_act_make_no_duplicates():
+def test_knobs_that_do_not_act_make_no_duplicates():
     axes = {"layout": ("soa", "aosoa"), "width": (8, 16), "padding": (0, 64), "block": ("64x1x1",)}
-    found = [(c.layout, c.width, c.padding) for c in legal_set(CASE, "cuda", axes, LIMITS).configs]
-    assert found == [("soa", 1, 0), ("soa", 1, 64), ("aosoa", 8, 0), ("aosoa", 16, 0)]
-    axes = {"march": (1, 4), "prefetch": (0, 1), "block": ("64x1x1",)}
-    assert [(c.march, c.prefetch) for c in legal_set(CASE, "cuda", axes, LIMITS).configs] == [(1, 0), (4, 0), (4, 1)]
+    flat = [c.flat() for c in legal_set(CASE, "cuda", axes, LIMITS).configs]
+    found = [(one["layout"], one.get("width"), one.get("padding")) for one in flat]
+    assert found == [("soa", None, 0), ("soa", None, 64), ("aosoa", 8, None), ("aosoa", 16, None)]
+    axes = {"family": ("temporal-blocking",), "plane_fetch": ("none", "cp_async"), "overread": (0, 1)}
+    found = [(c.plane_fetch, c.overread) for c in map(from_flat, points("cuda", axes, LIMITS))]
+    assert found == [("none", 0), ("cp_async", 0), ("cp_async", 1)]
 
 
-def test_axes_that_say_the_same_on_this_device_make_no_duplicates():
+def test_values_that_mean_the_same_on_this_device_make_no_duplicates():
     axes = {"threads": ("all", 6, 2), "vector_bits": (0, 0)}
     found = [c.threads for c in legal_set(CASE, "cpu", axes, Limits(cores=6)).configs]
     assert found == [6, 2]
@@ -61,15 +65,17 @@ def test_axes_that_say_the_same_on_this_device_make_no_duplicates():
 
 @settings(max_examples=40)
 @given(st.data())
-def test_any_axes_give_only_legal_configurations(data):
-    backend = data.draw(st.sampled_from(sorted(AXES)))
-    axes = {a.name: data.draw(st.lists(st.sampled_from(a.values), min_size=1, max_size=2)) for a in AXES[backend]}
+def test_any_space_gives_only_legal_configurations(data):
+    record = data.draw(st.sampled_from(RECORDS))
+    backend = record.backend
+    axes = {a.name: data.draw(st.lists(st.sampled_from(a.search), min_size=1, max_size=2)) for a in knobs(record)}
+    axes["family"] = [record.family]
     expected = [c for c in map(from_flat, points(backend, axes, LIMITS)) if broken(CASE, c, LIMITS) is None]
     if expected:
         assert list(legal_set(CASE, backend, axes, LIMITS).configs) == expected
         check_any_is_legal(CASE, backend, axes, LIMITS)
     else:
-        with pytest.raises(InputError, match="no configuration of these axes is legal"):
+        with pytest.raises(InputError, match="no configuration of this space is legal"):
             check_any_is_legal(CASE, backend, axes, LIMITS)
 
 
@@ -94,8 +100,8 @@ def test_an_unknown_name_is_bad_input():
 def test_a_hundred_thousand_points_take_seconds():
     axes = {
         **usual_axes("cuda"),
-        "padding": tuple(range(0, 144, 16)),
-        "max_registers": (0, *range(32, 256, 32)),
+        "padding": tuple(range(0, 1280, 32)),
+        "register_limit": ("none", *(f"{n}-registers" for n in range(32, 256, 32))),
         "width": (2, 4, 8, 16, 32, 64),
     }
     begin = time.process_time()
@@ -115,6 +121,7 @@ def test_varied_names_what_is_searched():
 
 
 FIRST = {"scheme": ("aa", "pull"), "block": ("64x1x1", "32x1x1")}
+REASON = "cells_per_thread=3 is not supported for family direct (use 1, 2, 4 or 8)"
 SECOND = {"scheme": ("pull", "push"), "block": ("64x1x1",), "cells_per_thread": (1, 3)}
 
 
@@ -124,19 +131,19 @@ def test_a_union_has_the_configurations_of_each_space_once_in_their_order():
     assert one.configs[2] == two.configs[0]
     assert union.configs == (*one.configs, two.configs[1])
     assert union.sizes == (4, 2)
-    assert union.illegal == {"cells_per_thread 3: 1, 2, 4 and 8 exist": 2}
+    assert union.illegal == {REASON: 2}
     assert legal_set(CASE, "cuda", [FIRST], LIMITS) == one
 
 
 def test_reasons_of_one_rule_are_counted_over_all_spaces():
-    wide = {"cells_per_thread": (1, 8), "block": ("32x1x1",)}
+    wide = {"cells_per_thread": (1, 5), "block": ("32x1x1",)}
     union = legal_set(CASE, "cuda", (SECOND, wide), LIMITS)
-    assert union.illegal == {"cells_per_thread 3: 1, 2, 4 and 8 exist": 3}
+    assert union.illegal == {REASON: 3}
     assert union.products == len(union.configs) + 3 == 6
 
 
 def test_a_space_without_legal_configurations_leaves_the_others():
     none = {"cells_per_thread": (3,)}
     assert legal_set(CASE, "cuda", (none, FIRST), LIMITS).sizes == (0, 4)
-    with pytest.raises(InputError, match="cells_per_thread 3"):
+    with pytest.raises(InputError, match="cells_per_thread=3 is not supported"):
         legal_set(CASE, "cuda", (none, none), LIMITS)

@@ -15,7 +15,7 @@ from lbmtune.catalogue.problem.case import COLLISIONS, Case, box, cavity, channe
 from lbmtune.catalogue.problem.faces import Face, Faces, Patch
 from lbmtune.catalogue.record import layout_knobs
 from lbmtune.lattice import LATTICES
-from lbmtune.search.rule_cache import watched
+from lbmtune.search.rule_cache import tracked
 from tests.support.directed import Conflict, Point
 
 Sample = tuple[Case, KernelConfig]
@@ -263,8 +263,8 @@ def _conditions(record: type[KernelConfig], one: Knob, varied: Collection[str]) 
 
 def _looked_at(rule: Rule, sample: Sample, limits: Limits) -> frozenset[str]:
     """Knobs of the case, the configuration and its layout that a rule reads."""
-    (case, of_case), (config, of_config) = map(watched, sample)
-    vars(config)["layout"], of_layout = watched(sample[1].layout)
+    (case, of_case), (config, of_config) = map(tracked, sample)
+    vars(config)["layout"], of_layout = tracked(sample[1].layout)
     rule(case, config, limits)
     of_cases = {knob for name in of_case for knob in _knobs_behind(name)}
     return frozenset({*of_cases, *of_config, *of_layout})

@@ -255,7 +255,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = 
 
 
 def spec(backend: str = "cuda", axes: Axes | None = None, **changes: object) -> StudySpec:
-    few = {**usual_axes(backend), "layout": ("soa",), "padding": (0,), "max_registers": (0, 64)}
+    few = {**usual_axes(backend), "layout": ("soa",), "padding": (0,), "register_limit": ("none", "64-registers")}
     several = tuple({name: tuple(values) for name, values in table.items()} for table in tables(axes or few))
     chosen = {backend: several if len(several) > 1 else several[0]}
     plain = StudySpec(name="made-up", case=CASE, axes=chosen, budget=Budget(trials=20), protocol=TimingProtocol())
@@ -264,7 +264,13 @@ def spec(backend: str = "cuda", axes: Axes | None = None, **changes: object) -> 
 
 def one_family() -> Axes:
     """Axes of kernels among which nobody has a final but the best."""
-    return {**usual_axes("cuda"), "scheme": ("aa",), "layout": ("soa",), "padding": (0,), "max_registers": (0, 64)}
+    return {
+        **usual_axes("cuda"),
+        "scheme": ("aa",),
+        "layout": ("soa",),
+        "padding": (0,),
+        "register_limit": ("none", "64-registers"),
+    }
 
 
 def space_of(study: StudySpec, backend: str = "cuda") -> Space:

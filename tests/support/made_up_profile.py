@@ -34,7 +34,7 @@ def rung(name: str, ps: float, model_ps: float | None = None, registers: int = 0
 
 
 def _term(name: str) -> str:
-    """As `model.gpu.loss_breakdown` names them: what moves bytes alone has the name of its rung."""
+    """As `model.loss_breakdown` names them: what moves bytes alone has the name of its rung."""
     return name if name in (DATASHEET, COPY, STREAMS) else "memory"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from lbmtune.catalogue.config import CudaConfig, KernelConfig, cpu
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, cpu, cuda
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case, box, cavity
 from lbmtune.records import (
@@ -20,7 +20,6 @@ from lbmtune.records import (
     Verification,
 )
 from lbmtune.records.study import Budget, Ceiling, StudyHeader, StudyRecord, StudySpec
-from tests.support.configs import old_cuda
 
 DATE = "2026-01-02T03:04:05+00:00"
 GPU_CEILING = Ceiling(
@@ -47,9 +46,11 @@ REASONS = {
 def gpu_study(count: int = 60) -> StudyRecord:
     """Registers, clocks, finals; every outcome occurs."""
     case = box("d3q19", "bgk", (256, 256, 256))
-    space = product(("aa", "esoteric-pull", "pull"), (1, 2, 4), ("64x1x1", "128x1x1", "256x1x1"), (0, 64, 128))
+    limits = ("none", "64-registers", "128-registers")
+    space = product(("aa", "esoteric-pull", "pull"), (1, 2, 4), (64, 128, 256), limits)
     configs = [
-        old_cuda(scheme=s, cells_per_thread=c, block=_block(b), max_registers=r) for s, c, b, r in list(space)[:count]
+        cuda.Direct(scheme=s, cells_per_thread=c, block=(x, 1, 1), register_limit=r)
+        for s, c, x, r in list(space)[:count]
     ]
     trials = [_trial(case, n, config, GPU_CEILING) for n, config in enumerate(configs)]
     return _study(case, "cuda", GPU_CEILING, _with_finals(trials), GPU)
@@ -72,11 +73,6 @@ def hopeless_study() -> StudyRecord:
 def empty_study() -> StudyRecord:
     """Nothing was tried."""
     return replace(cpu_study(), trials=())
-
-
-def _block(text: str) -> tuple[int, int, int]:
-    x, y, z = map(int, text.split("x"))
-    return x, y, z
 
 
 def _study(case: Case, backend: str, ceiling: Ceiling, trials: list[Trial], environment: Environment) -> StudyRecord:

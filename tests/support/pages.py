@@ -7,7 +7,7 @@ from pathlib import Path
 
 import lbmtune.report
 from lbmtune.export import printed_kernel
-from lbmtune.model.gpu.instruction_issue import cells_read
+from lbmtune.model.predict import cells_read
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study import page as study_page
 

@@ -11,7 +11,7 @@ from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli.arguments.configs import Subject
-from lbmtune.model.gpu.spills import estimated
+from lbmtune.model.gpu.families import estimated
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.tuning_hints import worth_varying
 from lbmtune.records import Prediction, Resources

@@ -1,115 +1,34 @@
-"""What bounds kernels on a CPU besides the bandwidth of copies, from micro-benchmarks without a lattice."""
+"""Calibrate the CPU model: what bounds kernels besides the bandwidth of copies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import partial
 from statistics import median
-from typing import Any, NamedTuple
 
-import numpy as np
-
-from lbmtune.backend.protocol import Array, Compiler, Device
-from lbmtune.codegen.program import Program
-from lbmtune.codegen.streams import STREAMS, CpuAccess
-from lbmtune.codegen.walk_probes import (
-    APART,
-    DIVIDE,
-    MIXED,
-    MULTIPLY_ADD,
-    OPERATIONS,
-    WALK,
-    WORKED,
-    arithmetic,
-    chains_of,
-    walk,
-    walks_digest,
-)
+from lbmtune.backend.protocol import Compiler, Device
+from lbmtune.codegen.walk_probes import DIVIDE, MIXED, MULTIPLY_ADD, OPERATIONS, walks_digest
+from lbmtune.measure.calibration.cpu_bench import CpuBench
 from lbmtune.measure.processes.worker import Progress
-from lbmtune.measure.timing.random_fill import fill_random
-from lbmtune.model.cpu.memory_walks import (
-    GLANCED,
-    SCALAR_BYTES,
-    SHARES,
-    Crowd,
-    Walk,
-    calibrated,
-    crowds,
-    fillings,
-    glance,
-)
 from lbmtune.model.machine.description import CpuCalibration
+from lbmtune.model.machine.memory_walks import SCALAR_BYTES, Walk, calibrated, crowds, fillings
 
-_REAL_BYTES = 4
-_STREAM_BYTES, _TIMES_CACHE = 6 << 20, 4
-"""Of a stream, and how much larger than the last cache all of one side are, at least."""
-_CELLS, _LANES = 256, 16
-"""Of a row; streams are displaced by an element at most, and rows start with a margin of this many.
-
-Little lies between rows, as in a kernel: what a prefetcher fetches there is lost.
-"""
-_PITCH, _SHIFTED_PITCH = _CELLS + _LANES, _CELLS + _LANES + 1
-_ROWS = 64
-"""Of a part: some hundred pages."""
-_APART = 13 * _LANES
-"""Elements between streams beyond whole pages: no two of them, and no two of a copy, share a set of the L1 cache."""
-_PAGE = 4096 // _REAL_BYTES
-_AHEAD = 64
-_ROUNDS, _SAMPLES, _SAMPLE_S = 5, 2, 0.02
-"""Through all of them: what disturbs a machine lasts longer than a sample."""
-_ALONE, _TRIES = 0.95, 8
-"""Share of its processors from which on a sample had them to itself, and how often one that had not is taken again."""
-_CHAIN_TURNS = 100_000
-_CACHED_SHARE, _CACHED_TURNS, _L2_BYTES = 1 / 2, 400, 256 << 10
-"""Of the L2 cache what is gone through so often, and its size where it is not known."""
-_BEYOND_L2 = 3
-"""The same of what none is found in the L2 cache, if the last cache holds that of all cores."""
-_WITHIN_L1 = 128
-"""Elements of a stream when all of them stay in the L1 cache."""
-_NEIGHBOURS = 9
-"""Rows that a group of streams comes from."""
+_ROUNDS = 5
+"""Rounds through all benchmarks: disturbances last longer than a sample."""
+_REFILL = ""
+Benchmarks = dict[str, Callable[[], float]]
+"""Benchmarks by the names of their figures."""
 
 
 def calibrate_cpu(
     device: Device, compiler: Compiler, caches_bytes: Mapping[str, int], progress: Progress
 ) -> CpuCalibration:
-    """Runs all of them: about a minute. Raises what the device raises."""
-    bench = Bench(device, compiler, caches_bytes)
-    cores, walks, widths = device.limits.cores, list(calibrated(bench.widths)), bench.widths
-    plain = [one for one in walks if not (one.shifted or one.ahead or one.grouped)]
-    near, far = bench.cached_lengths()
-    within = [Walk("in place", width) for width in widths]
-    beyond = [*within, *(one._replace(ahead=True) for one in within if one.access_bytes > SCALAR_BYTES)] if far else []
-    found = _in_rounds(
-        {
-            "streams": {one.name: partial(bench.bytes_per_s, one, cores) for one in walks},
-            "streams of one thread": {one.name: partial(bench.bytes_per_s, one, 1) for one in plain},
-            "arithmetic": {
-                f"{entry} {width}": partial(bench.per_s, entry, width) for entry in OPERATIONS for width in widths
-            },
-            "work on many values": {str(width): partial(bench.worked_per_s, width) for width in widths},
-            "streams that are worked on": {one.name: partial(bench.hidden, one) for one in bench.workable},
-            "lines of one set": {
-                **{one.name: partial(bench.together_s, one) for one in crowds(widths)},
-                "": bench.refill_s,
-            },
-            "streams within the L2 caches": {
-                str(one.access_bytes): partial(bench.cached_bytes_per_s, one, near) for one in within
-            },
-            "streams within the last cache": {one.name: partial(bench.cached_bytes_per_s, one, far) for one in beyond},
-            "streams that fill the last cache": {
-                one.name: partial(bench.cached_bytes_per_s, one.walk, bench.filling(one.share))
-                for walked in beyond
-                if walked.access_bytes > SCALAR_BYTES
-                for one in fillings(walked)
-            },
-            "streams within the L2 caches that are worked on": {
-                one.name: partial(bench.cached_hidden, one, near) for one in bench.workable if not one.ahead
-            },
-        },
-        progress,
-    )
-    rates = {entry: {str(width): found["arithmetic"][f"{entry} {width}"] for width in widths} for entry in OPERATIONS}
+    """Run all micro-benchmarks, which takes about a minute. Raises what the device raises."""
+    bench = CpuBench(device, compiler, caches_bytes)
+    cores = device.limits.cores
+    found = _in_rounds({**_in_memory(bench, cores), **_in_caches(bench)}, progress)
+    arithmetic = found["arithmetic"]
+    rates = {entry: {str(width): arithmetic[f"{entry} {width}"] for width in bench.widths} for entry in OPERATIONS}
     refills = {name: max(0.0, seconds) for name, seconds in found["lines of one set"].items()}
     return CpuCalibration(
         walks_bytes_per_s=found["streams"],
@@ -117,22 +36,58 @@ def calibrate_cpu(
         cached_bytes_per_s=found["streams within the L2 caches"],
         multiply_add_per_s=rates[MULTIPLY_ADD],
         divide_per_s=rates[DIVIDE],
-        worked_per_s=found["work on many values"],
-        refill_s=refills.pop(""),
+        worked_per_s=found["arithmetic on many values"],
+        refill_s=refills.pop(_REFILL),
         last_cached_bytes_per_s=found["streams within the last cache"],
         filled_bytes_per_s=found["streams that fill the last cache"],
-        hidden=found["streams that are worked on"],
-        cached_hidden=found["streams within the L2 caches that are worked on"],
+        hidden=found["streams with arithmetic"],
+        cached_hidden=found["streams within the L2 caches with arithmetic"],
         mixed_per_s=rates[MIXED],
         refills_s=refills,
         digest=walks_digest(),
     )
 
 
-def _in_rounds(
-    groups: Mapping[str, Mapping[str, Callable[[], float]]], progress: Progress
-) -> dict[str, dict[str, float]]:
-    """Medians of what is measured round after round."""
+def _in_memory(bench: CpuBench, cores: int) -> dict[str, Benchmarks]:
+    """Return benchmarks of streams in memory and of arithmetic, by group."""
+    widths, walks = bench.widths, list(calibrated(bench.widths))
+    plain = [one for one in walks if not (one.shifted or one.ahead or one.grouped)]
+    arithmetic = {f"{entry} {width}": partial(bench.per_s, entry, width) for entry in OPERATIONS for width in widths}
+    lines: Benchmarks = {one.name: partial(bench.together_s, one) for one in crowds(widths)}
+    return {
+        "streams": {one.name: partial(bench.bytes_per_s, one, cores) for one in walks},
+        "streams of one thread": {one.name: partial(bench.bytes_per_s, one, 1) for one in plain},
+        "arithmetic": {**arithmetic},
+        "arithmetic on many values": {str(width): partial(bench.worked_per_s, width) for width in widths},
+        "streams with arithmetic": {one.name: partial(bench.hidden, one) for one in bench.workable},
+        "lines of one set": {**lines, _REFILL: bench.refill_s},
+    }
+
+
+def _in_caches(bench: CpuBench) -> dict[str, Benchmarks]:
+    """Return benchmarks of streams in caches, by group; none of the last cache if it is too small."""
+    near, far = bench.cached_lengths()
+    within = [Walk("in place", width) for width in bench.widths]
+    vectors = [one for one in within if one.access_bytes > SCALAR_BYTES]
+    beyond = [*within, *(one._replace(ahead=True) for one in vectors)] if far else []
+    filled = [one for walked in beyond if walked.access_bytes > SCALAR_BYTES for one in fillings(walked)]
+    workable = [one for one in bench.workable if not one.ahead]
+    return {
+        "streams within the L2 caches": {
+            str(one.access_bytes): partial(bench.cached_bytes_per_s, one, near) for one in within
+        },
+        "streams within the last cache": {one.name: partial(bench.cached_bytes_per_s, one, far) for one in beyond},
+        "streams that fill the last cache": {
+            one.name: partial(bench.cached_bytes_per_s, one.walk, bench.filling(one.share)) for one in filled
+        },
+        "streams within the L2 caches with arithmetic": {
+            one.name: partial(bench.cached_hidden, one, near) for one in workable
+        },
+    }
+
+
+def _in_rounds(groups: Mapping[str, Benchmarks], progress: Progress) -> dict[str, dict[str, float]]:
+    """Return the medians of benchmarks that are run round after round."""
     found: dict[str, dict[str, list[float]]] = {group: {name: [] for name in ones} for group, ones in groups.items()}
     for number in range(_ROUNDS):
         for group, ones in groups.items():
@@ -140,233 +95,3 @@ def _in_rounds(
             for name, one in ones.items():
                 found[group][name].append(one())
     return {group: {name: median(all_of) for name, all_of in ones.items()} for group, ones in found.items()}
-
-
-def _hidden(moving_s: float, working_s: float, both_s: float) -> float:
-    """Share of the shorter of moving and working that what does both hides."""
-    return min(1.0, max(0.0, (moving_s + working_s - both_s) / min(moving_s, working_s)))
-
-
-class Probe(NamedTuple):
-    """A short run that tells the present speed of a machine. amount: bytes or operations of a run.
-
-    cached: if it depends on the data that its last run left in a cache.
-    """
-
-    run: Callable[[], None]
-    amount: float
-    cached: bool
-
-
-class Bench:
-    """The micro-benchmarks on a processor: each method measures one figure, or one of a kind."""
-
-    def __init__(self, device: Device, compiler: Compiler, caches_bytes: Mapping[str, int]) -> None:
-        self._device, self._compiler, self._caches = device, compiler, caches_bytes
-        vectors = (bits // 8 for bits in (256, 512) if bits <= 2 * device.limits.vector_bits)
-        self.widths = (SCALAR_BYTES, *vectors)
-        stream_bytes = max(_STREAM_BYTES, _TIMES_CACHE * max(caches_bytes.values(), default=0) // STREAMS)
-        self._parts = stream_bytes // (_REAL_BYTES * _SHIFTED_PITCH * _ROWS)
-        elements = STREAMS * self._stride(0) + 4 * _CELLS * STREAMS * _CELLS
-        self._source = device.empty(elements, "float32")
-        fill_random(self._source, 1.0, device.xp)
-
-    @cached_property
-    def _target(self) -> Array:
-        """Of what goes to a second array."""
-        target = self._device.empty(self._source.size, "float32")
-        target.fill(0)
-        return target
-
-    @property
-    def workable(self) -> tuple[Walk, ...]:
-        """Walks that are measured with work, too: those of vectors in place."""
-        vectors = (width for width in self.widths if width > SCALAR_BYTES)
-        return tuple(Walk("in place", width, ahead=ahead) for width in vectors for ahead in (False, True))
-
-    def hidden(self, one: Walk) -> float:
-        """Share of the shorter of two that hides: moving streams in place, and working on them."""
-        cores, where = self._device.limits.cores, self._apart(one, _APART)
-        moving, both = (self._cells_per_s(one, cores, *where, worked=worked) for worked in (False, True))
-        return _hidden(1 / moving, self._working_s(one), 1 / both)
-
-    def cached_hidden(self, one: Walk, length: int) -> float:
-        """The same of streams of so many elements that stay in a cache."""
-        moving, both = (self._cached_cells_per_s(one, length, worked=worked) for worked in (False, True))
-        return _hidden(1 / moving, self._working_s(one), 1 / both)
-
-    def worked_per_s(self, width: int) -> float:
-        """Operations of one core per second on as many values as there are streams, which lie in its L1 cache.
-
-        Where registers do not hold them all, they go to that cache and come back.
-        """
-        lanes, cores = width // _REAL_BYTES, self._device.limits.cores
-        return WORKED * self._cached_cells_per_s(Walk("in place", width), _WITHIN_L1, worked=True) / lanes / cores
-
-    def _working_s(self, one: Walk) -> float:
-        """What all cores take to work on a cell."""
-        return 1 / self._cached_cells_per_s(one._replace(ahead=False), _WITHIN_L1, worked=True)
-
-    def bytes_per_s(self, one: Walk, threads: int) -> float:
-        """Of a walk by so many threads. What it moved is checked."""
-        starts, pitch = self._grouped(one) if one.grouped else self._apart(one, _APART)
-        return self._cells_per_s(one, threads, starts, pitch) * SHARES[one.kind] * STREAMS * _REAL_BYTES
-
-    def cached_lengths(self) -> tuple[int, int]:
-        """Elements of a stream of each core that stay in its L2 cache, and that stay in the last cache alone, or 0."""
-        l2, cores = self._caches.get("L2", _L2_BYTES), self._device.limits.cores
-        holds = cores * (_BEYOND_L2 + 1) * l2 <= self._caches.get("L3", 0)
-        near, far = (int(share * l2) // (STREAMS * _REAL_BYTES) for share in (_CACHED_SHARE, _BEYOND_L2 * holds))
-        return near // _PITCH * _PITCH, far // _PITCH * _PITCH
-
-    def probes(self) -> dict[str, Probe]:
-        """Walks like `glance` of some milliseconds, by the fields of `Conditions`.
-
-        The last cache is left out where calibration does not go through it either.
-        """
-        one, cores = glance(self._device.limits.vector_bits), self._device.limits.cores
-        cell_bytes, lanes = 2 * STREAMS * _REAL_BYTES, one.access_bytes // _REAL_BYTES
-        memory = self._rows(one, cores, *self._apart(one, _APART))
-        turns = max(1, self._cells // (4 * cores * _WITHIN_L1))
-        work = self._turns(one, _WITHIN_L1, turns, worked=True)
-        found = {
-            "memory_bytes_per_s": Probe(memory, self._cells * cell_bytes, cached=False),
-            "work_per_s": Probe(work, turns * _WITHIN_L1 * WORKED / lanes, cached=True),
-        }
-        if self.cached_lengths()[1]:
-            length = self.filling(GLANCED)
-            turns = max(1, self._cells // (2 * cores * length))
-            last = self._turns(one, length, turns)
-            found["last_cache_bytes_per_s"] = Probe(last, cores * turns * length * cell_bytes, cached=True)
-        return found
-
-    def filling(self, share: float) -> int:
-        """Elements of a stream of each core of which all together fill such a share of the last cache."""
-        length = int(share * self._caches.get("L3", 0) / self._device.limits.cores) // (STREAMS * _REAL_BYTES)
-        return length // _PITCH * _PITCH
-
-    def cached_bytes_per_s(self, one: Walk, length: int) -> float:
-        """Of streams of so many elements that each core reads and writes in place, again and again."""
-        return 2 * STREAMS * _REAL_BYTES * self._cached_cells_per_s(one, length)
-
-    def refill_s(self) -> float:
-        """One element after another of streams that all share a set of the L1 cache, against such that do not.
-
-        Each of them finds its line gone, when it reads and when it writes.
-        """
-        threads = self._device.limits.cores
-        longer_s = self.together_s(Crowd(Walk("in place", SCALAR_BYTES), STREAMS))
-        return max(0.0, longer_s) * threads / (2 * STREAMS)
-
-    def together_s(self, crowd: Crowd) -> float:
-        """What an element of all streams takes all cores longer than where no stream shares a set with another."""
-        one, cores = crowd.walk, self._device.limits.cores
-        starts = (self._apart(one, _APART, together) for together in (0, crowd.streams))
-        apart, together = (self._cells_per_s(one, cores, *where) for where in starts)
-        return 1 / together - 1 / apart
-
-    def per_s(self, entry: str, width: int) -> float:
-        """Operations of one core per second, while all are at work. entry: of `OPERATIONS`."""
-        cores = self._device.limits.cores
-        array = self._device.empty(cores * APART, "float32")
-        array.fill(1)
-        access = _access(width)
-        count = chains_of(access, self._device.limits.vector_bits)
-        program = arithmetic(access, cores, count)
-        run = self._bound(program, entry, (array, np.float32(0.5), cores, _CHAIN_TURNS))
-        return OPERATIONS[entry] * count * _CHAIN_TURNS / self._seconds(run)
-
-    def _cells_per_s(self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False) -> float:
-        rate = self._cells / self._seconds(self._rows(one, threads, starts, pitch, worked=worked))
-        self._check(self._written(one), starts, one.access_bytes // _REAL_BYTES)
-        return rate
-
-    @property
-    def _cells(self) -> int:
-        """Of a stream that lies in memory."""
-        return self._parts * _ROWS * _CELLS
-
-    def _rows(
-        self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False
-    ) -> Callable[[], None]:
-        between = STREAMS if one.grouped else 1
-        numbers = self._parts, _ROWS * pitch, _ROWS, pitch, _CELLS * between, _AHEAD * between
-        return self._walk(one, threads, starts, numbers, worked=worked)
-
-    def _cached_cells_per_s(self, one: Walk, length: int, *, worked: bool = False) -> float:
-        turns = max(1, _CACHED_TURNS * self.cached_lengths()[0] // length)
-        run = self._turns(one, length, turns, worked=worked)
-        return self._device.limits.cores * turns * length / self._seconds(run)
-
-    def _turns(self, one: Walk, length: int, turns: int, *, worked: bool = False) -> Callable[[], None]:
-        """Each core goes through so many elements of its streams again and again."""
-        cores, (starts, _) = self._device.limits.cores, self._apart(one, _APART)
-        return self._walk(one, cores, starts, (cores, 2 * length, turns, 0, length, _AHEAD), worked=worked)
-
-    def _walk(
-        self, one: Walk, threads: int, starts: list[int], numbers: tuple[int, ...], *, worked: bool = False
-    ) -> Callable[[], None]:
-        access = _access(one.access_bytes, one.kind == "streaming")
-        program = walk(access, threads, ahead=one.ahead, grouped=one.grouped, worked=worked)
-        return self._bound(program, WALK, (self._source, self._written(one), np.array(starts, np.int64), *numbers))
-
-    def _written(self, one: Walk) -> Array:
-        return self._source if one.kind == "in place" else self._target
-
-    def _apart(self, one: Walk, more: int, together: int = 0) -> tuple[list[int], int]:
-        """Starts of streams that lie apart, most of them displaced by one element as seen from where they go.
-
-        more: elements beyond whole pages from one to the next; together: so many at first have whole pages alone.
-        """
-        stride = self._stride(more)
-        pitch, first = (_SHIFTED_PITCH, 1) if one.shifted else (_PITCH, _LANES)
-        own = [first + _LANES + q * stride - more * q * (q < together) for q in range(STREAMS)]
-        read = [place + (0, 1, -1)[q % 3] for q, place in enumerate(own)]
-        return [*read, *(read if one.kind == "in place" else own)], pitch
-
-    def _grouped(self, one: Walk) -> tuple[list[int], int]:
-        """The same of streams in groups, which come from some neighbouring rows."""
-        lanes = one.access_bytes // _REAL_BYTES
-        pitch = (_CELLS + _LANES) * STREAMS
-        rows = [q * _NEIGHBOURS // STREAMS for q in range(STREAMS)]
-        own = [q * lanes for q in range(STREAMS)]
-        read = [place + (row // 3 * _CELLS + row % 3) * pitch for place, row in zip(own, rows, strict=True)]
-        return [*read, *(read if one.kind == "in place" else own)], pitch
-
-    def _stride(self, more: int) -> int:
-        """From one stream to the next: whole pages, and more."""
-        return (-(-self._parts * _ROWS * _SHIFTED_PITCH // _PAGE) + 1) * _PAGE + more
-
-    def _bound(self, program: Program, entry: str, arguments: tuple[Any, ...]) -> Callable[[], None]:
-        executable = self._device.load(program, self._compiler(program))
-        launch = next(launch for launch in program.period[0] if launch.entry == entry)
-        return partial(executable.launch, launch, (1, 1, 1), arguments)
-
-    def _seconds(self, run: Callable[[], None]) -> float:
-        run()
-        times = max(1, round(_SAMPLE_S / max(self._device.time_s(run), 1e-9)))
-
-        def several() -> None:
-            for _ in range(times):
-                run()
-
-        return median(self._sample_s(several) for _ in range(_SAMPLES)) / times
-
-    def _sample_s(self, run: Callable[[], None]) -> float:
-        """Of the try that had most of its processors: the first that no other program disturbed, if there is one."""
-        tries: list[tuple[float, float]] = []
-        while len(tries) < _TRIES and not (tries and tries[-1][0] >= _ALONE):
-            seconds = self._device.time_s(run)
-            share = self._device.conditions().cpu_share
-            tries.append((1.0 if share is None else share, seconds))
-        return max(tries)[1]
-
-    def _check(self, target: Array, starts: list[int], lanes: int) -> None:
-        """Whether the first access of each stream is where it should be."""
-        for read, written in zip(starts[:STREAMS], starts[STREAMS:], strict=True):
-            if not bool((target[written : written + lanes] == self._source[read : read + lanes]).all()):
-                raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")
-
-
-def _access(width: int, streaming: bool = False) -> CpuAccess:
-    return CpuAccess("float32", width // _REAL_BYTES, streaming)

@@ -1,4 +1,4 @@
-"""What bounds kernels on a GPU besides the bandwidth of aligned streams, from micro-benchmarks without a lattice."""
+"""Calibrate the GPU model: what bounds kernels besides the bandwidth of aligned streams."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 from lbmtune.backend.protocol import Compiler, Device
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Program
-from lbmtune.measure.calibration import gpu_latency as waits
+from lbmtune.measure.calibration import gpu_caches as caches
+from lbmtune.measure.calibration import gpu_latency as latency
 from lbmtune.measure.calibration import gpu_memory as memory
-from lbmtune.measure.calibration.bench import Bench, Kernel, Part
+from lbmtune.measure.calibration import gpu_structures as structures
+from lbmtune.measure.calibration.gpu_bench import GpuBench, Kernel, Part
 from lbmtune.measure.processes.worker import Progress
 from lbmtune.model.machine.description import Calibration
 
@@ -21,38 +23,38 @@ _PARTS: Mapping[str, tuple[Parts, ...]] = {
     "copies of streams that lie in runs": (memory.runs,),
     "copies by fewer threads": (memory.fewer_threads,),
     "displaced copies": (memory.displaced,),
-    "displaced copies by vectors, copies that spill": (memory.shuffled, memory.spilled),
-    "arrays of structures": (memory.structures, memory.planes, memory.parts),
-    "copies by lists": (memory.listed,),
-    "issue of instructions, latencies, meetings of blocks": (
-        waits.instructions,
-        waits.stages,
-        waits.overtaken,
-        waits.latencies,
-        waits.meeting,
+    "displaced copies by vectors, copies that spill": (memory.shuffled, caches.spilled),
+    "arrays of structures": (structures.structures, structures.planes, structures.parts),
+    "copies by an index list": (memory.listed,),
+    "instruction issue, latencies, grid-wide synchronisation": (
+        latency.instructions,
+        latency.stages,
+        latency.spill_hazards,
+        latency.latencies,
+        latency.grid_sync,
     ),
-    "local memory, small copies, tiles that are read again, sectors with holes": (
-        memory.local,
-        waits.launches,
-        memory.again,
-        memory.holes,
-        memory.pieces,
+    "local memory, small copies, tiles that are read again, partial sectors": (
+        caches.local,
+        latency.launches,
+        caches.l2_refetch,
+        caches.holes,
+        caches.pieces,
     ),
 }
-"""In the order in which they are measured, by what is said then."""
+"""The benchmarks in order, by the progress that is reported."""
 
 
 def texts(limits: Limits) -> Iterator[Program]:
-    """What is compiled for a device with these limits, in the order in which `calibrate` asks for it."""
+    """Yield the programs that `calibrate` compiles for a device with these limits, in order."""
     return (part.program for _, parts in _parts(limits) for part in parts)
 
 
 def calibrate(device: Device, compiler: Compiler, progress: Progress) -> Calibration:
-    """Runs all of them: less than a minute. Raises what the device raises.
+    """Run all micro-benchmarks, in less than a minute. Raises what the device raises.
 
-    compiler: asked for most texts many times, it should make each of them once.
+    compiler: called repeatedly for most texts, so it should compile each once.
     """
-    bench = Bench(device)
+    bench = GpuBench(device)
     tables: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for what, parts in _parts(device.limits):
         progress(what)
@@ -61,9 +63,9 @@ def calibrate(device: Device, compiler: Compiler, progress: Progress) -> Calibra
             launch = next(one for one in program.period[0] if one.entry == part.entry)
             kernel = Kernel(device.load(program, compiler(program)), launch)
             tables[part.table].update(part.figures(bench, kernel))
-    # what has one figure has no names
+    # a table of one figure has no names
     found: dict[str, Any] = {table: figures.get("", figures) for table, figures in tables.items()}
-    return Calibration(l1_bytes=memory.L1_BYTES, **found)
+    return Calibration(l1_bytes=caches.L1_BYTES, **found)
 
 
 def _parts(limits: Limits) -> Iterator[tuple[str, Iterator[Part]]]:

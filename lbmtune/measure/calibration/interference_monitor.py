@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lbmtune.backend.protocol import Compiler, Device
-from lbmtune.measure.calibration.cpu import Bench, Probe
+from lbmtune.measure.calibration.cpu_bench import CpuBench, Probe
 from lbmtune.records import Conditions
 
 SAMPLE_RATIO = 10
@@ -37,7 +37,7 @@ class InterferenceMonitor:
 
 def interference_monitor(device: Device, compiler: Compiler, caches: Mapping[str, int]) -> InterferenceMonitor:
     """Compile the probes of a processor and run them once. caches: level -> bytes. Raises what the device raises."""
-    probes = Bench(device, compiler, caches).probes()
+    probes = CpuBench(device, compiler, caches).probes()
     for probe in probes.values():
         probe.run()
     probes_s = sum((1 + probe.cached) * device.time_s(probe.run) for probe in probes.values())

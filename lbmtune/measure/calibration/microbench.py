@@ -1,7 +1,7 @@
-"""Bandwidths of a device, measured with the number of streams and the access widths of kernels.
+"""Measure bandwidths with the number of streams and the access widths of kernels.
 
-Bytes count reads and writes; on a CPU also the line that an ordinary store fetches before it overwrites it.
-Arrays are far larger than the last-level cache and hold random values. What was moved is checked.
+Bytes are those read and written; on a CPU also the line that an ordinary store loads first (write-allocate).
+Arrays are far larger than the last-level cache and hold random values. The moved data is checked.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _SAMPLE_S = 0.01
 _WARMUP_S = 0.05
 _CUDA_BLOCKS = (64, 128, 256, 512)
 _CUDA_ELEMENTS = 256**3
-"""Per stream, four bytes each: the size of the usual benchmark domain."""
+"""Elements of a stream, four bytes each: the size of the usual benchmark domain."""
 _CPU_ROW_ELEMENTS = 4096 + 16
-"""Whole cache lines, and no power of two: streams must not all map to the same cache sets."""
+"""Elements of a row: whole cache lines, but no power of two, so that streams map to different cache sets."""
 _CPU_STREAM_BYTES = 12 << 20
 _TIMES_CACHE = 8
-"""How much larger than the last-level cache the arrays of one side are together, at least."""
+"""Least size of the arrays of one side, in multiples of the last-level cache."""
 _MEMORY_SHARE = 1 / 4
 
 
 class Rate(NamedTuple):
-    """Bytes per second, and the relative half-width of the interval of the median."""
+    """Bytes per second, and the relative half-width of the confidence interval."""
 
     bytes_per_s: float
     spread: float
@@ -45,7 +45,7 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Bandwidths:
-    """What was measured; see model.machine.Machine."""
+    """Measured bandwidths (`model.machine.description.Machine`)."""
 
     copy: Rate
     in_place: Rate
@@ -54,21 +54,21 @@ class Bandwidths:
 
 
 def measure_bandwidths(device: Device, compiler: Compiler, last_cache_bytes: int, progress: Progress) -> Bandwidths:
-    """Two-array copy, in-place update, and copies of 19 streams at several access widths."""
+    """Measure a two-array copy, an in-place update, and copies of 19 streams by access width."""
     bench = _BENCHES[device.environment.backend](device, compiler, last_cache_bytes)
     streams = {}
     for name in bench.widths:
         progress(f"copy of {STREAMS} streams, {name} bytes at once")
         streams[name] = bench.copy(name, STREAMS)
-    progress("copy of one array, and one in place")
+    progress("copy of one array, update in place")
     copy, in_place, thread = bench.copy(bench.widths[-1], 1), bench.in_place(), bench.thread()
-    # one thread may do better than all, where few cores use up the memory
+    # one thread may be faster than all, if few cores saturate the memory
     in_place = max(in_place, thread) if thread else in_place
     return Bandwidths(copy=copy, in_place=in_place, streams=streams, thread=thread)
 
 
 def measure_copy(device: Device, compiler: Compiler, last_cache_bytes: int) -> Rate:
-    """The copy of one array alone, by the widest accesses."""
+    """Measure the copy of one array by the widest accesses."""
     bench = _BENCHES[device.environment.backend](device, compiler, last_cache_bytes)
     return bench.copy(bench.widths[-1], 1)
 
@@ -81,7 +81,7 @@ def rate(
     warmup_s: float | None = None,
     sample_s: float = _SAMPLE_S,
 ) -> Rate:
-    """Warms up, then takes the median of samples that each last long enough to be timed well."""
+    """Warm up, then return the median of samples of at least sample_s each."""
     spent_s, once_s = 0.0, 0.0
     while spent_s < (_WARMUP_S if warmup_s is None else warmup_s):
         once_s = device.time_s(run)
@@ -107,11 +107,11 @@ class _CudaBench:
         if self._elements * STREAMS * 4 < _TIMES_CACHE * last_cache_bytes:
             raise DeviceUnavailableError(
                 f"only {device.limits.memory_bytes} bytes of the GPU's memory are free, too few to measure its "
-                "bandwidth; end what else uses it."
+                "bandwidth; end the programs that use it."
             )
 
     def copy(self, width: str, streams: int) -> Rate:
-        """The best over block sizes, with loads and stores mixed or not."""
+        """Return the best over block sizes, with loads and stores mixed or not."""
         source, target = (self._array() for _ in range(2))
         accesses = STREAMS // streams * self._elements * 4 // int(width)
         return max(
@@ -124,7 +124,7 @@ class _CudaBench:
         return _checked_copy(self._device, run, arrays, 2)
 
     def in_place(self) -> Rate:
-        """The best over block sizes."""
+        """Return the best over block sizes."""
         array = self._array()
         accesses = STREAMS * self._elements // 4
         arguments = (array, np.float32(-1), np.int32(accesses))
@@ -132,13 +132,13 @@ class _CudaBench:
         return max(_checked_scale(self._device, run, array) for run in runs)
 
     def _array(self) -> Array:
-        """All streams of one side, filled with noise."""
+        """Allocate all streams of one side, filled with random values."""
         array = self._device.empty(STREAMS * self._elements, "float32")
         fill_random(array, 1.0, self._device.xp)
         return array
 
     def thread(self) -> None:
-        """A single thread has no bandwidth worth knowing."""
+        """Return nothing: a single thread of a GPU is of no interest."""
 
     def _bound(self, program: Program, entry: str, arguments: tuple[Any, ...], accesses: int) -> Callable[[], None]:
         executable = self._device.load(program, self._compiler(program))
@@ -159,7 +159,7 @@ class _CpuBench:
         self._source, self._target = (device.empty(STREAMS * self._stream_bytes, "uint8") for _ in range(2))
 
     def copy(self, width: str, streams: int) -> Rate:
-        """A store that does not stream moves its line twice."""
+        """Measure a copy; an ordinary store moves its line twice."""
         access = self._accesses[width]
         rows, length = self._rows(access, STREAMS // streams)
         size = streams * rows * length * np.dtype(access.real).itemsize
@@ -170,11 +170,11 @@ class _CpuBench:
         return _checked_copy(self._device, run, arrays, 2 if access.streaming else 3)
 
     def in_place(self) -> Rate:
-        """With the widest vectors, by all threads."""
+        """Measure an update in place with the widest vectors, by all threads."""
         return self._in_place(self._threads)
 
     def thread(self) -> Rate:
-        """In place, by one thread."""
+        """Measure an update in place by one thread."""
         return self._in_place(1)
 
     def _in_place(self, threads: int) -> Rate:
@@ -187,7 +187,7 @@ class _CpuBench:
         return _checked_scale(self._device, run, array)
 
     def _rows(self, access: CpuAccess, times: int) -> tuple[int, int]:
-        """Rows of an array `times` as long as a stream, shared out evenly among threads, and their length."""
+        """Return the rows of an array `times` as long as a stream, a multiple of the threads, and their length."""
         length = _CPU_ROW_ELEMENTS
         rows = times * self._stream_bytes // (length * np.dtype(access.real).itemsize)
         return rows // self._threads * self._threads, length
@@ -208,7 +208,7 @@ def _cpu_accesses(vector_bits: int) -> Iterator[CpuAccess]:
         if bits <= max(128, 2 * vector_bits):
             yield CpuAccess("float32", bits // 32, streaming=False)
     if vector_bits >= 256:
-        # a whole line at once, in two registers where one is too short
+        # a whole line per access, in two registers if one is too short
         yield CpuAccess("float32", 16, streaming=True)
 
 

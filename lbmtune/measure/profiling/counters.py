@@ -1,7 +1,7 @@
-"""Counters of a GPU's hardware, read by Nsight Compute (`ncu`) over a few launches of a kernel.
+"""Read hardware counters of a GPU with Nsight Compute (`ncu`) over a few launches of a kernel.
 
-The profiler runs as a program of its own, on `measure.profiling.profiler_target`. Where it is not installed, or the
-driver keeps counters to administrators, one sentence says so and nothing else is lost.
+The profiler runs as a separate program on `measure.profiling.profiler_target`. If it is not installed, or counters need
+administrator rights, the result says so instead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 
-from lbmtune.catalogue.config import CudaConfig, KernelConfig
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
@@ -43,7 +43,7 @@ _STALLS = (
     "tex_throttle",
     "wait",
 )
-"""Reasons for which a warp does not issue; `selected`: it does."""
+"""Reasons why a warp does not issue; `selected`: it issues."""
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 PER_UPDATE = {
     "DRAM bytes read": "dram__bytes_read.sum",
@@ -58,7 +58,7 @@ PER_UPDATE = {
     "L1 sectors stored": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
     "warp instructions": "smsp__inst_executed.sum",
 }
-"""Summed over the launches, and divided by the cells that they update."""
+"""Counters that are summed over launches and divided by the updated cells."""
 SHARES = {
     "L2 hits": "lts__t_sector_hit_rate.pct",
     "L2 hits of reads": "lts__t_sector_op_read_hit_rate.pct",
@@ -69,9 +69,9 @@ SHARES = {
     "DRAM throughput": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
     "L2 throughput": "lts__t_bytes.avg.pct_of_peak_sustained_elapsed",
 }
-"""In per cent of what is possible, means over the launches weighted by their time."""
+"""Counters in per cent of the maximum, averaged over launches by their time."""
 TIME, STEP_TIME = "gpu__time_duration.sum", "kernels of a step"
-"""Nanoseconds of a launch; of all of a step, without what is between them."""
+"""Nanoseconds of a launch; of all launches of a step, without gaps."""
 METRICS = (*PER_UPDATE.values(), *SHARES.values(), *(_STALL.format(name) for name in _STALLS), TIME)
 
 Runner = Callable[[Sequence[str], Mapping[str, str]], "subprocess.CompletedProcess[str]"]
@@ -82,15 +82,16 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.C
 
 
 def counted(program: Program, device: str, sources: str = "", run: Runner = _run) -> Counters:
-    """Counters of one cycle of a kernel. sources: a folder for its text, as in `measure.profiling.profiler_target`."""
+    """Return the counters of one cycle of a kernel. sources: folder for its text (`profiler_target`)."""
     return counted_each([program], device, sources, run)[0]
 
 
 def counted_each(
     programs: Sequence[Program], device: str, sources: str = "", run: Runner = _run, limit_s: float = _LIMIT_S
 ) -> list[Counters]:
-    """Counters of one cycle of each kernel, by one start of the profiler; those for which `limit_s` seconds are over
-    before their turn have none.
+    """Return the counters of one cycle of each kernel, by one start of the profiler.
+
+    Kernels whose turn comes after `limit_s` seconds have none.
     """
     ncu = shutil.which("ncu")
     if ncu is None:
@@ -103,13 +104,13 @@ def counted_each(
         try:
             done = run(command(ncu, programs, requests, limit_s), environment)
         except (OSError, subprocess.TimeoutExpired) as error:
-            why = f"no counters: {ncu} did not come to an end ({type(error).__name__})"
+            why = f"no counters: {ncu} did not finish ({type(error).__name__})"
             return [Counters(source=why)] * len(programs)
     return list(read_each(done.stdout + done.stderr, programs))
 
 
 def command(ncu: str, programs: Sequence[Program], requests: Sequence[Path], limit_s: float = _LIMIT_S) -> list[str]:
-    """Nsight Compute over one cycle of each kernel, with clocks and caches as they are."""
+    """Return the command line of Nsight Compute for one cycle of each kernel, with clocks and caches unchanged."""
     entries = "|".join(dict.fromkeys(entry for program in programs for entry in program.entries))
     return [
         *(ncu, "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--cache-control", "none"),
@@ -126,12 +127,12 @@ def command(ncu: str, programs: Sequence[Program], requests: Sequence[Path], lim
 
 
 def read(output: str, case: Case, config: KernelConfig) -> Counters:
-    """Counters of one kernel from what ncu printed, or the reason why there are none."""
+    """Return the counters of one kernel from the output of ncu, or the reason why there are none."""
     return _of_rows(list(_rows(output)), output, case, config)
 
 
 def read_each(output: str, programs: Sequence[Program]) -> Iterator[Counters]:
-    """The same of several kernels, whose launches follow each other; one that broke off ends them."""
+    """Yield the counters of several kernels, whose launches follow each other; an incomplete one ends them."""
     rows = list(_rows(output))
     for program in programs:
         mine, rows = rows[: launches(program)], rows[launches(program) :]
@@ -148,15 +149,15 @@ def _of_rows(rows: Sequence[Mapping[str, float]], output: str, case: Case, confi
 def _why(output: str) -> str:
     if "ERR_NVGPUCTRPERM" in output:
         return (
-            "the driver keeps them to administrators (ERR_NVGPUCTRPERM); "
+            "the driver restricts them to administrators (ERR_NVGPUCTRPERM); "
             "see https://developer.nvidia.com/ERR_NVGPUCTRPERM"
         )
     errors = [line.removeprefix("==ERROR==").strip() for line in output.splitlines() if line.startswith("==ERROR==")]
-    return f"ncu said: {errors[0]}" if errors else "ncu saw no launch of the kernel"
+    return f"ncu reported: {errors[0]}" if errors else "ncu found no launch of the kernel"
 
 
 def _rows(output: str) -> Iterator[dict[str, float]]:
-    """The metrics of each launch that ncu could read."""
+    """Yield the metrics of each launch that ncu read."""
     lines = output.splitlines()
     start = next((n for n, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:
@@ -194,13 +195,13 @@ def _counters(rows: Sequence[Mapping[str, float]], case: Case, config: KernelCon
 
 
 def _ideal(case: Case, config: KernelConfig) -> dict[str, float]:
-    """What the model of the traffic says: every value read and written once; sectors that are full."""
+    """Return the ideal counters: every value read and written once, by full sectors."""
     moved = traffic(case, config)
     written = moved.populations / 2 + moved.macroscopics
     sides = {"read": moved.total - written, "written": written}
     found = {f"DRAM bytes {verb}": side for verb, side in sides.items()}
     found |= {f"DRAM sectors {verb}": side / SECTOR_BYTES for verb, side in sides.items()}
     found |= {f"L2 sectors {verb} by L1": side / SECTOR_BYTES for verb, side in sides.items()}
-    if isinstance(config, CudaConfig) and not config.marches:
+    if config.family != "temporal-blocking":  # whose tiles load their halo, too
         found |= {"L1 sectors loaded": sides["read"] / SECTOR_BYTES, "L1 sectors stored": written / SECTOR_BYTES}
     return found

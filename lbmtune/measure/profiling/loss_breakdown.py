@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import ceil, prod
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -51,8 +51,9 @@ from lbmtune.measure.timing.stable_case import stable_case
 from lbmtune.measure.timing.state import WrongResultError, excite
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.verify import describe_failure, verify
-from lbmtune.model.gpu.inputs import Subject
-from lbmtune.model.gpu.loss_breakdown import expected
+from lbmtune.model.gpu.families import inputs_of
+from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import ceiling
 from lbmtune.records import Resources, Verification
@@ -304,15 +305,14 @@ class _CpuLosses(_LossBreakdown):
 _KINDS: Mapping[str, type[_LossBreakdown]] = {"cuda": _GpuLosses, "cpu": _CpuLosses}
 
 
-def _inputs(request: ProfileRequest) -> Subject:
+def _inputs(request: ProfileRequest) -> Inputs:
     """Return the inputs of the model. Raises InputError if the machine description has no calibration."""
-    assert isinstance(request.config, CudaConfig)
     if request.machine.calibration is None:
         raise InputError(
             f"the description of {request.machine.name} has no calibration, which explains losses; "
             "run: lbmtune devices --calibrate."
         )
-    return Subject(request.case, request.config, request.machine, request.machine.calibration, Resources())
+    return inputs_of(request.case, cast("CudaConfig", request.config), request.machine, Resources())
 
 
 def _check_copy(arrays: Sequence[Array], elements: int) -> None:

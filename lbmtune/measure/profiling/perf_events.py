@@ -1,7 +1,7 @@
-"""Counters of a CPU by perf events of the Linux kernel: cycles, instructions, and misses of the last cache.
+"""Read perf events of the Linux kernel: cycles, instructions, and misses of the last-level cache.
 
-Source: perf_event_open(2). They count the threads of this process, in user space; where the system does not permit that
-(/proc/sys/kernel/perf_event_paranoid, or a virtual machine without counters) one sentence says so.
+Source: perf_event_open(2). They count the threads of this process in user space. Systems may not permit that
+(/proc/sys/kernel/perf_event_paranoid), or have no counters, such as some virtual machines.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MISSES = "misses of the last cache"
 EVENTS = {"cycles": 0, "instructions": 1, MISSES: 3}
 """Generic hardware events: PERF_COUNT_HW_CPU_CYCLES, _INSTRUCTIONS, _CACHE_MISSES."""
 _NUMBERS = {"x86_64": 298, "aarch64": 241}
-"""Of the system call."""
+"""Numbers of the system call, by architecture."""
 _HARDWARE, _SIZE = 0, 128
 _DISABLED, _EXCLUDE_KERNEL, _EXCLUDE_HV = 1 << 0, 1 << 5, 1 << 6
 _ENABLE, _DISABLE = 0x2400, 0x2401
 _ENABLED_AND_RUNNING = 3
-"""PERF_FORMAT_TOTAL_TIME_ENABLED and _RUNNING: counters that took turns are scaled by their ratio."""
+"""PERF_FORMAT_TOTAL_TIME_ENABLED and _RUNNING: multiplexed counters are scaled by their ratio."""
 _TASKS = Path("/proc/self/task")
 
 
@@ -35,7 +35,7 @@ class PerfError(Exception):
 
 
 def counted(run: Callable[[], None]) -> dict[str, float]:
-    """Counts of all threads of this process while something runs. Raises PerfError."""
+    """Return the counts of all threads of this process during a run. Raises PerfError."""
     with ExitStack() as open_files:
         opened = {name: list(_opened(event, open_files)) for name, event in EVENTS.items()}
         every = [handle for handles in opened.values() for handle in handles]
@@ -48,7 +48,7 @@ def counted(run: Callable[[], None]) -> dict[str, float]:
 
 
 def _opened(event: int, open_files: ExitStack) -> Iterator[int]:
-    """A counter of each thread."""
+    """Open a counter for each thread."""
     for task in sorted(_TASKS.iterdir()):
         handle = _open(event, int(task.name))
         open_files.callback(os.close, handle)
@@ -56,10 +56,10 @@ def _opened(event: int, open_files: ExitStack) -> Iterator[int]:
 
 
 def _open(event: int, thread: int) -> int:
-    """A counter of one thread, which does not count yet."""
+    """Open a disabled counter for one thread."""
     number = _NUMBERS.get(platform.machine())
     if number is None or platform.system() != "Linux":
-        raise PerfError(f"{platform.system()} on {platform.machine()} has no perf events that are known here")
+        raise PerfError(f"{platform.system()} on {platform.machine()} has no known perf events")
     flags = _DISABLED | _EXCLUDE_KERNEL | _EXCLUDE_HV
     packed = struct.pack("IIQQQQQ", _HARDWARE, _SIZE, event, 0, 0, _ENABLED_AND_RUNNING, flags)
     attribute = ctypes.create_string_buffer(packed, _SIZE)

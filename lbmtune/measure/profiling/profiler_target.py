@@ -1,9 +1,9 @@
-"""A few time steps and nothing else: what a profiler of the hardware is started over.
+"""Run a few time steps of a kernel as the target of a hardware profiler.
 
     python -m lbmtune.measure.profiling.profiler_target REQUEST...
 
-REQUEST is a file that `write_request` leaves. A sound state is stepped through whole periods; nothing is timed. Those
-that have not begun after `--limit` seconds are left out.
+REQUEST is a file of `write_request`. Whole periods are run from a valid state; nothing is timed. Requests that have not
+started after `--limit` seconds are skipped.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from lbmtune.records.store import write_atomically
 from lbmtune.runtime import Simulation
 
 WARM_CYCLES = 4
-"""Cycles of parity and buffer exchange before the one that is looked at."""
+"""Cycles of parity and buffer swap before the profiled one."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What runs where. sources: a folder for the text of the kernel with line information; empty: without."""
+    """A kernel and its device. sources: folder for the kernel text with line information; empty: none."""
 
     case: Case
     config: dict[str, int | str]
@@ -43,13 +43,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_request(path: Path, case: Case, config: KernelConfig, device: str, sources: str = "") -> None:
-    """Leaves what `main` is to do."""
+    """Write a request for `main`."""
     request = Request(case=case, config=config.flat(), device=device, sources=sources)
     write_atomically(path, msgspec.json.encode(request))
 
 
 def launches(program: Program) -> int:
-    """Kernels launched in the cycle that is looked at."""
+    """Return the number of kernel launches in the profiled cycle."""
     exchanges = program.config.propagation.exchanges(program.case.stencil)
     parities = len(program.period)
     steps = max(parities, 2 if exchanges else 1)
@@ -57,13 +57,13 @@ def launches(program: Program) -> int:
 
 
 def prepared(request: Request, environment: Environment) -> tuple[Program, Binary]:
-    """The kernel and its code, without the device."""
+    """Render and compile the kernel; needs no device."""
     program = render(request.case, from_flat(request.config))
     return program, compiled(program, environment, Path(request.sources) if request.sources else None)
 
 
 def run(request: Request, program: Program, binary: Binary, device: Device) -> None:
-    """The warm cycles, and the one that is looked at."""
+    """Run the warm-up cycles and the profiled one."""
     simulation = Simulation(program, binary, device, stable_case(request.case))
     excite(simulation)
     simulation.step(WARM_CYCLES * simulation.parity_steps)
@@ -74,7 +74,7 @@ def run(request: Request, program: Program, binary: Binary, device: Device) -> N
 
 
 def compiled(program: Program, environment: Environment, sources: Path | None) -> Binary:
-    """As it is timed; with a folder, also with numbers of lines that lead a profiler to its text there."""
+    """Compile as for timing; with a folder, with line numbers that refer to the text there."""
     if sources is None or program.target != "cuda":
         return compiler_for(environment)(program)
     from lbmtune.backend.cuda.nvrtc import compile_text
@@ -84,27 +84,27 @@ def compiled(program: Program, environment: Environment, sources: Path | None) -
 
 
 def text_on_disk(program: Program, folder: Path) -> Path:
-    """The file with the text of a kernel, which is written where it is missing."""
+    """Write the text of a kernel into a folder; return its path."""
     path = folder.resolve() / f"{program.config.key}.cu"
     write_atomically(path, plain_text(program.source).encode())
     return path
 
 
 def plain_text(source: str) -> str:
-    """The text by its own lines: without the marks that lead messages of a compiler to the skeletons."""
+    """Return the text without #line marks, so that line numbers are its own."""
     return "".join(line for line in source.splitlines(keepends=True) if not line.startswith("#line "))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the requests of files, one after the other."""
+    """Run the requests of files in order."""
     parser = argparse.ArgumentParser(prog="python -m lbmtune.measure.profiling.profiler_target", description=__doc__)
     parser.add_argument("requests", nargs="+", type=Path)
-    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no other begins")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds after which no other request starts")
     given = parser.parse_args(arguments)
     begin_s = time.monotonic()
     requests = [msgspec.json.decode(path.read_bytes(), type=Request) for path in given.requests]
     devices = {name: open_device(name) for name in {request.device for request in requests}}
-    with ThreadPoolExecutor(1) as pool:  # the next kernels are compiled meanwhile
+    with ThreadPoolExecutor(1) as pool:  # compile the next kernels meanwhile
         jobs = [pool.submit(prepared, request, devices[request.device].environment) for request in requests]
         for request, job in zip(requests, jobs, strict=True):
             if time.monotonic() - begin_s > given.limit:

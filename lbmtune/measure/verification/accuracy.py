@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from math import lcm
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -158,29 +158,29 @@ def _cpu_extents(config: Any) -> tuple[int, int]:
 
 def _cut_direct(config: Any, domain: Block, _: int) -> KernelConfig:
     boundary = "branch" if config.boundary == "predicated" else config.boundary
-    return _with(config, flags="compiled", boundary=boundary, block=_cut_block(config, domain))
+    return replace(config, flags="compiled", boundary=boundary, block=_cut_block(config, domain))
 
 
 def _cut_column(config: Any, domain: Block, axis: int) -> KernelConfig:
-    return _with(config, z_cells=min(config.z_cells, domain[axis]), block=_cut_block(config, domain))
+    return replace(config, z_cells=min(config.z_cells, domain[axis]), block=_cut_block(config, domain))
 
 
 def _cut_sparse(config: Any, domain: Block, axis: int) -> KernelConfig:
     sites = min(config.sites_per_thread, domain[axis])
-    return _with(config, sites_per_thread=sites, block=_cut_block(config, domain))
+    return replace(config, sites_per_thread=sites, block=_cut_block(config, domain))
 
 
 def _cut_chunks(config: Any, domain: Block, axis: int) -> KernelConfig:
-    return _with(config, flags="compiled", chunk_planes=min(config.chunk_planes, domain[axis]))
+    return replace(config, flags="compiled", chunk_planes=min(config.chunk_planes, domain[axis]))
 
 
 def _cut_tile_planes(config: Any, domain: Block, axis: int) -> KernelConfig:
-    return _with(config, flags="compiled", tile_planes=min(config.tile_planes, domain[axis]), register_planes=0)
+    return replace(config, flags="compiled", tile_planes=min(config.tile_planes, domain[axis]), register_planes=0)
 
 
 def _cut_tile(config: Any, domain: Block, _: int) -> KernelConfig:
     x, y, z = config.tile
-    return _with(config, flags="compiled", tile=(min(x, domain[0]), y, z))
+    return replace(config, flags="compiled", tile=(min(x, domain[0]), y, z))
 
 
 def _cut_block(config: Any, domain: Block) -> Block:
@@ -189,7 +189,7 @@ def _cut_block(config: Any, domain: Block) -> Block:
 
 
 def _without_flags(config: Any, _: Block, __: int) -> KernelConfig:
-    return _with(config, flags="compiled")
+    return replace(config, flags="compiled")
 
 
 _FAMILIES: Mapping[str, Mapping[str, _Family]] = {
@@ -207,22 +207,6 @@ _FAMILIES: Mapping[str, Mapping[str, _Family]] = {
         "wavefront": _Family(_cpu_extents, _without_flags),
         "moments-wavefront": _Family(_cpu_extents, _without_flags),
     },
-}
-
-
-def _with(config: KernelConfig, **knobs: Any) -> KernelConfig:
-    """Return the configuration with other values of its family's knobs."""
-    names = {one.name for one in fields(config)}
-    return replace(config, **{name if name in names else _OLD_NAMES[name]: value for name, value in knobs.items()})
-
-
-_OLD_NAMES = {
-    "z_cells": "march",
-    "sites_per_thread": "march",
-    "chunk_planes": "march",
-    "tile_planes": "march",
-    "register_planes": "held",
-    "tile": "block",
 }
 
 

@@ -1,19 +1,23 @@
-"""The terms of the model of one-step kernels on a GPU: seconds that an update takes of the whole device.
+"""One step of a box, a cell or vector of cells per thread: seconds that an update takes of the whole device.
 
-Each is a pure function of the case, the configuration, what was compiled and the calibration of a machine. They add up,
-because what they stand for goes through the same memory; threads in flight then decide how much of its bandwidth is
-used, and the issue of instructions is a bound of its own. Parameters come from micro-benchmarks alone.
+Terms are functions of case, configuration, compiled resources and calibration. They add up, because all of them use the
+same memory; threads in flight then decide which share of its bandwidth is used. Parameters come from micro-benchmarks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from lbmtune.model.gpu.concurrency import in_flight, waves
-from lbmtune.model.gpu.copy_terms import in_place, partial, runs, words_ahead
-from lbmtune.model.gpu.fixed_costs import first_and_last, launch, rings
-from lbmtune.model.gpu.inputs import (
-    AHEAD,
+from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.terms.concurrency import in_flight, waves
+from lbmtune.model.gpu.terms.copies import bandwidth, in_place, partial, runs
+from lbmtune.model.gpu.terms.fixed_costs import first_and_last, launch, rings
+from lbmtune.model.gpu.terms.solid_cells import solid_cells
+from lbmtune.model.gpu.terms.spills import local_memory
+from lbmtune.model.roofline import CALIBRATED, memory_term
+from lbmtune.records import Term
+from lbmtune.records.terms import (
     IN_PLACE,
     ISSUE,
     LAUNCH,
@@ -24,22 +28,32 @@ from lbmtune.model.gpu.inputs import (
     SOLID,
     THREADS,
     WAVES,
-    Subject,
 )
-from lbmtune.model.gpu.solid_cells import solid_cells
-from lbmtune.model.gpu.spills import local_memory
-from lbmtune.records import Term
 
-SECONDS: Mapping[str, Callable[[Subject], Term]] = {
-    RUNS: runs,
-    SECTORS: partial,
-    SOLID: solid_cells,
-    IN_PLACE: in_place,
-    AHEAD: words_ahead,
-    LOCAL: local_memory,
-}
-"""Terms that are added to the bytes."""
-SHARES: Mapping[str, Callable[[Subject], float]] = {THREADS: in_flight, WAVES: waves}
-"""Of the bandwidth that is in use."""
-ONCE: Mapping[str, Callable[[Subject], Term]] = {LAUNCH: launch, ISSUE: first_and_last, RINGS: rings}
-"""Terms that do not wait for memory."""
+Terms = Mapping[str, Callable[[Inputs], Term]]
+SHARES: Mapping[str, Callable[[Inputs], float]] = {THREADS: in_flight, WAVES: waves}
+"""Shares of the bandwidth in use."""
+FIXED: Terms = {LAUNCH: launch, ISSUE: first_and_last}
+"""Terms that do not go through memory."""
+_MOVED: Terms = {RUNS: runs, SECTORS: partial, SOLID: solid_cells, IN_PLACE: in_place, LOCAL: local_memory}
+
+
+def terms(inputs: Inputs, without: Collection[str]) -> list[Term]:
+    """Return the terms of a kernel of one step of a box."""
+    return one_step_terms(inputs, without, _MOVED, {**FIXED, RINGS: rings})
+
+
+def one_step_terms(inputs: Inputs, without: Collection[str], moved: Terms, fixed: Terms) -> list[Term]:
+    """Return bytes and terms of what goes through memory, their excess at a share of the bandwidth, and the rest."""
+    rate = bandwidth(inputs, by_runs=False)
+    memory = memory_term(bytes_per_update(inputs.case, inputs.config), rate, CALIBRATED)
+    found = [memory, *(term(inputs) for name, term in moved.items() if name not in without)]
+    for name, share in SHARES.items():
+        if name not in without:
+            found.append(_unused(name, share(inputs), sum(one.seconds for one in found)))
+    return found + [term(inputs) for name, term in fixed.items() if name not in without]
+
+
+def _unused(name: str, share: float, seconds: float) -> Term:
+    """Return the additional time of what goes through memory at a share of its bandwidth."""
+    return Term(name=name, seconds=seconds / share - seconds, sentence=f"{share:.1%} of it in use", source=CALIBRATED)

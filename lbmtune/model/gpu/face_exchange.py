@@ -1,17 +1,16 @@
-"""The terms of tiles of moments that leave at their faces what crosses them (`halo=faces`).
+"""Tiles of moments that leave the populations that cross their faces in memory for the next step.
 
-The blocks of a multiprocessor queue for memory and for what is computed, as planes of a march do (`model.gpu.mva`), and
-each waits for its loads, large ones in parts. Memory has runs and partial sectors of the moments, by the layout, and of
-the lists of faces. Warps issue as a whole, lanes without a thread included. Arithmetic is counted on the printed text.
-What the copy of a face takes, for all lanes of a warp where one of them has such a cell, and what a thread does
-besides, are from counters of an H200.
+The blocks of a multiprocessor queue for memory and for what is computed (`model.gpu.terms.mva`), and each waits for its
+loads, large ones in parts. Memory has runs and partial sectors of the moments, by layout, and of the lists of faces.
+Warps issue as a whole, idle lanes included. Arithmetic is counted on the printed text. The copy of a face counts for
+all lanes of a warp that has a cell at it; that and other instructions of a thread are from counters of an H200.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
@@ -23,126 +22,162 @@ from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import moments
 from lbmtune.lattice import lattice
-from lbmtune.model.gpu.copy_terms import bandwidth
 from lbmtune.model.gpu.direct import SHARES
-from lbmtune.model.gpu.fixed_costs import launch
-from lbmtune.model.gpu.inputs import ISSUE, LATENCY, LAUNCH, LOCAL, RUNS, SECTORS, Subject, launched_blocks
-from lbmtune.model.gpu.instruction_issue import rates, slots_of_doubles
-from lbmtune.model.gpu.mva import shares
-from lbmtune.model.gpu.occupancy import warps_of
-from lbmtune.model.gpu.sectors import own_cells
-from lbmtune.model.gpu.spills import local_memory
-from lbmtune.model.gpu.temporal_blocking import memory_term
+from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.terms.copies import bandwidth
+from lbmtune.model.gpu.terms.fixed_costs import launch
+from lbmtune.model.gpu.terms.instructions import precision_slots, rates
+from lbmtune.model.gpu.terms.mva import shares
+from lbmtune.model.gpu.terms.sectors import own_cells
+from lbmtune.model.gpu.terms.spills import estimated_by_registers, local_memory
 from lbmtune.model.instructions import arithmetic
-from lbmtune.records import Term
+from lbmtune.model.machine.description import WORD_BYTES
+from lbmtune.model.roofline import memory_term
+from lbmtune.records import Resources, Term
+from lbmtune.records.terms import ISSUE, LATENCY, LAUNCH, LOCAL, RUNS, SECTORS
 
 _BESIDES, _FACE, _COPIED = 289, 10, 40
-"""Instructions of a thread besides those that are counted, addresses and predicates for the most part: of a step; of a
-face; and more of one whose populations are copied to shared memory first. From counters of four kernels of D3Q19 in
-single precision (instructions of warps over their number, less what `slots` counts otherwise): `lbmtune profile` counts
-them again."""
+"""Instructions of a thread that are not counted on the text, mostly addresses and predicates: of a step; of a face; of
+a face whose populations are first copied to shared memory. From counters of four kernels of D3Q19 in single precision
+(instructions of warps over their number, less what `slots` counts): `lbmtune profile` counts them again."""
 _WAITS = {"registers": 2, "shared": 1}
-"""Loads that a warp waits for one after the other: of its moments, and of faces, unless those are copied to shared
+"""Loads that a warp waits for one after the other: of its moments, and of faces unless those are copied to shared
 memory meanwhile. Reasoned, not measured."""
 _AT_ONCE = 512
-"""Threads that go through a step together, of larger blocks: those of 1,024 hide as much as two of half the size. Seen
-in a race of fourteen kernels (`docs/guide/moments.md`), and in no micro-benchmark."""
+"""Threads that go through a step together, of larger blocks: 1,024 threads hide as much as two blocks of half the size.
+Seen in a comparison of fourteen kernels (`docs/guide/moments.md`), and in no micro-benchmark."""
+_OF_TILE, _LESS_OF_TILE = 36, 24
+"""Registers of a cell besides a value for each population: 18 to 35 of those that `compile_cuda` reports for compute
+capability 9.0 (ten kernels: D2Q9, D3Q19, D3Q27, single and double precision, tiles of 256 and 512 cells); and how many
+of them a compiler can do without."""
+_TILE_RUNS = {"tiled": 0, "tiled-cells": 1}
+"""Tiles of memory that one value has before another one begins; 0: all of them. Blocks are tiles, and go through whole
+ones; other kernels go through rows of them."""
 
 
-def terms(subject: Subject, without: Collection[str]) -> list[Term]:
-    """Of a calibrated machine."""
-    case, config, machine = subject.case, subject.config, subject.machine
-    together = max(1, subject.blocks * prod(config.block) // _at_once(config))
-    rate = _bandwidth(subject, by_runs=RUNS not in without)
-    for name, share in SHARES.items():
-        if name not in without:
-            rate *= share(subject)
-    memory = memory_term(bytes_per_update(case, config), rate, "micro-benchmarks")
-    moved = [memory] if SECTORS in without else [memory, partial(subject)]
+class FaceExchangeInputs(Inputs):
+    """A kernel of tiles that exchange faces, with one cell per thread."""
+
+    @cached_property
+    def run_bytes(self) -> int:
+        """Bytes of one moment that lie together before another one begins; 0: all of them."""
+        memory = self.config.memory
+        if memory.name in _TILE_RUNS:
+            return _TILE_RUNS[memory.name] * prod(memory.tile) * self.config.stored.bytes
+        return super().run_bytes
+
+    @property
+    def row_bytes(self) -> float:
+        """Contiguous bytes of one moment; rows of tiles may lie together."""
+        return own_cells(self.case, self.config).piece_bytes
+
+
+def estimated(case: Case, config: CudaConfig) -> Resources:
+    """Estimate the resources of a kernel that was not compiled."""
+    wanted = _OF_TILE + config.computed.bytes // WORD_BYTES * case.stencil.q
+    return estimated_by_registers(case, config, wanted, prod(config.tile), _LESS_OF_TILE)
+
+
+def terms(inputs: Inputs, without: Collection[str]) -> list[Term]:
+    """Return the terms of a calibrated machine."""
+    together = max(1, inputs.blocks * inputs.block_threads // _at_once(inputs))
+    moved = _moved(inputs, without)
     moved_s = sum(one.seconds for one in moved)
-    computed: list[Term] = []
-    issued = rates(machine, subject.threads // WARP, meeting=subject.blocks == 1)
-    needed = slots(case, config, machine.environment.architecture)
-    if issued and ISSUE not in without:
-        warps = launched_blocks(subject) * warps_of(config) / case.fluid_sites
-        sentence = f"{needed:.0f} slots of a warp for {1 / warps:.3g} updates"
-        seconds = needed * warps / issued.issued
-        computed.append(Term(name=ISSUE, seconds=seconds, sentence=sentence, source=issued.source))
-    waited = 0.0 if LATENCY in without else waits_s(subject)
+    computed = [one for one in _issue(inputs) if one.name not in without]
+    waited = 0.0 if LATENCY in without else waits_s(inputs)
     found = shares([moved_s, *(one.seconds for one in computed)], waited, together)
-    told = f"{together} x {_at_once(config)} cells on their way"
+    customers = f"{together} x {_at_once(inputs)} cells in flight"
     taken = [*(one.seconds / moved_s * found.stations[0] for one in moved), *found.stations[1:]]
     result = [
-        replace(one, seconds=seconds, sentence=f"{one.sentence}, {one.seconds * 1e12:.3g} ps, {told}")
+        replace(one, seconds=seconds, sentence=f"{one.sentence}, {one.seconds * 1e12:.3g} ps, {customers}")
         for one, seconds in zip([*moved, *computed], taken, strict=True)
     ]
-    sentence = f"{_WAITS[config.fetch]} loads one after the other, {told}"
+    sentence = f"{_WAITS[inputs.config.prefetch_to]} loads one after the other, {customers}"
     result.append(Term(name=LATENCY, seconds=found.delay, sentence=sentence, source="micro-benchmark `latency`"))
     if LOCAL not in without:
-        result.append(local_memory(subject))
-    return result if LAUNCH in without else [*result, launch(subject)]
+        result.append(local_memory(inputs))
+    return result if LAUNCH in without else [*result, launch(inputs)]
 
 
-def _bandwidth(subject: Subject, *, by_runs: bool) -> float:
-    """Bytes per second: of moments, which lie as the layout has them, and of what crosses, in lists of its own."""
-    values, crossing = subject.config.kept.values(subject.case.stencil), face_values(subject.case, subject.config)
-    laid_out, apart = bandwidth(subject, by_runs=by_runs), bandwidth(subject, by_runs=False)
+def _moved(inputs: Inputs, without: Collection[str]) -> list[Term]:
+    """Return bytes over the bandwidth in use, and partial sectors."""
+    rate = _bandwidth(inputs, by_runs=RUNS not in without)
+    for name, share in SHARES.items():
+        if name not in without:
+            rate *= share(inputs)
+    memory = memory_term(bytes_per_update(inputs.case, inputs.config), rate, "micro-benchmarks")
+    return [memory] if SECTORS in without else [memory, partial(inputs)]
+
+
+def _issue(inputs: Inputs) -> list[Term]:
+    """Return the term of instructions; none if the issue rates of the machine are unknown."""
+    case, config, machine = inputs.case, inputs.config, inputs.machine
+    issued = rates(machine, inputs.threads // WARP, meeting=inputs.blocks == 1)
+    if issued is None:
+        return []
+    needed = slots(case, config, machine.environment.architecture)
+    warps = inputs.launched_blocks * inputs.block_warps / case.fluid_sites
+    sentence = f"{needed:.0f} slots of a warp for {1 / warps:.3g} updates"
+    return [Term(name=ISSUE, seconds=needed * warps / issued.issued, sentence=sentence, source=issued.source)]
+
+
+def _bandwidth(inputs: Inputs, *, by_runs: bool) -> float:
+    """Return bytes per second: of moments, by the layout, and of what crosses faces, in lists of its own."""
+    values, crossing = inputs.config.kept.values(inputs.case.stencil), face_values(inputs.case, inputs.config)
+    laid_out, apart = bandwidth(inputs, by_runs=by_runs), bandwidth(inputs, by_runs=False)
     return (values + crossing) / (values / laid_out + crossing / apart)
 
 
-def partial(subject: Subject) -> Term:
-    """What sectors take that a warp does not fill with moments, or a tile with what crosses one of its faces.
+def partial(inputs: Inputs) -> Term:
+    """Return the time of sectors that a warp does not fill with moments, or a tile with what crosses a face.
 
-    Between L1 and L2 whole sectors are moved. Tiles side by side, which have the rest of them, are at work at the same
-    time, so that memory moves them once.
+    Whole sectors move between L1 and L2. Tiles side by side, which have the rest of them, run at the same time, so that
+    memory moves them once.
     """
-    case, config = subject.case, subject.config
-    alone = 0 < subject.run_bytes < SECTOR_BYTES  # the copy of single elements has them already
-    moments = 0.0 if alone else own_cells(case, config).unfilled_bytes
-    unfilled = 2 * (moments + _unfilled_by_faces(subject))
+    alone = 0 < inputs.run_bytes < SECTOR_BYTES  # the copy of single elements has them already
+    moments = 0.0 if alone else own_cells(inputs.case, inputs.config).unfilled_bytes
+    unfilled = 2 * (moments + _unfilled_by_faces(inputs))
     return Term(
         name=SECTORS,
-        seconds=unfilled / subject.calibration.local_bytes_per_s["L2"],
+        seconds=unfilled / inputs.calibration.local_bytes_per_s["L2"],
         sentence=f"{unfilled:.3g} bytes per update of sectors that are filled in part",
         source="counted on the layout; micro-benchmark `local`",
     )
 
 
-def _unfilled_by_faces(subject: Subject) -> float:
-    """Bytes per update, of the lists of the directions through either face."""
-    config, stencil = subject.config, subject.case.stencil
+def _unfilled_by_faces(inputs: Inputs) -> float:
+    """Return bytes per update, of the lists of the directions through either face."""
+    config, stencil = inputs.config, inputs.case.stencil
     found = 0
-    for axis, edge in enumerate(config.block):
-        list_bytes = prod(config.block) // edge * config.stored.bytes
+    for axis, edge in enumerate(config.tile):
+        list_bytes = prod(config.tile) // edge * config.stored.bytes
         found += 2 * len(through(stencil, axis)) * (-list_bytes % SECTOR_BYTES)
-    return launched_blocks(subject) * found / subject.case.fluid_sites
+    return inputs.launched_blocks * found / inputs.case.fluid_sites
 
 
-def _at_once(config: CudaConfig) -> int:
-    return min(prod(config.block), _AT_ONCE)
+def _at_once(inputs: Inputs) -> int:
+    return min(inputs.block_threads, _AT_ONCE)
 
 
-def waits_s(subject: Subject) -> float:
-    """Seconds of an update that threads which go together wait for loads, if nothing hides it."""
-    config, machine = subject.config, subject.machine
-    parts = launched_blocks(subject) * prod(config.block) / _at_once(config)
-    waited = parts * _WAITS[config.fetch] * subject.calibration.latency_s
-    return waited / machine.multiprocessors / subject.case.fluid_sites
+def waits_s(inputs: Inputs) -> float:
+    """Return the seconds of an update that threads which go together wait for loads, if nothing hides it."""
+    parts = inputs.launched_blocks * inputs.block_threads / _at_once(inputs)
+    waited = parts * _WAITS[inputs.config.prefetch_to] * inputs.calibration.latency_s
+    return waited / inputs.machine.multiprocessors / inputs.case.fluid_sites
 
 
 def slots(case: Case, config: CudaConfig, architecture: str) -> float:
-    """Issue slots of a lane for an update."""
-    each = slots_of_doubles(architecture) if config.compute == "fp64" else 1
-    computed = each * _arithmetic(case.lattice, case.forced, case.relaxes)
+    """Return the issue slots of a lane for an update."""
+    computed = precision_slots(config, architecture) * _arithmetic(case.lattice, case.forced, case.relaxes)
     values, links = config.kept.values(case.stencil), case.stencil.q - 1
     converted = 2 * values if config.stored.bytes < config.computed.bytes else 0
-    faces = _faces(case.lattice, config.block, _FACE + _COPIED * config.copies_ahead)
+    faces = _faces(case.lattice, config.tile, _FACE + _COPIED * (config.prefetch_to == "shared"))
     return computed + 2 * (values + links) + converted + faces + _BESIDES
 
 
 @lru_cache(maxsize=64)
 def _arithmetic(name: str, forced: bool, relaxes: bool) -> int:
-    """Cells are relaxed and spread twice: within the tile, and for its faces."""
+    """Count instructions of cells, which are relaxed and spread twice: within the tile, and for its faces."""
     stencil = lattice(name)
     known = ("unit", *moments.scalars(stencil, forced, relaxes))
     texts = moments.functions_at_once(stencil, forced, relaxes).split("__device__")[1:]
@@ -151,12 +186,12 @@ def _arithmetic(name: str, forced: bool, relaxes: bool) -> int:
 
 
 @lru_cache(maxsize=256)
-def _faces(name: str, block: tuple[int, int, int], besides: int) -> float:
-    """Of a lane, over the faces that its warp has a cell at: links are read and left. besides: of a face."""
-    stencil, cells = lattice(name), [c[::-1] for c in product(*(range(n) for n in block[::-1]))]
+def _faces(name: str, tile: tuple[int, int, int], besides: int) -> float:
+    """Count instructions of a lane for the faces that its warp has a cell at. besides: of a face, links excluded."""
+    stencil, cells = lattice(name), [c[::-1] for c in product(*(range(n) for n in tile[::-1]))]
     warps = [cells[n : n + WARP] for n in range(0, len(cells), WARP)]
     found = 0
     for axis, warp, end in product(range(stencil.dimensions), warps, (0, 1)):
-        if any(cell[axis] == end * (block[axis] - 1) for cell in warp):
+        if any(cell[axis] == end * (tile[axis] - 1) for cell in warp):
             found += besides + 2 * len(through(stencil, axis))
     return found / len(warps)

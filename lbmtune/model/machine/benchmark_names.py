@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.limits import WARP
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.model.cpu.memory_walks import Walk, calibrated
-from lbmtune.model.gpu.inputs import WORD_BYTES
-from lbmtune.model.machine.description import ACCESS_BYTES, Calibration, CpuCalibration
+from lbmtune.model.machine.description import ACCESS_BYTES, WORD_BYTES, Calibration, CpuCalibration
+from lbmtune.model.machine.memory_walks import Walk, calibrated
 
 BLOCK = 64
 """Threads of a block, where a name does not say it."""

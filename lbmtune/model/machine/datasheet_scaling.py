@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from lbmtune.model.gpu.local_memory import local_byte_s
+from lbmtune.model.machine.caches import local_byte_s
 from lbmtune.model.machine.description import Calibration, Datasheet, Machine
 
 LENDER_BYTES_PER_S = 4.8e12

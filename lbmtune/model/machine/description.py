@@ -1,4 +1,4 @@
-"""A measured device: what the model knows of it. Plain TOML, with the units in the keys."""
+"""Description of a machine, as the model uses it. Stored as plain TOML, with units in the keys."""
 
 from __future__ import annotations
 
@@ -6,52 +6,50 @@ from dataclasses import dataclass, field
 
 from lbmtune.records import Conditions, Environment
 
-ACCESS_BYTES = 16
-"""The most that a thread of a GPU loads or stores at once."""
+ACCESS_BYTES, WORD_BYTES = 16, 4
+"""The widest load or store of a GPU thread, and a register."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What micro-benchmarks of a GPU found beyond bandwidths of aligned streams. Rates count reads and writes.
+    """Micro-benchmarks of a GPU beyond bandwidths of aligned streams. Rates count reads and writes.
 
-    runs: copies of 19 streams of which so many bytes lie together before those of the next one begin, by access width
-    and these bytes ('4 of 128'; '4' streams that lie apart);
-    threads: the same of streams that lie apart while only so many threads share a multiprocessor ('4 by 512');
-    displaced: copies of which loads, stores, both of one array, or none are displaced, a third of the streams each by
-    one access back, by none, and by one forward, and by as many rows ('2 of 64 stores by 64', '8 none by 256', by
-    threads of a block that are side by side), or in one array by rows alone ('2 rows by 64'), or not at all
-    ('2 stay by 16'); by threads that take eight accesses one after another ('4 loads by 64 walking'); and of arrays of
-    structures of so many elements ('4 of 4 x 27 in place by 64');
-    shuffled: the same by vectors of elements of so many bytes, which are displaced by an element each ('4 x 2 stores by
-    64', '2 x 8 of 512 in place by 64 walking');
-    listed: copies whose loads, or stores, or both in place find their place in a list ('4 loads', '8 in place'),
-    'displaced' where it is that of the next access, 'ahead' where words of the list are asked for before, the list
-    counted;
-    local: local memory, written and read, that fits in the L1 cache, in the L2 cache ('L1', 'L2'), or nowhere
-    ('memory'); l1_bytes: of a multiprocessor, shared memory included; latency_s: of a load from memory; l2_latency_s:
-    from the L2 cache;
-    instructions_per_s: of warps, whole device, by kind, warps of a multiprocessor and instructions that do not wait for
-    each other ('multiply-add, 8 warps of 8'; 'meeting' where warps meet after each 128 of them);
-    stages_s: of a stage of so many warps, one block on a multiprocessor, after which each exchanges eight words with
-    those beside it, by whom it waits for before it reads them ('none by 8', 'block by 12', 'neighbours by 16');
-    overtaken_s: of a multiprocessor, for a word of local memory of a warp that memory has to bring, loaded two at a
-    time and stored anew, behind its load or while that is on its way, by so many warps ('used by 16', 'overtaken by
-    8');
-    meeting_s: from what a block sends until all blocks have met and read it; small_s: of a launch that copies so many
-    bytes, read and written, launch after launch, by the way of launching ('call 4980736', 'graph ', 'dependent ');
-    spilled: copies whose threads write so many bytes of local memory besides and read them again, which is not counted,
-    by access width, threads of a multiprocessor and these bytes ('4 by 1536 of 96', '8 by 1152 of 0 walking');
-    again: copies that read each tile again when so many bytes have been read and left since; that is not counted;
-    holes: copies of words that leave out one of each of so many sectors in 64, to another array or in place
-    ('apart 8', 'in place 64'); what is left out is counted;
-    pieces: copies of words that store so many sectors in 64 in two pieces, so many bytes after each other, which are
-    read and written in between ('4980736 16');
-    structures: copies of arrays of structures of so many elements, displaced by one and by 65536 structures (`side` as
-    of displaced), by so many threads of a multiprocessor that are all there are, each of which keeps so many bytes of
-    local memory besides ('8 x 19 by 512 of 96 in place');
-    planes: the same by as many threads as have room, each of which takes one of them, displaced by one and by so many
-    structures ('131072 8 x 19 stores');
-    parts: copies of so many elements of each structure, which lie apart ('8 x 19 3').
+    The keys of each table say what was varied (`model.machine.benchmark_names`):
+    runs: copies of 19 streams by access width and the contiguous bytes of a stream ('4 of 128'; '4': streams lie
+    apart);
+    threads: the same of streams that lie apart, by threads that share a multiprocessor ('4 by 512');
+    displaced: copies whose loads, stores, both in one array, or none are displaced: of three streams one by an access
+    back, one not, one forward, and by as many rows ('2 of 64 stores by 64', '8 none by 256', by threads of a block side
+    by side); in one array by rows alone ('2 rows by 64') or not at all ('2 stay by 16'); by threads that take eight
+    accesses one after another ('4 loads by 64 walking'); of arrays of structures with a number of elements
+    ('4 of 4 x 27 in place by 64');
+    shuffled: the same by vectors, displaced by an element each ('4 x 2 stores by 64', '2 x 8 of 512 in place by 64
+    walking');
+    listed: copies whose loads, stores, or both in place find their place in a list ('4 loads', '8 in place');
+    'displaced': the place of the next access; 'ahead': words of the list are prefetched; the list is counted;
+    local: local memory, written and read, that fits in L1, in L2 ('L1', 'L2'), or in neither ('memory'); l1_bytes: of a
+    multiprocessor, shared memory included; latency_s: of a load from memory; l2_latency_s: from L2;
+    instructions_per_s: of warps, whole device, by kind, warps of a multiprocessor and independent instructions
+    ('multiply-add, 8 warps of 8'; 'meeting': warps synchronise after each 128 of them);
+    stages_s: a stage of one block on a multiprocessor, after which each warp exchanges eight words with its neighbours,
+    by synchronisation and warps ('none by 8', 'block by 12', 'neighbours by 16');
+    overtaken_s: of a multiprocessor, for a word of local memory that memory returns to a warp, loaded two at a time and
+    stored again after its load or while that is in flight, by warps ('used by 16', 'overtaken by 8');
+    meeting_s: from the store of a block until all blocks have synchronised and read it; small_s: a launch that copies a
+    number of bytes, read and written, launch after launch, by way of launching ('call 4980736', 'graph ',
+    'dependent ');
+    spilled: copies whose threads also write and read local memory, which is not counted, by access width, threads of a
+    multiprocessor and bytes of a thread ('4 by 1536 of 96', '8 by 1152 of 0 walking');
+    again: copies that read each tile again after a number of other bytes; the second read is not counted;
+    holes: copies of words that leave out one word in a number of 64 sectors, to another array or in place ('apart 8',
+    'in place 64'); what is left out is counted;
+    pieces: copies of words that store a number of 64 sectors in two pieces, with other bytes moved in between
+    ('4980736 16');
+    structures: copies of arrays of structures, displaced by one and by 65536 structures (sides as of displaced), by all
+    threads of a multiprocessor, each with bytes of local memory besides ('8 x 19 by 512 of 96 in place');
+    planes: the same by as many threads as fit, each with one structure, by the distance in structures
+    ('131072 8 x 19 stores');
+    parts: copies of a number of elements of each structure, which lie apart ('8 x 19 3').
     """
 
     runs_bytes_per_s: dict[str, float]
@@ -79,23 +77,18 @@ class Calibration:
 
 @dataclass(frozen=True, kw_only=True)
 class CpuCalibration:
-    """What micro-benchmarks of a CPU found beyond bandwidths of copies.
+    """Micro-benchmarks of a CPU beyond bandwidths of copies. A table that may be empty and is so was not measured.
 
-    walks: 19 streams read and written row by row by all cores, by `model.cpu.memory_walks.Walk.name`; bytes as
-    `model.cpu.memory_walks.SHARES` counts them; thread_walks: the same by one thread; cached: in place within the L2
-    caches of all cores, by the bytes of an access; multiply_add, divide: operations of one core while all are at
-    work, in registers
-    of so many bytes ('4' is a scalar); refill: what a core waits for a line that its L1 cache has lost and its L2
-    cache has; last_cached: in place, by `Walk.name`, within the last cache and no L2 cache (empty where there is none,
-    or nobody measured it); filled: the same of vectors, by `model.cpu.memory_walks.Filling.name`; hidden: share of the
-    shorter of two, moving streams in place and working on them, that hides behind the longer one (none where nobody
-    measured it),
-    by `Walk.name`; cached_hidden: the same within the L2 caches; worked: as multiply_add, on 19 values at once, which
-    registers may not hold; mixed: products with sums and sums in turn, as many of each, as multiply_add; refills: what
-    all cores take longer for a walk some of whose lines share a set of the L1 cache, per element of a stream, by
-    `model.cpu.memory_walks.Crowd.name` (where nobody measured one of the last three, it is empty); digest: names the
-    text of what was run; conditions: while this was measured, which may be another time than that of the machine's
-    bandwidths.
+    walks: 19 streams read and written row by row by all cores, by `model.machine.memory_walks.Walk.name`, with bytes as
+    `TRANSFERS` there counts them; thread_walks: the same by one thread; cached: in place within the L2 caches of all
+    cores, by bytes of an access; multiply_add, divide: operations of one core while all are at work, by bytes of a
+    register ('4': scalars); refill: latency of a line that L1 has lost and L2 holds; last_cached: in place within the
+    last cache and no L2 cache, by `Walk.name`; filled: the same of vectors, by `Filling.name`;
+    hidden: share of the shorter of two, moving streams in place and computing on them, that overlaps, by `Walk.name`;
+    cached_hidden: the same within the L2 caches; worked: as multiply_add, on 19 values at once, which may exceed the
+    registers; mixed: as multiply_add, products with sums and sums alternating; refills: additional time of all cores
+    for a walk with lines that share a set of L1, per element of a stream, by `Crowd.name`; digest: names the text that
+    was run; conditions: during this measurement, which may be another time than that of the bandwidths.
     """
 
     walks_bytes_per_s: dict[str, float]
@@ -117,7 +110,7 @@ class CpuCalibration:
 
 @dataclass(frozen=True, kw_only=True)
 class Datasheet:
-    """What a maker says of a GPU. clock_hz: the highest one, which the rates of operations belong to.
+    """Data sheet of a GPU. clock_hz: the highest, for which the rates of operations are given.
 
     registers, shared: of a multiprocessor; source: the documents.
     """
@@ -134,19 +127,19 @@ class Datasheet:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A machine description. measured: False where bandwidths are those of the data sheet, which no kernel reaches.
+    """Description of a machine. measured: False if bandwidths are those of the data sheet, which no kernel reaches.
 
-    copy: two arrays, one to the other; in_place: one array, read and written; stream: q arrays read and q
-    written at once, by access width in bytes ('4', '8', '16'; on a CPU the vector width in bytes, and '64 streaming'
-    with non-temporal stores), at q = 19; thread: in place, by one thread of a CPU.
-    All in bytes per second, reads and writes both counted, and on a CPU the line that an ordinary store fetches
-    first; spread: half-width of the interval of the median, relative, by the same names.
-    multiprocessors: of a GPU. core_clock_hz: of a CPU, the highest that the system tells; None where it tells none.
-    caches: level -> bytes. conditions: clocks, power and temperature after the measurement; of a CPU,
-    the share of it while bandwidths were measured.
-    datasheet: what its maker says, None where nobody has looked it up; calibrated_as: the machine whose calibration was
-    scaled to it (`model.machine.datasheet_scaling`), or ''.
-    calibration: what the model needs besides of a GPU, cpu: of a CPU; None where nobody has measured it.
+    copy: from one array to another; in_place: one array, read and written; stream: q arrays read and q written at once,
+    q = 19, by access width in bytes ('4', '8', '16'; on a CPU the vector width in bytes, and '64 streaming' with
+    non-temporal stores); thread: in place, by one thread of a CPU. All in bytes per second, reads and writes counted,
+    on a CPU also the line that an ordinary store allocates; spread: relative half-width of the interval of the median,
+    by the same names.
+    multiprocessors: of a GPU; core_clock_hz: of a CPU, the highest that the system reports, or None;
+    caches: level -> bytes; conditions: clocks, power and temperature after the measurement, on a CPU the share of it
+    during the measurement of bandwidths;
+    datasheet: None if unknown; calibrated_as: the machine whose calibration was scaled to it
+    (`model.machine.datasheet_scaling`), or '';
+    calibration: of a GPU, cpu: of a CPU; None if not measured;
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
     """
 
@@ -172,10 +165,10 @@ class Machine:
 
     @property
     def calibrated(self) -> bool:
-        """Whether more than bandwidths was measured."""
+        """Whether it has a calibration."""
         return bool(self.calibration or self.cpu)
 
     @property
     def calibration_cpu_share(self) -> float | None:
-        """What a calibration had of the processor; None where nobody noted it, and of a GPU."""
+        """Share of the processor during the calibration of a CPU, or None."""
         return self.cpu.conditions.cpu_share if self.cpu else None

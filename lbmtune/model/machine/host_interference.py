@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lbmtune.model.cpu.memory_walks import GLANCED, Filling, glance
 from lbmtune.model.machine.description import CpuCalibration, Machine
+from lbmtune.model.machine.memory_walks import GLANCED, Filling, glance
 from lbmtune.records import Conditions
 
 

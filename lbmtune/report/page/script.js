@@ -1,5 +1,5 @@
 "use strict";
-// what goes wrong is kept where a test, and a curious reader, can find it
+// errors are collected for tests
 const errors = [];
 window.addEventListener("error", (event) => note(event.message));
 window.addEventListener("unhandledrejection", (event) => note(String(event.reason)));
@@ -50,10 +50,10 @@ async function unpacked(id) {
   return new Response(stream).text();
 }
 
-// on a narrow screen nothing has room beside a plot: legends go below it, titles of axes into several lines
+// on narrow screens legends go below the plot, and titles of axes wrap
 const narrow = window.matchMedia("(max-width: 640px)");
-const LETTERS = 24; // of a line of a title
-const AXES_HEIGHT = 300, TITLES_HEIGHT = 100, EDGES = 12; // of axes with their titles; of titles alone; of a legend
+const LETTERS = 24; // per line of a title
+const AXES_HEIGHT = 300, TITLES_HEIGHT = 100, EDGES = 12; // axes with titles; titles alone; legend
 function broken(text) {
   return text.replace(new RegExp(`(.{1,${LETTERS}})(?: |$)`, "g"), "$1<br>").replace(/<br>$/, "");
 }
@@ -68,14 +68,14 @@ function squeezed(layout) {
   return layout;
 }
 async function place(plot) {
-  const { data, layout } = structuredClone(plot.figure); // Plotly writes into what it draws
+  const { data, layout } = structuredClone(plot.figure); // Plotly modifies its arguments
   plot.style.height = "";
   await Plotly.react(plot, data, narrow.matches ? squeezed(layout) : layout, { displaylogo: false, responsive: true });
   await Plotly.relayout(plot, themed(plot));
   const rows = plot.querySelector(".legend .scrollbox");
   if (!rows) return;
   const legend = rows.getBBox().height + EDGES, below = plot.layout.legend.orientation === "h";
-  // Plotly gives a legend below the axes at most half of the height, one beside them as much as they have
+  // Plotly gives a legend below the axes up to half of the height, one beside them all of it
   const height = legend + (below ? Math.max(legend, AXES_HEIGHT) : TITLES_HEIGHT);
   if (height <= plot.clientHeight) return;
   plot.style.height = `${Math.ceil(height)}px`;

@@ -8,7 +8,7 @@ let order = { column: MLUPS, up: false }, limit = step;
 
 function compared(a, b) {
   const x = data.rows[a][order.column], y = data.rows[b][order.column];
-  if (x === null || y === null) return (x === null) - (y === null); // what has no value comes last, either way
+  if (x === null || y === null) return (x === null) - (y === null); // missing values come last in both orders
   const sign = order.up ? 1 : -1;
   return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true }));
 }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from lbmtune.records import ISSUE_TERM, Prediction, Term
+from lbmtune.records import Prediction, Term
+from lbmtune.records.terms import ISSUE
 
 
 def issue_mlups(prediction: Prediction | None) -> float | None:
     """Return the speed if issue slots were the only bound; None if the record does not tell it."""
-    term = next((one for one in prediction.terms if one.name == ISSUE_TERM), None) if prediction else None
+    term = next((one for one in prediction.terms if one.name == ISSUE), None) if prediction else None
     seconds = alone_s(term) if term else None
     return 1e-6 / seconds if seconds else None
 

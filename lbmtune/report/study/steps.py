@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, from_flat
-from lbmtune.records import MEMORY_TERM, Sustained, Trial
+from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.terms import MEMORY
 from lbmtune.report.study.bounds import issue_mlups
 from lbmtune.report.titles import case_title
 from lbmtune.search.kinds import Kind, kind_of
@@ -165,7 +166,7 @@ def _by_terms(winner: Trial, stage: Stage) -> str:
     if not adds_up or predicted is None or not predicted.terms:
         return ""
     first, *others = predicted.told
-    if stage.kind.on_chip and not others and first.name == MEMORY_TERM:
+    if stage.kind.on_chip and not others and first.name == MEMORY:
         return (
             f"The predicted {format_mlups(predicted.mlups)} MLUPS follow from bytes alone: the device was not "
             "calibrated."

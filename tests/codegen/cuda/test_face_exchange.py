@@ -24,9 +24,10 @@ from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify
 from lbmtune.model.gpu.face_exchange import partial, slots
-from lbmtune.model.gpu.inputs import ISSUE, SECTORS, Subject
+from lbmtune.model.gpu.families import inputs_of
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources, Verification
+from lbmtune.records.terms import ISSUE, SECTORS
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.choices import case_of
@@ -334,7 +335,7 @@ def test_a_warp_that_has_one_cell_of_a_row_moves_a_sector_for_each_value() -> No
     machine = named_machine("h200")
     assert machine.calibration
     rate = machine.calibration.local_bytes_per_s["L2"]
-    subject = Subject(CUBE, config(block=(1, 32, 16)), machine, machine.calibration, Resources(registers=32))
+    subject = inputs_of(CUBE, config(block=(1, 32, 16)), machine, Resources(registers=32))
     assert partial(subject).seconds == pytest.approx(2 * 10 * 28 / rate)
     small = replace(subject, config=config(block=(1, 4, 1)))
     crossing = 2 * 5 * (16 + 28 + 16) / 4
@@ -347,7 +348,7 @@ def test_a_warp_issues_for_lanes_that_have_no_thread() -> None:
     machine = named_machine("h200")
     assert machine.calibration
     for block, there in (((1, 4, 1), 32), ((4, 4, 2), 32), ((8, 8, 8), 4)):
-        subject = Subject(CUBE, config(block=block), machine, machine.calibration, Resources(registers=32))
+        subject = inputs_of(CUBE, config(block=block), machine, Resources(registers=32))
         assert subject.blocks == there
     assert "32 x 4 cells" in predict(CUBE, config(block=(1, 4, 1)), machine).limit
     few, whole = (

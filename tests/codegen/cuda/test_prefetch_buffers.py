@@ -14,7 +14,7 @@ from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.verify import verify
-from lbmtune.model.gpu.spills import estimated
+from lbmtune.model.gpu.families import estimated
 from tests.catalogue.test_implicit import rocks
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.choices import LIMITS, case_of
@@ -164,12 +164,13 @@ def test_devices_without_such_copies() -> None:
     case = case_of("box", "d3q19", "bgk")
     old, new = (cuda_limits(name, 80, 2**34) for name in ("sm_70", "sm_80"))
     march = config(scheme="push", steps=2, layout="rows", block="32x8x1", fetch="registers", prefetch=2)
-    asked = {"prefetch_to=shared": ("registers", config()), "plane_fetch=cp_async": ("registers", march)}
-    for name, (other, chosen) in asked.items():
+    reasons = {
+        "prefetch_to=shared is not supported by this device (use registers): it needs": config(),
+        "plane_fetch=cp_async is not supported by this device (use registers): it has no": march,
+    }
+    for reason, chosen in reasons.items():
         assert broken(case, chosen, new) is None
-        assert broken(case, chosen, old) == (
-            f"{name} is not supported by this device (use {other}): it needs compute capability 8.0"
-        )
+        assert reason in str(broken(case, chosen, old))
 
 
 def test_when_the_axis_acts() -> None:

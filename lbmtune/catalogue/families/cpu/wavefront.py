@@ -19,6 +19,7 @@ from lbmtune.catalogue.families.groups import VECTORS
 from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.schemes.scheme import Phase, Scheme
 from lbmtune.lattice import Lattice
 
@@ -28,14 +29,20 @@ IN_PLACE = ("aa", "esoteric-twist", "esoteric-pull")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wavefront(BoxOfRows):
+class InPlace(KernelConfig):
+    """An in-place scheme, declared before the knobs that depend on it."""
+
+    scheme: str = knob("aa", "propagation scheme", search=IN_PLACE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wavefront(BoxOfRows, InPlace):
     """Several steps per launch, in place; the rows of a tile follow one another from step to step."""
 
     family: ClassVar[str] = "wavefront"
     title: ClassVar[str] = "wavefront"
     loop: ClassVar[str] = "tile"
 
-    scheme: str = knob("aa", "propagation scheme", search=IN_PLACE)
     tile: tuple[int, int] = knob((16, 1), "rows of a tile, y by z", unit="rows", search=("8x1", "16x1", "32x1"))
     steps: int = knob(
         4, "time steps of a launch", unit="steps", search=(2, 4, 8), allowed=tuple(range(2, MAX_STEPS + 1))

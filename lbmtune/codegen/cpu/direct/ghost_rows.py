@@ -24,10 +24,6 @@ class LinearRow(GhostRow):
         """Return the bases p of the row's place, and q of the cut place if the end cell needs it."""
         return unique(line for s in self.streams.all for line in self._base(s))
 
-    def cell(self) -> list[str]:
-        """Return nothing: x suffices."""
-        return []
-
     def load(self, s: Stream, at: str = "x") -> str:
         """Return the load of consecutive cells from x = `at` on."""
         return f"load({self.element(s, at)}){self.gained(s)}"

@@ -59,8 +59,8 @@ class Row(ABC):
 
     def prefetches(self) -> list[str]:
         """Return the lines that prefetch what later cells of the row read."""
-        wanted = ((s, self.streams.ahead(s)) for s in self.streams.reads)
-        return [f"prefetch({self.ahead(s, cells)})" for s, cells in wanted if cells]
+        distances = ((s, self.streams.ahead(s)) for s in self.streams.reads)
+        return [f"prefetch({self.ahead(s, cells)})" for s, cells in distances if cells]
 
     def stores(self) -> list[str]:
         """Return the lines that store g0, g1, ..."""
@@ -77,17 +77,17 @@ class Row(ABC):
     def bases(self) -> list[str]:
         """Return the definitions of the bases."""
 
-    @abstractmethod
     def row_gains(self) -> list[str]:
         """Return the definitions of what moving walls add in this row."""
+        return []
 
-    @abstractmethod
     def fill(self) -> list[str]:
         """Return the lines that fill what end cells read."""
+        return []
 
-    @abstractmethod
     def cell(self) -> list[str]:
         """Return the lines at the top of the loop."""
+        return []
 
     @abstractmethod
     def load(self, s: Stream) -> str:
@@ -101,9 +101,9 @@ class Row(ABC):
     def store(self, s: Stream, value: str) -> list[str]:
         """Return the lines that store a population."""
 
-    @abstractmethod
     def after(self) -> list[str]:
         """Return the lines after the loop."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -222,18 +222,6 @@ class SelectedRow(Row):
     def bases(self) -> list[str]:
         """Return the bases of the open place, p, and of the cut place, q."""
         return unique(line for s in self.streams.all for line in self._base(s))
-
-    def row_gains(self) -> list[str]:
-        """Return nothing: each cell selects its gain."""
-        return []
-
-    def fill(self) -> list[str]:
-        """Return nothing: there are no ghost columns."""
-        return []
-
-    def after(self) -> list[str]:
-        """Return nothing: there are no ghost columns."""
-        return []
 
     def cell(self) -> list[str]:
         """Return the offsets of the cell and its neighbours, and the flags of the x faces."""

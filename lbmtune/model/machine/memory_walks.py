@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 Kind = Literal["in place", "copy", "streaming"]
-SHARES: dict[Kind, int] = {"in place": 2, "copy": 3, "streaming": 2}
+TRANSFERS: dict[Kind, int] = {"in place": 2, "copy": 3, "streaming": 2}
 """Transfers of an element: an ordinary store fetches what it overwrites, unless that was read (Wellein et al. 2006)."""
 SCALAR_BYTES, LINE_BYTES = 4, 64
 TOGETHER = (10, 13, 19)

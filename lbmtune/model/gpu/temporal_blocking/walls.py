@@ -1,10 +1,10 @@
-"""What cut links take of a march: warps at a face have longer texts, and the others of their block wait.
+"""Cut links in temporal blocking: warps at a face execute longer texts, and the other warps of their block wait.
 
-Of moments a warp at a face across x has a text of its own. One at another face has a text for anything, with a jump for
-each question: nothing hides how long each of its instructions takes, since it computes its rows one after another. The
-first planes of a chunk, which not all stages take, have that text, too. Solid cells do the same to warps that hold one,
-or a neighbour of one: where those are is counted on the geometry itself. So blocks take unequally long. Of populations
-there is the text for anything alone, which all warps of a block at a face across x have.
+Moments have a text of their own for warps at a face across x. Warps at other faces have a general text with a branch
+for each link: nothing hides the latency of its instructions, since it computes rows one after another. The first planes
+of a chunk, which some stages skip, have that text, too, and so have warps with a solid cell or a neighbour of one,
+which are counted on the geometry. So blocks take unequally long. Populations have only the general text, which all
+warps of a block at a face across x execute.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 from functools import lru_cache
 from heapq import heapreplace
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from lbmtune.catalogue.boundaries.cell_flags import WORDS, words
 from lbmtune.catalogue.config import CudaConfig
@@ -30,25 +32,25 @@ from lbmtune.lattice import Lattice
 
 
 class _Texts(NamedTuple):
-    """Instructions of the texts for faces across x and for anything, over those of a text without a cut link.
+    """Instructions of the texts for faces across x and for any links, over those of a text without a cut link.
 
-    alone: cycles that an instruction of the text for anything takes a warp, whatever others do; by_rows: whether that
-    text has fewer instructions for rows beyond a face, and for those whose links one face alone cuts.
+    alone: cycles of an instruction of the general text for a single warp; by_rows: that text has fewer instructions for
+    rows beyond a face, and for rows whose links only one face cuts.
     """
 
     across_x: float
-    anything: float
+    general: float
     alone: float
     by_rows: bool
 
 
 _OF_MOMENTS = _Texts(1.22, 1.71, 2.2 + 12 * 11 / 235, by_rows=True)
-"""Medians of 89 kernels compiled for compute capability 9.0; alone: what those say by their stall counts, and 12 jumps
-in 235 instructions, of which each takes 11 cycles by a loop of a single warp."""
+"""Medians of 89 kernels compiled for compute capability 9.0; alone: by their stall counts, and 12 jumps in 235
+instructions, each of 11 cycles by a loop of a single warp."""
 _OF_POPULATIONS = _Texts(2.6, 2.6, 2.2, by_rows=False)
-"""Of 12 compiled for it, BGK and regularised, two and three steps in D3Q19: the longest way through the loop over the
-loop of the same kernel without walls, 2.46 to 2.69 where nothing is spilled (2.71 to 2.92 where much is); alone: 2.0 to
-2.1 by stall counts, in which a jump, one in 35, has 5.6 of its 11 cycles."""
+"""From 12 kernels compiled for it, BGK and regularised, two and three steps in D3Q19: the longest path through the loop
+over the loop of the same kernel without walls, 2.46 to 2.69 without spills (2.71 to 2.92 with many); alone: 2.0 to 2.1
+by stall counts, in which a jump, one in 35, has 5.6 of its 11 cycles."""
 
 
 def _texts(config: CudaConfig) -> _Texts:
@@ -59,9 +61,9 @@ Array = Any
 
 
 def evenness(case: Case, config: CudaConfig, multiprocessors: int, together: int) -> float:
-    """Share of the device's time that would be enough if no link were cut and no multiprocessor without a block.
+    """Return the ideal time over the actual one: without cut links and with no idle multiprocessor.
 
-    Blocks begin in order, each where one has ended.
+    Blocks begin in order, each when another one has ended.
     """
     taken = _blocks(case, config, together)
     ends = [0.0] * min(multiprocessors * together, len(taken))
@@ -72,13 +74,13 @@ def evenness(case: Case, config: CudaConfig, multiprocessors: int, together: int
 
 
 def _planes(case: Case, config: CudaConfig) -> list[int]:
-    """Planes that the blocks of a column go through."""
+    """Return the planes that the blocks of a column go through."""
     return [planes - spared(case, config) for planes in passed_planes(case, config)]
 
 
 @lru_cache(maxsize=1024)
 def _blocks(case: Case, config: CudaConfig, together: int) -> tuple[float, ...]:
-    """What all blocks take, in planes of blocks without a cut link, in the order in which they begin."""
+    """Return the durations of all blocks in planes without a cut link, in the order in which they begin."""
     across, along, up = blocks(case, config)
     rows = [_rows_at_faces(case, config, y) for y in range(along)]
     corner = _corner(case.stencil) if _texts(config).by_rows else 1.0
@@ -97,13 +99,11 @@ def _blocks(case: Case, config: CudaConfig, together: int) -> tuple[float, ...]:
 
 
 def _at_solids(case: Case, config: CudaConfig, together: int) -> list[float]:
-    """What each block takes longer because warps have the text for anything at solid cells, in the order of blocks.
+    """Return the additional duration of each block with the general text at solid cells, in the order of blocks.
 
-    A warp asks about the planes that its stages are in, and about the one behind them. A plane takes as long as such a
-    warp does whatever others do, or as long as it takes to issue what all of them have.
+    A warp tests the planes of its stages, and the one behind them. A plane takes as long as such a warp alone, or as
+    long as issuing the instructions of all warps.
     """
-    import numpy as np  # here: what is counted on geometries alone needs it
-
     across, along, up = blocks(case, config)
     steps, (nx, ny, nz) = config.steps, case.domain
     sector, height = sector_cells(config), -(-ny // along)
@@ -115,10 +115,10 @@ def _at_solids(case: Case, config: CudaConfig, together: int) -> list[float]:
     warps = [y * height - steps + warp * config.rows for y in range(along) for warp in range(config.block[1])]
     known = _within(known.transpose(0, 2, 1), warps, config.rows).reshape(nz, across, along, -1)
     share = np.logical_or.reduce([np.roll(known, t, axis=0) for t in range(steps + 1)]).mean(axis=-1)
-    pace = np.maximum((share > 0) * _alone(config, config.rows, together), 1 + (_texts(config).anything - 1) * share)
+    pace = np.maximum((share > 0) * _alone(config, config.rows, together), 1 + (_texts(config).general - 1) * share)
     longer, found, begin = np.maximum(pace - 1, 0.0), list[float](), 0
     for planes in chunk_planes(nz, up, config):
-        # the first planes of a chunk have that text anyway
+        # the first planes of a chunk have the general text anyway
         chunk = longer.take(range(begin + steps - 2, begin + planes + steps), axis=0, mode="wrap").sum(axis=0)
         found += chunk.T.ravel().tolist()
         begin += planes
@@ -127,17 +127,13 @@ def _at_solids(case: Case, config: CudaConfig, together: int) -> list[float]:
 
 @lru_cache(maxsize=4)
 def _beside_solids(name: str, geometry: str, domain: tuple[int, int, int]) -> Array:
-    """Cells that are solid, or have a link that a solid cell cuts: bool, (nz, ny, nx)."""
-    import numpy as np
-
+    """Return the cells that are solid, or have a link that a solid cell cuts: bool, (nz, ny, nx)."""
     found = words(porous(name, "bgk", domain, 1.0, geometry), WORDS, np)
     return (found != 0).reshape(domain[::-1])
 
 
 def _within(known: Array, starts: list[int], length: int) -> Array:
-    """Whether any of the last axis, a ring, is true in each piece of this length: bool, the last axis by starts."""
-    import numpy as np
-
+    """Return whether any of the last axis, a ring, is true in each piece of a length: bool, the last axis by starts."""
     first, last = min(starts), max(starts) + length
     counts = np.cumsum(known.take(range(first, last), axis=-1, mode="wrap"), axis=-1, dtype=np.int32)
     counts = np.concatenate((np.zeros_like(counts[..., :1]), counts), axis=-1)
@@ -146,27 +142,28 @@ def _within(known: Array, starts: list[int], length: int) -> Array:
 
 
 def _corner(stencil: Lattice) -> float:
-    """Instructions of a row where a face across x meets one across y, over one beside the latter alone.
+    """Return the instructions of a row at faces across both x and y, over those of a row at a face across y alone.
 
-    Both go through what is not of a link; of the rest, through what belongs to links that are cut.
+    Both execute what belongs to no link; of the rest, what belongs to links that are cut.
     """
-    anything = _OF_MOMENTS.anything
+    general = _OF_MOMENTS.general
     beside_one = sum(c[1] < 0 for c in stencil.velocities)
     beside_both = sum(min(c[:2]) < 0 for c in stencil.velocities)
-    return (1 + (anything - 1) * beside_both / beside_one) / anything
+    return (1 + (general - 1) * beside_both / beside_one) / general
 
 
 def _taken(config: CudaConfig, planes: int, mixed: int, rows: int, corner: float, together: int) -> float:
-    """Of a block: planes in all, those in which all links are asked for, rows of a warp at a face across y.
+    """Return the duration of a block in planes.
 
-    corner: what the text for anything takes more there at a face across x; 0 in blocks without one.
+    mixed: planes in which all warps have the general text; rows: of a warp at a face across y; corner: factor of the
+    general text there at a face across x; 0 in blocks without one.
     """
     texts = _texts(config)
     if not texts.by_rows and (rows or corner):
         rows = config.rows  # of each warp that has the text
     more = corner or 1.0
     pace = max(texts.across_x if corner else 1.0, _alone(config, rows, together) * more)
-    longest = max(pace, texts.anything, _alone(config, config.rows, together) * more)
+    longest = max(pace, texts.general, _alone(config, config.rows, together) * more)
     return (planes - mixed) * pace + mixed * longest
 
 
@@ -175,14 +172,14 @@ def _walled(case: Case, axis: int) -> bool:
 
 
 def _alone(config: CudaConfig, rows: int, together: int) -> float:
-    """A stage of a warp that computes so many rows at faces, over one of a scheduler's warps without a cut link."""
+    """Return the duration of a stage of a warp with rows at faces, over that of warps without a cut link."""
     warps = max(1.0, together * config.block[1] / SCHEDULERS)
     texts = _texts(config)
-    return texts.anything * texts.alone * rows / (warps * config.rows)
+    return texts.general * texts.alone * rows / (warps * config.rows)
 
 
 def _rows_at_faces(case: Case, config: CudaConfig, block: int) -> int:
-    """The most rows within the domain of a warp that has one beside a face across y; 0: no warp of the block has."""
+    """Return the most rows within the domain of a warp beside a face across y; 0 if the block has no such warp."""
     height = -(-case.domain[1] // blocks(case, config)[1])
     firsts = (block * height + warp * config.rows - config.steps for warp in range(config.block[1]))
     at_faces = (y for y in firsts if _walled(case, 1) and (y <= 0 or y + config.rows >= case.domain[1]))
@@ -190,7 +187,7 @@ def _rows_at_faces(case: Case, config: CudaConfig, block: int) -> int:
 
 
 def _mixed(case: Case, config: CudaConfig, *, first: bool, last: bool) -> int:
-    """Planes of a chunk in which all warps have the text for anything."""
+    """Return the planes of a chunk in which all warps have the general text."""
     steps = config.steps
     begin = 2 * steps + 1 if first and _walled(case, 2) else 2 * steps - 2
     return begin + (steps + 1 if last and _walled(case, 2) else 0)

@@ -1,0 +1,275 @@
+"""Micro-benchmarks of a CPU: streams in memory and caches, and arithmetic, without a lattice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lbmtune.backend.protocol import Array, Compiler, Device
+from lbmtune.codegen.program import Program
+from lbmtune.codegen.streams import STREAMS, CpuAccess
+from lbmtune.codegen.walk_probes import APART, OPERATIONS, WALK, WORKED, arithmetic, chains_of, walk
+from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.model.machine.memory_walks import GLANCED, SCALAR_BYTES, TRANSFERS, Crowd, Walk, glance
+
+_REAL_BYTES = 4
+_STREAM_BYTES, _TIMES_CACHE = 6 << 20, 4
+"""Least bytes of a stream, and of all streams of one side in multiples of the last cache."""
+_CELLS, _LANES = 256, 16
+"""Cells of a row, and its margin: streams are displaced by one element at most.
+
+Rows lie close together, as in a kernel, because lines that a prefetcher fetches between them are lost.
+"""
+_PITCH, _SHIFTED_PITCH = _CELLS + _LANES, _CELLS + _LANES + 1
+_ROWS = 64
+"""Rows of a part: some hundred pages."""
+_APART = 13 * _LANES
+"""Elements between streams beyond whole pages, so that no two of a copy share a set of the L1 cache."""
+_PAGE = 4096 // _REAL_BYTES
+_AHEAD = 64
+_SAMPLES, _SAMPLE_S = 2, 0.02
+_ALONE, _TRIES = 0.95, 8
+"""Least CPU share of an undisturbed sample, and tries for one."""
+_CHAIN_TURNS = 100_000
+_CACHED_SHARE, _CACHED_TURNS, _L2_BYTES = 1 / 2, 400, 256 << 10
+"""Share of the L2 cache that is walked through, turns of it, and its size if unknown."""
+_BEYOND_L2 = 3
+"""Data that no L2 cache holds, in multiples of it, if the last cache holds that of all cores."""
+_WITHIN_L1 = 128
+"""Elements of a stream if all streams fit in the L1 cache."""
+_NEIGHBOURS = 9
+"""Rows from which the streams of a group come."""
+
+
+class Probe(NamedTuple):
+    """A short run that tells the present speed of a machine. amount: bytes or operations of a run.
+
+    cached: if it depends on the data that its last run left in a cache.
+    """
+
+    run: Callable[[], None]
+    amount: float
+    cached: bool
+
+
+class CpuBench:
+    """Micro-benchmarks on a processor; each method measures one figure."""
+
+    def __init__(self, device: Device, compiler: Compiler, caches_bytes: Mapping[str, int]) -> None:
+        self._device, self._compiler, self._caches = device, compiler, caches_bytes
+        vectors = (bits // 8 for bits in (256, 512) if bits <= 2 * device.limits.vector_bits)
+        self.widths = (SCALAR_BYTES, *vectors)
+        stream_bytes = max(_STREAM_BYTES, _TIMES_CACHE * max(caches_bytes.values(), default=0) // STREAMS)
+        self._parts = stream_bytes // (_REAL_BYTES * _SHIFTED_PITCH * _ROWS)
+        elements = STREAMS * self._stride(0) + 4 * _CELLS * STREAMS * _CELLS
+        self._source = device.empty(elements, "float32")
+        fill_random(self._source, 1.0, device.xp)
+
+    @cached_property
+    def _target(self) -> Array:
+        """The array for streams that go to a second one."""
+        target = self._device.empty(self._source.size, "float32")
+        target.fill(0)
+        return target
+
+    @property
+    def workable(self) -> tuple[Walk, ...]:
+        """Walks that are also measured with arithmetic: those of vectors in place."""
+        vectors = (width for width in self.widths if width > SCALAR_BYTES)
+        return tuple(Walk("in place", width, ahead=ahead) for width in vectors for ahead in (False, True))
+
+    def hidden(self, one: Walk) -> float:
+        """Return the share of the shorter of moving streams in place and working on them that is hidden."""
+        cores, where = self._device.limits.cores, self._apart(one, _APART)
+        moving, both = (self._cells_per_s(one, cores, *where, worked=worked) for worked in (False, True))
+        return hidden_share(1 / moving, self._working_s(one), 1 / both)
+
+    def cached_hidden(self, one: Walk, length: int) -> float:
+        """Return the hidden share (`hidden`) for streams of a length that stays in a cache."""
+        moving, both = (self._cached_cells_per_s(one, length, worked=worked) for worked in (False, True))
+        return hidden_share(1 / moving, self._working_s(one), 1 / both)
+
+    def worked_per_s(self, width: int) -> float:
+        """Return the operations of one core per second on as many values as streams, in its L1 cache.
+
+        Values that do not fit in registers are spilled to that cache.
+        """
+        lanes, cores = width // _REAL_BYTES, self._device.limits.cores
+        return WORKED * self._cached_cells_per_s(Walk("in place", width), _WITHIN_L1, worked=True) / lanes / cores
+
+    def _working_s(self, one: Walk) -> float:
+        """Return the seconds of all cores to work on a cell."""
+        return 1 / self._cached_cells_per_s(one._replace(ahead=False), _WITHIN_L1, worked=True)
+
+    def bytes_per_s(self, one: Walk, threads: int) -> float:
+        """Return the bytes per second of a walk. Raises RuntimeError if it did not move its data."""
+        starts, pitch = self._grouped(one) if one.grouped else self._apart(one, _APART)
+        return self._cells_per_s(one, threads, starts, pitch) * TRANSFERS[one.kind] * STREAMS * _REAL_BYTES
+
+    def cached_lengths(self) -> tuple[int, int]:
+        """Return the elements of a stream per core that stay in L2, and in the last cache only (or 0)."""
+        l2, cores = self._caches.get("L2", _L2_BYTES), self._device.limits.cores
+        holds = cores * (_BEYOND_L2 + 1) * l2 <= self._caches.get("L3", 0)
+        near, far = (int(share * l2) // (STREAMS * _REAL_BYTES) for share in (_CACHED_SHARE, _BEYOND_L2 * holds))
+        return near // _PITCH * _PITCH, far // _PITCH * _PITCH
+
+    def probes(self) -> dict[str, Probe]:
+        """Return probes of some milliseconds by the fields of `Conditions` (`memory_walks.glance`).
+
+        The last cache is left out if calibration leaves it out.
+        """
+        one, cores = glance(self._device.limits.vector_bits), self._device.limits.cores
+        cell_bytes, lanes = 2 * STREAMS * _REAL_BYTES, one.access_bytes // _REAL_BYTES
+        memory = self._rows(one, cores, *self._apart(one, _APART))
+        turns = max(1, self._cells // (4 * cores * _WITHIN_L1))
+        work = self._turns(one, _WITHIN_L1, turns, worked=True)
+        found = {
+            "memory_bytes_per_s": Probe(memory, self._cells * cell_bytes, cached=False),
+            "work_per_s": Probe(work, turns * _WITHIN_L1 * WORKED / lanes, cached=True),
+        }
+        if self.cached_lengths()[1]:
+            length = self.filling(GLANCED)
+            turns = max(1, self._cells // (2 * cores * length))
+            last = self._turns(one, length, turns)
+            found["last_cache_bytes_per_s"] = Probe(last, cores * turns * length * cell_bytes, cached=True)
+        return found
+
+    def filling(self, share: float) -> int:
+        """Return the elements of a stream per core with which all streams fill a share of the last cache."""
+        length = int(share * self._caches.get("L3", 0) / self._device.limits.cores) // (STREAMS * _REAL_BYTES)
+        return length // _PITCH * _PITCH
+
+    def cached_bytes_per_s(self, one: Walk, length: int) -> float:
+        """Return the bytes per second of streams that each core updates in place repeatedly."""
+        return 2 * STREAMS * _REAL_BYTES * self._cached_cells_per_s(one, length)
+
+    def refill_s(self) -> float:
+        """Return the seconds of a core to refill a line, by streams that all share a set of the L1 cache.
+
+        Each element misses its line when it is read and when it is written.
+        """
+        threads = self._device.limits.cores
+        longer_s = self.together_s(Crowd(Walk("in place", SCALAR_BYTES), STREAMS))
+        return max(0.0, longer_s) * threads / (2 * STREAMS)
+
+    def together_s(self, crowd: Crowd) -> float:
+        """Return the extra seconds of all cores per element if some streams share a set of the L1 cache."""
+        one, cores = crowd.walk, self._device.limits.cores
+        starts = (self._apart(one, _APART, together) for together in (0, crowd.streams))
+        apart, together = (self._cells_per_s(one, cores, *where) for where in starts)
+        return 1 / together - 1 / apart
+
+    def per_s(self, entry: str, width: int) -> float:
+        """Return the operations of one core per second while all work. entry: of `OPERATIONS`."""
+        cores = self._device.limits.cores
+        array = self._device.empty(cores * APART, "float32")
+        array.fill(1)
+        access = _access(width)
+        count = chains_of(access, self._device.limits.vector_bits)
+        program = arithmetic(access, cores, count)
+        run = self._bound(program, entry, (array, np.float32(0.5), cores, _CHAIN_TURNS))
+        return OPERATIONS[entry] * count * _CHAIN_TURNS / self._seconds(run)
+
+    def _cells_per_s(self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False) -> float:
+        rate = self._cells / self._seconds(self._rows(one, threads, starts, pitch, worked=worked))
+        self._check(self._written(one), starts, one.access_bytes // _REAL_BYTES)
+        return rate
+
+    @property
+    def _cells(self) -> int:
+        """The elements of a stream in memory."""
+        return self._parts * _ROWS * _CELLS
+
+    def _rows(
+        self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False
+    ) -> Callable[[], None]:
+        between = STREAMS if one.grouped else 1
+        numbers = self._parts, _ROWS * pitch, _ROWS, pitch, _CELLS * between, _AHEAD * between
+        return self._walk(one, threads, starts, numbers, worked=worked)
+
+    def _cached_cells_per_s(self, one: Walk, length: int, *, worked: bool = False) -> float:
+        turns = max(1, _CACHED_TURNS * self.cached_lengths()[0] // length)
+        run = self._turns(one, length, turns, worked=worked)
+        return self._device.limits.cores * turns * length / self._seconds(run)
+
+    def _turns(self, one: Walk, length: int, turns: int, *, worked: bool = False) -> Callable[[], None]:
+        """Return a run in which each core walks through its streams repeatedly."""
+        cores, (starts, _) = self._device.limits.cores, self._apart(one, _APART)
+        return self._walk(one, cores, starts, (cores, 2 * length, turns, 0, length, _AHEAD), worked=worked)
+
+    def _walk(
+        self, one: Walk, threads: int, starts: list[int], numbers: tuple[int, ...], *, worked: bool = False
+    ) -> Callable[[], None]:
+        access = _access(one.access_bytes, one.kind == "streaming")
+        program = walk(access, threads, ahead=one.ahead, grouped=one.grouped, worked=worked)
+        return self._bound(program, WALK, (self._source, self._written(one), np.array(starts, np.int64), *numbers))
+
+    def _written(self, one: Walk) -> Array:
+        return self._source if one.kind == "in place" else self._target
+
+    def _apart(self, one: Walk, more: int, together: int = 0) -> tuple[list[int], int]:
+        """Return the starts of separate streams, two thirds of them displaced by one element, and the row pitch.
+
+        more: elements beyond whole pages from one to the next; together: number of first streams without those.
+        """
+        stride = self._stride(more)
+        pitch, first = (_SHIFTED_PITCH, 1) if one.shifted else (_PITCH, _LANES)
+        own = [first + _LANES + q * stride - more * q * (q < together) for q in range(STREAMS)]
+        read = [place + (0, 1, -1)[q % 3] for q, place in enumerate(own)]
+        return [*read, *(read if one.kind == "in place" else own)], pitch
+
+    def _grouped(self, one: Walk) -> tuple[list[int], int]:
+        """Return the starts and the row pitch of streams in groups, which come from neighbouring rows."""
+        lanes = one.access_bytes // _REAL_BYTES
+        pitch = (_CELLS + _LANES) * STREAMS
+        rows = [q * _NEIGHBOURS // STREAMS for q in range(STREAMS)]
+        own = [q * lanes for q in range(STREAMS)]
+        read = [place + (row // 3 * _CELLS + row % 3) * pitch for place, row in zip(own, rows, strict=True)]
+        return [*read, *(read if one.kind == "in place" else own)], pitch
+
+    def _stride(self, more: int) -> int:
+        """Return the elements from one stream to the next: whole pages, and more."""
+        return (-(-self._parts * _ROWS * _SHIFTED_PITCH // _PAGE) + 1) * _PAGE + more
+
+    def _bound(self, program: Program, entry: str, arguments: tuple[Any, ...]) -> Callable[[], None]:
+        executable = self._device.load(program, self._compiler(program))
+        launch = next(launch for launch in program.period[0] if launch.entry == entry)
+        return partial(executable.launch, launch, (1, 1, 1), arguments)
+
+    def _seconds(self, run: Callable[[], None]) -> float:
+        run()
+        times = max(1, round(_SAMPLE_S / max(self._device.time_s(run), 1e-9)))
+
+        def several() -> None:
+            for _ in range(times):
+                run()
+
+        return median(self._sample_s(several) for _ in range(_SAMPLES)) / times
+
+    def _sample_s(self, run: Callable[[], None]) -> float:
+        """Return the seconds of the try with the highest CPU share: the first undisturbed one, if there is any."""
+        tries: list[tuple[float, float]] = []
+        while len(tries) < _TRIES and not (tries and tries[-1][0] >= _ALONE):
+            seconds = self._device.time_s(run)
+            share = self._device.conditions().cpu_share
+            tries.append((1.0 if share is None else share, seconds))
+        return max(tries)[1]
+
+    def _check(self, target: Array, starts: list[int], lanes: int) -> None:
+        """Raise RuntimeError unless the first access of each stream was moved."""
+        for read, written in zip(starts[:STREAMS], starts[STREAMS:], strict=True):
+            if not bool((target[written : written + lanes] == self._source[read : read + lanes]).all()):
+                raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")
+
+
+def _access(width: int, streaming: bool = False) -> CpuAccess:
+    return CpuAccess("float32", width // _REAL_BYTES, streaming)
+
+
+def hidden_share(moving_s: float, working_s: float, both_s: float) -> float:
+    """Return the share of the shorter of moving and working that is hidden when both are done."""
+    return min(1.0, max(0.0, (moving_s + working_s - both_s) / min(moving_s, working_s)))

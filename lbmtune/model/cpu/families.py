@@ -1,0 +1,96 @@
+"""The families of CPU kernels: what the model knows of each of them, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.footprint import bytes_per_update, traffic
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.model.cpu import direct, wavefront
+from lbmtune.model.cpu.arithmetic import ESTIMATED, arithmetic, estimated_calibration
+from lbmtune.model.cpu.inputs import CpuInputs
+from lbmtune.model.cpu.moments_wavefront import MomentsWavefrontInputs
+from lbmtune.model.cpu.sparse import SparseInputs
+from lbmtune.model.machine.description import CpuCalibration, Machine
+from lbmtune.model.roofline import CALIBRATED, Ceiling, copy_ceiling, memory_term
+from lbmtune.records import Resources, Term
+
+
+@dataclass(frozen=True)
+class Family:
+    """How the model predicts a family. inputs: answers to what shared terms ask; terms: of a calibrated machine."""
+
+    inputs: type[CpuInputs]
+    terms: Callable[[CpuInputs, Collection[str]], list[Term]]
+
+
+FAMILIES: Mapping[str, Family] = {
+    "direct": Family(CpuInputs, direct.terms),
+    "sparse": Family(SparseInputs, direct.terms),
+    "wavefront": Family(wavefront.WavefrontInputs, wavefront.terms),
+    "moments-wavefront": Family(MomentsWavefrontInputs, wavefront.terms),
+}
+
+
+def inputs_of(case: Case, config: CpuConfig, machine: Machine, calibration: CpuCalibration) -> CpuInputs:
+    """Return the inputs of a prediction."""
+    return FAMILIES[config.family].inputs(case, config, machine, calibration)
+
+
+def ceiling(config: CpuConfig, machine: Machine) -> Ceiling:
+    """Return the measured bandwidth that fits the accesses of a configuration, by its threads."""
+    full = _ceiling_of_all(config, machine)
+    alone = machine.thread_bytes_per_s
+    if alone is None or config.threads * alone >= full.bytes_per_s:
+        return full
+    return Ceiling(config.threads * alone, f"{config.threads} x update in place by one thread")
+
+
+def _ceiling_of_all(config: CpuConfig, machine: Machine) -> Ceiling:
+    if config.propagation.in_place:
+        return Ceiling(machine.in_place_bytes_per_s, "update in place")
+    if FAMILIES[config.family].inputs.streams(config):
+        return copy_ceiling(machine, "64 streaming")
+    return copy_ceiling(machine, str(config.vector_bits // 8 or config.stored.bytes))
+
+
+def streams_ceiling(_case: Case, config: CpuConfig, machine: Machine) -> Ceiling:
+    """Return the bandwidth of streams like those of the kernel: the ceiling."""
+    return ceiling(config, machine)
+
+
+def parts(
+    case: Case, config: CpuConfig, machine: Machine, _resources: Resources | None, without: Collection[str]
+) -> tuple[Ceiling, list[Term]]:
+    """Return the bandwidth and the terms of a prediction."""
+    if machine.cpu is None:
+        found = ceiling(config, machine)
+        memory = memory_term(bytes_per_update(case, config), found.bytes_per_s, found.source)
+        return found, [memory, *_estimated_arithmetic(case, config, machine)]
+    of_all = terms(inputs_of(case, config, machine, machine.cpu), without)
+    return Ceiling(bytes_per_update(case, config) / of_all[0].seconds, CALIBRATED), of_all
+
+
+def _estimated_arithmetic(case: Case, config: CpuConfig, machine: Machine) -> list[Term]:
+    """Return the term of arithmetic of a machine that is not calibrated; none if its clock is unknown."""
+    rates = estimated_calibration(machine)
+    if rates is None:
+        return []
+    return [replace(arithmetic(inputs_of(case, config, machine, rates)), source=ESTIMATED)]
+
+
+def terms(inputs: CpuInputs, without: Collection[str] = ()) -> list[Term]:
+    """Return the terms of a calibrated machine."""
+    return FAMILIES[inputs.config.family].terms(inputs, without)
+
+
+def cells_read(_case: Case, _config: CpuConfig) -> float:
+    """Return 1: halos of CPU kernels are not told."""
+    return 1.0
+
+
+def memory_bytes(case: Case, config: CpuConfig, _machine: Machine, _resources: Resources | None = None) -> float:
+    """Return the bytes per update that memory moves."""
+    return traffic(case, config).total

@@ -1,0 +1,108 @@
+"""Inputs of a prediction for a CPU: case, configuration, machine and its calibration.
+
+`CpuInputs` answers for one step of a box; the modules of the other families have subclasses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.schemes.scheme import Phase
+from lbmtune.catalogue.storage import frame
+from lbmtune.codegen.cpu.shared.collision import relaxation_text
+from lbmtune.model.machine.description import CpuCalibration, Machine
+from lbmtune.model.machine.memory_walks import Kind
+
+
+@dataclass(frozen=True)
+class CpuInputs:
+    """A configuration of a case on a calibrated machine. Subclasses of the families override what differs."""
+
+    case: Case
+    config: CpuConfig
+    machine: Machine
+    calibration: CpuCalibration
+
+    @property
+    def access_bytes(self) -> int:
+        """Bytes that a load or store of populations moves."""
+        return self.config.lanes * self.config.stored.bytes
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of a population between two steps of a launch."""
+        return self.config.stored.bytes
+
+    @property
+    def phases(self) -> list[Phase]:
+        """Phases of all parities."""
+        scheme = self.config.propagation
+        return [scheme.phase(self.case.stencil, parity) for parity in range(scheme.period)]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Bytes of the accesses that were measured."""
+        return tuple(map(int, self.calibration.multiply_add_per_s))
+
+    @property
+    def threads(self) -> float:
+        """Threads at work, as the mean over a launch."""
+        return self.config.threads
+
+    @property
+    def repeated(self) -> float:
+        """How often a cell takes a step: more than once if halos are computed."""
+        return 1.0
+
+    @staticmethod
+    def streams(config: CpuConfig) -> bool:
+        """Return whether stores are non-temporal."""
+        return bool(config.streaming_stores)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of walk through memory."""
+        if self.streams(self.config):
+            return "streaming"
+        return "in place" if self.config.propagation.in_place else "copy"
+
+    @property
+    def first_cell(self) -> int:
+        """Element of a storage row that holds the first cell."""
+        return frame(self.case.stencil, self.config).origin[0]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether streams lie in groups of one access each, as in an AoSoA."""
+        return self.config.memory.run > 0
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether the streams of a row are accessed side by side, so that their lines may share a set of a cache."""
+        return not self.config.memory.run
+
+    @property
+    def prefetched_in_cache(self) -> float:
+        """Share of the streams that each step prefetches."""
+        config, accesses = self.config, [access for phase in self.phases for access in phase.accesses]
+        ahead = [config.prefetch_propagated if any(one.read.offset) else config.prefetch_local for one in accesses]
+        return sum(map(bool, ahead)) / len(ahead)
+
+    @property
+    def prefetched(self) -> float:
+        """Share of the streams whose lines in memory are prefetched."""
+        return self.prefetched_in_cache
+
+    @property
+    def text(self) -> str:
+        """The assignments of an update of a cell."""
+        return collision_text(self.case, self.config.collision_passes)
+
+
+@lru_cache(maxsize=64)
+def collision_text(case: Case, passes: str) -> str:
+    """Return the assignments of the collision of a cell that reads its populations in a number of passes."""
+    return relaxation_text(case, passes)

@@ -1,0 +1,63 @@
+"""Several steps of moments on a CPU: the populations of each step pass through rings of rows in a cache."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import ceil
+
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.families.cpu.moments_wavefront import blocks, computed, thread_values
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
+from lbmtune.model.cpu.wavefront import WavefrontInputs
+from lbmtune.model.machine.memory_walks import TRANSFERS
+
+
+class MomentsWavefrontInputs(WavefrontInputs):
+    """A kernel of a wavefront of moments."""
+
+    has_streams = False
+    prefetched_in_cache = 0.0
+
+    @staticmethod
+    def streams(config: CpuConfig) -> bool:
+        """Return whether stores are non-temporal."""
+        return bool(config.streaming_stores)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of a population between two steps of a launch."""
+        return self.config.computed.bytes
+
+    @property
+    def threads(self) -> float:
+        """Threads at work, as the mean over a launch whose blocks do not divide evenly."""
+        shares = blocks(self.case, self.config)
+        return shares / ceil(shares / self.config.threads)
+
+    @property
+    def repeated(self) -> float:
+        """How often a cell takes a step, halos included."""
+        return computed(self.case, self.config)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes that a thread goes through from one step of a row to the next."""
+        return thread_values(self.case, self.config) * self.waiting_bytes
+
+    @property
+    def cached_bytes(self) -> float:
+        """Bytes per update that move within a cache: each step stores populations, which allocates their lines."""
+        steps = self.config.steps
+        transfers = self.repeated * TRANSFERS["copy"] * self.case.stencil.q * self.waiting_bytes
+        return transfers * steps / steps
+
+    @property
+    def text(self) -> str:
+        """The assignments of an update of a cell."""
+        return _text(self.case)
+
+
+@lru_cache(maxsize=64)
+def _text(case: Case) -> str:
+    return cell_text(case)

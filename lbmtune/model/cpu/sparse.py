@@ -1,0 +1,24 @@
+"""Fluid sites and an index list on a CPU."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.model.cpu.inputs import CpuInputs, collision_text
+
+
+class SparseInputs(CpuInputs):
+    """A kernel of fluid sites: no streams side by side, no prefetches of populations, ordinary stores."""
+
+    grouped = False
+    has_streams = False
+    prefetched_in_cache = 0.0
+
+    @staticmethod
+    def streams(_config: CpuConfig) -> bool:
+        """Return False: listed sites have ordinary stores."""
+        return False
+
+    @property
+    def text(self) -> str:
+        """The assignments of an update of a site."""
+        return collision_text(self.case, "one")

@@ -1,0 +1,59 @@
+"""Several steps in place on a CPU: rows of a tile follow one another from step to step, in a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.families.cpu.wavefront import slabs
+from lbmtune.catalogue.storage import stored_extents
+from lbmtune.model.cpu import direct
+from lbmtune.model.cpu.arithmetic import arithmetic
+from lbmtune.model.cpu.cache import cache
+from lbmtune.model.cpu.inputs import CpuInputs
+from lbmtune.model.machine.memory_walks import TRANSFERS
+from lbmtune.records import Term
+from lbmtune.records.terms import ARITHMETIC, CACHE
+
+
+class WavefrontInputs(CpuInputs):
+    """A kernel of a wavefront."""
+
+    @staticmethod
+    def streams(_config: CpuConfig) -> bool:
+        """Return False: stores stay in the cache."""
+        return False
+
+    @property
+    def threads(self) -> float:
+        """Threads at work: one for each slab."""
+        return slabs(self.case, self.config)
+
+    @property
+    def prefetched(self) -> float:
+        """Share of the streams whose lines in memory are prefetched: all, if steps prefetch rows."""
+        return 1.0 if self.config.prefetch_rows else self.prefetched_in_cache
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes that a thread goes through from one step of a row to the next."""
+        config, extents = self.config, stored_extents(self.case, self.config)
+        rows = config.tile_y * (config.tile_z + config.steps)
+        return rows * int(extents.x) * self.case.stencil.q * config.stored.bytes
+
+    @property
+    def cached_bytes(self) -> float:
+        """Bytes per update that move within a cache; the first read and the last write are those of memory."""
+        steps = self.config.steps
+        transfers = self.repeated * TRANSFERS["in place"] * self.case.stencil.q * self.waiting_bytes
+        return transfers * (steps - 1) / steps
+
+
+def terms(inputs: CpuInputs, without: Collection[str] = ()) -> list[Term]:
+    """Return the terms of one step, and that of the cache."""
+    assert isinstance(inputs, WavefrontInputs)
+    found = direct.terms(inputs, without)
+    if CACHE not in without:
+        computed_s = 0.0 if ARITHMETIC in without else arithmetic(inputs).seconds
+        found.append(cache(inputs, inputs.cached_bytes, inputs.kept_bytes, computed_s))
+    return found

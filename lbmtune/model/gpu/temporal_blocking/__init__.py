@@ -1,0 +1,1 @@
+"""Temporal blocking on a GPU."""

@@ -1,0 +1,68 @@
+"""Inputs of a prediction for temporal blocking: blocks that go up along z over tiles with a halo."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.cuda.temporal_blocking import passed_planes, spared
+from lbmtune.catalogue.limits import WARP
+from lbmtune.model.gpu.inputs import Inputs
+
+_CLUSTER = 2
+"""Multiprocessors that blocks are distributed to together (a texture processing cluster).
+
+Source: NVIDIA H100 Tensor Core GPU Architecture, 2022. How a pair shares its blocks follows from temporal blocking on
+small domains: of 12 to 66 blocks that could have shared a multiprocessor each ran as if it had one, of 84 and 96 as if
+two had to share one (`docs/design/gpu.md`)."""
+
+
+class TemporalInputs(Inputs):
+    """A kernel of temporal blocking."""
+
+    @staticmethod
+    def lane_bytes(config: CudaConfig) -> int:
+        """Return the contiguous bytes of a thread: groups of values of its cells."""
+        return config.cells_per_thread * config.pack * config.stored.bytes
+
+    @property
+    def rows(self) -> int:
+        """Rows along y that a thread loads."""
+        return self.config.rows
+
+    @property
+    def visits_solids(self) -> bool:
+        """Solid cells are loaded and computed like others."""
+        return False
+
+    @cached_property
+    def threads(self) -> int:
+        """Threads that share a multiprocessor. Few blocks are distributed one to each pair of multiprocessors.
+
+        If a pair has two blocks, one multiprocessor has both if they fit.
+        """
+        blocks_there = -(-self.launched_blocks * _CLUSTER // self.machine.multiprocessors)
+        return min(super().threads, blocks_there * self.block_warps * WARP)
+
+    @cached_property
+    def run_bytes(self) -> int:
+        """Bytes of a group of values that lie together before another one begins; 0: all of them."""
+        memory = self.config.memory
+        cells = self.case.domain[0] * self.config.pack if memory.name == "rows" else memory.run
+        return cells * self.config.stored.bytes
+
+    @property
+    def planes(self) -> float:
+        """Planes that a block goes through, as the mean over a column."""
+        passed = passed_planes(self.case, self.config)
+        return sum(passed) / len(passed)
+
+    @property
+    def waves(self) -> int:
+        """Blocks that each slot of a multiprocessor takes one after the other."""
+        return -(-self.launched_blocks // (self.machine.multiprocessors * self.blocks))
+
+    @property
+    def turns(self) -> float:
+        """Planes that a multiprocessor takes one after the other, while its blocks run at the same time."""
+        return self.waves * (self.planes - spared(self.case, self.config))

@@ -1,0 +1,77 @@
+"""Spilled registers of temporal blocking: bytes that the loop over planes stores and loads, and how long it waits."""
+
+from __future__ import annotations
+
+from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
+from lbmtune.catalogue.families.cuda.temporal_blocking import planes_together
+from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
+from lbmtune.model.gpu.terms.spills import left_in_l1
+from lbmtune.model.machine.caches import retained_in_l2
+
+_IN_LOOP = {1: 0.70, 2: 0.59}
+"""Share of spilled bytes that the loop stores and loads, by the planes of a pass; medians of 94 loops that were
+compiled for compute capability 9.0."""
+_IN_A_TEXT = 0.22
+"""The same if links can be cut: there are four texts, and a warp executes one; of 43 such loops."""
+_LOADED, _TOGETHER = 0.54, 5
+"""Share of these that are loaded, and loads that stand together before one of them is used; from the same."""
+
+
+def spilled_bytes(inputs: TemporalInputs) -> float:
+    """Return the bytes per update to and from local memory."""
+    config = inputs.config
+    cells = config.cells_per_thread * config.rows * config.steps * planes_together(inputs.case, config)
+    return inputs.resources.spill_bytes / cells
+
+
+def loop_bytes(inputs: TemporalInputs) -> float:
+    """Return the bytes per update that the loop stores and loads of spilled registers."""
+    return _in_loop(inputs) * spilled_bytes(inputs)
+
+
+def _in_loop(inputs: TemporalInputs) -> float:
+    """Return the share of spilled bytes that a plane stores and loads; the rest is before and after the loop."""
+    if cuts(inputs.case) and inputs.case.stencil.dimensions == 3:
+        return _IN_A_TEXT
+    return _IN_LOOP[planes_together(inputs.case, inputs.config)]
+
+
+def loop_answers_s(inputs: TemporalInputs) -> float:
+    """Return the seconds that a warp waits in a plane for spilled registers from L2 or memory.
+
+    Loads that stand together wait together, as long as one load takes.
+    """
+    config, found = inputs.config, inputs.calibration
+    words = _LOADED * _in_loop(inputs) * inputs.resources.spill_bytes / config.computed.bytes
+    places = words / planes_together(inputs.case, config) / _TOGETHER
+    share = _retained_in_l2(inputs)
+    return places * (share * found.l2_latency_s + (1 - share) * found.latency_s)
+
+
+def found_in_l1(inputs: TemporalInputs) -> float:
+    """Return the share of the words loaded by the loop that L1 holds beside the shared memory.
+
+    A word waits for about a plane. Meanwhile lines come in for the plane that is read, and for words that are stored
+    again after L1 has lost them.
+    """
+    config, lines_bytes = inputs.config, inputs.cache_bytes
+    local_bytes = inputs.threads * inputs.resources.local_bytes
+    cells = inputs.threads * config.cells_per_thread * config.rows
+    plane_bytes = cells * config.kept.values(inputs.case.stencil) * config.stored.bytes
+    return left_in_l1(lines_bytes, local_bytes, plane_bytes)
+
+
+def loop_byte_s(inputs: TemporalInputs) -> float:
+    """Return the seconds of the device for a byte that the loop stores or loads."""
+    rates = inputs.calibration.local_bytes_per_s
+    near, share = found_in_l1(inputs), _retained_in_l2(inputs)
+    return near / rates["L1"] + (1 - near) * (share / rates["L2"] + (1 - share) / rates["memory"])
+
+
+def _retained_in_l2(inputs: TemporalInputs) -> float:
+    """Return the share of stored words that L2 still has at their load: all threads have stored as much meanwhile.
+
+    Other traffic does not evict them, by counters: of 15 MB all stay, of 24 MB three quarters, of 27 MB half.
+    """
+    stored = _in_loop(inputs) * inputs.resources.local_bytes
+    return retained_in_l2(inputs.machine, stored * inputs.threads * inputs.machine.multiprocessors)

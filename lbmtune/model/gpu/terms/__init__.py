@@ -1,0 +1,1 @@
+"""Terms that GPU kernels of several families share."""

@@ -1,0 +1,43 @@
+"""Errors of a storage format and an arithmetic precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccuracyPoint:
+    """Relative L2 errors of a Taylor-Green vortex with one peak velocity; None where a value is not finite.
+
+    density, velocity: against a run in float64; ..._to_exact: against the analytical solution, of this run and of
+    the reference in float64. velocity_scale: in lattice units.
+    """
+
+    velocity_scale: float
+    relaxation_rate: float
+    steps: int
+    density: float | None
+    velocity: float | None
+    density_to_exact: float | None
+    velocity_to_exact: float | None
+    reference_density_to_exact: float | None
+    reference_velocity_to_exact: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """What a storage format and an arithmetic precision cost in accuracy. domain: of the vortex.
+
+    points: one per peak velocity, at one physical time; after: after many steps. representation and steps of a launch
+    are those of the kernel that was run.
+    """
+
+    lattice: str
+    collision: str
+    storage: str
+    compute: str
+    domain: tuple[int, int, int]
+    points: tuple[AccuracyPoint, ...]
+    after: AccuracyPoint | None = None
+    representation: str = "populations"
+    steps: int = 1

@@ -1,0 +1,85 @@
+"""Verifications and timed runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lbmtune.records.environment import Conditions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """Comparison with the oracle. error: largest absolute deviation of a population; bound: what was allowed.
+
+    worst_cell (x, y, z), worst_direction and worst_steps say where and after how many steps. Directions beyond the
+    last one are density and the components of velocity, where a kernel writes them.
+    domains: extents that were checked; full_size: whether the measured domain itself was among them.
+    single: of the kernel of one step that goes with one of several, in turn with it, where that was verified.
+    """
+
+    error: float
+    bound: float
+    worst_cell: tuple[int, int, int]
+    worst_direction: int
+    worst_steps: int
+    domains: tuple[tuple[int, int, int], ...]
+    full_size: bool = False
+    single: Verification | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the error is within the bound (NaN is not)."""
+        return self.error <= self.bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """A timed run. mlups: from the median sample; samples_s: seconds per time step of each sample.
+
+    sites: cells that are updated. Where some of the box are solid, only the fluid ones count: mlups are then what the
+    literature calls MFLUPS, and bytes_per_update are per fluid cell.
+    ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median; below six samples all that was seen.
+    dismissed: whether the first looks were so slow that nothing more was measured.
+    disturbed: whether the protocol's conditions were not met even after repeats.
+    """
+
+    mlups: float
+    ci_low_mlups: float
+    ci_high_mlups: float
+    bandwidth_bytes_per_s: float
+    bytes_per_update: float
+    samples_s: tuple[float, ...]
+    steps_per_sample: int
+    sites: int
+    conditions: Conditions = field(default_factory=Conditions)
+    disturbed: bool = False
+    dismissed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sustained:
+    """A run of seconds without a pause, after others like it: what a device keeps up. `Measurement` is a burst.
+
+    mlups: all updates over all seconds; slices_s: seconds per time step of each slice of the run, in order;
+    energy_j: of the whole device meanwhile, power when idle not subtracted, None where it does not tell;
+    energy_source: 'counter' or 'mean power'; power_w: the mean; power_limit_w: the limit then in force.
+    throttled: share of the looks at which there was each reason for reduced clocks. Clocks of `conditions` are medians.
+    """
+
+    mlups: float
+    seconds: float
+    steps: int
+    sites: int
+    slices_s: tuple[float, ...]
+    energy_j: float | None = None
+    energy_source: str = ""
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    throttled: dict[str, float] = field(default_factory=dict)
+    conditions: Conditions = field(default_factory=Conditions)
+    disturbed: bool = False
+
+    @property
+    def nj_per_update(self) -> float | None:
+        """Nanojoules of an update."""
+        return None if self.energy_j is None else self.energy_j / (self.steps * self.sites) * 1e9
