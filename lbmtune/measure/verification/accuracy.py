@@ -156,29 +156,29 @@ def _cpu_extents(config: Any) -> tuple[int, int]:
     return _whole(_EDGE["cpu"], config.lanes, max(config.memory.run, 1)), 1
 
 
-def _cut_direct(config: Any, domain: Block, _: int) -> KernelConfig:
+def _cut_direct(config: cuda.Direct, domain: Block, _: int) -> KernelConfig:
     boundary = "branch" if config.boundary == "predicated" else config.boundary
     return replace(config, flags="compiled", boundary=boundary, block=_cut_block(config, domain))
 
 
-def _cut_column(config: Any, domain: Block, axis: int) -> KernelConfig:
+def _cut_column(config: cuda.Column, domain: Block, axis: int) -> KernelConfig:
     return replace(config, z_cells=min(config.z_cells, domain[axis]), block=_cut_block(config, domain))
 
 
-def _cut_sparse(config: Any, domain: Block, axis: int) -> KernelConfig:
+def _cut_sparse(config: cuda.Sparse, domain: Block, axis: int) -> KernelConfig:
     sites = min(config.sites_per_thread, domain[axis])
     return replace(config, sites_per_thread=sites, block=_cut_block(config, domain))
 
 
-def _cut_chunks(config: Any, domain: Block, axis: int) -> KernelConfig:
+def _cut_chunks(config: cuda.TemporalBlocking, domain: Block, axis: int) -> KernelConfig:
     return replace(config, flags="compiled", chunk_planes=min(config.chunk_planes, domain[axis]))
 
 
-def _cut_tile_planes(config: Any, domain: Block, axis: int) -> KernelConfig:
+def _cut_tile_planes(config: cuda.Persistent, domain: Block, axis: int) -> KernelConfig:
     return replace(config, flags="compiled", tile_planes=min(config.tile_planes, domain[axis]), register_planes=0)
 
 
-def _cut_tile(config: Any, domain: Block, _: int) -> KernelConfig:
+def _cut_tile(config: cuda.FaceExchange, domain: Block, _: int) -> KernelConfig:
     x, y, z = config.tile
     return replace(config, flags="compiled", tile=(min(x, domain[0]), y, z))
 
@@ -188,7 +188,7 @@ def _cut_block(config: Any, domain: Block) -> Block:
     return min(x, domain[0] // config.cells_per_thread), y, z
 
 
-def _without_flags(config: Any, _: Block, __: int) -> KernelConfig:
+def _without_flags(config: cpu.Direct | cpu.Wavefront | cpu.MomentsWavefront, _: Block, __: int) -> KernelConfig:
     return replace(config, flags="compiled")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lbmtune.catalogue.families.cuda.temporal_blocking import planes_together
 from lbmtune.catalogue.limits import WARP
-from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
 from lbmtune.model.machine.benchmark_names import OVERTAKEN_WARPS, OVERTAKING, overtaken_name
 from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.curves import interpolated
@@ -16,7 +16,7 @@ from lbmtune.records import Term
 from lbmtune.records.terms import OVERTAKEN
 
 
-def hazard_stalls(inputs: Inputs, turns: float) -> Term | None:
+def hazard_stalls(inputs: TemporalInputs, turns: float) -> Term | None:
     """Return the time of the stalls; None if there is no hazard, or if one was not counted or not measured.
 
     turns: planes that a multiprocessor takes one after the other. Memory answers as far as L2 has lost what all threads
@@ -38,7 +38,7 @@ def hazard_stalls(inputs: Inputs, turns: float) -> Term | None:
     )
 
 
-def stall_s(inputs: Inputs, warps: int) -> float:
+def stall_s(inputs: TemporalInputs, warps: int) -> float:
     """Return the additional seconds of a multiprocessor for such a word, over a word that is stored after its load."""
     measured, warps = inputs.calibration.overtaken_s, max(warps, OVERTAKEN_WARPS[0])
     used, meanwhile = (
