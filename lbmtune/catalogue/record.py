@@ -444,10 +444,9 @@ def unknown_knob(record: type[KernelConfig], name: str) -> InputError:
     """Return the error for a knob that a family does not have: the families that have it, or the nearest name."""
     having = families_with(name, record.backend)
     if having:
-        places = f"famil{'ies' if len(having) > 1 else 'y'} {', '.join(having)}"
-        return InputError(
-            f"{name} is not a knob of family {record.family} ({places} of {record.backend} {'have' if len(having) > 1 else 'has'} it)."
-        )
+        families, have = ("families", "have") if len(having) > 1 else ("family", "has")
+        places = f"{families} {', '.join(having)} of {record.backend} {have} it"
+        return InputError(f"{name} is not a knob of family {record.family} ({places}).")
     near = suggestion(name, sorted(knobs_by_name(record)))
     return InputError(f"unknown knob {name!r} of family {record.family} ({record.backend}); {near}")
 

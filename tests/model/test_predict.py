@@ -11,7 +11,7 @@ import pytest
 
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, cpu, cuda
 from lbmtune.catalogue.layouts import AoSoA, Rows
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine, write_machine

@@ -10,7 +10,8 @@ import pytest
 from lbmtune.catalogue.config import CudaConfig, cpu, cuda
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.layouts import Rows
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
 from lbmtune.model.predict import cells_read
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
