@@ -71,7 +71,7 @@ def _after(lines: list[str], depth: int) -> str:
 
 @dataclass(frozen=True)
 class Walls:
-    """Lines that copy what cut links return to where a cell reads what arrives."""
+    """Lines that copy what cut links return to the places that a cell reads."""
 
     rows: Rows
     constants: Constants
@@ -86,7 +86,7 @@ class Walls:
 
     @cached_property
     def _carried(self) -> dict[tuple[int, int, int], Carried]:
-        """What a cell sends, by velocity of the upright lattice."""
+        """Values that a cell sends, by velocity of the upright lattice."""
         return {(one.along_x, *one.row): one for one in self.rows.cell.carried}
 
     def _of(self, i: int) -> Carried:
@@ -98,7 +98,7 @@ class Walls:
 
     @cached_property
     def sent(self) -> list[Carried]:
-        """What cut links may return."""
+        """Values that cut links may return."""
         return [self._back(i) for i in returning(self._case)]
 
     def before(self) -> list[str]:
