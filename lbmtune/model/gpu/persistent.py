@@ -25,7 +25,7 @@ from lbmtune.model.gpu.terms.mva import shares
 from lbmtune.model.gpu.terms.spills import allowed_registers, left_in_l1
 from lbmtune.model.machine.description import ACCESS_BYTES, WORD_BYTES, Calibration, Machine
 from lbmtune.records import Resources, Term
-from lbmtune.records.terms import EXCHANGE, ISSUE, LATENCY, LOCAL, MEETING
+from lbmtune.records.terms import EXCHANGE, GRID_SYNC, ISSUE, LATENCY, LOCAL
 
 _ADDED = 2
 """Additions for a value from another tile, as in D3Q19, in which 12 populations are in 5 sums."""
@@ -131,7 +131,7 @@ def terms(inputs: PersistentInputs, without: Collection[str]) -> list[Term]:
 def _step_terms(case: Case, config: Persistent, found: Step) -> tuple[Term, Term, Term]:
     """Return the terms of synchronisation, instructions and exchanges."""
     sync = Term(
-        name=MEETING,
+        name=GRID_SYNC,
         seconds=found.sync_s / case.fluid_sites,
         sentence=f"synchronisation of {_SYNCHRONISED[config.grid_sync]}, {found.sync_s * 1e6:.3g} us per step",
         source="micro-benchmark `meeting`",

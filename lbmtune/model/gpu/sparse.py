@@ -29,7 +29,7 @@ from lbmtune.model.gpu.terms.sectors import Partial, warp_of
 from lbmtune.model.gpu.terms.spills import local_memory
 from lbmtune.model.machine.description import WORD_BYTES
 from lbmtune.records import Term
-from lbmtune.records.terms import AHEAD, LOCAL, RUNS, SECTORS
+from lbmtune.records.terms import INDEX_PREFETCH, LOCAL, RUNS, SECTORS
 
 Array = Any
 _THREADS = 64
@@ -79,7 +79,7 @@ class SparseInputs(Inputs):
 
 def terms(inputs: SparseInputs, without: Collection[str]) -> list[Term]:
     """Return the terms of a kernel of one step of fluid sites."""
-    moved = {RUNS: runs, SECTORS: partial, AHEAD: index_prefetch, LOCAL: local_memory}
+    moved = {RUNS: runs, SECTORS: partial, INDEX_PREFETCH: index_prefetch, LOCAL: local_memory}
     return one_step_terms(inputs, without, moved, FIXED)
 
 
@@ -99,7 +99,7 @@ def index_prefetch(inputs: SparseInputs) -> Term:
     """Return the time of prefetching words of the list."""
     words = traffic(inputs.case, inputs.config).index / WORD_BYTES if inputs.config.prefetch_index else 0.0
     return Term(
-        name=AHEAD,
+        name=INDEX_PREFETCH,
         seconds=words * max(0.0, _longer_s(inputs, " ahead")) if words else 0.0,
         sentence=f"{words:g} words of the list are prefetched",
         source="micro-benchmark `listed`",

@@ -13,7 +13,7 @@ from lbmtune.model.machine.benchmark_names import OVERTAKEN_WARPS, OVERTAKING, o
 from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.curves import interpolated
 from lbmtune.records import Term
-from lbmtune.records.terms import OVERTAKEN
+from lbmtune.records.terms import SPILL_HAZARDS
 
 
 def hazard_stalls(inputs: TemporalInputs, turns: float) -> Term | None:
@@ -31,7 +31,7 @@ def hazard_stalls(inputs: TemporalInputs, turns: float) -> Term | None:
     lost = 1 - retained_in_l2(inputs.machine, spilled_bytes)
     each = turns / planes_together(case, config) * warps * words * lost / (case.fluid_sites * config.steps)
     return Term(
-        name=OVERTAKEN,
+        name=SPILL_HAZARDS,
         seconds=each * stall_s(inputs, warps),
         sentence=f"{words} stores of a loop to spilled words whose load is in flight, {lost:.1%} of it from memory",
         source="compiled code; micro-benchmarks `overtaken`, `again`",

@@ -31,13 +31,13 @@ from lbmtune.model.machine.description import WORD_BYTES, Machine
 from lbmtune.model.roofline import memory_term
 from lbmtune.records import Resources, Term
 from lbmtune.records.terms import (
-    AGAIN,
     EXCHANGE,
     ISSUE,
+    L2_REFETCH,
     LATENCY,
     LAUNCH,
     LOCAL,
-    OVERTAKEN,
+    SPILL_HAZARDS,
     STAGES,
     WALLS,
 )
@@ -75,7 +75,7 @@ def terms(inputs: TemporalInputs, without: Collection[str]) -> list[Term]:
     result = overlapped(case, config, memory, computed, waits, blocks, stages_s)
     if LOCAL not in without:
         result.append(local_memory(inputs, computed, stages_s, found.useful if found else 1.0))
-    hazards = None if OVERTAKEN in without else hazard_stalls(inputs, inputs.turns)
+    hazards = None if SPILL_HAZARDS in without else hazard_stalls(inputs, inputs.turns)
     if hazards:
         waited = 0.0 if LOCAL in without else _local_alone_s(inputs)
         result.append(_behind_waits(inputs, hazards, computed, waited, stages_s))
@@ -95,7 +95,7 @@ def _memory(inputs: TemporalInputs, without: Collection[str]) -> Term:
             rate *= share(inputs)
     case, config, machine = inputs.case, inputs.config, inputs.machine
     at_once = inputs.blocks * machine.multiprocessors
-    moved = traffic(case, config).total if AGAIN in without else memory_bytes(case, config, machine, at_once)
+    moved = traffic(case, config).total if L2_REFETCH in without else memory_bytes(case, config, machine, at_once)
     return memory_term(moved, rate, "micro-benchmarks")
 
 
