@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from lbmtune.catalogue.problem.case import (
-    COLLISIONS,
-    FLOWS,
-    PIPE_INLET,
-    Case,
-    box,
-    cavity,
-    channel,
-    half_channel,
-    pipe,
-    porous,
-)
-from lbmtune.catalogue.problem.faces import Face, Patch, Real3
+from lbmtune.catalogue.problem.case import COLLISIONS, Case
+from lbmtune.catalogue.problem.faces import Face, Patch
+from lbmtune.catalogue.problem.flows import FLOWS, Parameters
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import LATTICES
 
-Domain = tuple[int, int, int]
 EXAMPLE_DOMAIN = "128x128x128"
 _LARGEST_EXTENT = 2**31 - 1  # extents are arguments of kernels, of 32 bits
 
@@ -61,71 +49,16 @@ class CaseFile:
     patches: tuple[Patch, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Flow:
-    """How a file gives a flow: its case, and the kinematic viscosity that follows from the Reynolds number."""
-
-    case: Callable[[CaseFile, Domain, float], Case]
-    viscosity: Callable[[CaseFile, Domain], float]
-
-
-def _without_reynolds(reason: str) -> Callable[[CaseFile, Domain], float]:
-    def viscosity(file: CaseFile, domain: Domain) -> float:  # noqa: ARG001
-        raise InputError(f"reynolds: {reason}; give viscosity or relaxation_rate.")
-
-    return viscosity
-
-
-def _channel_viscosity(file: CaseFile, domain: Domain) -> float:
-    """Return nu of Re = u H / nu, where the velocity on the axis is u = F H^2 / (8 nu)."""
-    return float((abs(file.force) * domain[1] ** 3 / (8 * _reynolds(file))) ** 0.5)
-
-
-def _pipe_viscosity(file: CaseFile, domain: Domain) -> float:
-    """Return nu of Re = u H / nu with the mean velocity u of the inlet."""
-    return domain[1] * abs(file.inlet_velocity[0] if file.inlet_velocity else PIPE_INLET) / _reynolds(file)
-
-
-def _reynolds(file: CaseFile) -> float:
-    assert file.reynolds is not None
-    return file.reynolds
-
-
-_FLOWS: Mapping[str, _Flow] = {
-    "box": _Flow(
-        lambda file, domain, omega: box(file.lattice, file.collision, domain, omega),
-        lambda file, domain: domain[0] * file.velocity_scale / _reynolds(file),
-    ),
-    "cavity": _Flow(
-        lambda file, domain, omega: cavity(file.lattice, file.collision, domain, omega, file.lid),
-        lambda file, domain: domain[1] * file.lid / _reynolds(file),
-    ),
-    "channel": _Flow(
-        lambda file, domain, omega: channel(file.lattice, file.collision, domain, omega, file.force),
-        _channel_viscosity,
-    ),
-    "pipe": _Flow(lambda file, domain, omega: pipe(file.lattice, file.collision, domain, omega), _pipe_viscosity),
-    "half-channel": _Flow(
-        lambda file, domain, omega: half_channel(file.lattice, file.collision, domain, omega, file.force),
-        _without_reynolds("that of half a channel is not built here"),
-    ),
-    "porous": _Flow(
-        lambda file, domain, omega: porous(
-            file.lattice, file.collision, domain, omega, file.geometry, _along(file.axis, file.force)
-        ),
-        _without_reynolds("a porous sample has no length to build it with"),
-    ),
-}
-
-
 def case_of(file: CaseFile) -> Case:
     """Return the case of a [case] table. Raises InputError."""
     if file.collision not in COLLISIONS:
         raise unknown("collision", file.collision, COLLISIONS)
-    domain = _domain(file.domain, file.lattice)
-    if file.flow not in _FLOWS:
+    if file.flow not in FLOWS:
         raise unknown("flow", file.flow, FLOWS)
-    case = _FLOWS[file.flow].case(file, domain, _relaxation_rate(file, domain))
+    if file.axis not in ("x", "y", "z"):
+        raise unknown("axis", file.axis, ("x", "y", "z"))
+    parameters = _parameters(file)
+    case = FLOWS[file.flow].case(parameters, _relaxation_rate(file, parameters))
     case = replace(_with_faces(case, file), magic=file.magic, velocity_scale=file.velocity_scale)
     case = replace(case, geometry=_identified(file.geometry, file.patches), patches=file.patches)
     if file.patches or file.geometry.startswith("file"):
@@ -147,7 +80,7 @@ def _with_faces(case: Case, file: CaseFile) -> Case:
 
 
 def _identified(geometry: str, patches: tuple[Patch, ...]) -> str:
-    """The text with the digest of the voxel file that it names, and which of its values are fluid."""
+    """Return a geometry with the digest of the voxel file that it names and the values that are fluid."""
     if not geometry.startswith("file"):
         return geometry
     from lbmtune.catalogue.problem.geometries.voxelfile import with_digest
@@ -157,14 +90,21 @@ def _identified(geometry: str, patches: tuple[Patch, ...]) -> str:
     return with_digest(f"{geometry}:fluid={values}" if values and ":fluid=" not in geometry else geometry)
 
 
-def _along(axis: str, force: float) -> Real3:
-    if axis not in ("x", "y", "z"):
-        raise unknown("axis", axis, ("x", "y", "z"))
-    x, y, z = (force * (axis == name) for name in "xyz")
-    return x, y, z
+def _parameters(file: CaseFile) -> Parameters:
+    return Parameters(
+        lattice=file.lattice,
+        collision=file.collision,
+        domain=_domain(file.domain, file.lattice),
+        lid=file.lid,
+        force=file.force,
+        axis=file.axis,
+        velocity_scale=file.velocity_scale,
+        inlet=file.inlet_velocity[0] if file.inlet_velocity else None,
+        geometry=file.geometry,
+    )
 
 
-def _domain(value: str | tuple[int, ...], lattice: str) -> Domain:
+def _domain(value: str | tuple[int, ...], lattice: str) -> tuple[int, int, int]:
     try:
         cells = [int(part) for part in (value.split("x") if isinstance(value, str) else value)]
     except ValueError:
@@ -183,16 +123,24 @@ def _domain(value: str | tuple[int, ...], lattice: str) -> Domain:
     return cells[0], cells[1], cells[2]
 
 
-def _relaxation_rate(file: CaseFile, domain: Domain) -> float:
+def _relaxation_rate(file: CaseFile, parameters: Parameters) -> float:
     given = {n: v for n in ("relaxation_rate", "viscosity", "reynolds") if (v := getattr(file, n)) is not None}
     if len(given) != 1:
         said = " and ".join(given) or "none"
         raise InputError(f"exactly one of relaxation_rate, viscosity and reynolds is needed, given: {said}.")
     if file.relaxation_rate is not None:
         return file.relaxation_rate
-    if file.reynolds is not None and file.reynolds <= 0:
-        raise InputError(f"reynolds {file.reynolds:g} is not positive; choose a positive value.")
-    viscosity = file.viscosity if file.viscosity is not None else _FLOWS[file.flow].viscosity(file, domain)
+    viscosity = file.viscosity if file.viscosity is not None else _viscosity(file, parameters)
     if viscosity <= 0:
         raise InputError(f"viscosity {viscosity:g} is not positive; choose a positive value.")
     return 1.0 / (3.0 * viscosity + 0.5)
+
+
+def _viscosity(file: CaseFile, parameters: Parameters) -> float:
+    assert file.reynolds is not None
+    if file.reynolds <= 0:
+        raise InputError(f"reynolds {file.reynolds:g} is not positive; choose a positive value.")
+    viscosity = FLOWS[file.flow].viscosity
+    if isinstance(viscosity, str):
+        raise InputError(f"reynolds: {viscosity}; give viscosity or relaxation_rate.")
+    return viscosity(parameters, file.reynolds)
