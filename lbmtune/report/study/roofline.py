@@ -113,7 +113,7 @@ def other_roofs(study: StudyRecord) -> str:
             f"The level line is the winner's other roof: {format_mlups(allowed)} {study.header.spec.case.speed_unit}, "
             "which issue slots alone allow."
         )
-    terms = prediction.told if prediction else ()
+    terms = prediction.significant_terms if prediction else ()
     if len(terms) == 1:
         return f"No other roof is known: the model predicts the winner from {terms[0].name} alone."
     if terms:

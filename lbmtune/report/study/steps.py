@@ -165,7 +165,7 @@ def _by_terms(winner: Trial, stage: Stage) -> str:
     adds_up = not overlaps or stage.kind.on_chip or stage.issue_mlups is not None
     if not adds_up or predicted is None or not predicted.terms:
         return ""
-    first, *others = predicted.told
+    first, *others = predicted.significant_terms
     if stage.kind.on_chip and not others and first.name == MEMORY:
         return (
             f"The predicted {format_mlups(predicted.mlups)} MLUPS follow from bytes alone: the device was not "
