@@ -580,7 +580,7 @@ def test_speeds_of_a_case_with_solid_cells_are_of_its_fluid_ones_wherever_they_s
     solid = replace(kept_up, header=replace(gpu.header, spec=replace(spec, case=replace(spec.case, geometry="sphere"))))
     for study, unit in ((kept_up, "MLUPS"), (solid, "MFLUPS")):
         assert winner.winner_section(study, None)["sustained"][0] == (
-            "speed",
+            "sustained",
             f"91.6 {unit} over 2.0 s, 100 time steps",
         )
         (caption,) = (panel.caption for panel in page.panels(study) if panel.name == "roofline")
