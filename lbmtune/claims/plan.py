@@ -12,7 +12,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
-from lbmtune.records.claims import Document, Duty, Group, Row, Series, Variant
+from lbmtune.records.claims import Document, Group, Row, Series, SideTask, Variant
 from lbmtune.units import format_bytes
 
 STAGED = "staged"
@@ -143,7 +143,8 @@ def _one_thread_per_core(here: Here) -> int:
     threads = here.limits.cores
     if here.physical_cores >= threads:
         raise InputError(
-            f"the {threads} threads of this processor run on {here.physical_cores} cores: there is one way."
+            f"threads={CORES} is not supported on this processor: its {threads} threads run on "
+            f"{here.physical_cores} physical cores, so that it means the same as threads=all."
         )
     return here.physical_cores
 
@@ -175,5 +176,5 @@ def _past_budget(case: Case, config: KernelConfig, budget_bytes: int) -> str | N
     return f"it needs {format_bytes(needed)}; the budget of the device is {format_bytes(budget_bytes)}"
 
 
-def _staged(duty: Duty | None) -> bool:
+def _staged(duty: SideTask | None) -> bool:
     return duty is not None and duty.kind == STAGED

@@ -16,21 +16,20 @@ from lbmtune.model.cpu import families as cpu
 from lbmtune.model.gpu import families as gpu
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.roofline import Ceiling
-from lbmtune.records import Prediction, Resources, Term, worth_telling
+from lbmtune.records import Prediction, Resources, Term, significant
 from lbmtune.records.terms import (
-    AGAIN,
-    AHEAD,
     ARITHMETIC,
     CACHE,
     EXCHANGE,
+    GRID_SYNC,
     GROUPED,
     IN_PLACE,
+    INDEX_PREFETCH,
     ISSUE,
+    L2_REFETCH,
     LATENCY,
     LAUNCH,
     LOCAL,
-    MEETING,
-    OVERTAKEN,
     PREFETCH,
     REFILLS,
     RINGS,
@@ -38,6 +37,7 @@ from lbmtune.records.terms import (
     SECTORS,
     SHIFTED,
     SOLID,
+    SPILL_HAZARDS,
     STAGES,
     THREADS,
     WALLS,
@@ -45,8 +45,8 @@ from lbmtune.records.terms import (
 )
 
 GPU_TERMS = (
-    *(RUNS, SECTORS, SOLID, IN_PLACE, AHEAD, LOCAL, THREADS, WAVES, RINGS, ISSUE),
-    *(EXCHANGE, WALLS, STAGES, LATENCY, OVERTAKEN, AGAIN, LAUNCH, MEETING),
+    *(RUNS, SECTORS, SOLID, IN_PLACE, INDEX_PREFETCH, LOCAL, THREADS, WAVES, RINGS, ISSUE),
+    *(EXCHANGE, WALLS, STAGES, LATENCY, SPILL_HAZARDS, L2_REFETCH, LAUNCH, GRID_SYNC),
 )
 CPU_TERMS = (ARITHMETIC, REFILLS, CACHE, SHIFTED, PREFETCH, GROUPED)
 """The last three choose between walks."""
@@ -110,7 +110,7 @@ def _prediction(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence
         bandwidth_bytes_per_s=rate.bytes_per_s,
         footprint_bytes=footprint_bytes(case, config),
         limit="; ".join(
-            f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in worth_telling(largest_first)
+            f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in significant(largest_first)
         ),
         ceiling_source=rate.source,
         terms=largest_first,
