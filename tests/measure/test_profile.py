@@ -501,7 +501,7 @@ def beside_others(share: float) -> Profile:
 def test_a_profile_beside_other_programs_says_first_that_it_means_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     print_profile(beside_others(0.529))
     first = " ".join(capsys.readouterr().out.split()).removeprefix("disturbed: ")
-    assert first.startswith("other programs used the processor (CPU share 53 %): what each rung loses")
+    assert first.startswith("other programs used the processor (CPU share 53 %): the losses and the unexplained part")
     assert "profile again when the machine is idle" in first
     written = profile_page(beside_others(0.529))
     assert written.index('id="disturbance">Disturbed: other programs used') < written.index('id="losses"')
