@@ -16,7 +16,7 @@ from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
 from lbmtune.model.predict import cells_read
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study import page, roofline, steps, steps_figure, sustained, tables, trials
+from lbmtune.report.study import finals, page, roofline, steps, steps_figure, tables, trials
 from tests.support import made_up_records as made
 from tests.support.pages import page as page_of
 
@@ -125,7 +125,7 @@ def on_chip() -> StudyRecord:
     case = replace(CASE, domain=(96, 96, 96))
     terms = (
         Term(name="instructions", seconds=7.5e-12, sentence="so many slots", source="planted"),
-        Term(name="meeting", seconds=2.5e-12, sentence="of all blocks", source="planted"),
+        Term(name="grid sync", seconds=2.5e-12, sentence="of all blocks", source="planted"),
     )
     best = trial(case, 1, CHIP, 93_000.0)
     assert best.prediction
@@ -167,7 +167,7 @@ def test_words_of_what_stays_on_chip_take_memory_for_no_bound(on_chip: StudyReco
     assert past.endswith("bytes per update, through the L2 cache, instead of 152.")
     assert beside.startswith("The best measured with T = 1, trial 3 ")
     assert binds == (
-        "Terms of the model: instructions 75% of an update, meeting 25%; 100,000 MLUPS, of which 93% are reached."
+        "Terms of the model: instructions 75% of an update, grid sync 25%; 100,000 MLUPS, of which 93% are reached."
     )
     best = on_chip.ranked[0]
     assert best.prediction
@@ -265,7 +265,7 @@ def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRec
     assert {"steps", "sustained"} <= {p.name for p in shown}
     assert [p.name for p in shown if p.wide][:2] == ["roofline", "steps"]
     # every trial of the figure has its label
-    assert sustained.sustained_figure(fast).layout.yaxis.dtick == 1
+    assert finals.sustained_figure(fast).layout.yaxis.dtick == 1
     text = page_of(fast)
     assert "software power cap in 95% of the samples" in text
     assert "8.84 nJ per update, by counter" in text
