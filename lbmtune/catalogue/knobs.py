@@ -76,11 +76,18 @@ class Knob:
     def use(self) -> str:
         """The values that it may have, in words: 'use 1, 2 or 4'."""
         if self.allowed:
+            if len(self.allowed) > 3 and self._consecutive:
+                return f"use {self.allowed[0]} to {self.allowed[-1]}"
             *most, last = map(str, self.allowed)
             return f"use {', '.join(most)} or {last}" if most else f"use {last}"
         if self.is_extent:
             return f"use extents such as {self.default}"
         return f"use a whole number from {self.least} up"
+
+    @property
+    def _consecutive(self) -> bool:
+        numbers = [value for value in self.allowed if isinstance(value, int)]
+        return numbers == list(range(numbers[0], numbers[0] + len(self.allowed))) if numbers else False
 
 
 def _is_extent_text(text: str) -> bool:

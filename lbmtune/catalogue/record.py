@@ -19,7 +19,6 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes import scheme
 from lbmtune.catalogue.schemes.scheme import Scheme, bundled
 from lbmtune.catalogue.storage_frame import StorageFrame
-from lbmtune.catalogue.transition import OldNames
 from lbmtune.errors import InputError, suggestion, unknown
 from lbmtune.lattice import Lattice
 
@@ -30,7 +29,7 @@ _ANY_LAYOUT = tuple(LAYOUTS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelConfig(OldNames):
+class KernelConfig:
     """A configuration of one kernel family. A frozen record whose canonical JSON is its identity.
 
     Subclasses with a `family` are the families; their fields are knobs (`lbmtune.catalogue.knobs`). What stands here
@@ -444,10 +443,9 @@ def unknown_knob(record: type[KernelConfig], name: str) -> InputError:
     """Return the error for a knob that a family does not have: the families that have it, or the nearest name."""
     having = families_with(name, record.backend)
     if having:
-        places = f"famil{'ies' if len(having) > 1 else 'y'} {', '.join(having)}"
-        return InputError(
-            f"{name} is not a knob of family {record.family} ({places} of {record.backend} {'have' if len(having) > 1 else 'has'} it)."
-        )
+        families, have = ("families", "have") if len(having) > 1 else ("family", "has")
+        places = f"{families} {', '.join(having)} of {record.backend} {have} it"
+        return InputError(f"{name} is not a knob of family {record.family} ({places}).")
     near = suggestion(name, sorted(knobs_by_name(record)))
     return InputError(f"unknown knob {name!r} of family {record.family} ({record.backend}); {near}")
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lbmtune.catalogue.axes import neutral
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.problem.case import Case, box, cavity, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, porous
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import not_reversed
@@ -22,7 +22,7 @@ from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.configs import old_cuda
+from tests.support.cuda_samples import config as sample_config
 
 on_host = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
@@ -32,9 +32,16 @@ def rocks(lattice: str = "d2q9", collision: str = "bgk") -> Case:
     return porous(lattice, collision, domain, 1.3, "sandstone:fraction=0.5:grain=0.8:seed=3", (1e-3, -5e-4, 0.0))
 
 
-def config(scheme: str, **axes: Any) -> CudaConfig:
-    direct = {} if axes.get("addressing") == "indirect" else {"flags": "memory"}
-    return old_cuda(**{"scheme": scheme, "boundary": "implicit", "block": (32, 1, 1), **direct, **axes})
+SPARSE = {"family": "sparse"}
+
+
+def config(scheme: str, **knobs: Any) -> CudaConfig:
+    """Of family direct, unless another is given."""
+    direct = {} if "family" in knobs else {"family": "direct", "flags": "memory"}
+    found: CudaConfig = sample_config(
+        **{"scheme": scheme, "boundary": "implicit", "block": (32, 1, 1), **direct, **knobs}
+    )
+    return found
 
 
 @pytest.mark.parametrize("lattice", LATTICES)
@@ -83,16 +90,16 @@ SAMPLES: list[tuple[str, str, dict[str, Any]]] = [
     ("aa", "d3q19", {"cells_per_thread": 4}),
     ("esoteric-twist", "d2q9", {"cells_per_thread": 2, "layout": "aosoa", "width": 16}),
     ("esoteric-pull", "d2q9", {"storage": "fp16s", "cells_per_thread": 8}),
-    ("esoteric-twist", "d3q27", {"addressing": "indirect", "neighbours": "chase", "order": "tile"}),
-    ("esoteric-pull", "d2q9", {"addressing": "indirect", "cells_per_thread": 4}),
-    ("aa", "d2q9", {"addressing": "indirect", "storage": "fp64", "compute": "fp64"}),
+    ("esoteric-twist", "d3q27", {**SPARSE, "links": "three_pointers", "order": "tile"}),
+    ("esoteric-pull", "d2q9", {**SPARSE, "cells_per_thread": 4}),
+    ("aa", "d2q9", {**SPARSE, "storage": "fp64", "compute": "fp64"}),
 ]
 
 
 @on_host
-@pytest.mark.parametrize(("scheme", "lattice", "axes"), SAMPLES)
-def test_kernels(scheme: str, lattice: str, axes: dict[str, Any]) -> None:
-    case, chosen = rocks(lattice), config(scheme, **axes)
+@pytest.mark.parametrize(("scheme", "lattice", "knobs"), SAMPLES)
+def test_kernels(scheme: str, lattice: str, knobs: dict[str, Any]) -> None:
+    case, chosen = rocks(lattice), config(scheme, **knobs)
     assert broken(case, chosen, Limits()) is None
     program = render(case, chosen)
     assert passes(program)
@@ -127,31 +134,37 @@ def test_neither_rule_passes_for_the_other() -> None:
 def test_no_link_needs_a_flag() -> None:
     """Geier, Schoenherr 2017: 34 values read and 27 written; the type is the wall's, and there is none."""
     case = rocks("d3q27")
-    moved = traffic(case, config("esoteric-twist", addressing="indirect"))
+    moved = traffic(case, config("esoteric-twist", **SPARSE))
     assert (moved.populations + moved.index, moved.flags) == ((34 + 27) * 4, 0)
-    moved = traffic(case, config("aa", addressing="indirect"))
+    moved = traffic(case, config("aa", **SPARSE))
     assert (moved.index, moved.flags) == (26 * 4 / 2, 0)
-    entries = render(case, config("esoteric-twist", addressing="indirect")).source.split("extern")[1:]
+    entries = render(case, config("esoteric-twist", **SPARSE)).source.split("extern")[1:]
     assert not any("mask" in entry or "CUT" in entry for entry in entries)
 
 
 REASONS: list[tuple[Case, dict[str, Any], str]] = [
-    (rocks(), {"scheme": "pull"}, "scheme pull: what is skipped is missing in the lattice of the next step"),
-    (rocks(), {"scheme": "swap"}, "scheme swap: a skipped cell does not reverse f_0"),
-    (box("d2q9", "bgk", (32, 8, 1)), {"addressing": "indirect"}, "the case box has no solid cells to skip"),
+    (
+        rocks(),
+        {"scheme": "pull"},
+        "scheme=pull (use branch): a skipped cell is missing in the lattice",
+    ),
+    (rocks(), {"scheme": "swap"}, "scheme=swap (use branch): a skipped cell does not reverse f_0"),
+    (box("d2q9", "bgk", (32, 8, 1)), SPARSE, "flow box (use branch): it has no solid cells to skip"),
     (replace(cavity("d2q9", "bgk", (32, 8, 1), 1.3), geometry="blocks"), {}, "behind a wall at a face is no cell"),
-    (rocks(), {"flags": "compiled"}, "flags compiled with geometry"),
-    (rocks(), {"addressing": "indirect", "boundary": "predicated"}, "predicated with indirect addressing"),
+    (rocks(), {"flags": "compiled", "boundary": "branch"}, "flags=compiled is not supported for geometry"),
+    (rocks(), {"flags": "compiled"}, "boundary=implicit is not supported for flags=compiled"),
+    (rocks(), {**SPARSE, "boundary": "predicated"}, "boundary=predicated is not supported for family sparse"),
 ]
 
 
-@pytest.mark.parametrize(("case", "axes", "reason"), REASONS)
-def test_reasons(case: Case, axes: dict[str, Any], reason: str) -> None:
-    assert reason in str(broken(case, config(**{"scheme": "aa", **axes}), Limits()))
+@pytest.mark.parametrize(("case", "knobs", "reason"), REASONS)
+def test_reasons(case: Case, knobs: dict[str, Any], reason: str) -> None:
+    assert reason in str(broken(case, config(**{"scheme": "aa", **knobs}), Limits()))
 
 
-def test_the_axis_acts_on_flags_in_memory_and_on_lists() -> None:
-    chosen = {"backend": "cuda", "flags": "compiled", "addressing": "direct"}
-    assert neutral("boundary", chosen) == "branch"
-    assert neutral("boundary", {**chosen, "flags": "memory"}) is None
-    assert neutral("boundary", {**chosen, "addressing": "indirect"}) is None
+def test_the_knob_acts_on_flags_in_memory_and_on_lists() -> None:
+    direct, sparse = (knobs_by_name(record)["boundary"] for record in (cuda.Direct, cuda.Sparse))
+    assert direct.neutral({"flags": "compiled"}) == "branch"
+    assert direct.neutral({"flags": "memory"}) is None
+    assert sparse.neutral({}) is None
+    assert "boundary" not in knobs_by_name(cuda.Column), "columns have no flags"

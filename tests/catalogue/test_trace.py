@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbmtune.catalogue.layouts import LAYOUTS, layout
-from lbmtune.catalogue.layouts.layout import Extents, Layout, LayoutParameters, array_length, arrays, index
+from lbmtune.catalogue.config import parse_config
+from lbmtune.catalogue.knobs import own_knobs
+from lbmtune.catalogue.layouts import LAYOUTS
+from lbmtune.catalogue.layouts.layout import Extents, Layout, array_length, arrays, index
 from lbmtune.codegen.trace import Traced
 from lbmtune.errors import InputError
 
 coordinates = st.integers(0, 10**6)
 extents = st.integers(1, 4096)
 edges = st.integers(1, 5)
+
+
+def built(name: str, **parameters: Any) -> Layout:
+    """A layout with those of the parameters that it has."""
+    own = {one.name for one in own_knobs(LAYOUTS[name])}
+    return LAYOUTS[name](**{parameter: value for parameter, value in parameters.items() if parameter in own})
+
+
 layouts = st.builds(
-    lambda name, width, padding, group, tile: layout(name, LayoutParameters(width, padding, group, tile)),
+    built,
     st.sampled_from(sorted(LAYOUTS)),
-    st.sampled_from([2, 4, 8, 32]),
-    st.integers(0, 512),
-    st.sampled_from([2, 3, 5, 9]),
-    st.tuples(edges, edges, edges),
+    width=st.sampled_from([2, 4, 8, 32]),
+    padding=st.integers(0, 512),
+    group=st.sampled_from([2, 3, 5, 9]),
+    layout_tile=st.tuples(edges, edges, edges),
 )
 
 
@@ -66,7 +77,7 @@ def test_arrays_follow_one_another(layout_: Layout, q: int) -> None:
 
 def test_a_tile_is_a_stretch_of_memory() -> None:
     """Tran et al. 2017, figure 10 (b): the second row of a tile follows its first one."""
-    layout_, shape = layout("tiled", LayoutParameters(tile=(4, 2, 3))), Extents(8, 6, 3, 9)
+    layout_, shape = LAYOUTS["tiled"](layout_tile=(4, 2, 3)), Extents(8, 6, 3, 9)
     x, y, z = np.indices((4, 2, 3))
     tile = index(layout_, shape, x + 4, y + 2, z, 0)
     assert sorted(tile.reshape(-1)) == list(range(3 * 24, 4 * 24))
@@ -75,7 +86,7 @@ def test_a_tile_is_a_stretch_of_memory() -> None:
 
 def test_the_values_of_a_cell_in_a_bundle_are_adjacent() -> None:
     """Robertsen 2018, figure 3.8."""
-    layout_, shape = layout("bundle", LayoutParameters(group=3)), Extents(8, 3, 2, 9)
+    layout_, shape = LAYOUTS["bundle"](group=3), Extents(8, 3, 2, 9)
     found = index(layout_, shape, 5, 2, 1, np.arange(9)).reshape(3, 3)
     assert (np.diff(found, axis=1) == 1).all()
     assert (np.diff(found, axis=0) == 3 * 8 * 3 * 2).all()
@@ -84,14 +95,14 @@ def test_the_values_of_a_cell_in_a_bundle_are_adjacent() -> None:
 def test_a_bundle_of_all_directions_is_aos_and_vectorised_an_aosoa() -> None:
     shape, where = Extents(16, 3, 2, 19), np.indices((16, 3, 2, 19))
     for name, width, other in (("bundle", 1, "aos"), ("bundle-aosoa", 4, "aosoa")):
-        bundle = layout(name, LayoutParameters(width, group=19))
-        expected = index(layout(other, LayoutParameters(width)), shape, *where)
+        bundle = built(name, width=width, group=19)
+        expected = index(built(other, width=width), shape, *where)
         np.testing.assert_array_equal(index(bundle, shape, *where), expected)
 
 
 def test_a_flat_tile_of_all_directions_is_an_aosoa() -> None:
     shape, where = Extents(16, 3, 2, 19), np.indices((16, 3, 2, 19))
-    tiles, groups = layout("tiled-cells", LayoutParameters(tile=(4, 1, 1))), layout("aosoa", LayoutParameters(4))
+    tiles, groups = LAYOUTS["tiled-cells"](layout_tile=(4, 1, 1)), LAYOUTS["aosoa"](width=4)
     np.testing.assert_array_equal(index(tiles, shape, *where), index(groups, shape, *where))
 
 
@@ -100,7 +111,7 @@ def test_a_flat_tile_of_all_directions_is_an_aosoa() -> None:
     [("soa", 0), ("aos", 1), ("aosoa", 4), ("bundle", 1), ("bundle-aosoa", 4), ("tiled", 4), ("tiled-cells", 4)],
 )
 def test_run_is_the_stretch_of_adjacent_cells(name: str, run: int) -> None:
-    layout_, shape = layout(name, LayoutParameters(4, group=3, tile=(4, 3, 2))), Extents(16, 3, 2, 9)
+    layout_, shape = built(name, width=4, group=3, layout_tile=(4, 3, 2)), Extents(16, 3, 2, 9)
     assert layout_.run == run
     along = np.array([index(layout_, shape, x, 1, 1, 3) for x in range(16)])
     breaks = np.flatnonzero(np.diff(along) != 1) + 1
@@ -131,9 +142,9 @@ def test_soa_is_the_row_major_order_of_numpy(nx: int, ny: int) -> None:
     shape = Extents(nx, ny, 3, 9)
     expected = np.arange(9 * 3 * ny * nx).reshape(9, 3, ny, nx)
     q, z, y, x = np.indices(expected.shape)
-    np.testing.assert_array_equal(index(layout("soa"), shape, x, y, z, q), expected)
+    np.testing.assert_array_equal(index(LAYOUTS["soa"](), shape, x, y, z, q), expected)
 
 
 def test_unknown_layout_is_bad_input() -> None:
     with pytest.raises(InputError, match="unknown layout 'asoa'; did you mean"):
-        layout("asoa")
+        parse_config("layout=asoa")

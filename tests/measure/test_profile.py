@@ -17,7 +17,8 @@ import pytest
 
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.catalogue.config import cpu, cuda, from_flat
-from lbmtune.catalogue.problem.case import NO_COLLISION, box
+from lbmtune.catalogue.problem.case import NO_COLLISION
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.cli import main
 from lbmtune.cli.format.profile import print_profile
 from lbmtune.codegen.render import render

@@ -16,7 +16,8 @@ import pytest
 from lbmtune.catalogue.config import KernelConfig, cuda, from_flat
 from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.precision import STORAGES
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.claims.judge import verdicts
 from lbmtune.claims.store import decoded
 from lbmtune.codegen.render import render

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lbmtune.catalogue.boundaries.cut_links import seen_by
 from lbmtune.catalogue.footprint import footprint_bytes, footprint_fits, largest_cube
 from lbmtune.catalogue.knobs import Knob, Scalar, cached, own_knobs, scalar
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import KernelConfig, knobs, layout_knobs
 from lbmtune.catalogue.schemes.scheme import not_reversed
-from lbmtune.catalogue.sparse.index_list import MAX_NODES, beyond_chase
+from lbmtune.catalogue.sparse.index_list import MAX_NODES
 from lbmtune.catalogue.sparse.site_orders import order
 from lbmtune.units import format_bytes
 
@@ -127,20 +126,6 @@ def fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | No
     if config.indirect:
         return f"{need}, sparse; {free}"
     return f"{need}; {free}, enough for {extents(largest_cube(case, config, limits.memory_bytes))}"
-
-
-def links(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """Three pointers that lead to every node."""
-    if config.links != "three_pointers":
-        return None
-    astray = beyond_chase(seen_by(case, config), config.propagation)
-    if astray is None:
-        return None
-    why = "is at a wall somewhere else" if astray.link else "does not lead forward along the axes"
-    return (
-        f"links=three_pointers is not supported for scheme={config.scheme} (use all): its pointer to {astray.open} "
-        f"{why}, so nodes on the way there may be missing"
-    )
 
 
 def implicit(case: Case, config: KernelConfig, limits: Limits) -> str | None:

@@ -56,7 +56,13 @@ class Listed(KernelConfig):
         "all",
         "pointers per site in the index list: to every node it accesses, or three, from which others are chased",
         allowed=("all", "three_pointers"),
-        acts=(Acts(on="scheme", values=("esoteric-twist",), because="other schemes access nodes in all octants"),),
+        acts=(
+            Acts(
+                on="scheme",
+                values=("esoteric-twist",),
+                because="only its pointers lead forward along all axes",
+            ),
+        ),
     )
     boundary: str = knob(
         "branch", "cut links: a branch, or solid cells skipped (implicit bounce-back)", allowed=("branch", "implicit")

@@ -138,12 +138,6 @@ def _last_step(offset: Vector) -> Vector:
     return (int(axis == 0), int(axis == 1), int(axis == 2))
 
 
-def beyond_chase(case: Case, scheme: Scheme) -> Pointer | None:
-    """A pointer of a scheme that does not lead forward along the axes, or that a wall redirects; None if none does."""
-    rows = node_list(case, scheme).pointers
-    return next((p for p in rows if p.link is not None or not set(p.open) <= {0, 1}), None)
-
-
 def ways(lattice: Lattice, phase: Phase) -> Iterator[Way]:
     """All reads, then all writes: what is read goes back along -c_i, what is written along c_i."""
     for a in phase.accesses:
@@ -177,7 +171,7 @@ def phases(lattice: Lattice, scheme: Scheme) -> tuple[Phase, ...]:
 
 @lru_cache(maxsize=256)
 def node_list(case: Case, scheme: Scheme, chased: bool = False) -> NodeList:
-    """The rows that the passes of a scheme need. chased: see `NodeList`, for what `beyond_chase` allows."""
+    """The rows that the passes of a scheme need. chased: see `NodeList`."""
     every = [(phase, way) for phase in phases(case.stencil, scheme) for way in ways(case.stencil, phase)]
     pointers = tuple(dict.fromkeys(p for _, way in every if (p := pointer(case, way))))
     linked = {p.link for p in pointers}
@@ -194,7 +188,7 @@ def node_list(case: Case, scheme: Scheme, chased: bool = False) -> NodeList:
 
 def listed_rows(case: Case, config: KernelConfig) -> NodeList:
     """The rows of the list of a configuration."""
-    return node_list(seen_by(case, config), config.propagation, config.chased)
+    return node_list(seen_by(case, config), config.propagation, config.links == "three_pointers")
 
 
 class Used(NamedTuple):

@@ -15,7 +15,8 @@ from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements, crossing, list_starts, tile_bytes
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import buffer_elements, bytes_per_update, footprint_bytes
-from lbmtune.catalogue.problem.case import Case, box, cavity, pipe
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, pipe
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render

@@ -15,7 +15,8 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import face_elements, shared_bytes
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
-from lbmtune.catalogue.problem.case import Case, box, cavity
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Program

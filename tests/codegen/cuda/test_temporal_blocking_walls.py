@@ -11,7 +11,8 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
-from lbmtune.catalogue.problem.case import Case, cavity, half_channel
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import cavity, half_channel
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from tests.codegen.cuda.test_temporal_blocking import LIMITS, _text

@@ -13,7 +13,7 @@ from lbmtune.catalogue.families.cpu.sparse import Sparse
 from lbmtune.catalogue.families.cpu.wavefront import Wavefront, has_wavefront
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.cell_types import conditions
+from lbmtune.catalogue.problem.cell_types import told
 from lbmtune.catalogue.record import CpuConfig
 from lbmtune.catalogue.schemes.scheme import keeps_links
 from lbmtune.catalogue.storage import beyond_stride, stored_extents
@@ -66,16 +66,11 @@ def _patches(case: Case, config: CpuConfig, limits: Limits) -> str | None:
 
 
 def _rows(case: Case, config: BoxOfRows, limits: Limits) -> str | None:
-    """A row that begins where its ends need it."""
+    """A row that begins where its ends need it, with a whole run of the layout."""
     if config.wrap == "ghost" and config.row_offset < 1:
         return (
             f"row_offset={config.row_offset} is not supported for wrap=ghost (use 1 or more): it needs a ghost column"
         )
-    return _runs(case, config, limits)
-
-
-def _runs(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    """A row that begins with a whole run of the layout."""
     run = config.memory.run
     if run > 1 and config.row_offset % run:
         return f"row_offset={config.row_offset} is not a multiple of the runs of {run} cells of {config.memory.name}"
@@ -124,10 +119,10 @@ def _collision_passes(case: Case, config: BoxOfRows, limits: Limits) -> str | No
     if config.collision_passes == "one":
         return None
     what = f"collision_passes={config.collision_passes} is not supported for"
-    if conditions(case):
-        return f"{what} faces {case.faces} (use one): what completes cells at such a face is not in memory"
+    if told(case):
+        return f"{what} a {told(case)} (use one): what completes cells at such a face is not in memory"
     if config.collision_passes == "minimal" and case.collision not in _LEANER:
-        return f"{what} collision {case.collision} (use two): {' and '.join(_LEANER)} have a form of fewer instructions"
+        return f"{what} collision={case.collision} (use two): {' and '.join(_LEANER)} have a form of fewer instructions"
     if config.memory.run > 1:
         return f"{what} layout={config.memory.name} (use one): cells that lie in groups would be put together twice"
     phases = [config.propagation.phase(case.stencil, parity) for parity in range(config.propagation.period)]
@@ -207,7 +202,7 @@ def _moment_flags(case: Case, config: MomentsWavefront, limits: Limits) -> str |
 _MACHINE = (_vectors, _threads, _pages)
 _ROWS = (common_rules.flags, _patches, _vectors, _rows, _stride, _collision_passes)
 DIRECT = (_parallel_loop, _in_order, *_ROWS, _streaming_stores, _threads, _pages)
-SPARSE = (_listed_scheme, *_MACHINE, common_rules.implicit, common_rules.links, common_rules.nodes)
+SPARSE = (_listed_scheme, *_MACHINE, common_rules.implicit, common_rules.nodes)
 WAVEFRONT = (_wavefront, *_ROWS, _prefetch_rows, _threads, _pages)
 MOMENTS_WAVEFRONT = (
     moment_rules.moments,
@@ -217,7 +212,6 @@ MOMENTS_WAVEFRONT = (
     common_rules.flags,
     _moment_tiles,
     _vectors,
-    _runs,
     _streaming_stores,
     _prefetch_rows,
     _threads,

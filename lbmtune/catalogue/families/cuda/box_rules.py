@@ -10,7 +10,6 @@ from lbmtune.catalogue.families.cuda.column import LEAST_BYTES, Column
 from lbmtune.catalogue.families.cuda.direct import Direct
 from lbmtune.catalogue.limits import MOST_REGISTERS, Limits, extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.schemes.scheme import shared_slot
 
 _REGISTER_BYTES = 4
 
@@ -129,7 +128,7 @@ def _prefetch(case: Case, config: Column, limits: Limits) -> str | None:
         return None
     if config.prefetch_cells >= config.z_cells:
         return f"prefetch_cells={config.prefetch_cells}: a thread has {config.z_cells - 1} cells after its first"
-    return _registers_ahead(case, config) or _written_by_others(case, config)
+    return _registers_ahead(case, config)
 
 
 def _registers_ahead(case: Case, config: Column) -> str | None:
@@ -142,18 +141,6 @@ def _registers_ahead(case: Case, config: Column) -> str | None:
         f"prefetch_cells={config.prefetch_cells} with cells_per_thread={config.cells_per_thread}: {sets} sets of "
         f"{case.stencil.q} populations in {config.compute} take {needed} registers; a thread has {MOST_REGISTERS}"
     )
-
-
-def _written_by_others(case: Case, config: Column) -> str | None:
-    """Return why what is read ahead may be written by another thread, or None."""
-    scheme = config.propagation
-    passes = [one for parity in range(scheme.period) for one in scheme.passes(case.stencil, parity)]
-    for slot, one, other in filter(None, map(shared_slot, passes)):
-        return (
-            f"prefetch_cells={config.prefetch_cells} is not supported for scheme={config.scheme} (use 0): slot {slot} "
-            f"is accessed at {one.offset} and at {other.offset}, so another thread may write what is read ahead"
-        )
-    return None
 
 
 def _copies(case: Case, config: Column, limits: Limits) -> str | None:

@@ -60,7 +60,6 @@ RULES = (
     _on_chip,
     common_rules.flags,
     launch_rules.size,
-    launch_rules.vectors,
     _within,
     launch_rules.register_limit,
     _rows,

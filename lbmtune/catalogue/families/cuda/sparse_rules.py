@@ -61,7 +61,6 @@ RULES = (
     _turns,
     _copies,
     launch_rules.shared,
-    common_rules.links,
     launch_rules.index_bits,
     launch_rules.dependent,
     launch_rules.grid,

@@ -16,6 +16,7 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
 )
 from lbmtune.catalogue.limits import WARP, Limits, extents, registers_allowed
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import field_names
 from lbmtune.catalogue.storage import stored_extents
 
 MOST_OF_PLANE = 2**31
@@ -23,6 +24,8 @@ _TIMES_REGISTERS = 6
 """Values that a thread may keep from plane to plane, in registers that it has; those beyond go to local memory.
 
 Of 2,651 recorded trials the worst has 5.8 times as many (5 cells in doubles, 4 steps, 640 threads)."""
+_NOT_SHARED = frozenset({"steps", "launch", "register_limit", "chunk_planes", "chunk_schedule", "overread"})
+"""Fields that shared memory does not depend on, and the one that single steps have otherwise."""
 _FLAT = "in two dimensions warps go up along y on their own"
 
 
@@ -93,11 +96,22 @@ def _tile(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
 
 
 def _on_chip(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
-    """Shared memory that a block has."""
-    needed = config.shared_bytes(case)
+    """Shared memory that a block has, also in launches of one step for those left over."""
+    needed = max(kernel.shared_bytes(case) for kernel in (config, *_left_over(config)))
     if needed > limits.shared_bytes_per_block:
         return f"{needed:,} bytes of shared memory; a block of this device has {limits.shared_bytes_per_block:,}"
     return None
+
+
+def _left_over(config: TemporalBlocking) -> tuple[TemporalBlocking, ...]:
+    """Return the configuration of single steps if it may need more shared memory: runs of bulk copies may be longer.
+
+    It has the fields that shared memory depends on, and is made from these so that no rule looks at others.
+    """
+    if config.plane_fetch != "bulk" or config.steps == 1:
+        return ()
+    own = (name for name in field_names(TemporalBlocking) if name not in _NOT_SHARED)
+    return (TemporalBlocking(steps=1, **{name: getattr(config, name) for name in own}),)
 
 
 def _planes(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
