@@ -72,7 +72,7 @@ def config(fault: str = "right", backend: str = "cpu") -> KernelConfig:
 
 def renderer(case: Case, config: KernelConfig) -> Program:
     launch = Launch("step", ("f0", "f1", "nx", "ny", "nz"))
-    fault = FAULTS[config.padding // 16]
+    fault = FAULTS[config.layout.padding // 16]
     return Program(config.backend, case, config, fault, (), ((launch,),) * config.propagation.period)
 
 

@@ -29,7 +29,7 @@ def config(fault: str = "") -> CpuConfig:
 def planted(case: Case, config: KernelConfig) -> Program:
     """The kernel of the configuration, with a fault at the end of its loop where the padding asks for one."""
     program = render(case, config)
-    if not config.padding:
+    if not config.layout.padding:
         return program
-    fault = list(FAULTS.values())[config.padding // 16 - 1]
+    fault = list(FAULTS.values())[config.layout.padding // 16 - 1]
     return replace(program, source=f"{program.source.rstrip()}\n    {fault}\n")
