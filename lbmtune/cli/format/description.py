@@ -15,8 +15,7 @@ from lbmtune.model.gpu.families import estimated
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.tuning_hints import worth_varying
 from lbmtune.records import Prediction, Resources
-from lbmtune.records.disturbance import left_alone
-from lbmtune.records.in_cache import in_cache, last_cache
+from lbmtune.records.remarks import in_cache, last_cache, left_alone
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 LOG = logging.getLogger("lbmtune")
