@@ -123,8 +123,8 @@ def test_the_page_holds_the_ladder_the_counters_and_the_energy() -> None:
         assert f"<td>{row.name}</td>" in page
     assert counter_rows(PROFILE) == [("DRAM bytes read", "84", "per update", "80", "1.050")]
     state = dict(state_rows(PROFILE))
-    assert state["energy per update"] == "60.6 nJ/LU (counter)"
-    assert state["reasons for lower clocks"] == "software power cap 25% of the time"
+    assert state["energy"] == "60.6 nJ per update, by counter"
+    assert state["reasons for lower clocks"] == "software power cap in 25% of the samples"
     assert state["ECC"] == "on"
 
 
@@ -484,7 +484,7 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "unexplained" in printed
     assert "-1.7 %" not in printed
     assert "+1.7 %" in printed
-    assert "nJ/LU" in printed
+    assert "nJ per update" in printed
     assert " ".join(printed.split()).endswith(conclusion(PROFILE))
 
 

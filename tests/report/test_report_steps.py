@@ -16,7 +16,7 @@ from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
 from lbmtune.model.predict import cells_read
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study import page, roofline, steps, steps_figure, sustained, tables, trials
+from lbmtune.report.study import finals, page, roofline, steps, steps_figure, tables, trials
 from tests.support import made_up_records as made
 from tests.support.pages import page as page_of
 
@@ -265,7 +265,7 @@ def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRec
     assert {"steps", "sustained"} <= {p.name for p in shown}
     assert [p.name for p in shown if p.wide][:2] == ["roofline", "steps"]
     # every trial of the figure has its label
-    assert sustained.sustained_figure(fast).layout.yaxis.dtick == 1
+    assert finals.sustained_figure(fast).layout.yaxis.dtick == 1
     text = page_of(fast)
     assert "software power cap in 95% of the samples" in text
     assert "8.84 nJ per update, by counter" in text

@@ -7,6 +7,7 @@ same memory; threads in flight then decide which share of its bandwidth is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.model.gpu.inputs import Inputs
@@ -19,7 +20,7 @@ from lbmtune.model.roofline import CALIBRATED, memory_term
 from lbmtune.records import Term
 from lbmtune.records import terms as names
 
-Terms = Mapping[str, Callable[[Inputs], Term]]
+Terms = Mapping[str, Callable[[Any], Term]]
 SHARES: Mapping[str, Callable[[Inputs], float]] = {names.THREADS: in_flight, names.WAVES: waves}
 """Shares of the bandwidth in use."""
 FIXED: Terms = {names.LAUNCH: launch, names.ISSUE: first_and_last}

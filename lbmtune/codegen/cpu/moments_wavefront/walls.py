@@ -17,7 +17,7 @@ from sympy import Integer
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts, returning
 from lbmtune.catalogue.boundaries.cell_flags import moving_links
 from lbmtune.catalogue.collisions.operator import wall_gain, weight
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cpu.moments_wavefront.cell import Carried
@@ -56,7 +56,7 @@ def returned(rows: Rows, constants: Constants, *, last: bool) -> list[str]:
     return [*(["low, high = 0, cells"] if last else []), *walls.before(), *walls.lines()]
 
 
-def names(case: Case, config: CpuConfig) -> list[str]:
+def names(case: Case, config: MomentsWavefront) -> list[str]:
     """Return lines that name the functions of the support module `walls`, which reads the words of solid cells."""
     if not case.geometry:
         return []
@@ -81,7 +81,7 @@ class Walls:
         return self.rows.case
 
     @property
-    def _config(self) -> CpuConfig:
+    def _config(self) -> MomentsWavefront:
         return self.rows.config
 
     @cached_property

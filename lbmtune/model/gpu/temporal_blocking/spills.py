@@ -10,7 +10,6 @@ from __future__ import annotations
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.families.cuda.temporal_blocking import planes_together
 from lbmtune.catalogue.limits import WARP
-from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
 from lbmtune.model.gpu.terms.spills import left_in_l1
 from lbmtune.model.machine.benchmark_names import OVERTAKEN_WARPS, OVERTAKING, overtaken_name
@@ -88,7 +87,7 @@ def _retained_in_l2(inputs: TemporalInputs) -> float:
     return retained_in_l2(inputs.machine, stored * inputs.threads * inputs.machine.multiprocessors)
 
 
-def hazard_stalls(inputs: Inputs, turns: float) -> Term | None:
+def hazard_stalls(inputs: TemporalInputs, turns: float) -> Term | None:
     """Return the time of the stalls; None if there is no hazard, or if one was not counted or not measured.
 
     turns: planes that a multiprocessor takes one after the other. Memory answers as far as L2 has lost what all threads
@@ -110,7 +109,7 @@ def hazard_stalls(inputs: Inputs, turns: float) -> Term | None:
     )
 
 
-def stall_s(inputs: Inputs, warps: int) -> float:
+def stall_s(inputs: TemporalInputs, warps: int) -> float:
     """Return the additional seconds of a multiprocessor for such a word, over a word that is stored after its load."""
     measured, warps = inputs.calibration.overtaken_s, max(warps, OVERTAKEN_WARPS[0])
     used, meanwhile = (
