@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lbmtune.api.devices import LOG, limits_of, predictor
+from lbmtune.api.devices import LOG, limits_of
+from lbmtune.api.estimates import predictor
 from lbmtune.api.grouping import Differences, differences, families, folded
 from lbmtune.api.machines import as_machine
 from lbmtune.backend.cuda import compiled_cache, nvrtc

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from lbmtune import __version__
 from lbmtune.api import measured_machines
-from lbmtune.api.devices import LOG, chosen, predictor, widest
+from lbmtune.api.devices import LOG, chosen, widest
+from lbmtune.api.estimates import predictor
 from lbmtune.api.folders import check_folder, new_folder
 from lbmtune.api.ranking import compiled_first, compiler_of
 from lbmtune.backend.registry import backend_of
