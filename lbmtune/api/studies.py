@@ -27,7 +27,7 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import cells_read, predict
 from lbmtune.records import Accuracy, Prediction, Trial
-from lbmtune.records.in_cache import last_cache
+from lbmtune.records.remarks import last_cache
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report import write_report

@@ -38,9 +38,8 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
-from lbmtune.records.caches import CACHE_VARIABLE
-from lbmtune.records.in_cache import in_cache, last_cache
-from lbmtune.records.store import read_study
+from lbmtune.records.remarks import in_cache, last_cache
+from lbmtune.records.store import CACHE_VARIABLE, read_study
 from lbmtune.records.study import StudySpec
 from lbmtune.search import estimates as search_estimates
 from lbmtune.search.estimates import estimates

@@ -23,8 +23,7 @@ from lbmtune.cli.app import VERBS
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import check_acts, load_study
 from lbmtune.measure.processes.worker import scratch_folder
-from lbmtune.records.caches import cache_folder
-from lbmtune.records.store import append_trial, read_study, write_atomically
+from lbmtune.records.store import append_trial, cache_folder, read_study, write_atomically
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.optuna_storage import without_password
 from tests.support.fake_study import DEVICE_ID, FakeEvaluator, stand_in

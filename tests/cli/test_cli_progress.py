@@ -15,7 +15,7 @@ from lbmtune.cli.format.study import SPARE, faster_first, print_study, ranking
 from lbmtune.errors import NothingValidError
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Conditions, Outcome, Sustained
-from lbmtune.records.disturbance import disturbance, doubt
+from lbmtune.records.remarks import disturbance, doubt
 from lbmtune.records.study import Budget, TimingProtocol
 from lbmtune.report.study.page import page
 from lbmtune.report.study.tables import trial_table

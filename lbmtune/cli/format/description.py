@@ -14,8 +14,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli.arguments.configs import Subject
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
-from lbmtune.records.disturbance import left_alone
-from lbmtune.records.in_cache import in_cache, last_cache
+from lbmtune.records.remarks import in_cache, last_cache, left_alone
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 LOG = logging.getLogger("lbmtune")
