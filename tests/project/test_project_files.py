@@ -8,6 +8,8 @@ import tomllib
 from pathlib import Path
 
 import lbmtune
+from lbmtune.catalogue.config import FAMILIES, backend_knobs
+from lbmtune.records.legacy import RENAMED
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,6 +21,14 @@ def test_the_version_is_the_newest_of_the_changelog_and_the_one_to_cite() -> Non
     assert released[0] == lbmtune.__version__
     assert released == sorted(released, key=lambda version: [*map(int, version.split("."))], reverse=True)
     assert f"version: {lbmtune.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_knobs_of_the_changelog_are_those_of_today() -> None:
+    rows = re.findall(r"^\| `(\w+).*?\| `(\w+)[`=].*?\|", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    now = {name for backend in FAMILIES for name in backend_knobs(backend)}
+    assert len(rows) > 20
+    assert {new for _, new in rows} <= now
+    assert {*RENAMED} <= {old for old, _ in rows}
 
 
 def test_make_targets_of_the_guide_for_contributors_exist() -> None:
