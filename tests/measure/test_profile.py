@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from lbmtune.backend.cpu import open_cpu
+from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import cpu, cuda, from_flat
-from lbmtune.catalogue.problem.case import NO_COLLISION
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.cli import main
 from lbmtune.cli.format.profile import print_profile
@@ -33,8 +33,8 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Conditions, Resources, Term
 from lbmtune.records.best import read_best
-from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
+from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.study import TimingProtocol
 from lbmtune.report.profile import profile_page, write_profile_page
 from lbmtune.report.profile_tables import conclusion, counter_rows, deviation, level_rows, state_rows
