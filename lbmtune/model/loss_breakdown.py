@@ -1,4 +1,4 @@
-"""What the model expects of each rung of a loss breakdown, by the machine and what was compiled."""
+"""Predictions of the rungs of a loss breakdown, by the machine and the compiled resources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lbmtune.units import format_rate
 
 
 def expected(profile: Profile, machine: Machine) -> Profile:
-    """Return the profile with what the model expects by a description of its machine."""
+    """Return the profile with predictions by a description of its machine."""
     config = config_of(profile.config)
     rungs = tuple(_expected(profile, config, rung, machine) for rung in profile.rungs)
     memory_bytes = MODELS[config.backend].memory_bytes

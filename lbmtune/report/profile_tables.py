@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lbmtune.records import Term
-from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import (
     COLLISION,
     COPY,
@@ -18,6 +17,7 @@ from lbmtune.records.profile import (
     Profile,
     Rung,
 )
+from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.terms import MEMORY
 from lbmtune.report.tables import Pairs, conditions_table, sustained_table
 from lbmtune.units import format_mlups

@@ -37,9 +37,15 @@ from lbmtune.measure.workers.messages import (
     MeasureResult,
     Renderer,
 )
-from lbmtune.measure.workers.outcomes import after_compiling, after_death, after_measuring
+from lbmtune.measure.workers.outcomes import (
+    after_compiling,
+    after_death,
+    after_failed_final,
+    after_measuring,
+    culprit,
+)
 from lbmtune.measure.workers.worker_pool import WorkerPool
-from lbmtune.measure.workers.worker_tasks import final_stage, open_compiler
+from lbmtune.measure.workers.worker_tasks import open_compiler
 from lbmtune.records import Accuracy, Outcome, Prediction, Resources, Trial
 from lbmtune.records.claims import SideTask
 from lbmtune.records.study import TimingProtocol
@@ -341,11 +347,11 @@ class Evaluator:
         if isinstance(event, Answer) and not isinstance(event.value, FinalsFailure):
             return [replace(trial, final=final) for trial, final in zip(trials, event.value, strict=True)]
         reason = event.reason if isinstance(event, Death) else event.value.reason
-        position = _culprit(event, len(trials))
+        position = culprit(event, len(trials))
         if position is None:
             return [replace(trial, reason=reason) for trial in trials]
         rest = [one for n, one in enumerate(verified) if n != position]
-        return [_failed(trials[position], event), *self._time_interleaved(rest)]
+        return [after_failed_final(trials[position], event), *self._time_interleaved(rest)]
 
     def _time_finals(self, trials: Sequence[Trial], paths: Sequence[Path]) -> Answer | Death:
         def on_stage(stage: str) -> None:
@@ -354,17 +360,3 @@ class Evaluator:
 
         self.pool.measurer.send(trials, FinalsRequest(paths=tuple(paths)))
         return self.pool.await_answer(on_stage)
-
-
-def _culprit(event: Answer | Death, count: int) -> int | None:
-    """Return the position of the finalist that ran when the finals failed; None if unknown."""
-    if isinstance(event, Answer):
-        position: int | None = event.value.position
-        return position
-    return next((n for n in range(count) if final_stage(n) == event.stage), None)
-
-
-def _failed(trial: Trial, event: Answer | Death) -> Trial:
-    if isinstance(event, Death):
-        return after_death(trial, event)
-    return replace(trial, outcome=Outcome.WRONG_RESULT, reason=event.value.reason)

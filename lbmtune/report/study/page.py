@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.best import Kernel
-from lbmtune.records.disturbance import description_disturbance, disturbance, doubt, unsteadiness
+from lbmtune.records.remarks import description_disturbance, disturbance, doubt, unsteadiness
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, script_json
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.records import Prediction, Term
-from lbmtune.records.in_cache import in_cache_of
+from lbmtune.records.remarks import in_cache_of
 from lbmtune.records.study import CEILING_STREAMS, StudyRecord
 from lbmtune.records.terms import ISSUE
 from lbmtune.report.drawing import BESIDE, CEILING, log_axis, look, plain_figure, scatter, winner_ring, wrapped

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _CAPTION = (
-    "The best of each number of steps. Dotted lines: bounds without halos, below of the bytes per update, above of the "
-    "speed that the ceiling allows with them."
+    "The best of each number of steps. Dotted lines: bounds without halos (below: bytes per update; above: speed that "
+    "the ceiling allows with these bytes)."
 )
 _SPEED = "%{y:,.0f} MLUPS"
 

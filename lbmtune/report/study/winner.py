@@ -22,7 +22,7 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
     return {
         "trial": winner,
         "config": config_text(winner.config),
-        "axes": list(winner.config.items()),
+        "knobs": list(winner.config.items()),
         "measured": winner_table(study, kernel),
         "verification": verification_table(winner.verification),
         "sustained": sustained_table(run, study.header.spec.case.speed_unit) if (run := winner.sustained) else [],
