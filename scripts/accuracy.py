@@ -34,7 +34,8 @@ from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.config import KernelConfig, Scalar, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.precision import STORAGES
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.measure.verification.accuracy import fitted, measure_accuracy

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.model.machine.description import Machine
-from lbmtune.model.machine.host_interference import as_it_was
+from lbmtune.model.machine.host_interference import under_conditions
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.records.store import HEADER, read_study
@@ -51,7 +51,7 @@ def judged(
     verified = [one for one in study.trials if one.mlups is not None]
     for trial in verified[:: every if len(verified) > _FEW else 1]:
         config = from_flat(trial.config)
-        then = machine if described else as_it_was(machine, trial.best_measurement.conditions)
+        then = machine if described else under_conditions(machine, trial.best_measurement.conditions)
         expected = predict(case, config, then, trial.resources if compiled else None, without)
         found.append(
             Judged(

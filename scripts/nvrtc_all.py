@@ -18,7 +18,8 @@ from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.layouts import LAYOUTS
-from lbmtune.catalogue.problem.case import COLLISIONS, Case, box, cavity, channel, collides
+from lbmtune.catalogue.problem.case import COLLISIONS, Case, collides
+from lbmtune.catalogue.problem.flows import box, cavity, channel
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores

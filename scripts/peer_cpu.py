@@ -28,7 +28,8 @@ from lbmtune.backend.cpu.device import CpuDevice
 from lbmtune.catalogue.config import KernelConfig, from_flat, parse_config
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.layouts.layout import array_length
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.catalogue.storage import stored_extents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError

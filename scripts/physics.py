@@ -28,7 +28,8 @@ from lbmtune.backend.protocol import Binary, Compiler, Device
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.rules import broken
-from lbmtune.catalogue.problem.case import Case, box, cavity
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.accuracy import l2_error, vortex

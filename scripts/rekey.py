@@ -23,7 +23,8 @@ from typing import Any
 
 import msgspec
 
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.codegen.walk_probes import walks_digest

@@ -15,8 +15,9 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.operation_counts import operator_flops
 from lbmtune.catalogue.precision import STORAGES
-from lbmtune.catalogue.problem.case import COLLISIONS, FLOWS, collides
+from lbmtune.catalogue.problem.case import COLLISIONS, collides
 from lbmtune.catalogue.problem.faces import FACES
+from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.geometries import GENERATORS
 from lbmtune.catalogue.problem.patches import SHAPES
 from lbmtune.catalogue.schemes import SCHEMES
@@ -55,7 +56,7 @@ def catalogue() -> dict[str, dict[str, str]]:
         "lattices": {name: f"{v.dimensions} dimensions, {v.q} directions" for name, v in LATTICES.items()},
         "collisions": {name: collision(name).title for name in COLLISIONS},
         "storages": {name: storage.title for name, storage in STORAGES.items()},
-        "flows": dict(FLOWS),
+        "flows": {name: flow.title for name, flow in FLOWS.items()},
         "faces": {str(kind): title for kind, title in FACES.items()},
         "patches": {name: f"{_first_line(kind)} ({_parameters(kind)})" for name, kind in SHAPES.items()},
         "geometries": {

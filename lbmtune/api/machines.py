@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError, suggestion
-from lbmtune.model.machine.datasheet_scaling import borrowed
+from lbmtune.model.machine.datasheet_scaling import with_scaled_calibration
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import described, read_machine
 
@@ -41,7 +41,7 @@ def _with_curves(found: Machine) -> Machine:
     """With those of the lender where a GPU is known by its data sheet alone; what was measured is left as it is."""
     if found.measured or found.calibrated or found.datasheet is None or BACKENDS[found.environment.backend].shares_host:
         return found
-    return borrowed(found, read_machine(shipped_machines()[_LENDER]))
+    return with_scaled_calibration(found, read_machine(shipped_machines()[_LENDER]))
 
 
 def _in_file(path: Path) -> Machine:

@@ -143,7 +143,8 @@ def _one_thread_per_core(here: Here) -> int:
     threads = here.limits.cores
     if here.physical_cores >= threads:
         raise InputError(
-            f"the {threads} threads of this processor run on {here.physical_cores} cores: there is one way."
+            f"threads={CORES} is not supported on this processor: its {threads} threads run on "
+            f"{here.physical_cores} physical cores, so that it means the same as threads=all."
         )
     return here.physical_cores
 

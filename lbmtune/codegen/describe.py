@@ -59,26 +59,26 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
 
 def _single(program: Program) -> SingleStep | None:
     """Return the kernel of one step if launches do several."""
-    one = render_single(program)
-    if one is None:
+    single = render_single(program)
+    if single is None:
         return None
-    (launches,) = one.period
-    geometry = tuple(launch_geometry(one, launch) for launch in launches)
-    step = SingleStep(source=one.source, source_digest="", options=one.options, launches=geometry)
-    return replace(step, source_digest=source_digest(step, one.target))
+    (launches,) = single.period
+    geometry = tuple(launch_geometry(single, launch) for launch in launches)
+    step = SingleStep(source=single.source, source_digest="", options=single.options, launches=geometry)
+    return replace(step, source_digest=source_digest(step, single.target))
 
 
 def _slots(program: Program) -> dict[str, str]:
     """Return the formulas of the elements where slots and arrays of faces start that launches take."""
     memory, symbols = program.config.memory, symbolic_extents(program)
-    found = {}
+    starts = {}
     for name in program.slot_starts(program.case.domain):
         if name in FACE_ARRAYS:
             state = memory.length(symbols)
-            found[name] = plain(state if name == FACE_ARRAYS[0] else f"{state} + {_faces_array(program)}")
+            starts[name] = plain(state if name == FACE_ARRAYS[0] else f"{state} + {_faces_array(program)}")
         else:
-            found[name] = plain(memory.component(int(name.removeprefix(SLOT)), symbols))
-    return found
+            starts[name] = plain(memory.component(int(name.removeprefix(SLOT)), symbols))
+    return starts
 
 
 def symbolic_extents(program: Program) -> Extents:

@@ -130,13 +130,13 @@ class Stage:
 
     def _in_rows(self) -> Iterator[str]:
         """Yield the lines of p(0, c_y, c_z): from the centre to the faces, and from those to the edges."""
-        write, half, known = self.writing, self._half, orders(self.lattice)
+        write, half, powers = self.writing, self._half, orders(self.lattice)
         at = {row: self._at("still", n) for n, row in enumerate(self.sums.rows)}
         base = self.moment((0, 0, 0))
         yield write.assigned(at[0, 0], base)
         for axis, name in ((0, "y"), (1, "z")):
             unit, twice = _order(axis + 1, 1), _order(axis + 1, 2)
-            if unit in known and _row(axis, 1) in at:
+            if unit in powers and _row(axis, 1) in at:
                 yield write.named(f"even_{name}", f"{base} + {half} * {self.moment(twice)}")
                 yield from self._ways(at[_row(axis, 1)], at[_row(axis, -1)], f"even_{name}", self.moment(unit))
         if (1, 1) not in at:
@@ -195,8 +195,8 @@ class Stage:
         outer = sums.factor((1, c_z)) if sideways else 1
         inner = sums.factor((0, c_z)) // outer
         for power in range(3):
-            known = sideways and power in sums.powers((1, c_z))
-            arrives = [self.place(((c_y, c_z), power)) for c_y in (1, -1) if known]
+            arrives_y = sideways and power in sums.powers((1, c_z))
+            arrives = [self.place(((c_y, c_z), power)) for c_y in (1, -1) if arrives_y]
             stays = self.place(((0, c_z), power)) if power in sums.powers((0, c_z)) else ""
             both = f"both_{_PLANE[c_z]}_{power}"
             if arrives:

@@ -120,8 +120,8 @@ def _of_words(
         ACCESS=ACCESS_TYPES[access_bytes],
         LOCAL=local_bytes // WORD_BYTES,
     )
-    found = _program(name, options, arguments, threads, 0)
-    return replace(found, source=skeleton("cuda/probes/local_words.cu") + "\n" + found.source)
+    program = _program(name, options, arguments, threads, 0)
+    return replace(program, source=skeleton("cuda/probes/local_words.cu") + "\n" + program.source)
 
 
 def shuffled_probe(*, element_bytes: int, access_bytes: int, run_bytes: int, threads: int) -> Program:

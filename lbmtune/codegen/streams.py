@@ -7,7 +7,7 @@ from string import Template
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import cpu, cuda
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.program import Launch, Program, Target
 from lbmtune.codegen.skeleton import skeleton

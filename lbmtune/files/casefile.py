@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lbmtune.catalogue.problem.case import (
-    COLLISIONS,
-    FLOWS,
-    PIPE_INLET,
-    Case,
-    box,
-    cavity,
-    channel,
-    half_channel,
-    pipe,
-    porous,
-)
-from lbmtune.catalogue.problem.faces import Face, Patch, Real3
+from lbmtune.catalogue.problem.case import COLLISIONS, Case
+from lbmtune.catalogue.problem.faces import Face, Patch
+from lbmtune.catalogue.problem.flows import FLOWS, Parameters
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import LATTICES
 
@@ -63,22 +53,12 @@ def case_of(file: CaseFile) -> Case:
     """The case. Raises InputError."""
     if file.collision not in COLLISIONS:
         raise unknown("collision", file.collision, COLLISIONS)
-    domain = _domain(file.domain, file.lattice)
-    omega = _relaxation_rate(file, domain)
-    if file.flow == "box":
-        case = box(file.lattice, file.collision, domain, omega)
-    elif file.flow == "cavity":
-        case = cavity(file.lattice, file.collision, domain, omega, file.lid)
-    elif file.flow == "channel":
-        case = channel(file.lattice, file.collision, domain, omega, file.force)
-    elif file.flow == "pipe":
-        case = pipe(file.lattice, file.collision, domain, omega)
-    elif file.flow == "half-channel":
-        case = half_channel(file.lattice, file.collision, domain, omega, file.force)
-    elif file.flow == "porous":
-        case = porous(file.lattice, file.collision, domain, omega, file.geometry, _along(file.axis, file.force))
-    else:
+    if file.flow not in FLOWS:
         raise unknown("flow", file.flow, FLOWS)
+    if file.axis not in ("x", "y", "z"):
+        raise unknown("axis", file.axis, ("x", "y", "z"))
+    parameters = _parameters(file)
+    case = FLOWS[file.flow].case(parameters, _relaxation_rate(file, parameters))
     case = replace(_with_faces(case, file), magic=file.magic, velocity_scale=file.velocity_scale)
     case = replace(case, geometry=_identified(file.geometry, file.patches), patches=file.patches)
     if file.patches or file.geometry.startswith("file"):
@@ -110,11 +90,18 @@ def _identified(geometry: str, patches: tuple[Patch, ...]) -> str:
     return with_digest(f"{geometry}:fluid={values}" if values and ":fluid=" not in geometry else geometry)
 
 
-def _along(axis: str, force: float) -> Real3:
-    if axis not in ("x", "y", "z"):
-        raise unknown("axis", axis, ("x", "y", "z"))
-    x, y, z = (force * (axis == name) for name in "xyz")
-    return x, y, z
+def _parameters(file: CaseFile) -> Parameters:
+    return Parameters(
+        lattice=file.lattice,
+        collision=file.collision,
+        domain=_domain(file.domain, file.lattice),
+        lid=file.lid,
+        force=file.force,
+        axis=file.axis,
+        velocity_scale=file.velocity_scale,
+        inlet=file.inlet_velocity[0] if file.inlet_velocity else None,
+        geometry=file.geometry,
+    )
 
 
 def _domain(value: str | tuple[int, ...], lattice: str) -> tuple[int, int, int]:
@@ -136,32 +123,24 @@ def _domain(value: str | tuple[int, ...], lattice: str) -> tuple[int, int, int]:
     return cells[0], cells[1], cells[2]
 
 
-def _relaxation_rate(file: CaseFile, domain: tuple[int, int, int]) -> float:
+def _relaxation_rate(file: CaseFile, parameters: Parameters) -> float:
     given = {n: v for n in ("relaxation_rate", "viscosity", "reynolds") if (v := getattr(file, n)) is not None}
     if len(given) != 1:
         said = " and ".join(given) or "none"
         raise InputError(f"exactly one of relaxation_rate, viscosity and reynolds is needed, given: {said}.")
     if file.relaxation_rate is not None:
         return file.relaxation_rate
-    viscosity = file.viscosity if file.viscosity is not None else _viscosity(file, domain)
+    viscosity = file.viscosity if file.viscosity is not None else _viscosity(file, parameters)
     if viscosity <= 0:
         raise InputError(f"viscosity {viscosity:g} is not positive; choose a positive value.")
     return 1.0 / (3.0 * viscosity + 0.5)
 
 
-def _viscosity(file: CaseFile, domain: tuple[int, int, int]) -> float:
+def _viscosity(file: CaseFile, parameters: Parameters) -> float:
     assert file.reynolds is not None
     if file.reynolds <= 0:
         raise InputError(f"reynolds {file.reynolds:g} is not positive; choose a positive value.")
-    if file.flow == "porous":
-        raise InputError("reynolds: a porous sample has no length to build it with; give viscosity or relaxation_rate.")
-    if file.flow == "half-channel":
-        raise InputError("reynolds: that of half a channel is not built here; give viscosity or relaxation_rate.")
-    if file.flow == "channel":
-        # u = F H^2 / (8 nu) on the axis, so Re = u H / nu = F H^3 / (8 nu^2)
-        return float((abs(file.force) * domain[1] ** 3 / (8 * file.reynolds)) ** 0.5)
-    if file.flow == "pipe":
-        # with the mean velocity
-        return domain[1] * abs(file.inlet_velocity[0] if file.inlet_velocity else PIPE_INLET) / file.reynolds
-    length, speed = (domain[1], file.lid) if file.flow == "cavity" else (domain[0], file.velocity_scale)
-    return length * speed / file.reynolds
+    viscosity = FLOWS[file.flow].viscosity
+    if isinstance(viscosity, str):
+        raise InputError(f"reynolds: {viscosity}; give viscosity or relaxation_rate.")
+    return viscosity(parameters, file.reynolds)

@@ -15,8 +15,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from lbmtune.catalogue.config import FAMILIES
-from lbmtune.catalogue.problem.case import COLLISIONS, FLOWS, Case
+from lbmtune.catalogue.problem.case import COLLISIONS, Case
 from lbmtune.catalogue.problem.faces import Patch
+from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.errors import InputError, suggestion
 from lbmtune.files.axesfile import AxesFile, known_keys, spaces
 from lbmtune.files.casefile import EXAMPLE_DOMAIN, CaseFile, case_of

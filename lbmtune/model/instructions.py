@@ -1,4 +1,4 @@
-"""Arithmetic instructions of C text as the kernels have it: one assignment a line, operators and `Real(...)`."""
+"""Count arithmetic instructions of kernel text: one assignment per line, operators and `Real(...)`."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from collections.abc import Collection, Hashable
 
 _ASSIGNMENT = re.compile(r"\s+(const Real )?(\w+(?:\[\d+\])?) = (.+);")
 _RECIPROCAL, _QUOTIENT = 1, 5
-"""Instructions of a division with fast mathematics: a quotient is guarded against large divisors."""
+"""Instructions of a division with fast mathematics; a quotient is guarded against large divisors."""
 
 
 def arithmetic(text: str, arguments: Collection[str]) -> int:
-    """Instructions of all assignments, as a compiler leaves them.
+    """Return the instructions of all assignments, as a compiler leaves them.
 
-    What follows from numbers and launch arguments alone is worked out before any loop, and costs nothing; what a
-    function has worked out already costs nothing again. A product that is added to something is one instruction with
-    it, and so is one that has a name, if all that it is used for are such sums.
+    Expressions of numbers and launch arguments alone are hoisted out of loops, and common subexpressions of a function
+    are computed once: both cost nothing. A product in a sum is fused with it; so is a named product, if all its uses
+    are such sums.
     """
     beforehand = {"Real", *arguments}
-    return sum(_Worked(part, beforehand).instructions() for part in text.split("__device__"))
+    return sum(_Values(part, beforehand).instructions() for part in text.split("__device__"))
 
 
-class _Worked:
-    """What a function works out: each value is a number, and an expression of the same values is the same one.
+class _Values:
+    """Value numbering of a function: expressions of equal values have equal numbers.
 
-    beforehand: names that are known before any loop, to which those of the function are added.
+    beforehand: names of loop invariants, to which those of the function are added.
     """
 
     def __init__(self, text: str, beforehand: set[str]) -> None:
@@ -44,21 +44,21 @@ class _Worked:
                 beforehand.add(name)
                 continue
             self._assigned[name] = found = self._value(expression)
-            if not constant:  # it is handed on as it is
+            if not constant:  # it is an output
                 self._use(found)
 
     def instructions(self) -> int:
-        """All of them, but for products that go into sums."""
+        """Return all instructions but products that are fused with sums."""
         taken = Counter(map(self._taken, self._sums))
         return sum(self._costs.values()) - sum(taken[one] == self._uses[one] > 0 for one in self._products)
 
     def _taken(self, operands: tuple[int, int]) -> int | None:
-        """The product that a sum is one instruction with: rather one that little else needs."""
+        """Return the product that a sum is fused with: the one with the fewest uses."""
         return min(self._products.intersection(operands), key=lambda one: (self._uses[one], one), default=None)
 
     def _value(self, node: ast.expr) -> int:
-        """Of an expression; counted where it is a new one."""
-        if isinstance(node, ast.UnaryOp):  # a sign is part of the instruction that takes the value
+        """Return the number of an expression; a new one is counted."""
+        if isinstance(node, ast.UnaryOp):  # a sign is part of the instruction that uses the value
             operand = self._value(node.operand)
             signed = self._number((type(node.op), operand))
             self._unsigned[signed] = self._unsigned.get(operand, operand)
@@ -69,7 +69,7 @@ class _Worked:
         return self._worked_out(node, (self._value(node.left), self._value(node.right)))
 
     def _worked_out(self, node: ast.BinOp, operands: tuple[int, int]) -> int:
-        """The value of an operation."""
+        """Return the number of an operation."""
         either_way = isinstance(node.op, (ast.Add, ast.Mult))
         found = self._number((type(node.op), tuple(sorted(operands)) if either_way else operands))
         if found in self._costs:
@@ -92,9 +92,9 @@ class _Worked:
 
 
 def by_kind(text: str) -> tuple[int, int]:
-    """The same of the lines `name = expression` of a CPU kernel: all but quotients, and those.
+    """Return the instructions of lines `name = expression` of a CPU kernel: all but quotients, and quotients.
 
-    Each line by itself: a product that has a name is counted.
+    Each line by itself: a product with a name is counted.
     """
     values = [ast.parse(line.partition(" = ")[2], mode="eval").body for line in text.splitlines()]
     quotients = [node for value in values for node in ast.walk(value) if _quotient(node)]
@@ -102,7 +102,7 @@ def by_kind(text: str) -> tuple[int, int]:
 
 
 def products(text: str) -> int:
-    """How many of those that are no quotients have a product in them: what is added to it is one with it."""
+    """Return the instructions other than quotients that have a product, with which a sum is fused."""
     values = [ast.parse(line.partition(" = ")[2], mode="eval").body for line in text.splitlines()]
     return sum(_product(node) and not _known(node, ()) for value in values for node in ast.walk(value))
 
@@ -112,7 +112,7 @@ def _known(node: ast.AST, beforehand: Collection[str]) -> bool:
 
 
 def _instructions(node: ast.expr) -> int:
-    """All but quotients."""
+    """Return the instructions of an expression without quotients."""
     if isinstance(node, ast.UnaryOp):
         return _instructions(node.operand)
     if not isinstance(node, ast.BinOp) or _known(node, ()):

@@ -16,7 +16,7 @@ from lbmtune.model.cpu import families as cpu
 from lbmtune.model.gpu import families as gpu
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.roofline import Ceiling
-from lbmtune.records import Prediction, Resources, Term, worth_telling
+from lbmtune.records import Prediction, Resources, Term, significant
 from lbmtune.records.terms import (
     AGAIN,
     AHEAD,
@@ -110,7 +110,7 @@ def _prediction(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence
         bandwidth_bytes_per_s=rate.bytes_per_s,
         footprint_bytes=footprint_bytes(case, config),
         limit="; ".join(
-            f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in worth_telling(largest_first)
+            f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in significant(largest_first)
         ),
         ceiling_source=rate.source,
         terms=largest_first,

@@ -6,7 +6,7 @@ They import the catalogue and errors, and nothing above.
 from lbmtune.records.accuracy import Accuracy, AccuracyPoint
 from lbmtune.records.environment import Conditions, Environment
 from lbmtune.records.measurement import Measurement, Sustained, Verification
-from lbmtune.records.prediction import Prediction, Term, worth_telling
+from lbmtune.records.prediction import Prediction, Term, significant
 from lbmtune.records.resources import Entry, Resources
 from lbmtune.records.trial import Costs, Outcome, Trial
 
@@ -26,7 +26,7 @@ __all__ = [
     "Term",
     "Trial",
     "Verification",
-    "worth_telling",
+    "significant",
 ]
 
 SCHEMA_VERSION = 4

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class AccuracyPoint:
-    """Relative L2 errors of a Taylor-Green vortex with one peak velocity; None where a value is not finite.
+    """Relative L2 errors of a Taylor-Green vortex with one peak velocity; None if a value is not finite.
 
-    density, velocity: against a run in float64; ..._to_exact: against the analytical solution, of this run and of
-    the reference in float64. velocity_scale: in lattice units.
+    density, velocity: relative to a run in float64; ..._to_exact: relative to the analytical solution, of this run and
+    of the reference in float64; velocity_scale: in lattice units.
     """
 
     velocity_scale: float
@@ -26,10 +26,10 @@ class AccuracyPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """What a storage format and an arithmetic precision cost in accuracy. domain: of the vortex.
+    """Accuracy of a storage format and an arithmetic precision. domain: of the vortex.
 
-    points: one per peak velocity, at one physical time; after: after many steps. representation and steps of a launch
-    are those of the kernel that was run.
+    points: one per peak velocity, at one physical time; after: after many steps; representation, steps: values that a
+    cell keeps and steps per launch of the kernel.
     """
 
     lattice: str

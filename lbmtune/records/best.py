@@ -1,7 +1,7 @@
-"""best.json: what a solver needs to run the kernel that won, and to know how fast it should be.
+"""best.json: the best kernel of a study with all that a solver needs to run it, and its expected speed.
 
 The types below are the format. `best.schema.json` is the JSON Schema made from them (`schema`), shipped beside
-this file. All quantities are in SI base units, MLUPS apart; lattice quantities are in lattice units.
+this file. Quantities are in SI base units except MLUPS; lattice quantities are in lattice units.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class LaunchGeometry:
     """One launch. arguments: names of buffers and scalars in the order of the entry's parameters.
 
     grid_formula: blocks along x, y, z in C, with integer division; grid: its values for the case's domain.
-    over: 'cells' (the fluid domain), 'shell' (the layer of ghost cells, counted along x) or 'sites' (those of indirect
-    addressing, counted along x); covers: how many of those one block takes along each axis; ends: how many more the
-    first and the last one take together. mode: 'plain'; 'cooperative': all blocks must run at once, which a
-    cooperative launch promises; 'dependent': it may begin before the launch before it has ended (programmatic stream
-    serialization), and waits for that by itself.
+    over: 'cells' (the fluid domain), 'shell' (the layer of ghost cells, counted along x) or 'sites' (of indirect
+    addressing, counted along x); covers: number of those that a block takes along each axis; ends: number that the
+    first and the last block take besides, together. mode: 'plain'; 'cooperative': all blocks run at once (cooperative
+    launch); 'dependent': it may begin before the previous launch has ended (programmatic stream serialization), and
+    synchronises with that launch itself.
     """
 
     entry: str
@@ -55,12 +55,12 @@ class LaunchGeometry:
 class Buffer:
     """A copy of the lattice, or a constant table. elements: for the case's domain; elements_formula: for any, in C.
 
-    'flags': one word per cell, x fastest; bit i says that a wall or a solid cell cuts the link by which f_i arrives,
-    bit 0 that the cell is solid, whose other bits are all set. 'moving': the same bits where that wall moves. Above the
-    bits of the links stands what `Kernel.types` says.
+    'flags': one word per cell, x fastest; bit i: a wall or a solid cell cuts the link by which f_i arrives; bit 0: the
+    cell is solid, and all other bits are set. 'moving': the same bits if that wall moves. Bits above those of the links
+    are described by `Kernel.types`.
     'links': the list of indirect addressing, see `Links`. 'barrier': words that are 0 before the first launch.
-    'faces': what tiles on chip send one another; 'macroscopics': density and velocity, which steps leave. Of these two
-    nothing is read that no launch has written.
+    'faces': exchange of tiles on chip; 'macroscopics': density and velocity, written by steps. Launches read nothing of
+    these two that no launch has written.
     """
 
     name: str
@@ -80,11 +80,11 @@ class Argument:
 
 @dataclass(frozen=True, kw_only=True)
 class CellType:
-    """Some bits of a cell's word: where `bits` of them, from bit `shift` on, hold `number`, the cell has a condition.
+    """A condition of a cell: `bits` bits of its word, from bit `shift` on, hold `number`.
 
-    kind: of boundary; face: 'x-' to 'z+', the one that the condition is of, '' for a moving wall wherever it is;
-    patch: number from 1 of the patch of the case whose values it has, 0: those of the case itself. Moving walls are
-    named where there are several: a cell with links that one of them cuts has the bit of its wall.
+    kind: of boundary; face: 'x-' to 'z+', or '' for a moving wall; patch: number from 1 of the patch of the case with
+    its values, 0: those of the case itself. Several moving walls have a bit each: a cell has the bit of each wall that
+    cuts a link of it.
     """
 
     kind: str
@@ -97,10 +97,10 @@ class CellType:
 
 @dataclass(frozen=True, kw_only=True)
 class SingleStep:
-    """A kernel for one time step on the same buffers with the same arguments, for steps that are no whole launch.
+    """A kernel for one time step on the same buffers with the same arguments, for steps that do not fill a launch.
 
-    source, options and source_digest: as in `Kernel`; launches: of the step, after which the roles of the buffers are
-    exchanged as after any launch of the other kernel. Whether it was verified, too, says `Verification.single`.
+    source, options and source_digest: as in `Kernel`; launches: of the step, after which the roles of the buffers swap
+    as after any launch of the other kernel. `Verification.single` holds its verification.
     """
 
     source: str
@@ -113,18 +113,17 @@ class SingleStep:
 class Kernel:
     """The program. target: 'cuda' or 'cpu'; source: its text; options: of the compiler.
 
-    source_digest: SHA-256 of target, options and source, joined by zero bytes; binary_digest: of the code that was
-    measured. period[p]: the launches of one time step that starts at parity p = step number modulo the length; where
-    there are two buffers, their roles are exchanged after every step, unless they keep them. steps: where it is not 1,
-    each of these does so many time steps at once, and p counts them: their number modulo the length, and one exchange
-    after each. A launch that takes an argument 'steps' does as many steps as that says, and exchanges the roles of the
-    buffers as often. max_elements: the longest buffer that the text may be used with, since its indices have so many
-    bits; null: no limit but the memory. slots: for each argument that is the start of a slot in the buffer f0, the
-    number of the element there, in C; the argument is a pointer to that element ('cuda') or the number itself as int64
-    ('cpu'). types: what the words of 'flags' say besides links, or with indirect addressing those of the last row of
-    'links'. single: where a launch does several steps and no fewer, a kernel for one. opening[p]: where it is not
-    empty, the launches that come before the first step of a state or of other arguments, if that step starts at parity
-    p. keeps_roles: of two buffers, whether they do not exchange their roles: each step ends where it began.
+    source_digest: SHA-256 of target, options and source, joined by zero bytes; binary_digest: of the measured code.
+    period[p]: the launches of one time step that starts at parity p = step number modulo the length; two buffers swap
+    roles after every step, unless keeps_roles. steps: time steps of each of these; if it is not 1, p is the number of
+    such launches modulo the length, and buffers swap after each. A launch with an argument 'steps' does that many
+    steps, and swaps the roles of the buffers as often. max_elements: longest buffer that the indices of the text can
+    address; null: no limit. slots: for each argument that is the start of a slot in the buffer f0, the number of the
+    element there, in C; the argument is a pointer to that element ('cuda') or the number as int64 ('cpu'). types: bits
+    of the words of 'flags' besides links, or with indirect addressing of the last row of 'links'. single: a kernel for
+    one step, if a launch does several and no fewer. opening[p]: launches before the first step of a state or of other
+    arguments, if that step starts at parity p. keeps_roles: two buffers do not swap roles: each step ends where it
+    began.
     """
 
     target: str
@@ -146,9 +145,9 @@ class Kernel:
 
 @dataclass(frozen=True, kw_only=True)
 class Location:
-    """Where a cell finds f_i before collision: in the array `slot` at the cell plus `offset`.
+    """Place of f_i of a cell before collision: in the array `slot` at the cell plus `offset`.
 
-    cut_slot, cut_offset: the same where a wall cuts the link that f_i arrives by.
+    cut_slot, cut_offset: the same if a wall cuts the link by which f_i arrives.
     """
 
     direction: int
@@ -162,8 +161,8 @@ class Location:
 class LinkRow:
     """A row of the list of indirect addressing: for each site, the node at offset `open` from it.
 
-    link: where a wall cuts this link, it is the node at offset `cut` instead, and bit 31 is set, as well as bit 30
-    where the wall moves; null: no wall changes it.
+    link: if a wall cuts this link, it is the node at offset `cut` instead, and bit 31 is set, also bit 30 if the wall
+    moves; null: no wall changes it.
     """
 
     open: Int3
@@ -175,13 +174,13 @@ class LinkRow:
 class Links:
     """The buffer 'links': rows of `sites` 32-bit words, one for each pointer, then one for the mask if it has links.
 
-    One more row comes last where cells have types (`Kernel.types`).
+    One more row comes last if cells have types (`Kernel.types`).
 
     Nodes are numbered: the fluid cells in `order`, spare sites up to `sites` (a multiple of `granule`, at least one;
-    their words lead to themselves), then the other cells that places of fluid cells lie in, in `order`; `nodes` is
-    their number, rounded up likewise. masked: bit n of the mask is set where link n is cut; bit 30 where one of them
-    is by a moving wall, and a further row then says so of each link, if any wall of the case moves.
-    chased: rows are of `nodes` words, and the pointers of one step have words for every node: those of a node without
+    their words lead to themselves), then the other cells that hold places of fluid cells, in `order`; `nodes` is their
+    number, rounded up likewise. masked: bit n of the mask is set if link n is cut; bit 30 if a moving wall cuts one of
+    them; a further row then has those links, if any wall of the case moves.
+    chased: rows have `nodes` words, and the pointers of one step have words for every node; those of a node without
     such a neighbour lead to itself.
     """
 
@@ -208,17 +207,17 @@ class Moment:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """How populations lie in a buffer: the element at `index` holds (f_i - w_i) * scale as `dtype`.
+    """Layout of populations in a buffer: the element at `index` holds (f_i - w_i) * scale as `dtype`.
 
     index: in C, of the storage cell (X, Y, Z) and slot Q; (X, Y, Z) is the fluid cell (x, y, z) plus `origin`.
     Extents: the storage cells along each axis, as formulas of nx, ny, nz. ghost: axes with ghost cells; along
-    the others coordinates wrap around. blocks: where given, ghost cells lie around every block of so many cells, and
-    X is x / bx * (bx + 2) + x % bx + 1 with the block's extent bx along x (along y and z likewise); an extent of 0: no
-    blocks along that axis.
+    the others coordinates wrap around. blocks: if given, ghost cells lie around every block of that many cells, and X
+    is x / bx * (bx + 2) + x % bx + 1 with the extent bx of the block along x (along y and z likewise); an extent of 0:
+    no blocks along that axis.
     locations[p]: one per direction, for a state of parity p.
-    wall_term: whether a moving wall's 6 w_i c_i.u_wall is added by who reads a cut link or by who writes it.
-    links: with indirect addressing, where X is the node of a cell; null where cells lie in a box.
-    moments: where a cell keeps these and no populations, before collision; `index` and `locations` are empty then.
+    wall_term: the 6 w_i c_i.u_wall of a moving wall is added by the reader or the writer of a cut link.
+    links: with indirect addressing, for which X is the node of a cell; null for cells of a box.
+    moments: if a cell keeps them instead of populations, before collision; `index` and `locations` are then empty.
     """
 
     dtype: str
@@ -238,11 +237,11 @@ class Storage:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What the kernel reached. ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median.
+    """Measured speed of the kernel. ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median.
 
-    mlups and all that goes with it are a burst: samples of a fraction of a second, in which a card's power limit hardly
-    shows. sustained: in a run of seconds without a pause, where it was made.
-    share_of_ceiling: its bandwidth over the ceiling of the study (`Ceiling.best_bytes_per_s`).
+    mlups and its interval are of a burst: samples of a fraction of a second, which a power limit hardly affects.
+    sustained: of a run of seconds without a pause, if made.
+    share_of_ceiling: bandwidth over the ceiling of the study (`Ceiling.best_bytes_per_s`).
     """
 
     mlups: float
@@ -260,7 +259,7 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Alternate:
-    """A verified configuration that came after the best."""
+    """A verified configuration of a lower rank."""
 
     rank: int
     key: str
@@ -272,9 +271,9 @@ class Alternate:
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The best kernel of a study. format and version: checked before anything else.
+    """The best kernel of a study. format and version: checked first.
 
-    accuracy: L2 errors of a Taylor-Green vortex in the storage format and precision of the kernel, where measured.
+    accuracy: L2 errors of a Taylor-Green vortex in the storage format and precision of the kernel, if measured.
     """
 
     study: str
@@ -299,12 +298,12 @@ class Best:
 
     @property
     def config(self) -> KernelConfig:
-        """The configuration itself. Raises InputError."""
+        """The configuration. Raises InputError."""
         return from_flat(self.configuration)
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of best.json, made from the types."""
+    """Return the JSON Schema (2020-12) of best.json, made from the types."""
     made: dict[str, Any] = msgspec.json.schema(Best)
     best = made["$defs"]["Best"]
     best["properties"]["format"]["const"] = FORMAT
@@ -318,12 +317,12 @@ def schema() -> dict[str, Any]:
 
 
 def encode_best(best: Best) -> bytes:
-    """The content of the file."""
+    """Return the content of a best.json."""
     return msgspec.json.format(msgspec.json.encode(best)) + b"\n"
 
 
 def read_best(path: Path) -> Best:
-    """Reads and validates a best.json. Raises InputError: not there, damaged, of another version, changed."""
+    """Read and validate a best.json. Raises InputError if it is missing, damaged, of another version, or changed."""
     values = _values(path)
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path} is not a best.json: its format is not {FORMAT!r}; lbmtune export writes one.")
@@ -360,7 +359,7 @@ def _current(best: Best, path: Path) -> Best:
 
 
 def source_digest(kernel: Kernel | SingleStep, target: str) -> str:
-    """What the digest of a kernel's text has to be."""
+    """Return the digest of the text of a kernel."""
     return hashlib.sha256("\0".join((target, *kernel.options, kernel.source)).encode()).hexdigest()
 
 

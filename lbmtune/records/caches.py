@@ -1,4 +1,4 @@
-"""Where what can be worked out again is kept."""
+"""Folders of the user's cache, for results that can be computed again."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ CACHE_VARIABLE = "LBMTUNE_CACHE"
 
 
 def cache_folder(name: str) -> Path:
-    """A folder of the user's cache; LBMTUNE_CACHE says where that is."""
+    """Return a folder of the user's cache, below LBMTUNE_CACHE if it is set."""
     return Path(os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_dir("lbmtune")) / name

@@ -1,7 +1,7 @@
-"""Published claims as data: what a document measured and said, what was measured here, and what follows.
+"""Published claims as data: figures and claims of a document, measurements, and verdicts.
 
 On disk a run of claims is one folder:
-claims.json         the results: header, documents, measured groups, verdicts; written anew after every group
+claims.json         the results: header, documents, measured groups, verdicts; rewritten after every group
 groups.jsonl        one measured group a line, appended and flushed to disk before the next begins
 claims.html         the page made of claims.json
 """
@@ -33,9 +33,9 @@ Kind = Literal[
     "density-error",
 ]
 COUNTED: Kind = "counted-bytes"
-"""What is asked of counters of the hardware."""
+"""The kind of claims that hardware counters decide."""
 ERRORS: tuple[Kind, ...] = ("velocity-error", "density-error")
-"""What is asked of the accuracy of a kernel; see records.Accuracy."""
+"""The kinds of claims on the accuracy of a kernel (records.Accuracy)."""
 
 DUTIES: Mapping[str, str] = {
     "macroscopics": "density and velocity are written to the device's memory",
@@ -44,27 +44,27 @@ DUTIES: Mapping[str, str] = {
     "refresh": "ghost cells are refreshed once more, so that the time that it takes shows",
     "staged": "the domain stays on the host and passes through the device part by part",
 }
-"""What a simulation can do besides stepping."""
+"""Work of a simulation besides time steps."""
 
 
 class Rates(NamedTuple):
-    """Measured bandwidths of a device: of a copy of one array to another, and of one array that is updated in place."""
+    """Measured bandwidths of a device: copy of an array, and update of an array in place."""
 
     copy_bytes_per_s: float
     in_place_bytes_per_s: float
 
     def fitting(self, config: Mapping[str, Scalar]) -> float:
-        """The one whose accesses are those of a flat configuration."""
+        """Return the bandwidth that fits the accesses of a flat configuration."""
         return self.in_place_bytes_per_s if in_place(config) else self.copy_bytes_per_s
 
 
 def in_place(config: Mapping[str, Scalar]) -> bool:
-    """Whether the kernel of a flat configuration stores where it has loaded."""
+    """Return whether the kernel of a flat configuration updates in place."""
     return from_flat(config).propagation.in_place
 
 
 class Holding(StrEnum):
-    """What a measurement says of a claim."""
+    """Verdict of a measurement on a claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -74,7 +74,7 @@ class Holding(StrEnum):
 
 @dataclass(frozen=True)
 class Duty:
-    """What a simulation does besides stepping. kind: of DUTIES; every: time steps between two times."""
+    """Work of a simulation besides time steps. kind: of DUTIES; every: time steps from one time to the next."""
 
     kind: str
     every: int = 1
@@ -82,10 +82,10 @@ class Duty:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """An experiment: variants measured in turns on each domain.
+    """An experiment: variants measured interleaved on each domain.
 
-    cases: by backend, one for each domain, the last one the domain on which claims are judged. missing: why there
-    are none. past_capacity: the domains follow from the memory budget.
+    cases: by backend, one for each domain; claims are judged on the last one. missing: reason for the lack of cases.
+    past_capacity: the domains follow from the memory budget.
     """
 
     name: str
@@ -99,8 +99,7 @@ class Series:
 class Printed:
     """A printed figure of a variant, in MLUPS.
 
-    series: the experiment that it belongs to, empty where it belongs to all of the variant; circumstances: a domain,
-    or what else is said of it.
+    series: its experiment, or '' for all of the variant; circumstances: a domain, or other remarks.
     """
 
     device: str
@@ -123,17 +122,17 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A sentence that a measurement can bear out.
+    """A claim that a measurement can confirm.
 
-    kind says what is measured: ratio, the speed of the fastest of `of` over that of the fastest of `over`; loss, one
-    minus it; interval-loss, the loss when the duty of `of` falls due every `every` steps; spread, by how much the
-    fastest of `of` beats the slowest; bandwidth, that of `of` over that of a copy, or of an update in place where the
-    kernel is one; footprint, bytes of `of` over bytes of `over`; counted-bytes, bytes that counters saw go to and from
-    memory for an update of `of` over those that it has to move; velocity-error and density-error, the error of a
-    vortex in the precision of `of` over that in fp64, both against the exact solution, at each of the peak
-    `velocities`. Names are variants, or variant@series where a variant has several.
-    at_least, at_most: the claim holds where the interval lies within; published: range of the printed figures;
-    untestable: by backend, why no measurement can tell.
+    kind: the measured quantity: ratio, the speed of the fastest of `of` over that of the fastest of `over`; loss, one
+    minus it; interval-loss, the loss if the work of `of` is done every `every` steps; spread, the speed of the fastest
+    of `of` over the slowest, minus one; bandwidth, that of `of` over that of a copy, or of an update in place if the
+    kernel is one; footprint, bytes of `of` over bytes of `over`; counted-bytes, bytes to and from memory by counters
+    for an update of `of` over those that it has to move; velocity-error and density-error, the error of a vortex in the
+    precision of `of` over that in fp64, both relative to the exact solution, at each of the peak `velocities`. Names
+    are variants, or variant@series if a variant has several.
+    at_least, at_most: the claim holds if the interval lies within; published: range of the printed figures;
+    untestable: by backend, the reason why no measurement can decide.
     """
 
     name: str
@@ -163,15 +162,15 @@ class Document:
 
     @property
     def of_accuracy(self) -> frozenset[str]:
-        """Variants whose accuracy is asked for."""
+        """Variants with claims on their accuracy."""
         return frozenset(name.partition("@")[0] for claim in self.claims if claim.kind in ERRORS for name in claim.of)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A variant on one domain. trial: None where it could not be tried, for the given reason.
+    """A variant on one domain. trial: None if it could not be tried, for the given reason.
 
-    counters: of the hardware, where a claim that does not hold rests on it and they could be read.
+    counters: of the hardware, if a failed claim depends on it and they could be read.
     """
 
     variant: str
@@ -184,24 +183,24 @@ class Row:
 
     @property
     def is_untimed(self) -> bool:
-        """Whether it was found right and has no speed all the same."""
+        """Whether it was verified but not timed."""
         return self.trial is not None and self.trial.outcome is Outcome.OK and self.trial.final is None
 
     @property
     def why_not(self) -> str:
-        """Why it has no speed; empty where it has one."""
+        """Reason for the lack of a speed; '' if it has one."""
         if self.trial is None:
             return self.reason
         if self.trial.final is None or self.trial.mlups is None:
             reason = " ".join(self.trial.reason.split())
-            # verified, and nothing came of the timing: "ok" would say the opposite
+            # verified but not timed: the outcome "ok" would mislead
             return (reason or "its timing gave no result") if self.is_untimed else f"{self.trial.outcome}: {reason}"
         return ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """All variants of a series on one domain, measured in turns. seconds: that it took."""
+    """All variants of a series on one domain, measured interleaved. seconds: duration."""
 
     document: str
     series: str
@@ -212,9 +211,9 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What was measured of a claim. low, median, high: the quantity with its interval; None where nothing was.
+    """Verdict on a claim. low, median, high: the quantity with its interval; None if not measured.
 
-    reason: a sentence with the values; beside_published: how the figure compares with the printed one.
+    reason: a sentence with the values; beside_published: comparison with the printed figure.
     """
 
     document: str
@@ -230,7 +229,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimsHeader:
-    """Where and with what a run of claims began. budget_bytes: memory that stands for a small device.
+    """Environment of a run of claims. budget_bytes: memory that stands for a small device.
 
     in_place_bytes_per_s: None in the header of an earlier version.
     """
@@ -247,7 +246,7 @@ class ClaimsHeader:
 
     @property
     def rates(self) -> Rates:
-        """What bandwidths are held against."""
+        """Bandwidths that others are compared with."""
         return Rates(self.copy_bytes_per_s, self.in_place_bytes_per_s or self.copy_bytes_per_s)
 
 

@@ -1,4 +1,4 @@
-"""What it means, in words, that a measurement was disturbed."""
+"""Warnings about measurements that other programs or reduced clocks disturbed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from lbmtune.records.study import StudyRecord, TimingProtocol
 
 _ADVICE = "these speeds are too low and the ranking is not reliable; run again when the machine is idle"
 _NO_PROFILE = (
-    "what each rung loses and what is not explained mean nothing then; profile again when the machine is idle, "
-    "and describe it again (lbmtune devices --refresh) where that was disturbed, too"
+    "the losses and the unexplained part are not reliable; profile again when the machine is idle, "
+    "and describe it again (lbmtune devices --refresh) if that was disturbed, too"
 )
 _TOO_LOW = "the sustained speed is too low and cannot be compared; run again when the machine is idle"
 _UNSTEADY = 0.25
-"""How far what a machine does beside its samples lies apart, of the one in the middle, when that is worth a word."""
+"""Range of the rates beside samples, relative to their median, from which on a warning is printed."""
 _WIDEST = 0.1
-"""Half-width of the interval of a winner, relative, from which on it comes with a warning."""
+"""Relative half-width of the interval of a winner, from which on a warning is printed."""
 
 
 def disturbance(study: StudyRecord) -> str:
-    """One sentence where the best trial of a study was disturbed, its samples or its run of seconds; else empty."""
+    """Return a warning if the samples or the sustained run of the best trial were disturbed, else ''."""
     if not study.ranked:
         return ""
     best = study.ranked[0]
@@ -34,7 +34,7 @@ def disturbance(study: StudyRecord) -> str:
 
 
 def doubt(study: StudyRecord) -> str:
-    """One sentence where the best speed of a study is so uncertain that ranks say little; empty where it is not."""
+    """Return a warning if the best speed of a study is too uncertain for a ranking, else ''."""
     if not study.ranked or study.header.spec.objective != "mlups":
         return ""
     best = study.ranked[0]
@@ -44,11 +44,12 @@ def doubt(study: StudyRecord) -> str:
         return ""
     longer = f"protocol.{'final_sample_s' if best.final else 'sample_s'}"
     advice = disturbance(study) or f"run again with longer samples (--set {longer}=SECONDS)."
-    return f"the winner's speed is known to +-{100 * width:.1f} % only, and ranks say no more than that: {advice}"
+    known = f"the winner's speed is known to +-{100 * width:.1f} % only"
+    return f"{known}, and closer configurations cannot be ranked: {advice}"
 
 
 def unsteadiness(study: StudyRecord) -> str:
-    """One sentence where the machine changed between the trials of a study; empty where it did not."""
+    """Return a warning if the machine changed between the trials of a study, else ''."""
     seen = [trial.measurement.conditions for trial in study.trials if trial.measurement]
     looked = {
         "memory": [one.memory_bytes_per_s for one in seen if one.memory_bytes_per_s],
@@ -60,19 +61,19 @@ def unsteadiness(study: StudyRecord) -> str:
         return ""
     usual = median(rates)
     return (
-        f"looks beside the samples found {name} at {min(rates) / usual:.0%} to {max(rates) / usual:.0%} of its usual "
-        "speed, as where other machines share the host: speeds of the search compare no better than that; those of "
-        "finalists do, which were measured in turns. Predictions speak of the machine as it was described."
+        f"during the search {name} had {min(rates) / usual:.0%} to {max(rates) / usual:.0%} of its usual "
+        "speed, as on a shared host: speeds of the search are comparable only within that range; those of "
+        "finalists were measured interleaved. Predictions are for the machine as described."
     )
 
 
 def _spread(rates: Sequence[float]) -> float:
-    """From the lowest to the highest, of the one in the middle."""
+    """Return the range relative to the median."""
     return (max(rates) - min(rates)) / median(rates) if rates else 0.0
 
 
 def profile_disturbance(profile: Profile) -> str:
-    """One sentence where some of a profile was measured while the device was not left alone; empty where none was."""
+    """Return a warning if a part of a profile was disturbed, else ''."""
     run = profile.sustained
     if run and run.disturbed:
         return f"{_cause(run.conditions)}: {_NO_PROFILE}."
@@ -81,15 +82,14 @@ def profile_disturbance(profile: Profile) -> str:
 
 
 def left_alone(cpu_share: float | None) -> bool:
-    """Whether no other program took much of the processor; that of a GPU does not matter, nor is it noted."""
+    """Return whether other programs used little of the processor; None (on GPUs) counts as little."""
     return cpu_share is None or cpu_share >= TimingProtocol().min_cpu_share
 
 
 def description_disturbance(bandwidths: float | None, calibration: float | None) -> str:
-    """One sentence where a machine was described beside other programs: what of it that spoils, and what it does not.
+    """Return a warning if other programs disturbed the description of a machine, with the affected figures.
 
-    bandwidths, calibration: the share of the processor while either was measured, None where nobody noted it or where
-    there is none. Empty where both were left alone.
+    bandwidths, calibration: share of the processor during either measurement, or None. '' if neither was disturbed.
     """
     parts = {"its bandwidths were measured": bandwidths, "it was calibrated": calibration}
     disturbed = {when: share for when, share in parts.items() if share is not None and not left_alone(share)}
@@ -103,7 +103,7 @@ def description_disturbance(bandwidths: float | None, calibration: float | None)
 
 
 def _spoilt(bandwidths: float | None, calibration: float | None) -> str:
-    """What rests on what was disturbed: the ceiling on bandwidths, predictions on the calibration if there is one."""
+    """Return the affected figures: the ceiling by bandwidths, predictions by the calibration if there is one."""
     if left_alone(bandwidths):
         fine = "" if bandwidths is None else ", but the ceiling is, which rests on bandwidths"
         return f"predictions are not reliable, nor shares of them{fine}"

@@ -1,4 +1,4 @@
-"""Where a study ran, and the state of the device while samples were taken."""
+"""The environment of a study, and the state of a device during samples."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """Where a study ran. device_id: UUID of a GPU, or CPU model and cores; packages: name -> version."""
+    """Device, software and host of a study.
+
+    device_id: UUID of a GPU, or CPU model and cores; packages: name -> version.
+    """
 
     backend: str
     device: str
@@ -30,12 +33,12 @@ class Environment:
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """State of the device while samples were taken; None where it cannot be read.
+    """State of a device during samples; None if it cannot be read.
 
     throttle: names of the reasons for reduced clocks; cpu_share: process time over wall time per thread;
     memory, last_cache: bytes per second of a walk in place through them, right after a sample that was long enough;
-    work: operations of a core per second, likewise (`measure.calibration.interference_monitor`). Neighbours on the same
-    host change these without taking any of the processor.
+    work: operations of a core per second, likewise (`measure.calibration.interference_monitor`). Other virtual machines
+    of the host change these without using the processor.
     """
 
     sm_clock_hz: float | None = None

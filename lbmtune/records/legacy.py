@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
-from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, families_with, from_flat, knobs_by_name
+from lbmtune.catalogue.config import FAMILIES, CudaConfig, KernelConfig, Scalar, families_with, from_flat, knobs_by_name
 from lbmtune.catalogue.knobs import scalar
 from lbmtune.errors import InputError
 
@@ -269,9 +269,9 @@ def previous_values(config: KernelConfig) -> Flat:
 
 def _decomposed(config: KernelConfig) -> Flat:
     """Return the knobs of version 0.1 that one knob stands for today; the inverse of `_composed`."""
-    if config.backend == "cuda":
+    if isinstance(config, CudaConfig):
         limits = {"max_registers": config.max_registers, "min_blocks": config.min_blocks}
-        block: Flat = {"block": scalar(config.tile)} if config.family == "face-exchange" else {}
+        block: Flat = {"block": scalar(config.block)}
         scheme: Flat = {"scheme": config.scheme, "representation": config.kept.name}
         return {**limits, **block, **scheme}
     if config.family == "sparse":

@@ -9,12 +9,12 @@ from lbmtune.records.environment import Conditions
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """Comparison with the oracle. error: largest absolute deviation of a population; bound: what was allowed.
+    """Comparison with the oracle. error: largest absolute deviation of a population; bound: the largest allowed.
 
-    worst_cell (x, y, z), worst_direction and worst_steps say where and after how many steps. Directions beyond the
-    last one are density and the components of velocity, where a kernel writes them.
-    domains: extents that were checked; full_size: whether the measured domain itself was among them.
-    single: of the kernel of one step that goes with one of several, in turn with it, where that was verified.
+    worst_cell (x, y, z), worst_direction and worst_steps: place and steps of the largest deviation; directions beyond
+    the last one are density and the components of velocity, if a kernel writes them.
+    domains: extents that were checked; full_size: the measured domain was one of them; single: of the kernel of one
+    step that completes a kernel of several steps, both in turn, if verified.
     """
 
     error: float
@@ -28,7 +28,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether the error is within the bound (NaN is not)."""
+        """Whether the error is within the bound; False for NaN."""
         return self.error <= self.bound
 
 
@@ -36,11 +36,11 @@ class Verification:
 class Measurement:
     """A timed run. mlups: from the median sample; samples_s: seconds per time step of each sample.
 
-    sites: cells that are updated. Where some of the box are solid, only the fluid ones count: mlups are then what the
-    literature calls MFLUPS, and bytes_per_update are per fluid cell.
-    ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median; below six samples all that was seen.
-    dismissed: whether the first looks were so slow that nothing more was measured.
-    disturbed: whether the protocol's conditions were not met even after repeats.
+    sites: cells that are updated, without solid ones: with solid cells mlups are the MFLUPS of the literature, and
+    bytes_per_update are per fluid cell.
+    ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median; below six samples the range.
+    dismissed: the first samples were so slow that no more were taken.
+    disturbed: the conditions of the protocol were not met even after repeats.
     """
 
     mlups: float
@@ -58,12 +58,12 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True)
 class Sustained:
-    """A run of seconds without a pause, after others like it: what a device keeps up. `Measurement` is a burst.
+    """A run of seconds without a pause, after a warm-up of seconds: sustained speed. `Measurement` is a burst.
 
     mlups: all updates over all seconds; slices_s: seconds per time step of each slice of the run, in order;
-    energy_j: of the whole device meanwhile, power when idle not subtracted, None where it does not tell;
-    energy_source: 'counter' or 'mean power'; power_w: the mean; power_limit_w: the limit then in force.
-    throttled: share of the looks at which there was each reason for reduced clocks. Clocks of `conditions` are medians.
+    energy_j: of the whole device during the run, idle power included, or None; energy_source: 'counter' or
+    'mean power'; power_w: mean; power_limit_w: limit in force.
+    throttled: share of the polls with each reason for reduced clocks. Clocks of `conditions` are medians.
     """
 
     mlups: float
@@ -81,5 +81,5 @@ class Sustained:
 
     @property
     def nj_per_update(self) -> float | None:
-        """Nanojoules of an update."""
+        """Nanojoules per update, or None."""
         return None if self.energy_j is None else self.energy_j / (self.steps * self.sites) * 1e9

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """A part of a prediction. seconds: of the whole device, what it adds to an update; all terms add up to its time.
+    """A part of a prediction. seconds: of the whole device, its share of the time of an update; terms add up to it.
 
-    sentence: the figures behind it, with their units; source: the measurement or the literature that they come from.
-    alone_s: what it would take if an update were nothing else, where terms go on beside each other; records of before
-    say it in the sentence alone.
+    sentence: its figures with their units; source: the measurement or literature that they come from; alone_s: its time
+    without the others, if terms overlap (early records have it in the sentence alone).
     """
 
     name: str
@@ -22,20 +21,20 @@ class Term:
 
 
 _NEGLIGIBLE = 1e-4
-"""Share of the time of an update below which a term is not told of: no figure of the others shows it."""
+"""Share of the time of an update below which a term is not printed."""
 
 
-def worth_telling(terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """All but those that add hardly anything to the time of an update, nor take it off."""
+def significant(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Return the terms that change the time of an update noticeably."""
     whole = sum(one.seconds for one in terms)
     return tuple(one for one in terms if abs(one.seconds) >= _NEGLIGIBLE * whole)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """What the model expects. limit: the terms in words, the binding resource first; ceiling_source: of the bandwidth.
+    """A prediction of the model. limit: the terms as text, the largest first; ceiling_source: of the bandwidth.
 
-    terms: what the time of an update is made of, the binding one first; records of before there were terms have none.
+    terms: parts of the time of an update, the largest first; empty in early records.
     """
 
     mlups: float
@@ -47,15 +46,15 @@ class Prediction:
     terms: tuple[Term, ...] = ()
 
     @property
-    def told(self) -> tuple[Term, ...]:
-        """Terms that are worth telling of."""
-        return worth_telling(self.terms)
+    def significant_terms(self) -> tuple[Term, ...]:
+        """Terms that change the time of an update noticeably."""
+        return significant(self.terms)
 
     @property
     def binding(self) -> str:
-        """The resource that takes most of the time; empty where that was not recorded."""
+        """Name of the largest term; '' if it was not recorded."""
         return self.terms[0].name if self.terms else ""
 
     def seconds_of(self, name: str) -> float:
-        """What a term adds to the time of an update; nothing where there is none of that name."""
+        """Return the seconds of the terms of a name; 0 if there is none."""
         return sum(term.seconds for term in self.terms if term.name == name)

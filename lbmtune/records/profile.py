@@ -1,6 +1,6 @@
-"""A profile: the way from what a memory could deliver to what a kernel does, rung by rung, beside what a model says.
+"""A profile: the loss from the bandwidth of the memory to the speed of a kernel, level by level, with predictions.
 
-All rungs are speeds of the same update, so that what is lost from one to the next adds up to all that is lost.
+All levels (rungs) are speeds of the same update, so that the losses between them add up to the whole loss.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ READS, WRITES, COLLISION = "reads alone", "writes alone", "collision alone"
 
 @dataclass(frozen=True, kw_only=True)
 class Rung:
-    """A measured step of the ladder. seconds: an update takes so long of the whole device.
+    """A level of the loss breakdown. seconds: time of an update on the whole device.
 
-    spread: relative half-width of the 95 % interval of the median; None where nothing was timed.
-    model_s, model: what the model expects without having seen this figure, and what that is made of.
-    resources: of a kernel that was compiled for it; disturbed: the device was not left alone meanwhile.
+    spread: relative half-width of the 95 % interval of the median; None if nothing was timed.
+    model_s, model: prediction, independent of this figure, and its terms.
+    resources: of the kernel compiled for it; disturbed: other programs used the device meanwhile.
     """
 
     name: str
@@ -39,13 +39,13 @@ class Rung:
 
     @property
     def model_mlups(self) -> float | None:
-        """The same of the model."""
+        """Predicted millions of updates per second, or None."""
         return 1e-6 / self.model_s if self.model_s else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """What is lost from the rung before to this one, measured and by the model, as shares of the ceiling's speed."""
+    """Loss from the previous rung to this one, measured and predicted, as shares of the speed of the ceiling."""
 
     name: str
     measured: float
@@ -54,7 +54,7 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class Counter:
-    """A hardware counter: of launches that advance one period, per update where `unit` says so."""
+    """A hardware counter: of launches that advance one period, per update if `unit` says so."""
 
     name: str
     value: float
@@ -64,32 +64,32 @@ class Counter:
 
 @dataclass(frozen=True, kw_only=True)
 class Counters:
-    """What counters of the hardware say of a kernel; source: what read them, or why nothing did."""
+    """Hardware counters of a kernel. source: the tool that read them, or the reason why none did."""
 
     source: str
     found: tuple[Counter, ...] = ()
 
     def value(self, name: str) -> float | None:
-        """Of the counter of that name."""
+        """Return the value of a counter, or None."""
         return next((one.value for one in self.found if one.name == name), None)
 
     def total(self, *names: str) -> float | None:
-        """The sum of these counters, where all were read."""
+        """Return the sum of counters, or None unless all were read."""
         found = [self.value(name) for name in names]
         return sum(one for one in found if one is not None) if None not in found else None
 
     @property
     def memory_bytes(self) -> float | None:
-        """To and from memory for an update."""
+        """Bytes to and from memory per update, or None."""
         return self.total("DRAM bytes read", "DRAM bytes written")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """A kernel on a device. rungs: from the ceiling to the kernel; apart: kernels with parts taken out.
+    """A kernel on a device. rungs: from the ceiling to the kernel; apart: kernels with parts left out.
 
-    bytes_per_update: what an update has to move; memory_bytes: what memory moves for it by the model, with what is read
-    again because a cache has lost it (0: nobody has said so); machine_date: when what the model knows was measured.
+    bytes_per_update: bytes that an update has to move; memory_bytes: bytes that memory moves for it by the model, with
+    those that a cache has lost (0: unknown); machine_date: date of the machine description.
     """
 
     case: Case
@@ -111,12 +111,12 @@ class Profile:
     memory_bytes: float = 0.0
 
     def rung(self, name: str) -> Rung:
-        """The rung of that name."""
+        """Return the rung of a name."""
         return next(one for one in (*self.rungs, *self.apart) if one.name == name)
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """From each rung to the next one."""
+        """Losses from each rung to the next one."""
         ceiling = self.rungs[0].mlups
         found = []
         for above, below in zip(self.rungs, self.rungs[1:], strict=False):
@@ -127,6 +127,6 @@ class Profile:
 
     @property
     def unexplained(self) -> float | None:
-        """What the model leaves open at the last rung, as a share of the ceiling: positive where it expects more."""
+        """Predicted minus measured speed at the last rung, as a share of the ceiling; None without a prediction."""
         last = self.rungs[-1]
         return None if last.model_mlups is None else (last.model_mlups - last.mlups) / self.rungs[0].mlups

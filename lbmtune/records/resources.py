@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What the compiler gave a function that is launched.
+    """Resources of an entry point, as compiled.
 
-    registers: per thread (0: not known, as on the CPU); spill_bytes: stores plus loads; local_bytes: per thread;
-    shared_bytes: of a block, with what launches ask for (without, in records from before that was counted);
-    overtaken: stores of a pass of its loop that overtake a load of the same word of local memory (None: nobody has
-    looked).
+    registers: per thread (0: unknown, as on the CPU); spill_bytes: stores plus loads; local_bytes: per thread;
+    shared_bytes: of a block, with what launches request (without it in early records);
+    overtaken: write-after-read hazards on spilled registers: stores of a pass of its loop to a word of local memory
+    whose load is in flight (None: not counted).
     """
 
     registers: int = 0
@@ -24,10 +24,10 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources(Entry):
-    """What the compiler gave a kernel: the largest of each figure, which follows from its entries where they are told.
+    """Resources of a kernel, as compiled: the largest of each figure over its entries.
 
-    entries: by name; none in records from before they were told apart, where the largest is all that is known.
-    Raises ValueError for a figure beside entries that is not the largest of theirs.
+    entries: by name; empty in early records, which have the largest alone. Raises ValueError for a figure that is not
+    the largest of the entries.
     """
 
     code_bytes: int = 0
@@ -35,8 +35,8 @@ class Resources(Entry):
 
     def __post_init__(self) -> None:
         for figure in (one.name for one in fields(Entry) if self.entries):
-            told = [getattr(entry, figure) for entry in self.entries.values()]
-            largest = max((one for one in told if one is not None), default=None)
+            values = [getattr(entry, figure) for entry in self.entries.values()]
+            largest = max((one for one in values if one is not None), default=None)
             if getattr(self, figure) not in (0, None, largest):
                 raise ValueError(f"{figure} {getattr(self, figure)}, but {largest} is the largest of the entries")
             object.__setattr__(self, figure, largest)

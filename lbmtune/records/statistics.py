@@ -1,4 +1,4 @@
-"""Medians and their intervals without any assumption on the distribution."""
+"""Medians and their confidence intervals without assumptions on the distribution."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ class Interval(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Relative half-width."""
+        """Half-width relative to the median."""
         return (self.high - self.low) / 2 / self.median
 
 
 def median_interval(samples: Sequence[float]) -> Interval:
-    """The median and its 95 % interval from order statistics.
+    """Return the median and its 95 % interval from order statistics.
 
-    Below six samples no such interval exists; smallest and largest are given: 93.75 % for five, 75 % for three,
-    50 % for two.
+    Below six samples no such interval exists; the range is returned: 93.75 % for five, 75 % for three, 50 % for two.
     Source: Conover, Practical Nonparametric Statistics, 1999, section 3.2.
     """
     ordered = sorted(samples)
@@ -34,7 +33,7 @@ def median_interval(samples: Sequence[float]) -> Interval:
 
 
 def interval_rank(n: int, level: float = 0.95) -> int:
-    """How many samples lie outside the interval at each end."""
+    """Return the number of samples outside the interval at each end."""
     rank, tail = 0, 2.0**-n
     while rank + 1 < n / 2 and 2 * (tail + comb(n, rank + 1) * 2.0**-n) <= 1 - level:
         rank += 1
@@ -43,7 +42,7 @@ def interval_rank(n: int, level: float = 0.95) -> int:
 
 
 def paired_ratio(samples: Sequence[float], reference: Sequence[float]) -> Interval:
-    """Median and interval of sample over reference, round by round: what drifts with time cancels."""
+    """Return median and interval of sample over reference, round by round, which cancels drift."""
     return median_interval([a / b for a, b in zip(samples, reference, strict=True)])
 
 

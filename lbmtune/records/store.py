@@ -1,4 +1,4 @@
-"""Reading and writing study folders. What is returned from here is on disk already."""
+"""Read and write study folders. Functions that write return when the data is on disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def write_atomically(path: Path, content: bytes, instead: str = "choose another output folder") -> None:
-    """Writes a whole file or nothing. Raises InputError, which says what to do instead, where that cannot be done."""
+    """Write a whole file or nothing. Raises InputError, which ends with `instead`."""
     unfinished = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def write_atomically(path: Path, content: bytes, instead: str = "choose another 
 
 
 def check_writable(folder: Path) -> None:
-    """Refuses early what would fail late, and leaves no folder behind that was not there. Raises InputError."""
+    """Check that a folder can be written, and leave no new folder behind. Raises InputError."""
     new = not folder.exists()
     write_atomically(folder / ".writable", b"")
     (folder / ".writable").unlink()
@@ -48,17 +48,17 @@ def check_writable(folder: Path) -> None:
 
 
 def write_header(folder: Path, header: StudyHeader) -> None:
-    """Starts a study folder."""
+    """Write the header of a study into its folder."""
     write_atomically(folder / HEADER, msgspec.json.format(msgspec.json.encode(header)) + b"\n")
 
 
 def append_trial(folder: Path, trial: Trial) -> None:
-    """Adds one trial and flushes it to disk. Raises InputError where that is full or the folder is gone."""
+    """Append a trial and flush it to disk. Raises InputError."""
     append_line(folder / TRIALS, trial)
 
 
 def append_line(path: Path, record: object) -> None:
-    """Adds a record to a file of lines and flushes it to disk. Raises InputError where that cannot be done."""
+    """Append a record to a file of lines and flush it to disk. Raises InputError."""
     try:
         with path.open("ab") as file:
             file.write(msgspec.json.encode(record) + b"\n")
@@ -71,7 +71,7 @@ def append_line(path: Path, record: object) -> None:
 
 
 def read_study(folder: Path) -> StudyRecord:
-    """The study of a folder. A last line cut short by a crash is left out. Raises InputError."""
+    """Return the study of a folder, without a last line that a crash cut short. Raises InputError."""
     header = _decode(folder / HEADER, StudyHeader)
     if header.schema > SCHEMA_VERSION:
         raise InputError(
@@ -84,10 +84,7 @@ def read_study(folder: Path) -> StudyRecord:
 
 
 def drop_torn_line(folder: Path) -> None:
-    """Cuts an unfinished last line off, so that the next append starts on a line of its own.
-
-    A compressed set is unpacked first.
-    """
+    """Cut an unfinished last line off before the next append; unpack a compressed set first."""
     path = folder / TRIALS
     if not path.exists() and (content := _content(path)):
         write_atomically(path, content)
@@ -99,7 +96,7 @@ def drop_torn_line(folder: Path) -> None:
 
 
 def _trials(path: Path) -> list[Trial]:
-    """The last entry of a trial number counts: finals are appended after the first measurement."""
+    """Return the last entry of each trial number: finals are appended after the first measurement."""
     latest: dict[int, Trial] = {}
     lines = _content(path).split(b"\n")[:-1]
     for number, line in enumerate(lines, 1):
@@ -112,7 +109,7 @@ def _trials(path: Path) -> list[Trial]:
 
 
 def _content(path: Path) -> bytes:
-    """A file, or its compressed form, in which recorded sets are kept; nothing where there is neither."""
+    """Return the content of a file or its compressed form, as of recorded sets; empty if neither exists."""
     packed = path.with_name(f"{path.name}.gz")
     try:
         if path.exists():

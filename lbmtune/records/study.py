@@ -1,4 +1,4 @@
-"""A study: what was asked, where, and the trials that answered. On disk: one folder.
+"""A study: its specification, its environment and its trials. On disk: one folder.
 
 study.json      the header, written once
 trials.jsonl    one trial a line, appended and flushed to disk before the search is told (.gz in recorded sets)
@@ -18,27 +18,27 @@ from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
 
 Table = Mapping[str, Sequence[Scalar]]
 Axes = Table | Sequence[Table]
-"""The values of each axis: of one space, or of several, of which a study searches the union."""
+"""Values of each axis, of one space or of several, of which a study searches the union."""
 
 
 def tables(axes: Axes) -> tuple[Table, ...]:
-    """The spaces, one or several."""
+    """Return the spaces, one or several."""
     return (axes,) if isinstance(axes, Mapping) else tuple(axes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimingProtocol:
-    """How a configuration is verified and timed.
+    """Settings of verification and timing.
 
     verify_periods: checked after 1..n periods of the scheme; warmup_s: device time before the first sample;
     sample_s, final_sample_s: shortest sample, in the search and among the finalists; min_samples (six
     are the fewest that give a 95 % interval), max_samples;
     confidence: aimed half-width of the 95 % interval of the median, relative; bail_out: a candidate this many
-    times slower than the best after one look is not measured further; finalists: so many of the best, and the best of
-    each family beside them (`search.finalists`), are verified at full size and measured again interleaved,
-    final_rounds times.
-    sustained_top: so many of the best are run for sustained_s seconds each without a pause, after settling_s seconds of
-    the same; 0: none.
+    times slower than the best after one sample is not measured further; finalists: number of the best, besides the best
+    of each family (`search.finalists`), that are verified at full size and measured again interleaved, final_rounds
+    times.
+    sustained_top: number of the best that run for sustained_s seconds each without a pause, after settling_s seconds of
+    warm-up.
     compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages.
     """
 
@@ -63,9 +63,9 @@ class TimingProtocol:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """When a search ends: whichever comes first. trials: 0 means no limit of that kind.
+    """Limits of a search, whichever comes first; 0: no limit.
 
-    sample: how many of the first trials fill the whole space, before the search looks for the best.
+    sample: number of the first trials that are spread over the whole space, before the search exploits.
     """
 
     trials: int = 0
@@ -75,11 +75,11 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class StudySpec:
-    """What a study file says.
+    """The specification of a study, as in its file.
 
     axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
     objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break).
-    max_error: relative L2 error of the velocity of a vortex that a kernel may have after many steps; None: any.
+    max_error: largest relative L2 error of the velocity of a vortex after many steps; None: any.
     """
 
     name: str
@@ -98,9 +98,9 @@ CEILING_STREAMS = 19
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """The measured bandwidths of the device that a study is held against, bytes per second.
+    """Measured bandwidths of the device of a study, bytes per second.
 
-    cpu_share: what other programs left of the processor while they were measured; None where nobody noted it.
+    cpu_share: share of the processor during their measurement, or None.
     """
 
     copy_bytes_per_s: float
@@ -111,18 +111,17 @@ class Ceiling:
 
     @property
     def best_bytes_per_s(self) -> float:
-        """The ceiling that shares are taken of: the fastest q-stream copy or in-place update."""
+        """The ceiling: the fastest q-stream copy or in-place update."""
         return max([*self.stream_bytes_per_s.values(), self.in_place_bytes_per_s])
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyHeader:
-    """The first thing written of a study.
+    """Header of a study, which is written first.
 
-    illegal_configurations: an example of each reason -> how many points of the axes it removed. last_cache_bytes: of a
-    CPU; 0 where it is not known. entries_by: the compiler that told the entries of kernels apart afterwards; empty
-    where that of the study did. calibration_cpu_share: what other programs left of the processor when it was calibrated
-    for the predictions; None where nobody noted it, and where it was not.
+    illegal_configurations: an example of each reason -> number of points of the axes that it removed; last_cache_bytes:
+    of a CPU, 0 if unknown; entries_by: compiler that reported resources by entry afterwards, or '';
+    calibration_cpu_share: share of the processor during the calibration for the predictions, or None.
     """
 
     spec: StudySpec
@@ -141,7 +140,7 @@ class StudyHeader:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRecord:
-    """A study as read back from its folder."""
+    """A study, as read from its folder."""
 
     header: StudyHeader
     trials: tuple[Trial, ...]
@@ -163,23 +162,23 @@ class StudyRecord:
 
     @property
     def winner(self) -> Trial | None:
-        """The best trial, if it was verified on the whole domain; none before that."""
+        """The best trial, if it was verified on the whole domain."""
         return next((trial for trial in self.ranked[:1] if trial.proven), None)
 
     def share_of_ceiling(self, trial: Trial) -> float:
-        """Bandwidth of a measured trial over the ceiling (`Ceiling.best_bytes_per_s`)."""
+        """Return the bandwidth of a measured trial over the ceiling (`Ceiling.best_bytes_per_s`)."""
         return trial.best_measurement.bandwidth_bytes_per_s / self.header.ceiling.best_bytes_per_s
 
     @property
     def verified_binaries(self) -> int:
-        """How many kernels were found right and measured, counted by the digest of the compiled code."""
+        """Number of verified and measured kernels, by the digest of the compiled code."""
         return len({trial.binary_digest for trial in self.ranked})
 
     @property
     def search_s(self) -> float:
-        """Seconds of the search, predictions included, until the answer of its last trial.
+        """Seconds of the search, predictions included, until the end of its last trial.
 
-        By dates where that was not noted: from the beginning to the last trial that was begun, in whole seconds.
+        By dates in early records: from the beginning to the start of the last trial, in whole seconds.
         """
         noted = [t.elapsed_s for t in self.trials if t.elapsed_s is not None]
         if noted:
@@ -189,7 +188,7 @@ class StudyRecord:
 
     @property
     def verified_per_s(self) -> float | None:
-        """Verified configurations per second of the search; None where that took no time."""
+        """Verified configurations per second of the search, or None."""
         return self.verified_binaries / self.search_s if self.search_s else None
 
     @property

@@ -12,7 +12,7 @@ from lbmtune.records.resources import Resources
 
 
 class Outcome(StrEnum):
-    """How a trial ended. Miscompiled: wrong, but right when the same text is assembled with fewer optimisations."""
+    """Outcome of a trial. Miscompiled: wrong, but right if the same text is assembled with fewer optimisations."""
 
     OK = "ok"
     ILLEGAL = "illegal"
@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """Seconds spent on a trial, by stage. search_s: choosing it and keeping the books."""
+    """Seconds spent on a trial, by stage. search_s: choice of the configuration and bookkeeping."""
 
     compile_s: float = 0.0
     verify_s: float = 0.0
@@ -38,11 +38,11 @@ class Costs:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One configuration tried. reason: for people, empty when all went well.
+    """One tried configuration. reason: for people; empty on success.
 
-    measurement and final are bursts: the latter interleaved among the finalists, if it got there; sustained: of the
-    best; accuracy: of the finalists. stands_for: what a finalist is the best of, besides being among the best.
-    elapsed_s: of the search, from its beginning until this trial was on disk; None where that was not noted.
+    measurement, final: bursts, the latter interleaved with the other finalists; sustained: of the best; accuracy: of
+    finalists; stands_for: the family or class of which a finalist is the best; elapsed_s: from the beginning of the
+    search until this trial was on disk, or None.
     """
 
     number: int
@@ -66,18 +66,18 @@ class Trial:
 
     @property
     def mlups(self) -> float | None:
-        """The best founded speed: of the final if there is one, else of the first measurement."""
+        """Speed of the final, else of the first measurement; None for failed trials."""
         best = self.final or self.measurement
         return best.mlups if best and self.outcome is Outcome.OK else None
 
     @property
     def best_measurement(self) -> Measurement:
-        """The measurement that counts, of a trial that has one: of the final, else the first."""
+        """The final, else the first measurement, of a measured trial."""
         best = self.final or self.measurement
         assert best is not None
         return best
 
     @property
     def proven(self) -> bool:
-        """Whether it was verified on the domain that is measured."""
+        """Whether it was verified on the measured domain."""
         return self.verification is not None and self.verification.full_size and self.verification.passed

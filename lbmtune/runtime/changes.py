@@ -26,12 +26,12 @@ def changed(case: Case, recorded: Case, changes: Mapping[str, Any]) -> Case:
         raise InputError(
             f"wall_velocity {values['wall_velocity']}: no wall of this kernel moves; run a study of such a case."
         )
-    found = replace(case, **values)
-    if found.patches:
+    result = replace(case, **values)
+    if result.patches:
         from lbmtune.catalogue.problem.patches import check_cells  # here: arrays may take long to make
 
-        check_cells(found)
-    return found
+        check_cells(result)
+    return result
 
 
 def _cells(_name: str, domain: Any) -> tuple[int, int, int]:

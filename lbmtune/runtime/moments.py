@@ -38,8 +38,8 @@ def populations_of(moments: Array, lattice: Lattice, xp: ModuleType) -> Iterator
 def seen(populations: Array, lattice: Lattice, xp: ModuleType) -> Array:
     """Return the populations that remain of a state stored as moments: shape (q, nz, ny, nx), not shifted."""
     weights = xp.asarray([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1)
-    found = xp.stack(list(moments_of(populations - weights, lattice, xp)))
-    return xp.stack(list(populations_of(found, lattice, xp)))
+    moments = xp.stack(list(moments_of(populations - weights, lattice, xp)))
+    return xp.stack(list(populations_of(moments, lattice, xp)))
 
 
 def moved_by_moments(shifted: Sequence[float], lattice: Lattice) -> list[float]:
@@ -47,8 +47,8 @@ def moved_by_moments(shifted: Sequence[float], lattice: Lattice) -> list[float]:
 
     shifted: the largest |f_j - w_j| of each direction.
     """
-    found: list[float] = (np.abs(_polynomials(lattice)) @ (np.abs(_powers(lattice)) @ np.array(shifted))).tolist()
-    return found
+    moved: list[float] = (np.abs(_polynomials(lattice)) @ (np.abs(_powers(lattice)) @ np.array(shifted))).tolist()
+    return moved
 
 
 def _products(matrix: Array, values: Array, xp: ModuleType) -> Iterator[Array]:

@@ -90,8 +90,8 @@ def _of_sites(case: Case, config: KernelConfig, parity: int, xp: ModuleType, win
         cut, both = kinds != OPEN, (access.read, access.cut_read)
         opened, closed = (_nodes_at(at, window, place.offset, xp) for place in both)
         node = xp.where(cut, closed, opened)
-        known = node >= 0 if config.implicit else fluid  # skipped solid nodes have a state, too
-        node = xp.where(known, node, xp.full_like(opened, numbering.fluid))
+        has_state = node >= 0 if config.implicit else fluid  # skipped solid nodes have a state, too
+        node = xp.where(has_state, node, xp.full_like(opened, numbering.fluid))
         start, other = (int(layout.component(place.slot, extents)) for place in both)
         indices = layout.along_x(node.astype(xp.int64), extents) + (start + cut * (other - start))
         gain = (kinds == MOVING) * _gain(seen, access.direction, window, xp) if phase.wall_term == "read" else 0.0

@@ -116,11 +116,11 @@ class Simulation:
 
     def _index_list(self) -> Array:
         config = self.program.config
-        made = index_list(self.case, config, self.xp)
+        listed = index_list(self.case, config, self.xp)
         if not getattr(config, "placed", False):
-            return made
-        placed = self._empty(len(made), "uint32", listed_rows(self.case, config).rows)
-        placed[...] = made
+            return listed
+        placed = self._empty(len(listed), "uint32", listed_rows(self.case, config).rows)
+        placed[...] = listed
         return placed
 
     def poison(self) -> None:

@@ -107,9 +107,9 @@ class Solver:
     def initialise_populations(self, populations: Array) -> None:
         """Set f_i, shape (q, nz, ny, nx), in the order of `case.stencil.velocities`. Raises InputError."""
         shape = (self.case.stencil.q, *self.case.domain[::-1])
-        found = getattr(populations, "shape", None)
-        if found != shape:
-            what = f"have the shape {found}" if found is not None else f"are a {type(populations).__name__}"
+        given = getattr(populations, "shape", None)
+        if given != shape:
+            what = f"have the shape {given}" if given is not None else f"are a {type(populations).__name__}"
             raise InputError(f"populations {what}; give an array of the shape (q, nz, ny, nx) = {shape}.")
         self._simulation.initialise(populations)
 

@@ -97,24 +97,24 @@ class MomentState(_Kept):
 
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
         """See State."""
-        found = moments.moments_of(self.xp.asarray(populations) - self.weights, self.case.stencil, self.xp)
-        for indices, values in zip(self._places(window), found, strict=True):
+        values_of = moments.moments_of(self.xp.asarray(populations) - self.weights, self.case.stencil, self.xp)
+        for indices, values in zip(self._places(window), values_of, strict=True):
             buffer[indices] = self.config.stored.stored(values, self.xp, self.config.unit)
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
         """See State; one at a time, from the moments."""
         held = self.xp.stack([self._value(buffer, at) for at in self._places(window)])
-        for found in moments.populations_of(held, self.case.stencil, self.xp):
-            yield found[None]
+        for population in moments.populations_of(held, self.case.stencil, self.xp):
+            yield population[None]
 
     def sums(self, buffer: Array, parity: int) -> Sums:
         """See State; they are stored."""
         places = zip(orders(self.case.stencil), self._places(None), strict=True)
-        found = {n: self._value(buffer, at) for n, at in places if sum(n) <= 1}
+        values = {n: self._value(buffer, at) for n, at in places if sum(n) <= 1}
         unit = float(smallest_weight(self.case.stencil))
         along = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
-        x, y, z = (unit * found[n] if n in found else 0.0 for n in along)
-        return 1 + unit * found[0, 0, 0], (x, y, z)
+        x, y, z = (unit * values[n] if n in values else 0.0 for n in along)
+        return 1 + unit * values[0, 0, 0], (x, y, z)
 
     def _value(self, buffer: Array, places: Array) -> Array:
         return self.config.stored.deviations(buffer[places], self.xp, self.config.unit)

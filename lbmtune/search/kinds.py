@@ -16,7 +16,7 @@ _LINKS = {"compiled": "", "flags": ", flags read", "list": ", sites listed"}
 
 
 class Requirements(NamedTuple):
-    """What a solver has to provide for a kernel.
+    """Provisions that a solver makes for a kernel.
 
     state: representation and place of the state; lattices: copies of the state; links: source of cut links, "compiled",
     "flags" or "list"; several: whether a launch does several time steps.

@@ -24,7 +24,7 @@ from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.config import cuda, from_flat, parse_config
 from lbmtune.catalogue.families.rules import cuda_limits
 from lbmtune.catalogue.layouts import AoSoA
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.cli import notes_on_stderr
 from lbmtune.cli.format import ranking_table as rankingtable
 from lbmtune.cli.format.ranking_table import ties

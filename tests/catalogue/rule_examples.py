@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lbmtune.catalogue.families.rules import Limits
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Faces, Patch
+from lbmtune.catalogue.problem.flows import box
 
 DEVICE = Limits(
     cores=16,

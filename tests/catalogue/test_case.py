@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lbmtune.catalogue.problem.case import Case, box, cavity, channel
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, channel
 from lbmtune.errors import InputError
 
 BOX = box("d3q19", "bgk", (8, 6, 4))

@@ -15,7 +15,8 @@ import sympy
 from lbmtune.catalogue.collisions import OPERATORS, collision
 from lbmtune.catalogue.collisions.mrt import Rates, relaxing
 from lbmtune.catalogue.collisions.operator import Collision, Parameters, assignments, population, relaxed, wall_gain
-from lbmtune.catalogue.problem.case import Case, box, collides
+from lbmtune.catalogue.problem.case import Case, collides
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.program import omega_minus
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES, lattice

@@ -17,9 +17,10 @@ from lbmtune.catalogue.boundaries.completion import arriving, reconstructed
 from lbmtune.catalogue.boundaries.cut_links import cut_kinds
 from lbmtune.catalogue.config import KernelConfig, cpu, cuda
 from lbmtune.catalogue.families.rules import broken
-from lbmtune.catalogue.problem.case import Case, box, half_channel, pipe
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.catalogue.problem.faces import FACES
+from lbmtune.catalogue.problem.flows import box, half_channel, pipe
 from lbmtune.catalogue.problem.geometries import GENERATORS
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError

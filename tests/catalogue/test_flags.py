@@ -17,7 +17,8 @@ from lbmtune.catalogue.boundaries.cut_links import cut_kinds
 from lbmtune.catalogue.config import CudaConfig, cuda, knobs_by_name, parse_config
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes, traffic
-from lbmtune.catalogue.problem.case import Case, cavity, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import cavity, porous
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program

@@ -19,7 +19,8 @@ from lbmtune.catalogue.footprint import (
 )
 from lbmtune.catalogue.layouts import LAYOUTS as ALL_LAYOUTS
 from lbmtune.catalogue.layouts import AoS, AoSoA, Bundle, BundleAoSoA, SoA, Tiled, TiledCells
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.sparse import nodes
 from tests.support.configs import old_cuda

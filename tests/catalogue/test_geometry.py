@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbmtune.catalogue.boundaries.cut_links import cut_kind, cut_kinds
-from lbmtune.catalogue.problem.case import Case, box, cavity, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, porous
 from lbmtune.catalogue.problem.geometries.packing import _centres
 from lbmtune.catalogue.problem.geometries.voxelfile import with_digest
 from lbmtune.catalogue.problem.geometry import generator, solid, voxels

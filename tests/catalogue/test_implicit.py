@@ -11,7 +11,8 @@ import pytest
 from lbmtune.catalogue.config import CudaConfig, cuda, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.problem.case import Case, box, cavity, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, porous
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import not_reversed

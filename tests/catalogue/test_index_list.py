@@ -17,7 +17,8 @@ from lbmtune.catalogue.config import FAMILIES, KernelConfig, completed, cpu, cud
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes, traffic
 from lbmtune.catalogue.problem import geometry
-from lbmtune.catalogue.problem.case import Case, box, cavity
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.schemes import SCHEMES as ALL_SCHEMES
 from lbmtune.catalogue.sparse.index_list import CUT_BIT, MAX_NODES, MOVING_BIT, Pointer, listed_rows, node_list

@@ -11,7 +11,8 @@ from sympy import Expr, Rational, Symbol, symbols
 from lbmtune.catalogue.collisions import OPERATORS
 from lbmtune.catalogue.collisions.operator import Assignment, Parameters
 from lbmtune.catalogue.operation_counts import flops, flops_per_update, operator_flops
-from lbmtune.catalogue.problem.case import box, cavity, collides
+from lbmtune.catalogue.problem.case import collides
+from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.lattice import LATTICES
 
 X, Y, Z = symbols("x y z")

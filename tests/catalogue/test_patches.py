@@ -19,9 +19,10 @@ from lbmtune.catalogue.boundaries.cut_links import cut_kinds
 from lbmtune.catalogue.config import cpu, cuda
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
-from lbmtune.catalogue.problem.case import Case, box, cavity, pipe
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions, layout
 from lbmtune.catalogue.problem.faces import FACES, Face, Patch
+from lbmtune.catalogue.problem.flows import box, cavity, pipe
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.problem.patches import check_cells, holds, owners, types
 from lbmtune.codegen.describe import describe_kernel

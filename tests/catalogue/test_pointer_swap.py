@@ -17,7 +17,7 @@ from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.layouts import AoS, SoA
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.pointer_swap import exchange, exchanges_slots
-from lbmtune.catalogue.problem.case import box, cavity
+from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import Place, Scheme, bundled
 from lbmtune.codegen.describe import describe_kernel

@@ -13,10 +13,10 @@ from lbmtune.catalogue.families.common_rules import FIRST, bundles, tiles_of_lay
 from lbmtune.catalogue.families.rules import Limits, broken, rules
 from lbmtune.catalogue.knobs import Acts, Scalar
 from lbmtune.catalogue.layouts import SoA
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.catalogue.record import layout_knobs
 from lbmtune.errors import InputError
-from lbmtune.search.rule_cache import watched
+from lbmtune.search.rule_cache import tracked
 from tests.catalogue import rule_examples_cpu, rule_examples_cuda
 from tests.catalogue.rule_examples import CASE, DEVICE, MOMENTS, SMALL, Example, patched, slipping, solid, walled
 
@@ -168,11 +168,11 @@ def test_single_steps_that_are_left_over_fit_on_chip_too(pack: int) -> None:
 def test_the_rule_about_shared_memory_looks_at_what_it_depends_on() -> None:
     """Not at fields that change no byte, so that its answers are kept for all their values."""
     config = cuda.TemporalBlocking(representation="moments", pack=2, plane_fetch="bulk")
-    seen, looked_at = watched(config)
+    seen, looked_at = tracked(config)
     seen.shared_bytes(MOMENTS)
     of_bytes = {*looked_at}
     (on_chip,) = (rule for rule in rules(type(config)) if getattr(rule, "__name__", "") == "_on_chip")
-    seen, looked_at = watched(config)
+    seen, looked_at = tracked(config)
     assert on_chip(MOMENTS, seen, DEVICE) is None
     assert {*looked_at} >= of_bytes
     assert {*looked_at}.isdisjoint({"launch", "register_limit", "chunk_planes", "chunk_schedule", "overread"})

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from lbmtune.catalogue.config import cuda
-from lbmtune.catalogue.problem.case import Case, box, cavity, channel
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, channel
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.pull import SCHEME
 from lbmtune.catalogue.schemes.scheme import Phase, Place, bundled

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from lbmtune.catalogue.config import KernelConfig, cuda
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.claims.evidence import COLUMNS, Evidence, evidence, reasons
 from lbmtune.claims.figures import figures
 from lbmtune.claims.judge import Reading, beside, decide, judge, readings_of, speed_ratio, verdicts
@@ -328,7 +329,7 @@ def test_a_plan_says_why_a_variant_cannot_be_measured() -> None:
 
 
 def test_threads_by_core_need_several_threads_to_a_core() -> None:
-    with pytest.raises(InputError, match="one way"):
+    with pytest.raises(InputError, match="threads=cores is not supported on this processor"):
         configuration("threads=cores", ON_CPU, (32, 32, 32))
     assert configuration("threads=cores", replace(ON_CPU, physical_cores=1), (32, 32, 32)).flat()["threads"] == 1
 

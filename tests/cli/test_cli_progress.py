@@ -191,7 +191,9 @@ def test_a_winner_that_is_hardly_known_is_told_before_the_table(tmp_path, capsys
     record = disturbed_study(tmp_path, False)[1]
     said = printed(restless(record, 0.598), tmp_path, capsys)
     out = " ".join(said.out.split())
-    assert out.startswith("the winner's speed is known to +-59.8 % only, and ranks say no more than that: other")
+    assert out.startswith(
+        "the winner's speed is known to +-59.8 % only, and closer configurations cannot be ranked: other"
+    )
     assert out.index("run again when the machine is idle") < out.index("MLUPS")
     assert "run again when the machine is idle" in " ".join(said.err.split())
     assert printed(record, tmp_path, capsys).out.lstrip().startswith("the best")

@@ -16,7 +16,8 @@ import lbmtune
 from lbmtune.backend.protocol import Binary, CompileError, Device
 from lbmtune.catalogue.config import KernelConfig, cpu, cuda
 from lbmtune.catalogue.families.rules import Limits, broken
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render, render_single

@@ -15,7 +15,8 @@ from lbmtune.backend.cpu.device import vector_bits
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.families.rules import Limits, broken
-from lbmtune.catalogue.problem.case import Case, cavity
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import cavity
 from lbmtune.catalogue.schemes import SCHEMES as ALL_SCHEMES
 from lbmtune.catalogue.sparse import nodes
 from lbmtune.catalogue.sparse.index_list import listed_rows, node_list

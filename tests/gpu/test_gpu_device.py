@@ -18,7 +18,8 @@ from lbmtune.backend.registry import available, compiler_for, open_device
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, cuda
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.layouts import AoSoA, Rows
-from lbmtune.catalogue.problem.case import Case, box, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.catalogue.sparse.nodes import index_list
 from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.codegen.program import Program

@@ -15,7 +15,8 @@ import pytest
 from lbmtune.catalogue.config import KernelConfig, Scalar, cpu, cuda, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.layouts import AoSoA, Rows, SoA
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.cli import main
 from lbmtune.cli.format import kernels
 from lbmtune.errors import InputError, NothingValidError

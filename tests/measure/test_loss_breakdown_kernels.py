@@ -17,7 +17,8 @@ from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import cpu
 from lbmtune.catalogue.families.rules import Limits, broken
-from lbmtune.catalogue.problem.case import NO_COLLISION, Case, box
+from lbmtune.catalogue.problem.case import NO_COLLISION, Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.cuda.ablation import ablated, can_be_ablated
 from lbmtune.codegen.probes import RUNS
 from lbmtune.codegen.program import Launch, Program

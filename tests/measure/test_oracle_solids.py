@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.problem.case import Case, box, cavity, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, porous
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.measure.verification import oracle
 

@@ -13,7 +13,8 @@ from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
 from lbmtune.backend.registry import open_device
 from lbmtune.catalogue.config import CudaConfig, cpu, cuda
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification import oracle

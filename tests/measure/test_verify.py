@@ -15,7 +15,8 @@ from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.byte_lru_cache import forget_all
 from lbmtune.catalogue.config import cpu, cuda
 from lbmtune.catalogue.families.rules import broken
-from lbmtune.catalogue.problem.case import Case, box, cavity, channel, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, channel, porous
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification import domains, oracle, verify
 from lbmtune.measure.verification import reference_states as refs

@@ -10,7 +10,7 @@ import pytest
 from lbmtune.backend.protocol import Binary, TooManyResourcesError
 from lbmtune.backend.registry import reassembled
 from lbmtune.catalogue.config import from_flat
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.workers.dry_run import dry_run

@@ -13,7 +13,8 @@ from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts import AoS
-from lbmtune.catalogue.problem.case import Case, box, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.codegen.probes import DISPLACED, probe
 from lbmtune.model.gpu.families import inputs_of
 from lbmtune.model.gpu.inputs import Inputs

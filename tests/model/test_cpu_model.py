@@ -8,7 +8,8 @@ import pytest
 
 from lbmtune.catalogue.config import CpuConfig, cpu
 from lbmtune.catalogue.footprint import bytes_per_update
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
 from lbmtune.model.cpu.arithmetic import Operations, arithmetic
 from lbmtune.model.cpu.arithmetic import operations as counted_on

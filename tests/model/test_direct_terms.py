@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.layouts import LAYOUTS, AoS, AoSoA
 from lbmtune.catalogue.limits import registers_allowed
-from lbmtune.catalogue.problem.case import Case, box, cavity
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.model.gpu.families import estimated, inputs_of
 from lbmtune.model.gpu.inputs import Inputs

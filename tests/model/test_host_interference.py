@@ -13,7 +13,7 @@ from lbmtune.measure.calibration.interference_monitor import SAMPLE_RATIO, Inter
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.sampling import summary, take
 from lbmtune.model.machine.description import CpuCalibration
-from lbmtune.model.machine.host_interference import as_it_was
+from lbmtune.model.machine.host_interference import under_conditions
 from lbmtune.model.machine.memory_walks import GLANCED, Filling, glance
 from lbmtune.model.predict import predict
 from lbmtune.records import Conditions
@@ -66,7 +66,7 @@ def rates(found: CpuCalibration) -> dict[str, float]:
     ],
 )
 def test_each_glance_changes_the_rates_that_it_tells_of(conditions: Conditions, changed: set[str]) -> None:
-    found = as_it_was(DESCRIBED, conditions)
+    found = under_conditions(DESCRIBED, conditions)
     assert found.cpu is not None
     then, now = rates(CPU), rates(found.cpu)
     assert {name for name in then if now[name] != then[name]} == changed
@@ -83,7 +83,7 @@ def test_a_machine_that_does_half_of_everything_takes_twice_as_long() -> None:
         work_per_s=1.25e9,
     )
     described = predict(DOMAIN, TILES, DESCRIBED, None)
-    then = predict(DOMAIN, TILES, as_it_was(DESCRIBED, half), None)
+    then = predict(DOMAIN, TILES, under_conditions(DESCRIBED, half), None)
     assert then.mlups == pytest.approx(described.mlups / 2)
 
 
@@ -96,7 +96,7 @@ def test_every_figure_of_a_machine_that_does_half_of_everything_is_another() -> 
         last_cache_bytes_per_s=35e9,
         work_per_s=1.25e9,
     )
-    then = as_it_was(described, half)
+    then = under_conditions(described, half)
     for before, after in ((described, then), (described.cpu, then.cpu)):
         assert before
         assert after
@@ -115,7 +115,7 @@ def test_every_figure_of_a_machine_that_does_half_of_everything_is_another() -> 
 
 def test_nothing_is_known_of_the_hour_of_a_machine_that_was_not_calibrated() -> None:
     plain = replace(MACHINE, cpu=None)
-    assert as_it_was(plain, Conditions(memory_bytes_per_s=1e9)) is plain
+    assert under_conditions(plain, Conditions(memory_bytes_per_s=1e9)) is plain
 
 
 def monitor_of(device: FakeDevice, made: list[str], takes_s: float) -> Callable[[], InterferenceMonitor]:
@@ -178,12 +178,12 @@ def hours(memory: list[float], last: list[float]) -> StudyRecord:
         (
             [40e9, 27e9, 44e9],
             [100e9, 90e9, 110e9],
-            "looks beside the samples found memory at 68% to 110% of its usual speed",
+            "during the search memory had 68% to 110% of its usual speed",
         ),
         (
             [40e9, 36e9, 44e9],
             [100e9, 60e9, 110e9],
-            "looks beside the samples found the last cache at 60% to 110% of its usual speed",
+            "during the search the last cache had 60% to 110% of its usual speed",
         ),
     ],
 )

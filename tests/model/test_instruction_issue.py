@@ -12,7 +12,8 @@ import pytest
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.rules import Limits
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.cuda.shared import moments
 from lbmtune.codegen.render import render
 from lbmtune.files.studyfile import load_study

@@ -9,7 +9,7 @@ import pytest
 
 from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.layouts import AoS
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.model.gpu.families import memory_bytes
 from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.description import Machine

@@ -10,7 +10,8 @@ import pytest
 
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, cpu, cuda, from_flat
 from lbmtune.catalogue.layouts import AoS, Rows, SoA
-from lbmtune.catalogue.problem.case import Case, box, cavity, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, porous
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict

@@ -13,7 +13,7 @@ import pytest
 
 from lbmtune.api.machines import named_machine
 from lbmtune.catalogue.config import cuda, from_flat
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records.store import read_study

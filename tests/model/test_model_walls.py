@@ -9,7 +9,8 @@ import pytest
 
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.temporal_blocking import blocks
-from lbmtune.catalogue.problem.case import Case, box, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.catalogue.problem.geometry import voxels
 from lbmtune.model.gpu.temporal_blocking import walls
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency

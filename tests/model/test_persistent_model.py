@@ -11,7 +11,8 @@ import pytest
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.layouts import Rows
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.model.gpu.families import estimated
 from lbmtune.model.machine.description import Calibration
 from lbmtune.model.machine.toml import read_machine

@@ -11,12 +11,12 @@ import pytest
 
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, cpu, cuda
 from lbmtune.catalogue.layouts import AoSoA, Rows
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.model.predict import predict
-from lbmtune.records import Conditions, Environment, Term, worth_telling
+from lbmtune.records import Conditions, Environment, Term, significant
 from tests.support.configs import old_cuda
 from tests.support.seconds import close
 
@@ -175,14 +175,14 @@ def test_terms_add_up_to_the_time_of_an_update_the_largest_first(config: CudaCon
 def test_what_no_figure_of_a_prediction_shows_is_not_told() -> None:
     """A share of ten thousand is; less is not, whether it is added or taken off."""
     terms = tuple(Term(name=str(s), seconds=s, sentence="", source="") for s in (1.0, 2e-4, 2e-5, 0.0, -2e-4, -2e-5))
-    assert [one.seconds for one in worth_telling(terms)] == [1.0, 2e-4, -2e-4]
+    assert [one.seconds for one in significant(terms)] == [1.0, 2e-4, -2e-4]
 
 
 def test_the_limit_of_a_prediction_leaves_out_what_is_not_told() -> None:
     card = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     large = box("d3q19", "bgk", (1024, 1024, 1024))
     found = predict(large, cuda.Direct(block=(64, 1, 1)), card)
-    hidden = {one.name for one in found.terms} - {one.name for one in found.told}
+    hidden = {one.name for one in found.terms} - {one.name for one in found.significant_terms}
     assert hidden, "the last wave of so many blocks"
     assert not any(f"{name}: " in found.limit for name in hidden)
-    assert all(f"{one.name}: " in found.limit for one in found.told)
+    assert all(f"{one.name}: " in found.limit for one in found.significant_terms)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from lbmtune.catalogue.config import CudaConfig, cuda
-from lbmtune.catalogue.problem.case import Case, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import porous
 from lbmtune.model.gpu.families import inputs_of, memory_bytes
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.concurrency import in_flight

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lbmtune.backend.cuda.nvrtc import architectures, compile_cuda, compile_text
 from lbmtune.backend.cuda.sass import Instruction, _hazards, _instruction, _instructions, _loop, _texts, spill_hazards
 from lbmtune.catalogue.config import CudaConfig, cuda
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.probes import OVERTAKEN as PROBE
 from lbmtune.codegen.probes import overtaken_probe
 from lbmtune.model.gpu.families import inputs_of

@@ -14,7 +14,7 @@ from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.temporal_blocking import passed_planes
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.layouts import AoS, AoSoA, Rows
-from lbmtune.catalogue.problem.case import box, cavity
+from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.model.gpu.families import inputs_of, memory_bytes
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.temporal_blocking.l2_refetch import refetched_plane_bytes

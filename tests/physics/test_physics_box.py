@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.problem.case import Case, box, cavity, channel
-from lbmtune.catalogue.problem.flows import initial_flow
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, channel, initial_flow
 from lbmtune.runtime import Simulation
 from tests.support.physics import FP64, start, viscosity
 

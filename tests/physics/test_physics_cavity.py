@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.problem.case import cavity
+from lbmtune.catalogue.problem.flows import cavity
 from tests.support.physics import FP64, relaxation_rate, start
 
 N, LID, REYNOLDS = 96, 0.1, 100

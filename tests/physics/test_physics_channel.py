@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.problem.case import Case, channel
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import channel
 from tests.support.physics import FP64, start, viscosity
 
 PEAK = 0.05

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.problem.case import porous
+from lbmtune.catalogue.problem.flows import porous
 from lbmtune.catalogue.problem.geometry import solid
 from tests.support.physics import FP64, start, viscosity
 

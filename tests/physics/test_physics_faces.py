@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.problem.case import pipe
+from lbmtune.catalogue.problem.flows import pipe
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.textbook_boundaries import bounded
 from tests.support.physics import viscosity

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbmtune.catalogue.config import cuda
-from lbmtune.catalogue.problem.case import cavity
+from lbmtune.catalogue.problem.flows import cavity
 from tests.conftest import THINNED
 from tests.support.thinning import drawn, facts
 

@@ -13,6 +13,7 @@ import pytest
 from lbmtune.cli import main
 
 TUTORIALS = Path(__file__).resolve().parents[2] / "docs" / "tutorial"
+GUIDE = TUTORIALS.parent / "guide"
 SMALL = ("--set", "case.domain=48x24x20", "--set", "budget.trials=4")
 """What makes the study of the tutorial short; tables say the extents that are then printed."""
 
@@ -64,7 +65,7 @@ def test_the_first_tutorial_prints_what_it_shows(
         for line in (line for line in shown.splitlines() if line.strip(". ")):
             assert any(re.match(_pattern(line), there.strip()) for there in lines), f"{line!r} is not in:\n{printed}"
         done.append(command.split()[2])
-    assert done == ["explain", "explain", "explain", "predict", "verify", "study", "report"]
+    assert done == ["explain", "explain", "explain", "rank", "verify", "study", "report"]
     assert (folder / "results" / "report.html").exists()
 
 
@@ -79,3 +80,13 @@ def test_the_second_tutorial_runs_what_the_first_one_found(folder: Path, monkeyp
     ran = [exec(text, names) for language, text in blocks("put-it-into-a-solver") if language == "python"]
     assert len(ran) == 4
     assert names["mlups"] > 0
+
+
+def test_the_guide_to_python_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(GUIDE.parents[1])
+    names: dict[str, Any] = {}
+    texts = re.findall(r"^```python\n(.*?)^```$", (GUIDE / "python.md").read_text(encoding="utf-8"), re.DOTALL | re.M)
+    for text in texts:
+        exec(text, names)
+    assert len(texts) == 5
+    assert names["table"].mlups.max() == names["found"].winner.mlups

@@ -17,8 +17,8 @@ import pytest
 import lbmtune
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, cpu, cuda, from_flat
 from lbmtune.catalogue.layouts import AoS, AoSoA, SoA
-from lbmtune.catalogue.problem.case import Case, box, cavity, channel, porous
-from lbmtune.catalogue.problem.flows import initial_flow
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, channel, initial_flow, porous
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.storage import Domain
 from lbmtune.codegen.describe import launch_geometry

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lbmtune.catalogue.config import cuda
-from lbmtune.catalogue.problem.case import cavity
+from lbmtune.catalogue.problem.flows import cavity
 from lbmtune.errors import InputError
 from lbmtune.records import (
     SCHEMA_VERSION,

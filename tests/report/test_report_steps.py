@@ -10,12 +10,13 @@ import pytest
 from lbmtune.catalogue.config import CudaConfig, cpu, cuda
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.layouts import Rows
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
 from lbmtune.model.predict import cells_read
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study import bounds, page, roofline, steps, steps_figure, sustained, tables, trials
+from lbmtune.report.study import page, roofline, steps, steps_figure, sustained, tables, trials
 from tests.support import made_up_records as made
 from tests.support.pages import page as page_of
 
@@ -110,7 +111,7 @@ def test_bytes_and_bounds_of_each_number_of_steps(fast: StudyRecord) -> None:
 def test_what_a_term_takes_alone_is_read_in_records_of_before(
     sentence: str, alone_s: float | None, said: float | None
 ) -> None:
-    assert bounds.alone_s(Term(name="x", seconds=1e-12, sentence=sentence, source="", alone_s=alone_s)) == said
+    assert roofline.alone_s(Term(name="x", seconds=1e-12, sentence=sentence, source="", alone_s=alone_s)) == said
 
 
 CHIP = cuda.Persistent(

@@ -10,7 +10,8 @@ import pytest
 
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import CpuConfig, KernelConfig, cpu, cuda
-from lbmtune.catalogue.problem.case import Case, box, cavity
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.errors import InputError

@@ -15,7 +15,8 @@ import pytest
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.layouts import Rows, SoA
-from lbmtune.catalogue.problem.case import Case, box, cavity, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, porous
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Launch, Program

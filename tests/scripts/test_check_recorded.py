@@ -16,7 +16,8 @@ import pytest
 from lbmtune.catalogue.config import KernelConfig, cuda, from_flat
 from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.precision import STORAGES
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.claims.judge import verdicts
 from lbmtune.claims.store import decoded
 from lbmtune.codegen.render import render
@@ -87,7 +88,7 @@ def test_finals_are_told_by_family_with_their_share_of_the_winner(check: ModuleT
     assert winner.final
     assert second.final
     slower = replace(winner.final, mlups=second.final.mlups, samples_s=tuple(2 * s for s in winner.final.samples_s))
-    on_chip = replace(from_flat(second.config), launch="resident", representation="moments")  # type: ignore[arg-type]
+    on_chip = cuda.Persistent(representation="moments")
     led = replace(second, final=slower, config=on_chip.flat(), stands_for="recorded before families said where")
     trials = tuple(led if trial.number == second.number else trial for trial in study.trials)
     (line,) = check.finals("a/b", replace(study, trials=trials))
@@ -160,7 +161,7 @@ def test_the_kernel_of_one_step_of_the_best_one_is_looked_at_too(check: ModuleTy
     assert check.stale_best(study, tmp_path) == []
     found = read_best(path)
     assert found.kernel.single
-    other = replace(found.kernel.single, source=f"{found.kernel.single.source}\n")
+    other = replace(found.kernel.single, source=f"{found.kernel.single.source}\nint other;\n")
     other = replace(other, source_digest=source_digest(other, "cuda"))
     stale = ["best.json: of its kernel single would be written otherwise now"]
     for single in (other, None):

@@ -9,7 +9,8 @@ import pytest
 
 from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.families.rules import cuda_limits
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from scripts import conformance

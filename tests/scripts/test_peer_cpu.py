@@ -10,7 +10,7 @@ import pytest
 
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.limits import Limits
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from scripts import peer_cpu
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "peer_cpu.py"

@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.problem.case import box, cavity
+from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.codegen.render import render
 from scripts import physics as physics_script
 from tests.shim.device import COMPILER, HostDevice, compile_on_host

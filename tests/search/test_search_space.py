@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, completed, from_flat, knobs
 from lbmtune.catalogue.families.rules import Limits, broken
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
 from lbmtune.search.space import Space, check_any_is_legal, legal_set, points, varied
 from tests.support.fake_study import CASE, LIMITS, usual_axes

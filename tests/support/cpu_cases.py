@@ -13,7 +13,8 @@ from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import FAMILIES, CpuConfig, from_flat, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.knobs import scalar
-from lbmtune.catalogue.problem.case import Case, box, cavity, channel
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, channel
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records.study import Budget, StudyHeader, StudySpec, TimingProtocol
 from lbmtune.search.interfaces import Observer, Search

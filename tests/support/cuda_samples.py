@@ -16,7 +16,8 @@ from lbmtune.catalogue.config import FAMILIES, CudaConfig, cuda, from_flat, knob
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.knobs import scalar
 from lbmtune.catalogue.layouts import LAYOUTS
-from lbmtune.catalogue.problem.case import Case, box, cavity, channel
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, channel
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.lattice import LATTICES

@@ -26,7 +26,8 @@ from lbmtune.backend.protocol import (
 )
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import Limits
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.verification import oracle

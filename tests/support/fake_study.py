@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, CpuConfig, CudaConfig, KernelConfig, knobs
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import (
     Accuracy,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lbmtune.catalogue.config import cuda
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.records import Conditions, Environment, Resources, Sustained, Term, Verification
 from lbmtune.records.profile import (
     COLLISION,

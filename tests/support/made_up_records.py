@@ -7,7 +7,8 @@ from itertools import product
 
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, cpu, cuda
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
-from lbmtune.catalogue.problem.case import Case, box, cavity
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.records import (
     Conditions,
     Costs,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lbmtune.catalogue.config import CpuConfig, KernelConfig
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from tests.support.configs import old_cpu

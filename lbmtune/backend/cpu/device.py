@@ -150,11 +150,11 @@ class CpuDevice:
 
     def slices_s(self, run: Callable[[], None], count: int, look: Callable[[], None]) -> list[float]:
         """Return the wall-clock seconds of each run."""
-        found = []
+        seconds = []
         for _ in range(count):
-            found.append(self.time_s(run))
+            seconds.append(self.time_s(run))
             look()
-        return found
+        return seconds
 
     def conditions(self) -> Conditions:
         """Return the CPU share of what was timed last."""
@@ -184,8 +184,8 @@ def cores() -> int:
 
 def core_clock_hz() -> float | None:
     """Return the highest clock that the system reports of its cores, or else their present one."""
-    told = psutil.cpu_freq()
-    return 1e6 * (told.max or told.current) or None if told else None
+    clock = psutil.cpu_freq()
+    return 1e6 * (clock.max or clock.current) or None if clock else None
 
 
 def vector_bits() -> int:

@@ -14,9 +14,9 @@ def packages_j() -> float | None:
 
     Source: Linux, Documentation/power/powercap: zones intel-rapl:N, also of AMD processors.
     """
-    found = [_continued(zone) for zone in sorted(_FOLDER.glob("intel-rapl:*")) if zone.name.count(":") == 1]
-    known = [value for value in found if value is not None]
-    return sum(known) * 1e-6 if known and len(known) == len(found) else None
+    zones = [_continued(zone) for zone in sorted(_FOLDER.glob("intel-rapl:*")) if zone.name.count(":") == 1]
+    readable = [value for value in zones if value is not None]
+    return sum(readable) * 1e-6 if readable and len(readable) == len(zones) else None
 
 
 def _continued(zone: Path) -> int | None:

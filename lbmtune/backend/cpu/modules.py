@@ -36,14 +36,14 @@ def import_text(path: Path, source: str) -> ModuleType:
     """Import a text as a module, kept at a path. Raises CompileError, InputError if the path cannot be written."""
     if not path.is_file() or path.read_text(encoding="utf-8") != source:
         write_atomically(path, source.encode(), _ELSEWHERE)
-    found = importlib.util.spec_from_file_location(path.stem, path)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
     # Numba finds the globals of cached code by the name of its module
     sys.modules[path.stem] = module
     try:
-        found.loader.exec_module(module)
+        spec.loader.exec_module(module)
     except NumbaError as error:
         raise CompileError(str(error)) from error
     return module

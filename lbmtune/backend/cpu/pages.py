@@ -83,12 +83,12 @@ def _touch_shares(array: Bytes, arrays: int, shares: int, step: int) -> None:
 def _check(array: Bytes, pages: str) -> None:
     if pages == "default":
         return
-    got = huge_bytes(array)
-    if got != (array.size if pages == "huge" else 0):
-        raise OutOfMemoryError(f"pages={pages}: {got} of {array.size} bytes lie in huge pages")
+    huge = huge_bytes(array)
+    if huge != (array.size if pages == "huge" else 0):
+        raise OutOfMemoryError(f"pages={pages}: {huge} of {array.size} bytes lie in huge pages")
 
 
 def huge_bytes(array: Bytes) -> int:
     """Return the bytes in huge pages of the mapping that an array begins. Source: proc(5), AnonHugePages of smaps."""
-    found = re.search(rf"^{array.ctypes.data:x}-.*?^AnonHugePages: *(\d+) kB", _MAPS.read_text(), re.DOTALL | re.M)
-    return int(found[1]) << 10 if found else 0
+    match = re.search(rf"^{array.ctypes.data:x}-.*?^AnonHugePages: *(\d+) kB", _MAPS.read_text(), re.DOTALL | re.M)
+    return int(match[1]) << 10 if match else 0

@@ -39,11 +39,13 @@ def team(threads: int) -> tuple[int, ...]:
     numba.set_num_threads(threads)
     numbers = np.zeros(threads, np.int32)
     _thread_numbers(numbers)
-    found = tuple(map(int, numbers))
-    if len(set(found)) < threads:
+    members = tuple(map(int, numbers))
+    if len(set(members)) < threads:
         layer = numba.threading_layer()
-        raise TooManyResourcesError(f"{threads} shares of a loop ran on {len(set(found))} threads of the layer {layer}")
-    return found
+        raise TooManyResourcesError(
+            f"{threads} shares of a loop ran on {len(set(members))} threads of the layer {layer}"
+        )
+    return members
 
 
 def bind(threads: int, pinning: str) -> None:
@@ -51,13 +53,13 @@ def bind(threads: int, pinning: str) -> None:
 
     Raises TooManyResourcesError if the system does not bind them.
     """
-    wanted = threads if pinning == "cores" else 0
-    if wanted == len(_bound):
+    count = threads if pinning == "cores" else 0
+    if count == len(_bound):
         return
     for thread in {get_native_id(), *_bound}:
         _set(thread, ALLOWED)
     # threads inherit the affinity of their parent, so all are started before the first is bound
-    _bound[:] = team(wanted) if wanted else ()
+    _bound[:] = team(count) if count else ()
     for thread, processor in zip(_bound, processors(), strict=False):
         _set(thread, {processor})
 

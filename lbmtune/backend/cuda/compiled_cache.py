@@ -56,11 +56,11 @@ def compiled(case: Case, architecture: str, config: KernelConfig) -> Compiled:
     if kept := _kept(path):
         return kept
     try:  # not there, or of another version
-        found = Compiled(nvrtc.compile_cuda(program, architecture).resources)
+        result = Compiled(nvrtc.compile_cuda(program, architecture).resources)
     except CompileError as error:
-        found = Compiled(reason=str(error))
-    write_atomically(path, msgspec.json.encode(found))
-    return found
+        result = Compiled(reason=str(error))
+    write_atomically(path, msgspec.json.encode(result))
+    return result
 
 
 def compiled_before(case: Case, architecture: str, config: KernelConfig) -> Resources | None:

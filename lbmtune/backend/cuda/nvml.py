@@ -88,8 +88,8 @@ _SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR = 1, 2, 0
 
 def reason_names(bits: int) -> tuple[str, ...]:
     """Return the names of the reasons for reduced clocks, without the idling between samples."""
-    known = [name for bit, name in _REASONS.items() if bits & bit and name != "idle"]
-    return (*known, *(f"reason {bit:#x}" for k in range(64) if bits & (bit := 1 << k) and bit not in _REASONS))
+    names = [name for bit, name in _REASONS.items() if bits & bit and name != "idle"]
+    return (*names, *(f"reason {bit:#x}" for k in range(64) if bits & (bit := 1 << k) and bit not in _REASONS))
 
 
 @cache

@@ -60,11 +60,11 @@ def _with_dynamic_shared(program: Program, binary: Binary) -> Binary:
 
 def compile_text(source: str, options: tuple[str, ...], name: str = _NAME) -> Binary:
     """Compile any text. options: with the architecture; name: file name in messages and line tables."""
-    known = version()
-    wanted = (*options, "--ptxas-options=-v", *(("--minimal",) if known >= _MINIMAL else ()))
-    log, image = _compile(source, wanted, "CUBIN", name)
-    if "registers" not in log and known >= _CACHES:
-        log, image = _compile(source, (*wanted, "--no-cache"), "CUBIN", name)
+    installed = version()
+    with_log = (*options, "--ptxas-options=-v", *(("--minimal",) if installed >= _MINIMAL else ()))
+    log, image = _compile(source, with_log, "CUBIN", name)
+    if "registers" not in log and installed >= _CACHES:
+        log, image = _compile(source, (*with_log, "--no-cache"), "CUBIN", name)
     return Binary(image, hashlib.sha256(image).hexdigest(), resources(log, image), log)
 
 
@@ -79,8 +79,8 @@ def _compile(source: str, options: tuple[str, ...], product: str, name: str = _N
     library, handle = nvrtc(), c_void_p()
     _check(library, library.nvrtcCreateProgram(byref(handle), source.encode(), name.encode(), 0, None, None))
     try:
-        given = [option.encode() for option in options]
-        status = library.nvrtcCompileProgram(handle, len(given), (c_char_p * len(given))(*given))
+        encoded = [option.encode() for option in options]
+        status = library.nvrtcCompileProgram(handle, len(encoded), (c_char_p * len(encoded))(*encoded))
         log = _fetch(library, handle, "ProgramLog").rstrip(b"\0").decode(errors="replace")
         if status:
             raise CompileError(log or library.nvrtcGetErrorString(status).decode())
@@ -100,9 +100,9 @@ def architectures() -> tuple[str, ...]:
     """Return the supported architectures, oldest first: 'sm_75', ... Raises DeviceUnavailableError without NVRTC."""
     library, count = nvrtc(), c_int()
     _check(library, library.nvrtcGetNumSupportedArchs(byref(count)))
-    found = (c_int * count.value)()
-    _check(library, library.nvrtcGetSupportedArchs(found))
-    return tuple(f"sm_{one}" for one in found)
+    supported = (c_int * count.value)()
+    _check(library, library.nvrtcGetSupportedArchs(supported))
+    return tuple(f"sm_{one}" for one in supported)
 
 
 @cache

@@ -54,8 +54,8 @@ def launch_dependent(
 
 def _value(argument: Any) -> Any:
     """Return an argument as a C value: the pointer of an array, or a number."""
-    known = _NUMBERS.get(type(argument))
-    return known(argument.item()) if known else c_void_p(argument.data.ptr)
+    number = _NUMBERS.get(type(argument))
+    return number(argument.item()) if number else c_void_p(argument.data.ptr)
 
 
 @cache

@@ -57,10 +57,10 @@ def spill_hazards(image: bytes) -> dict[str, int]:
     Empty for other architectures and formats, and for a truncated image.
     """
     try:
-        known = _capability(image)
-        if known not in _KNOWN:
+        capability = _capability(image)
+        if capability not in _KNOWN:
             return {}
-        return {name: _hazards(_instructions(text, split=known >= _SPLIT)) for name, text in _texts(image)}
+        return {name: _hazards(_instructions(text, split=capability >= _SPLIT)) for name, text in _texts(image)}
     except (struct.error, IndexError, ValueError, OverflowError):  # truncated
         return {}
 
@@ -129,7 +129,7 @@ def _hazards(code: Sequence[Instruction]) -> int:
 
     A wait for one load, or a store that stalls, lasts about as long as all outstanding loads.
     """
-    found, pending, fresh = 0, set[int](), set[Place]()
+    hazards, pending, fresh = 0, set[int](), set[Place]()
     loop = _loop(code)
     for counts in (0, 1):
         for one in loop:
@@ -140,9 +140,9 @@ def _hazards(code: Sequence[Instruction]) -> int:
                 pending.add(one.releases)
                 fresh.update(_places(one))
             elif one.code == _STORE and not fresh.isdisjoint(_places(one)):
-                found += counts
+                hazards += counts
                 fresh.clear()
-    return found
+    return hazards
 
 
 def _places(one: Instruction) -> Iterator[Place]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, Face, Faces, Real3, streamed
+from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, Face, Faces, streamed
 from lbmtune.catalogue.problem.fields import Problem
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import Vector, lattice
@@ -175,67 +175,3 @@ def _check_local_faces(case: Case) -> None:
         raise InputError(f"inlet_velocity {case.inlet_velocity} of a 'velocity' face is not between 0 and 0.5.")
     if case.outlet_density <= 0:
         raise InputError(f"outlet_density {case.outlet_density} is not positive; it is near one.")
-
-
-def box(lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float = 1.6) -> Case:
-    """Periodic Taylor-Green box."""
-    return Case("box", lattice_name, collision, domain, relaxation_rate)
-
-
-def cavity(
-    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, lid: float = 0.1
-) -> Case:
-    """Lid-driven cavity: the face y+ moves along x with speed `lid`; in two dimensions z is periodic."""
-    z: Face = "periodic" if lattice(lattice_name).dimensions == 2 else "wall"
-    faces: Faces = ("wall", "wall", "wall", "moving", z, z)
-    return Case("cavity", lattice_name, collision, domain, relaxation_rate, faces, wall_velocity=(lid, 0.0, 0.0))
-
-
-def channel(
-    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, force: float = 1e-5
-) -> Case:
-    """Poiseuille channel: walls at y- and y+, driven along x by a body force."""
-    faces: Faces = ("periodic", "periodic", "wall", "wall", "periodic", "periodic")
-    return Case("channel", lattice_name, collision, domain, relaxation_rate, faces, force=(force, 0.0, 0.0))
-
-
-PIPE_INLET = 0.05
-
-
-def pipe(
-    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, inlet: float = PIPE_INLET
-) -> Case:
-    """Channel from an inlet of given velocity at x- to an outlet of given pressure at x+, walls at y- and y+."""
-    faces: Faces = ("velocity", "pressure", "wall", "wall", "periodic", "periodic")
-    velocity = (inlet, 0.0, 0.0)
-    return Case("pipe", lattice_name, collision, domain, relaxation_rate, faces, inlet_velocity=velocity)
-
-
-def half_channel(
-    lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float, force: float = 1e-5
-) -> Case:
-    """Half of a Poiseuille channel: its plane of symmetry at y-, a wall at y+, driven along x by a body force."""
-    faces: Faces = ("periodic", "periodic", "slip", "wall", "periodic", "periodic")
-    return Case("half-channel", lattice_name, collision, domain, relaxation_rate, faces, force=(force, 0.0, 0.0))
-
-
-def porous(
-    lattice_name: str,
-    collision: str,
-    domain: tuple[int, int, int],
-    relaxation_rate: float,
-    geometry: str,
-    force: Real3 = (1e-5, 0.0, 0.0),
-) -> Case:
-    """Periodic sample with solid cells, through which a body force drives the fluid."""
-    return Case("porous", lattice_name, collision, domain, relaxation_rate, force=force, geometry=geometry)
-
-
-FLOWS: Mapping[str, str] = {
-    "box": "periodic Taylor-Green box",
-    "cavity": "lid-driven cavity with bounce-back walls and a moving lid",
-    "channel": "Poiseuille channel driven by a body force",
-    "pipe": "channel from an inlet of given velocity to an outlet of given pressure (Zou, He)",
-    "half-channel": "half of a Poiseuille channel, with a free slip face in its middle",
-    "porous": "periodic sample with solid cells, driven by a body force",
-}

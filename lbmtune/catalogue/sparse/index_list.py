@@ -188,7 +188,7 @@ def node_list(case: Case, scheme: Scheme, chased: bool = False) -> NodeList:
 
 def listed_rows(case: Case, config: KernelConfig) -> NodeList:
     """The rows of the list of a configuration."""
-    return node_list(seen_by(case, config), config.propagation, config.chased)
+    return node_list(seen_by(case, config), config.propagation, config.links == "three_pointers")
 
 
 class Used(NamedTuple):

@@ -85,7 +85,9 @@ def arithmetic_text(facts: Mapping[str, Any]) -> str:
 
 def prediction_rows(prediction: Prediction, subject: Subject, compiled: Resources | None) -> list[tuple[str, object]]:
     """Return names and values of a prediction: speed, terms with the largest first, bandwidth, registers, hints."""
-    first, *others = (f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in prediction.told)
+    first, *others = (
+        f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in prediction.significant_terms
+    )
     return [
         ("expected", f"{format_mlups(prediction.mlups)} MLUPS"),
         ("expected limit", first),

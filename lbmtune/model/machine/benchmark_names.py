@@ -1,6 +1,6 @@
-"""What micro-benchmarks vary: the names of their figures, which calibration measures by and the model looks up.
+"""Names of the figures of micro-benchmarks, by what they vary: calibration stores by them and the model looks them up.
 
-`model.machine.description` says what each of them means.
+`model.machine.description` describes them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lbmtune.model.machine.description import ACCESS_BYTES, WORD_BYTES, Calibrat
 from lbmtune.model.machine.memory_walks import Walk, calibrated
 
 BLOCK = 64
-"""Threads of a block, where a name does not say it."""
+"""Threads of a block, if a name does not have them."""
 WIDTHS = (2, 4, 8)
 """Bytes of a stored value."""
 RUNS = (
@@ -29,51 +29,49 @@ THREADS = {
     8: (128, 256, 384, 512, 768, 1024),
     16: (64, 128, 192, 256, 384, 512),
 }
-"""Of a multiprocessor, by bytes of an access."""
+"""Threads of a multiprocessor, by bytes of an access."""
 SIDES = ("none", "stay", "rows", "loads", "stores", "in place")
 _STRUCTURE_SIDES = ("none", "loads", "stores", "in place")
 DISPLACED_BLOCKS, WALKING_BLOCKS = (16, 32, 64, 256), (16, 64)
-"""Threads of a block that are side by side, and the same of walking ones."""
+"""Threads of a block side by side, and the same of walking threads."""
 WALKING = " walking"
 CELLS = (9, 19, 27)
-"""Streams of which single elements lie together."""
+"""Streams whose single elements lie together."""
 SHUFFLED = ((2, 4), (2, 8), (2, 16), (4, 8), (4, 16), (8, 16))
 """Bytes of an element, and of a vector of them."""
 SHUFFLED_BLOCKS, SHUFFLED_SIDES = (64, 256), ("none", "rows", "loads", "stores", "in place")
 LISTED_SIDES = ("loads", "stores", "in place")
 LOCAL = ("L1", "L2", "memory")
 KINDS = ("double", "conversion", "shuffle", "shared memory")
-"""Of instructions, beside those that were measured by how many warps there are."""
+"""Kinds of instructions, besides those measured by the number of warps."""
 WARPS, CHAINS = (4, 8, 12, 16, 24, 32), 8
-"""Of a multiprocessor, and instructions of each that do not wait for each other."""
+"""Warps of a multiprocessor, and independent instructions of each."""
 BARRIERS, EXCHANGE_WARPS = ("none", "block", "neighbours"), (8, 12, 16)
-"""By whom a warp waits for that it exchanges words with, and warps of a block."""
+"""Synchronisation of warps that exchange words, and warps of a block."""
 OVERTAKING, OVERTAKEN_WARPS = ("used", "overtaken"), (8, 16, 32)
-"""Whether a word is stored when its load has been waited for, or before that, and warps of a multiprocessor."""
+"""Whether a word is stored after its load has returned, or before that; warps of a multiprocessor."""
 LAUNCHED, SMALL_EDGES = ("call", "graph", "dependent"), (32, 48, 64, 96, 128)
-"""Ways of launching, and edges of cubes of words whose copies are small."""
+"""Ways of launching, and edges of small cubes of words."""
 AGAIN_MIB = (2, 4, 8, 16, 24, 32, 40, 48, 64, 200)
-"""Read and left until a tile is read again."""
+"""MiB that are read before a tile is read again."""
 HOLES, PIECES = (0, 2, 4, 8, 16, 24, 32, 48, 64), (0, 4, 8, 16, 24, 32, 48, 64)
-"""Sectors in 64 that lack an element, and such that are stored in two pieces."""
+"""Sectors in 64 that lack an element; sectors in 64 that are stored in two pieces."""
 STRUCTURE_WIDTHS, STRUCTURE_CELLS = (4, 8), (19, 27)
 STRUCTURE_SIDES = ("stay", "loads", "stores", "in place")
 STRUCTURE_THREADS, STRUCTURE_KIB = 512, (0, 64, 160, 480)
-"""Of a multiprocessor, and of local memory that all of them keep."""
+"""Threads of a multiprocessor, and KiB of local memory of all of them."""
 STRUCTURE_FAR = 1 << 16
-"""Structures that lie between one that an element is displaced by rows and its own."""
+"""Distance in structures of a displacement by rows."""
 PLANES, PLANE_SIDES = (1 << 14, 1 << 15, 1 << 16, 1 << 17), ("loads", "stores", "in place")
-"""The same of copies that vary it."""
+"""Distances and sides of copies that vary them."""
 PARTS = (1, 2, 3, 4, 5, 9)
-"""Elements of a structure that are copied."""
+"""Copied elements of a structure."""
 LATER = (1 << 8, 1 << 11, 1 << 13, 1 << 15, 1 << 17)
-"""Accesses from one piece to the other."""
+"""Accesses between two pieces of a sector."""
 
 
 class Displaced(NamedTuple):
-    """A copy whose sides are displaced, and its name. block: threads side by side, of as many rows as there is room for
-    in one of the usual size; walking: each thread takes accesses one after another.
-    """
+    """A displaced copy. block: threads side by side; walking: each thread takes accesses one after another."""
 
     access_bytes: int
     run_bytes: int
@@ -84,14 +82,14 @@ class Displaced(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In words, as a machine's file has it."""
+        """Return the name in the file of a machine."""
         run = f" of {self.run_bytes}" if self.run_bytes else ""
         streams = f" x {self.streams}" if self.run_bytes == self.access_bytes else ""
         return f"{self.access_bytes}{run}{streams} {self.side} by {self.block}{WALKING * self.walking}"
 
 
 def displaced() -> Iterator[Displaced]:
-    """Elements of streams that lie apart, of such whose runs are those of a warp, and of arrays of structures."""
+    """Yield copies of streams that lie apart, of streams with runs of a warp, and of arrays of structures."""
     for width, side in product(WIDTHS, SIDES):
         for run in (0, WARP * width):
             yield from (Displaced(width, run, side, block) for block in DISPLACED_BLOCKS)
@@ -102,7 +100,7 @@ def displaced() -> Iterator[Displaced]:
 
 
 class Shuffled(NamedTuple):
-    """The same by vectors of elements, in runs of a warp or not."""
+    """A displaced copy by vectors of elements, in runs of a warp or not."""
 
     element_bytes: int
     access_bytes: int
@@ -113,31 +111,31 @@ class Shuffled(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In words, as a machine's file has it."""
+        """Return the name in the file of a machine."""
         run = f" of {self.run_bytes}" if self.run_bytes else ""
         elements = f"{self.element_bytes} x {self.access_bytes // self.element_bytes}"
         return f"{elements}{run} {self.side} by {self.block}{WALKING * self.walking}"
 
 
 def shuffled() -> Iterator[Shuffled]:
-    """All of them, those of the same kernel after each other."""
+    """Yield all of them, grouped by kernel."""
     for (element, access), in_runs, walking in product(SHUFFLED, (False, True), (False, True)):
         for block, side in product((BLOCK,) if walking else SHUFFLED_BLOCKS, SHUFFLED_SIDES):
             yield Shuffled(element, access, WARP * access * in_runs, side, block, walking)
 
 
 def listed_name(access_bytes: int, side: str, *, is_displaced: bool = False, ahead: bool = False) -> str:
-    """Of a copy whose loads, or stores, or both in place find their place in a list."""
+    """Return the name of a copy whose loads, stores, or both in place go by a list."""
     return f"{access_bytes} {side}{' displaced' * is_displaced}{' ahead' * ahead}"
 
 
 def overtaken_name(how: str, warps: int) -> str:
-    """Of words that are stored as `OVERTAKING` says, by so many warps."""
+    """Return the name of the time of a stored word. how: of `OVERTAKING`."""
     return f"{how} by {warps}"
 
 
 class Structures(NamedTuple):
-    """A copy of arrays of structures. threads: of a multiprocessor; local_bytes: of each of them."""
+    """A copy of arrays of structures. threads: of a multiprocessor; local_bytes: of a thread."""
 
     element_bytes: int
     elements: int
@@ -147,19 +145,19 @@ class Structures(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In words, as a machine's file has it."""
+        """Return the name in the file of a machine."""
         return f"{self.element_bytes} x {self.elements} by {self.threads} of {self.local_bytes} {self.side}"
 
 
 def structures() -> Iterator[Structures]:
-    """All of them, those of the same kernel after each other."""
+    """Yield all of them, grouped by kernel."""
     for width, elements in product(STRUCTURE_WIDTHS, STRUCTURE_CELLS):
         for kib, side in product(STRUCTURE_KIB, STRUCTURE_SIDES):
             yield Structures(width, elements, STRUCTURE_THREADS, (kib << 10) // STRUCTURE_THREADS, side)
 
 
 class Planes(NamedTuple):
-    """A copy of arrays of structures. apart: structures by which a third of the elements each is displaced by rows."""
+    """A copy of arrays of structures. apart: displacement in structures, of a third of the elements each way."""
 
     element_bytes: int
     elements: int
@@ -168,12 +166,12 @@ class Planes(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In words, as a machine's file has it."""
+        """Return the name in the file of a machine."""
         return f"{self.apart} {self.element_bytes} x {self.elements} {self.side}"
 
 
 def planes() -> Iterator[Planes]:
-    """All of them, those of the same kernel after each other."""
+    """Yield all of them, grouped by kernel."""
     for width, elements in product(STRUCTURE_WIDTHS, STRUCTURE_CELLS):
         yield from (Planes(width, elements, apart, side) for apart, side in product(PLANES, PLANE_SIDES))
 
@@ -187,26 +185,26 @@ class Parts(NamedTuple):
 
     @property
     def name(self) -> str:
-        """In words, as a machine's file has it."""
+        """Return the name in the file of a machine."""
         return f"{self.element_bytes} x {self.elements} {self.copied}"
 
     @property
     def mask(self) -> int:
-        """Those that are copied: as far from each other as that many can be."""
+        """Return the bits of the copied elements, spread evenly."""
         return sum(1 << self.elements * (2 * n + 1) // (2 * self.copied) for n in range(self.copied))
 
 
 def parts() -> Iterator[Parts]:
-    """All of them, those of the same kernel after each other."""
+    """Yield all of them, grouped by kernel."""
     for width, elements in product(WIDTHS, STRUCTURE_CELLS):
         yield from (Parts(width, elements, copied) for copied in PARTS)
 
 
 def names(*, neighbours: bool = True) -> dict[str, list[str]]:
-    """Of the figures of a calibrated GPU, by table of `Calibration`.
+    """Return the names of the figures of a calibrated GPU, by table of `Calibration`.
 
-    Not those of `spilled`, whose threads are as many as compiled copies can be. neighbours: whether warps can wait for
-    their neighbours, which those of GPUs before compute capability 8.0 cannot.
+    Without those of `spilled`, whose threads depend on the compiled copies. neighbours: warps can wait for their
+    neighbours, which requires compute capability 8.0.
     """
     operands = product(WIDTHS, LISTED_SIDES)
     asked: tuple[dict[str, bool], ...] = ({"is_displaced": True}, {"ahead": True}, {})
@@ -233,9 +231,9 @@ def names(*, neighbours: bool = True) -> dict[str, list[str]]:
 
 
 def lacking(found: Calibration) -> Iterator[str]:
-    """Figures that a calibration of a GPU does not have: their tables and names.
+    """Yield the figures that the calibration of a GPU lacks, as clauses.
 
-    A table that may be empty and is so was not measured, which the model does without.
+    A table that may be empty and is empty was not measured; the model does without.
     """
     neighbours = any(name.startswith(BARRIERS[-1]) for name in found.stages_s)
     for table, wanted in names(neighbours=neighbours).items():
@@ -249,7 +247,7 @@ def lacking(found: Calibration) -> Iterator[str]:
 
 
 def lacking_of_cpu(found: CpuCalibration) -> Iterator[str]:
-    """The same of a CPU: each width that was measured has all of its walks and operations."""
+    """Yield the figures that the calibration of a CPU lacks: each measured width has all walks and operations."""
     widths = tuple(int(width) for width in found.multiply_add_per_s)
     walks = list(calibrated(widths))
     wanted: dict[str, list[str]] = {

@@ -1,4 +1,4 @@
-"""A machine as it was while a kernel ran: others of the same host change its bandwidths from minute to minute."""
+"""Interference of other programs on the same host, which changes the rates of a machine from minute to minute."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lbmtune.model.machine.memory_walks import GLANCED, Filling, glance
 from lbmtune.records import Conditions
 
 
-def as_it_was(machine: Machine, conditions: Conditions) -> Machine:
-    """The description with each rate as much higher or lower as the glances of these conditions say.
+def under_conditions(machine: Machine, conditions: Conditions) -> Machine:
+    """Return the description of a machine with its rates scaled to the conditions of a measurement.
 
-    A glance is a walk that calibration measures, too: memory tells of walks through memory, the last cache of those
-    within it, work of all that a core does by itself. What was not looked at stays as it is, and so does a machine that
-    is no calibrated CPU.
+    Conditions hold rates of walks that calibration measures as well: memory scales walks through memory, the last cache
+    those within it, work what a core does by itself. Rates without a measurement stay, and so does a machine that is no
+    calibrated CPU.
     """
     found = machine.cpu
     if found is None:

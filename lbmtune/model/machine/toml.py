@@ -1,4 +1,4 @@
-"""Machine descriptions as text: TOML that a person can read and edit."""
+"""Read and write machine descriptions as TOML."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError
 from lbmtune.model.machine.benchmark_names import lacking, lacking_of_cpu
 from lbmtune.model.machine.description import Machine
@@ -19,7 +20,7 @@ from lbmtune.model.machine.plausible_ranges import CORES, MULTIPROCESSORS, Range
 from lbmtune.records.store import write_atomically
 
 _PARTS = ("environment", "calibration", "cpu", "conditions", "datasheet")
-"""Tables with fields of their own; names in other tables say what was varied."""
+"""Tables with fields of their own; keys of other tables are names of figures."""
 _WANTED = {
     "int": "a whole number",
     "float": "a number",
@@ -28,11 +29,11 @@ _WANTED = {
     "object": "a table",
     "array": "a list",
 }
-"""Types as msgspec calls them, in words."""
+"""Types by their names in msgspec."""
 
 
 def write_machine(path: Path, machine: Machine) -> None:
-    """Raises InputError where the file cannot be written."""
+    """Write a machine description. Raises InputError."""
     lines = [
         f"# {machine.environment.device}: measured bandwidths, bytes per second",
         *_lines(msgspec.to_builtins(machine)),
@@ -41,7 +42,7 @@ def write_machine(path: Path, machine: Machine) -> None:
 
 
 def read_machine(path: Path) -> Machine:
-    """Raises InputError where the file is missing or damaged."""
+    """Read a machine description. Raises InputError if the file is missing or damaged."""
     try:
         return described(path)
     except OSError as error:
@@ -53,7 +54,7 @@ def read_machine(path: Path) -> Machine:
 
 
 def described(path: Path) -> Machine:
-    """The machine of a file. Raises OSError, or ValueError with what is wrong with it in one clause."""
+    """Return the machine of a file. Raises OSError, or ValueError with a clause on the cause."""
     content = path.read_bytes()
     try:
         table = tomllib.loads(content.decode())
@@ -71,7 +72,7 @@ def described(path: Path) -> Machine:
 
 
 def _in_words(said: str, table: dict[str, Any]) -> str:
-    """What msgspec says of a table, in the words of the file; as it is where it is none of what can be expected."""
+    """Return an error of msgspec in the terms of the file; unchanged if it is of no known kind."""
     what, _, where = said.partition(" - at `$")
     steps = re.findall(r"[^.\[\]`]+|\.\.\.", where)
     if missing := re.fullmatch("Object missing required field `(.*)`", what):
@@ -86,7 +87,7 @@ def _in_words(said: str, table: dict[str, Any]) -> str:
 
 
 def _at(table: Any, steps: Sequence[str], kind: str) -> tuple[tuple[str, ...], Any]:
-    """The path of what msgspec means, and it. Of a table with any names it tells none: the first of that kind is it."""
+    """Return the path and value of an error. msgspec omits keys of free tables: the first value of the type is it."""
     path: tuple[str, ...] = ()
     for step in steps:
         key = next((one for one, value in table.items() if _kind(value) == kind), "") if step == "..." else step
@@ -101,22 +102,21 @@ def _at(table: Any, steps: Sequence[str], kind: str) -> tuple[tuple[str, ...], A
 
 
 def _kind(value: object) -> str:
-    """Its type, as msgspec calls it."""
+    """Return the type of a value by its name in msgspec."""
     name = type(value).__name__
     return {"dict": "object", "list": "array"}.get(name, name)
 
 
 def _shown(value: Any) -> str:
-    """A value in a sentence."""
+    """Return a value as text in a sentence."""
     if isinstance(value, (dict, list)):
         return _WANTED[_kind(value)]
     return shortened(_value(value) if isinstance(value, (str, bool)) else str(value))
 
 
 def _check(machine: Machine) -> None:
-    """Raises ValueError where figures cannot have been measured, or told by a maker."""
-    # of a device of this kind there are some, while any description may have none
-    if machine.environment.backend == "cpu":
+    """Raise ValueError if figures are implausible or missing."""
+    if BACKENDS[machine.environment.backend].shares_host:
         _refuse(CORES, "environment.cores", machine.environment.cores)
     if machine.calibration or machine.datasheet:
         _refuse(MULTIPROCESSORS, "multiprocessors", machine.multiprocessors)
@@ -137,13 +137,13 @@ def _check(machine: Machine) -> None:
 
 
 def _refuse(plausible: Range | None, name: str, value: float) -> None:
-    """Raises ValueError where a figure is not in its range."""
+    """Raise ValueError if a figure is outside its range."""
     if plausible and (refusal := plausible.refusal(name, value)):
         raise ValueError(refusal)
 
 
 def _whole(table: str, missing: Iterator[str]) -> None:
-    """Raises ValueError with the first figure that is missing and how many more, where there is one."""
+    """Raise ValueError with the first missing figure and the number of others, if any."""
     first, *more = *missing, ""
     if first:
         others = f", and {len(more) - 1} more" if len(more) > 1 else ""
@@ -151,7 +151,7 @@ def _whole(table: str, missing: Iterator[str]) -> None:
 
 
 def _numbers(table: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
-    """All numbers of a table and of those in it, by their paths."""
+    """Yield the numbers of a table and its sub-tables with their paths."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _numbers(value, (*path, key))
@@ -160,7 +160,7 @@ def _numbers(table: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 def _lines(table: dict[str, Any], path: tuple[str, ...] = ()) -> list[str]:
-    """A table with its sub-tables after it; what is None is left out."""
+    """Return the lines of a table and its sub-tables, without None."""
     plain = {key: value for key, value in table.items() if value is not None and not isinstance(value, dict)}
     lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
     for key, value in table.items():
@@ -171,7 +171,7 @@ def _lines(table: dict[str, Any], path: tuple[str, ...] = ()) -> list[str]:
 
 
 def _name(path: Sequence[str]) -> str:
-    """As TOML would name it: with dots, and quotes where a name has spaces."""
+    """Return a path as a TOML key: with dots, and quotes around names with spaces."""
     return ".".join(map(_key, path))
 
 
@@ -180,5 +180,5 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    # for strings, numbers, booleans and lists of them JSON is TOML, once non-ASCII characters stand for themselves
+    # strings, numbers, booleans and lists of them are equal in JSON and TOML, with non-ASCII characters unescaped
     return json.dumps(value, ensure_ascii=False)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lbmtune.catalogue.operation_counts import flops_per_update
+from lbmtune.records import Prediction, Term
 from lbmtune.records.in_cache import in_cache_of
 from lbmtune.records.study import CEILING_STREAMS, StudyRecord
+from lbmtune.records.terms import ISSUE
 from lbmtune.report.drawing import BESIDE, CEILING, MARK, log_axis, look, plain_figure, scatter, wrapped
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.study.bounds import issue_mlups
 from lbmtune.report.study.trials import Point, by_kind, points
 from lbmtune.units import format_mlups, format_rate
 
@@ -69,6 +71,19 @@ def roofline_info(study: StudyRecord) -> RooflineInfo:
     )
 
 
+def issue_mlups(prediction: Prediction | None) -> float | None:
+    """Return the speed if issue slots were the only bound; None if the record does not tell it."""
+    term = next((one for one in prediction.terms if one.name == ISSUE), None) if prediction else None
+    seconds = alone_s(term) if term else None
+    return 1e-6 / seconds if seconds else None
+
+
+def alone_s(term: Term) -> float | None:
+    """Return the seconds that a term takes by itself; old records have the figure in the sentence alone."""
+    said = re.search(r", ([0-9.e+-]+) ps, \d+ \w[\w ]* on their way$", term.sentence)
+    return term.alone_s if term.alone_s is not None or said is None else float(said[1]) * 1e-12
+
+
 def stream_name(width: str) -> str:
     """Name a many-stream bandwidth by its key: "16" is the bytes of an access, "64 streaming" those of a store."""
     size, _, kind = width.partition(" ")
@@ -98,7 +113,7 @@ def other_roofs(study: StudyRecord) -> str:
             f"The level line is the winner's other roof: {format_mlups(allowed)} {study.header.spec.case.speed_unit}, "
             "which issue slots alone allow."
         )
-    terms = prediction.told if prediction else ()
+    terms = prediction.significant_terms if prediction else ()
     if len(terms) == 1:
         return f"No other roof is known: the model predicts the winner from {terms[0].name} alone."
     if terms:

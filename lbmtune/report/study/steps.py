@@ -14,7 +14,7 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEMORY
-from lbmtune.report.study.bounds import issue_mlups
+from lbmtune.report.study.roofline import issue_mlups
 from lbmtune.report.titles import case_title
 from lbmtune.search.kinds import Kind, kind_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
@@ -165,7 +165,7 @@ def _by_terms(winner: Trial, stage: Stage) -> str:
     adds_up = not overlaps or stage.kind.on_chip or stage.issue_mlups is not None
     if not adds_up or predicted is None or not predicted.terms:
         return ""
-    first, *others = predicted.told
+    first, *others = predicted.significant_terms
     if stage.kind.on_chip and not others and first.name == MEMORY:
         return (
             f"The predicted {format_mlups(predicted.mlups)} MLUPS follow from bytes alone: the device was not "

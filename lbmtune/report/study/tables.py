@@ -38,7 +38,7 @@ _TITLES = {
 
 
 class TrialTable(NamedTuple):
-    """All trials. rows: one list of values per trial; configs: their text forms; numeric: which columns are.
+    """Table of all trials. rows: values of each trial; configs: their text forms; numeric: columns that hold numbers.
 
     digits: decimal places by column; winner: the row of the best trial, -1 if there is none.
     """

@@ -21,6 +21,7 @@ from lbmtune.measure.verification.oracle import random_state
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.configs import varied
 from tests.support.cuda_samples import VECTOR_SCHEMES, Sample, config, flows, label, legal, samples
 
 needs_a_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -36,7 +37,7 @@ def _changed(count: int, seed: int, **values: tuple[object, ...]) -> list[Sample
     """Samples of all axes with others drawn from values, where that is legal."""
     draw, found = random.Random(seed), list[Sample]()
     for case, one in samples(seed):
-        other = replace(one, block=(*one.block[:2], 1), **{name: draw.choice(v) for name, v in values.items()})
+        other = varied(one, block=(*one.block[:2], 1), **{name: draw.choice(v) for name, v in values.items()})
         if legal(case, other):
             found.append((case, other))
         if len(found) == count:
@@ -72,7 +73,7 @@ def test_columns_far_ahead(scheme: str, axes: dict[str, object]) -> None:
     """Columns of as many cells as are read ahead and one more, of less than one round, and with a shorter last one."""
     for ahead in (2, 3):
         one = config(scheme=scheme, prefetch=ahead, **axes)
-        _check((flows("d2q9" if one.march == 6 else "d3q19", "bgk")["grinder"], one))
+        _check((flows("d2q9" if one.z_cells == 6 else "d3q19", "bgk")["grinder"], one))
 
 
 @needs_a_compiler
@@ -94,7 +95,9 @@ def test_cells_far_ahead_that_are_mistaken_are_found_out(right: str, wrong: str)
 
 @pytest.mark.thinned(5)
 @needs_a_compiler
-@pytest.mark.parametrize("sample", _changed(16, 3, march=(2, 3, 4, 8), prefetch=(0, 1)), ids=_name)
+@pytest.mark.parametrize(
+    "sample", _changed(16, 3, family=("column",), z_cells=(2, 3, 4, 8), prefetch_cells=(0, 1)), ids=_name
+)
 def test_columns_with_all_axes(sample: Sample) -> None:
     _check(sample)
 
@@ -110,7 +113,8 @@ def test_columns_with_all_axes(sample: Sample) -> None:
         store_hint=tuple(STORE_HINTS),
         l2_prefetch=L2_PREFETCHES,
         index_bits=(0, 64),
-        march=(1, 3),
+        family=("direct", "column"),
+        z_cells=(3,),
     ),
     ids=_name,
 )
@@ -152,7 +156,9 @@ def test_a_z_curve_takes_the_corner_of_a_square_first() -> None:
 
 @pytest.mark.thinned(5)
 @needs_a_compiler
-@pytest.mark.parametrize("sample", _changed(10, 5, block_order=("z-curve",), march=(1, 2)), ids=_name)
+@pytest.mark.parametrize(
+    "sample", _changed(10, 5, block_order=("z-curve",), family=("direct", "column"), z_cells=(2,)), ids=_name
+)
 def test_block_order_with_all_axes(sample: Sample) -> None:
     _check(sample)
 
@@ -262,6 +268,6 @@ def test_a_table_whose_places_are_shared_forbids_reading_ahead(monkeypatch: pyte
     slot = SCHEMES["aa"].phase(lattice("d3q19"), 0).accesses[1].write.slot
     reason = broken(case, one, Limits())
     assert reason is not None
-    assert reason.startswith(f"prefetch 1 with scheme aa: slot {slot} is touched at ")
+    assert reason.startswith(f"prefetch_cells=1 is not supported for scheme=aa (use 0): slot {slot} is accessed at ")
     assert str(HERE) in reason
     assert "so another thread may write what is read ahead" in reason

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.problem.case import box
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from tests.support.choices import patched

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lbmtune.catalogue.axes import completed, neutral
 
 from lbmtune.backend.cuda.nvrtc import compile_cuda
-from lbmtune.catalogue.config import CudaConfig, from_flat
+from lbmtune.catalogue.config import CudaConfig, completed, family, from_flat, knobs_by_name
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.sparse.nodes import counts
@@ -25,7 +24,7 @@ on_host = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
 
 def config(scheme: str, **axes: Any) -> CudaConfig:
-    values = {"backend": "cuda", "scheme": scheme, "addressing": "indirect", "block": "32x1x1", "march": 4, **axes}
+    values = {"backend": "cuda", "scheme": scheme, "family": "sparse", "block": "32x1x1", "sites_per_thread": 4, **axes}
     found = from_flat(completed(values, LIMITS))
     assert isinstance(found, CudaConfig)
     return found
@@ -36,12 +35,16 @@ def passes(program: Program) -> bool:
 
 
 SAMPLES: list[tuple[str, str, dict[str, Any]]] = [
-    ("rocks", "pull", {"prefetch": 1, "cells_per_thread": 4}),
-    ("grinder", "aa", {"march": 3, "storage": "fp64"}),
-    ("grinder", "push", {"march": 5, "prefetch": 2, "prefetch_index": 96}),
-    ("rocks", "esoteric-twist", {"prefetch": 3, "neighbours": "chase", "cells_per_thread": 2}),
-    ("rocks", "esoteric-pull", {"march": 2, "prefetch": 1, "boundary": "implicit", "layout": "aosoa", "width": 16}),
-    ("grinder", "two-step", {"prefetch": 2, "order": "tile"}),
+    ("rocks", "pull", {"prefetch_sites": 1, "cells_per_thread": 4}),
+    ("grinder", "aa", {"sites_per_thread": 3, "storage": "fp64"}),
+    ("grinder", "push", {"sites_per_thread": 5, "prefetch_sites": 2, "prefetch_index": 96}),
+    ("rocks", "esoteric-twist", {"prefetch_sites": 3, "links": "three_pointers", "cells_per_thread": 2}),
+    (
+        "rocks",
+        "esoteric-pull",
+        {"sites_per_thread": 2, "prefetch_sites": 1, "boundary": "implicit", "layout": "aosoa", "width": 16},
+    ),
+    ("grinder", "two-step", {"prefetch_sites": 2, "order": "tile"}),
 ]
 
 
@@ -55,7 +58,7 @@ def test_kernels(flow: str, scheme: str, axes: dict[str, Any]) -> None:
 
 @on_host
 def test_on_the_whole_domain() -> None:
-    program = render(rocks("d3q19"), config("esoteric-twist", prefetch=2))
+    program = render(rocks("d3q19"), config("esoteric-twist", prefetch_sites=2))
     assert verify_full_size(program, compile_on_host(program), HostDevice()).passed
 
 
@@ -70,14 +73,14 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_verification_finds(fault: str) -> None:
     # without solid cells, and in small blocks, so that the last ones hold no spare sites alone
-    program = render(case_of("grinder", "d2q9", "bgk"), config("esoteric-twist", prefetch=1, block="4x1x1"))
+    program = render(case_of("grinder", "d2q9", "bgk"), config("esoteric-twist", prefetch_sites=1, block="4x1x1"))
     old, new = FAULTS[fault]
     assert program.source.count(old) >= 1
     assert not passes(replace(program, source=program.source.replace(old, new)))
 
 
 def test_a_block_takes_more_sites_and_no_more_bytes() -> None:
-    case, one, other = rocks(), config("aa", march=1), config("aa", march=4, prefetch=2)
+    case, one, other = rocks(), config("aa", sites_per_thread=1), config("aa", sites_per_thread=4, prefetch_sites=2)
     for chosen, taken in ((one, 32), (other, 128)):
         program = render(case, chosen)
         launch, _ = (step[0] for step in program.period)
@@ -90,23 +93,28 @@ def test_a_block_takes_more_sites_and_no_more_bytes() -> None:
 @needs_nvrtc
 def test_words_ahead_are_kept_in_registers() -> None:
     case = case_of("rocks", "d3q19", "bgk")
-    found = [compile_cuda(render(case, config("aa", march=8, prefetch=n, block="128x1x1"))) for n in (0, 1, 2)]
+    found = [
+        compile_cuda(render(case, config("aa", sites_per_thread=8, prefetch_sites=n, block="128x1x1")))
+        for n in (0, 1, 2)
+    ]
     assert all(one.resources.spill_bytes == one.resources.local_bytes == 0 for one in found)
     none, one, two = (binary.resources.registers for binary in found)
     assert none + 9 <= one <= two, "half of the odd steps' words at least"
 
 
 def test_the_axes_act_with_lists() -> None:
-    chosen = {"backend": "cuda", "addressing": "indirect"}
-    assert neutral("march", chosen) is None
-    assert neutral("prefetch", {**chosen, "march": 1}) == 0
-    assert neutral("prefetch", {**chosen, "march": 4}) is None
+    known = knobs_by_name(family("cuda", "sparse"))
+    assert known["sites_per_thread"].neutral({}) is None
+    assert known["prefetch_sites"].neutral({"sites_per_thread": 1}) == 0
+    assert known["prefetch_sites"].neutral({"sites_per_thread": 4}) is None
 
 
 def test_reasons() -> None:
     case = replace(case_of("box", "d2q9", "bgk"), domain=(64, 16, 1))
-    assert broken(case, config("aa", march=32), LIMITS) is None
-    assert broken(case, config("aa", march=33), LIMITS) == (
-        "march 33: a block takes 1,056 sites of a domain of 1,024 cells"
+    assert broken(case, config("aa", sites_per_thread=32), LIMITS) is None
+    assert broken(case, config("aa", sites_per_thread=33), LIMITS) == (
+        "sites_per_thread=33: a block takes 1,056 sites of a domain of 1,024 cells"
     )
-    assert broken(case, config("aa", prefetch=4, march=8), LIMITS) == "prefetch 4: at most 3 cells are read ahead"
+    assert broken(case, config("aa", prefetch_sites=4, sites_per_thread=8), LIMITS) == (
+        "prefetch_sites=4 is not supported for family sparse (use 0, 1, 2 or 3)"
+    )

@@ -16,7 +16,8 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.persistent import shared_bytes
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
-from lbmtune.catalogue.problem.case import Case, box, cavity, pipe
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity, pipe
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -26,7 +27,7 @@ from lbmtune.measure.verification.verify import verify, verify_full_size
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, simulation
 from tests.shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
-from tests.support.configs import old_cuda
+from tests.support.configs import old_cuda, refusal
 from tests.support.cuda_samples import needs_nvrtc
 
 H200 = Limits(
@@ -223,24 +224,28 @@ def _sized(*domain: int) -> Case:
 
 
 REASONS: dict[str, tuple[Case, dict[str, Any], Limits]] = {
-    "scheme aa with launch resident: populations wait on chip": (_sized(64, 64, 64), {"scheme": "aa"}, H200),
-    "rows 2 with launch resident": (_sized(64, 64, 64), {"rows": 2}, H200),
-    "meeting 'some': all, neighbours exist": (_sized(64, 64, 64), {"meeting": "some"}, H200),
-    "meeting neighbours with launch graph: only blocks that stay on chip meet": (
-        _sized(64, 64, 64),
-        {"meeting": "neighbours", "launch": "graph", "march": 1},
-        H200,
-    ),
-    "pack 2 with launch resident": (_sized(64, 64, 64), {"pack": 2}, H200),
-    "group 3 with launch resident": (_sized(64, 64, 64), {"layout": "bundle", "group": 3}, H200),
-    "boundary predicated with launch resident": (
+    "scheme is not a knob of family persistent": (_sized(64, 64, 64), {"scheme": "aa"}, H200),
+    "rows=2 is not supported for representation=populations": (_sized(64, 64, 64), {"rows": 2}, H200),
+    "grid_sync=some is not supported for family persistent": (_sized(64, 64, 64), {"grid_sync": "some"}, H200),
+    "grid_sync is not a knob of family direct": (_sized(64, 64, 64), {"family": "direct"}, H200),
+    "pack is not a knob of family persistent": (_sized(64, 64, 64), {"pack": 2}, H200),
+    "layout=bundle is not supported for family persistent": (_sized(64, 64, 64), {"layout": "bundle"}, H200),
+    "boundary is not a knob of family persistent": (
         cavity("d3q19", "bgk", (64, 64, 64), 1.6),
         {"flags": "memory", "boundary": "predicated"},
         H200,
     ),
-    "cells_per_thread 2 with launch resident": (_sized(64, 64, 64), {"cells_per_thread": 2}, H200),
-    "max_registers 128 with launch resident": (_sized(64, 64, 64), {"max_registers": 128}, H200),
-    "block 32x4x1 with launch resident: tiles are whole rows, here 64 x n x 1": (
+    "cells_per_thread=2 is not supported for representation=populations": (
+        _sized(64, 64, 64),
+        {"cells_per_thread": 2},
+        H200,
+    ),
+    "register_limit is not a knob of family persistent": (
+        _sized(64, 64, 64),
+        {"register_limit": "128-registers"},
+        H200,
+    ),
+    "block 32x4x1 is not supported (use 64 x n x 1): tiles are whole rows": (
         _sized(64, 64, 64),
         {"block": (32, 4, 1)},
         H200,
@@ -248,24 +253,32 @@ REASONS: dict[str, tuple[Case, dict[str, Any], Limits]] = {
     "the domain 64x64x60 is not divisible into tiles of 64x4x8": (_sized(64, 64, 60), {}, H200),
     "a tile of 64x4x16 needs 304 KiB of shared memory; a block here has 227 KiB": (
         _sized(64, 64, 64),
-        {"march": 16},
+        {"tile_planes": 16},
         H200,
     ),
-    "no cooperative launch": (_sized(64, 64, 64), {}, replace(H200, cooperative=False)),
-    "256 blocks of 64x4x4 cells; 132 multiprocessors hold 1 each": (_sized(64, 64, 64), {"march": 4}, H200),
-    "256 blocks of 64x4x8 cells; 132 multiprocessors hold 1 each": (
+    "family persistent is not supported by this device: it has no cooperative launch": (
+        _sized(64, 64, 64),
+        {},
+        replace(H200, cooperative=False),
+    ),
+    "256 blocks of 64x4x4 cells do not run at once: 132 multiprocessors hold 1 each": (
+        _sized(64, 64, 64),
+        {"tile_planes": 4},
+        H200,
+    ),
+    "256 blocks of 64x4x8 cells do not run at once: 132 multiprocessors hold 1 each": (
         _sized(64, 64, 128),
-        {"min_blocks": 2},
+        {},
         H200,
     ),
-    "velocity face x- with launch resident": (pipe("d3q19", "bgk", (64, 64, 64), 1.3), {}, H200),
+    "velocity face x- is not supported for family persistent": (pipe("d3q19", "bgk", (64, 64, 64), 1.3), {}, H200),
 }
 
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_what_cannot_stay_on_chip_says_why(reason: str) -> None:
-    case, axes, limits = REASONS[reason]
-    assert reason in str(broken(case, config(**{"block": (64, 4, 1), "march": 8, **axes}), limits))
+    case, knobs, limits = REASONS[reason]
+    assert reason in refusal(case, limits, config(block=(64, 4, 1), march=8), **knobs)
 
 
 def test_what_fits_is_legal() -> None:

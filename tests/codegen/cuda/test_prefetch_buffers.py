@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lbmtune.catalogue.axes import completed, neutral
 
 from lbmtune.backend.cuda.nvrtc import compile_cuda, ptx
-from lbmtune.catalogue.config import CudaConfig, from_flat
+from lbmtune.catalogue.config import CudaConfig, family, knobs_by_name
 from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.codegen.program import Program
@@ -19,6 +18,7 @@ from lbmtune.model.gpu.families import estimated
 from tests.catalogue.test_implicit import rocks
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.choices import LIMITS, case_of
+from tests.support.configs import old_cuda, refusal
 from tests.support.cuda_samples import needs_nvrtc
 
 on_host = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -26,8 +26,9 @@ LIST = {"addressing": "indirect", "block": "32x1x1"}
 
 
 def config(**axes: Any) -> CudaConfig:
-    values = {"backend": "cuda", "march": 4, "prefetch": 1, "fetch": "shared", "block": "32x2x1", **axes}
-    found = from_flat(completed(values, LIMITS))
+    compute = "fp64" if axes.get("storage") == "fp64" else "fp32"
+    values = {"march": 4, "prefetch": 1, "fetch": "shared", "block": "32x2x1", "compute": compute, **axes}
+    found = old_cuda(**values)
     assert isinstance(found, CudaConfig)
     return found
 
@@ -126,28 +127,27 @@ def test_copies_are_as_wide_as_what_a_thread_reads() -> None:
 
 
 REASONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "nothing ahead": ({}, {"prefetch": 0}, "fetch shared with prefetch 0: nothing is read ahead"),
-    "unknown": ({}, {"fetch": "later"}, "fetch 'later': registers and shared exist"),
+    "nothing ahead": ({}, {"prefetch_cells": 0}, "prefetch_to=shared is not supported for prefetch_cells=0"),
+    "unknown": ({}, {"prefetch_to": "later"}, "prefetch_to=later is not supported for family column"),
     "too little": (
         {"storage": "fp16s", "cells_per_thread": 2},
-        {"storage": "fp16s"},
-        "fetch shared with 1 cells per thread of fp16s: 2 bytes at once; an asynchronous copy moves 4, 8 or 16",
+        {"cells_per_thread": 1},
+        "2 bytes at once; an asynchronous copy moves 4, 8 or 16",
     ),
     "hints": (
         {"store_hint": "streaming"},
         {"load_hint": "streaming"},
-        "fetch shared with load_hint streaming and l2_prefetch 0: populations are copied, and a copy has no such hints",
+        "load_hint=streaming",
     ),
     "too much": (
         {"cells_per_thread": 4, "block": "32x8x1"},
-        {"cells_per_thread": 4, "block": "32x8x1", "prefetch": 2},
-        "fetch shared with prefetch 2 and block 32x8x1: 156,864 bytes of shared memory; a block of this device has "
-        "101,376",
+        {"prefetch_cells": 2},
+        "156,864 bytes of shared memory; a block of this device has 101,376",
     ),
     "moments": (
-        {"fetch": "registers"},
-        {"scheme": "push", "steps": 2, "layout": "rows", "block": "32x8x1"},
-        "fetch shared with steps 2: prefetch 2 lets the next plane wait in shared memory",
+        {"fetch": "registers", "prefetch": 0, "scheme": "push", "steps": 2, "layout": "rows", "block": "32x8x1"},
+        {"prefetch_to": "shared"},
+        "prefetch_to is not a knob of family temporal-blocking",
     ),
 }
 
@@ -155,24 +155,26 @@ REASONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", REASONS)
 def test_reasons(name: str) -> None:
     legal, illegal, reason = REASONS[name]
-    case = case_of("box", "d3q19", "bgk")
-    assert broken(case, config(**legal), LIMITS) is None
-    assert broken(case, config(**illegal), LIMITS) == reason
+    case, one = case_of("box", "d3q19", "bgk"), config(**legal)
+    assert broken(case, one, LIMITS) is None
+    assert reason in refusal(case, LIMITS, one, **illegal)
 
 
 def test_devices_without_such_copies() -> None:
     case = case_of("box", "d3q19", "bgk")
     old, new = (cuda_limits(name, 80, 2**34) for name in ("sm_70", "sm_80"))
     march = config(scheme="push", steps=2, layout="rows", block="32x8x1", fetch="registers", prefetch=2)
-    for name, chosen in (("fetch shared", config()), ("prefetch 2", march)):
+    reasons = {
+        "prefetch_to=shared is not supported by this device (use registers): it needs": config(),
+        "plane_fetch=cp_async is not supported by this device (use registers): it has no": march,
+    }
+    for reason, chosen in reasons.items():
         assert broken(case, chosen, new) is None
-        assert broken(case, chosen, old) == (
-            f"{name}: this device has no copies to shared memory that are under way on their own"
-        )
+        assert reason in str(broken(case, chosen, old))
 
 
 def test_when_the_axis_acts() -> None:
-    column = {"backend": "cuda", "march": 4, "prefetch": 1}
-    assert neutral("fetch", column) is None
-    assert neutral("fetch", {**column, "prefetch": 0}) == "registers"
-    assert neutral("fetch", {**column, "steps": 2}) == "registers"
+    known = knobs_by_name(family("cuda", "column"))["prefetch_to"]
+    assert known.neutral({"z_cells": 4, "prefetch_cells": 1}) is None
+    assert known.neutral({"z_cells": 4, "prefetch_cells": 0}) == "registers"
+    assert "prefetch_to" not in knobs_by_name(family("cuda", "temporal-blocking"))

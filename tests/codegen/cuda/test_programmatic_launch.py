@@ -12,6 +12,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.verify import verify
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.configs import refusal
 from tests.support.cuda_samples import config, flows, needs_nvrtc
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -58,7 +59,5 @@ def test_steps_are_right() -> None:
 def test_a_device_that_cannot_says_so() -> None:
     case, one = flows("d3q19", "bgk")["box"], config(launch="dependent")
     assert broken(case, one, Limits(dependent=True)) is None
-    assert "begins no launch before" in str(broken(case, one, Limits()))
-    assert "launch 'later': call, graph, dependent, resident exist" in str(
-        broken(case, config(launch="later"), Limits())
-    )
+    assert "launch=dependent is not supported by this device" in str(broken(case, one, Limits()))
+    assert "launch=later is not supported for family direct" in refusal(case, Limits(), config(), launch="later")

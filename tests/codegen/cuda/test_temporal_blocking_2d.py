@@ -14,7 +14,8 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.moments.basis import orders, upright
-from lbmtune.catalogue.problem.case import Case, box
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
@@ -24,6 +25,7 @@ from tests.codegen.cuda.test_temporal_blocking_moments import LIMITS, _text
 from tests.codegen.cuda.test_temporal_blocking_moments import config as solid_config
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.choices import case_of
+from tests.support.configs import refusal
 from tests.support.cuda_samples import needs_nvrtc
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -65,16 +67,16 @@ def test_every_moment_has_a_place_and_a_formula() -> None:
 
 
 @pytest.mark.parametrize(
-    ("axes", "reason"),
+    ("knobs", "reason"),
     [
-        ({"rows": 2}, "rows 2 with lattice d2q9: warps march along y"),
-        ({"pack": 8}, "pack 8 with lattice d2q9: a cell has 6 moments"),
-        ({"march": 65}, "march 65: a column of this domain has 64 cells"),
-        ({"steps": 9}, "steps 9 and rows 1: 1 to 8"),
+        ({"rows": 2}, "rows=2 is not supported for lattice=d2q9 (use 1)"),
+        ({"pack": 8}, "pack=8 is not supported for lattice=d2q9: a cell has 6 moments"),
+        ({"chunk_planes": 65}, "chunk_planes=65: a column of this domain has 64 cells"),
+        ({"steps": 9}, "steps=9 is not supported for family temporal-blocking (use 1, 2, 3, 4, 5, 6, 7 or 8)"),
     ],
 )
-def test_illegal(axes: dict[str, object], reason: str) -> None:
-    assert reason in str(broken(flow(), config(**axes), LIMITS))
+def test_illegal(knobs: dict[str, object], reason: str) -> None:
+    assert reason in refusal(flow(), LIMITS, config(), **knobs)
 
 
 SAMPLES: dict[str, tuple[str, dict[str, object]]] = {

@@ -14,13 +14,14 @@ from sympy import Rational, Symbol
 
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.collisions.operator import assignments, population, relaxed, weight
-from lbmtune.catalogue.config import CudaConfig, defaults
+from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import chunk_planes, piece_cells, run_cells, shared_bytes, tile
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.moments.basis import orders, smallest_weight
 from lbmtune.catalogue.moments.collision import coefficients, moment, polynomial
-from lbmtune.catalogue.problem.case import Case, box, cavity
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -33,7 +34,7 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of, seen
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
-from tests.support.configs import old_cuda
+from tests.support.configs import old_cuda, refusal
 from tests.support.cuda_samples import needs_nvrtc
 
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
@@ -144,7 +145,7 @@ def test_bulk_copies_move_whole_pieces(axes: dict[str, object], piece: int, run:
 
 def test_bulk_copies_are_for_devices_that_have_them() -> None:
     reason = broken(flow(), config(prefetch=3), replace(LIMITS, bulk=False))
-    assert reason == "prefetch 3: this device has no bulk copies to shared memory"
+    assert reason == "plane_fetch=bulk is not supported by this device (use cp_async): it has no bulk copies"
 
 
 def test_storage_is_described_for_a_solver() -> None:
@@ -161,40 +162,46 @@ def test_storage_is_described_for_a_solver() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "axes", "reason"),
+    ("case", "knobs", "reason"),
     [
-        (replace(flow(), collision="bgk"), {}, "collision bgk: only case.collision=regularised"),
-        (flow(), {"scheme": "aa"}, "scheme aa with representation moments"),
-        (flow(), {"layout": "aosoa", "width": 16}, "layout aosoa with representation moments"),
-        (flow(), {"layout": "soa", "pack": 2}, "pack 2 with layout soa: 1 for soa"),
-        (flow(), {"prefetch": 4}, "prefetch 4 with representation moments: 0, 1, 2 and 3 exist"),
-        (replace(flow(), domain=(65, 64, 64)), {"pack": 4, "prefetch": 3}, "which is 2 cells of fp32 with pack 4"),
+        (replace(flow(), collision="bgk"), {}, "representation=moments is not supported for collision=bgk"),
+        (flow(), {"scheme": "aa"}, "scheme is not a knob of family temporal-blocking"),
+        (flow(), {"layout": "aosoa"}, "layout=aosoa is not supported for family temporal-blocking"),
+        (flow(), {"layout": "soa", "pack": 2}, "pack=2 is not supported for layout=soa (use pack=1)"),
+        (flow(), {"plane_fetch": "tma"}, "plane_fetch=tma is not supported for family temporal-blocking"),
+        (
+            replace(flow(), domain=(65, 64, 64)),
+            {"pack": 4, "plane_fetch": "bulk"},
+            "which is 2 cells of fp32 with pack=4",
+        ),
         (flow(), {"storage": "fp16c"}, "numbers below 2"),
-        (flow(), {"storage": "fp16s", "prefetch": 2}, "prefetch 2 with 2 bytes at once"),
-        (flow(), {"block": (64, 4, 1)}, "block 64x4x1 with representation moments"),
-        (flow(), {"steps": 3}, "steps 3: the halo leaves"),
+        (flow(), {"storage": "fp16s", "plane_fetch": "cp_async"}, "plane_fetch=cp_async with 2 bytes at once"),
+        (flow(), {"block": (64, 4, 1)}, "block 64x4x1 is not supported for temporal blocking"),
+        (flow(), {"steps": 3}, "steps=3: the halo leaves"),
         (flow(), {"steps": 2, "block": (32, 24, 1), "cells_per_thread": 4}, "bytes of shared memory"),
-        (flow(), {"march": 65}, "march 65"),
-        (box("d2q9", "regularised", (64, 64, 1)), {"pending": "shared"}, "its warps keep that in registers"),
+        (flow(), {"chunk_planes": 65}, "chunk_planes=65"),
+        (box("d2q9", "regularised", (64, 64, 1)), {"z_buffer": "shared"}, "z_buffer=shared is not supported"),
     ],
 )
-def test_illegal(case: Case, axes: dict[str, object], reason: str) -> None:
-    assert reason in str(broken(case, config(**axes), replace(LIMITS, shared_bytes_per_block=128 << 10)))
+def test_illegal(case: Case, knobs: dict[str, object], reason: str) -> None:
+    limits = replace(LIMITS, shared_bytes_per_block=128 << 10)
+    assert reason in refusal(case, limits, config(), **knobs)
 
 
-@pytest.mark.parametrize("axes", [{"steps": 2}, {"rows": 2}, {"pack": 2}])
-def test_populations_have_none_of_it(axes: dict[str, object]) -> None:
-    assert broken(flow(), old_cuda(**axes), LIMITS)  # type: ignore[arg-type]
+@pytest.mark.parametrize("knobs", [{"steps": 2}, {"rows": 2}, {"pack": 2}])
+def test_populations_have_none_of_it(knobs: dict[str, object]) -> None:
+    (name,) = knobs
+    assert f"{name} is not a knob of family direct" in refusal(flow(), LIMITS, old_cuda(), **knobs)
 
 
 def test_an_unknown_representation_is_bad_input() -> None:
-    with pytest.raises(InputError, match="did you mean 'moments'"):
-        broken(flow(), config(representation="moment"), LIMITS)
+    reason = refusal(flow(), LIMITS, config(), representation="moment")
+    assert "representation=moment is not supported for family temporal-blocking (use populations or moments)" in reason
 
 
 def test_defaults_are_those_of_a_kernel_of_populations() -> None:
-    usual = defaults("cuda")
-    assert (usual["representation"], usual["steps"], usual["rows"], usual["pack"]) == ("populations", 1, 1, 1)
+    usual = old_cuda()
+    assert (usual.family, usual.kept.name, usual.fused_steps) == ("direct", "populations", 1)
 
 
 # results

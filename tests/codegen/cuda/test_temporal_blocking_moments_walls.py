@@ -13,14 +13,16 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
-from lbmtune.catalogue.problem.case import Case, cavity, channel, half_channel, porous
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Faces
+from lbmtune.catalogue.problem.flows import cavity, channel, half_channel, porous
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from tests.codegen.cuda.test_temporal_blocking_moments import LIMITS, config
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
 from tests.support.choices import case_of
+from tests.support.configs import refusal
 from tests.support.cuda_samples import needs_nvrtc
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -77,16 +79,20 @@ def test_bytes_of_words_and_of_what_returns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "axes", "reason"),
+    ("case", "knobs", "reason"),
     [
-        (half_channel("d3q19", "regularised", SIZE, 1.3), {}, "slip face y- with representation moments"),
-        (stone(), {}, "flags compiled with geometry"),
+        (
+            half_channel("d3q19", "regularised", SIZE, 1.3),
+            {},
+            "slip face y- is not supported for representation=moments",
+        ),
+        (stone(), {}, "flags=compiled is not supported for geometry"),
         (replace(lid(), faces=("periodic",) * 6), {"flags": "memory"}, "neither walls nor solid cells"),
-        (stone(), {"flags": "memory", "boundary": "predicated"}, "boundary predicated with representation moments"),
+        (stone(), {"flags": "memory", "boundary": "predicated"}, "boundary is not a knob of family temporal-blocking"),
     ],
 )
-def test_illegal(case: Case, axes: dict[str, object], reason: str) -> None:
-    assert reason in str(broken(case, config(**axes), LIMITS))
+def test_illegal(case: Case, knobs: dict[str, object], reason: str) -> None:
+    assert reason in refusal(case, LIMITS, config(), **knobs)
 
 
 def test_a_kernel_without_walls_knows_nothing_of_them() -> None:

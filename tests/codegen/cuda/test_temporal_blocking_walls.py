@@ -11,13 +11,15 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
-from lbmtune.catalogue.problem.case import Case, cavity, half_channel
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import cavity, half_channel
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from tests.codegen.cuda.test_temporal_blocking import LIMITS, _text
 from tests.codegen.cuda.test_temporal_blocking import config as solid_config
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.choices import case_of
+from tests.support.configs import refusal
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
@@ -40,15 +42,15 @@ def test_bytes_of_words_and_of_what_returns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "axes", "reason"),
+    ("case", "knobs", "reason"),
     [
-        (case_of("patched", "d3q19", "bgk"), {"flags": "memory"}, "with steps 2: its blocks know whole faces alone"),
-        (case_of("rocks", "d3q19", "bgk"), {}, "flags compiled with geometry"),
-        (lid(), {"flags": "memory", "boundary": "predicated"}, "boundary predicated with steps 2"),
+        (case_of("patched", "d3q19", "bgk"), {"flags": "memory"}, "family temporal-blocking (use direct): whole faces"),
+        (case_of("rocks", "d3q19", "bgk"), {}, "flags=compiled is not supported for geometry"),
+        (lid(), {"flags": "memory", "boundary": "predicated"}, "boundary is not a knob of family temporal-blocking"),
     ],
 )
-def test_illegal(case: Case, axes: dict[str, object], reason: str) -> None:
-    assert reason in str(broken(case, config(**axes), LIMITS))
+def test_illegal(case: Case, knobs: dict[str, object], reason: str) -> None:
+    assert reason in refusal(case, LIMITS, config(), **knobs)
 
 
 _FLAT = {"block": (32, 2, 1), "steps": 3}

@@ -106,8 +106,8 @@ def pairwise_cell(row: LinearRow, steps: tuple[Assignment, ...], constants: Cons
     begun = {
         name for update in updates for name in _read(update) & (summed | _of_others(update, row.streams.case.stencil))
     }
-    every = (*map(population, row.streams.directions), *(step.name for step in steps))
-    return PairwiseCell(row, steps, tuple(name for name in every if name in begun), tuple(updates), constants)
+    names = (*map(population, row.streams.directions), *(step.name for step in steps))
+    return PairwiseCell(row, steps, tuple(name for name in names if name in begun), tuple(updates), constants)
 
 
 def _read(update: PairUpdate) -> set[Symbol]:
@@ -136,11 +136,11 @@ def _summed(steps: Sequence[Assignment], pairs: Sequence[tuple[int, ...]]) -> se
     read: dict[Symbol, frozenset[int]] = {name: frozenset({n}) for name, n in of_pair.items()}
     summed = set[Symbol]()
     for step in steps:
-        found = frozenset[int]().union(*(read.get(name, ()) for name in step.value.free_symbols))
-        if step.name in _MACROSCOPIC or (len(found) > 1 and step.name not in last):
+        pairs_read = frozenset[int]().union(*(read.get(name, ()) for name in step.value.free_symbols))
+        if step.name in _MACROSCOPIC or (len(pairs_read) > 1 and step.name not in last):
             summed.add(step.name)
-            found = frozenset()
-        read[step.name] = found
+            pairs_read = frozenset()
+        read[step.name] = pairs_read
     return summed
 
 
@@ -148,9 +148,9 @@ def _leading_to(
     names: Iterable[Symbol], steps: Sequence[Assignment], done: Collection[Symbol] = ()
 ) -> tuple[Assignment, ...]:
     """Return the assignments that values depend on, in order, without those already done."""
-    wanted, kept = set(names), list[Assignment]()
+    needed, kept = set(names), list[Assignment]()
     for step in reversed(steps):
-        if step.name in wanted and step.name not in done:
-            wanted |= step.value.free_symbols
+        if step.name in needed and step.name not in done:
+            needed |= step.value.free_symbols
             kept.append(step)
     return tuple(reversed(kept))

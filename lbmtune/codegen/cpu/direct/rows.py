@@ -59,8 +59,8 @@ class Row(ABC):
 
     def prefetches(self) -> list[str]:
         """Return the lines that prefetch what later cells of the row read."""
-        wanted = ((s, self.streams.ahead(s)) for s in self.streams.reads)
-        return [f"prefetch({self.ahead(s, cells)})" for s, cells in wanted if cells]
+        distances = ((s, self.streams.ahead(s)) for s in self.streams.reads)
+        return [f"prefetch({self.ahead(s, cells)})" for s, cells in distances if cells]
 
     def stores(self) -> list[str]:
         """Return the lines that store g0, g1, ..."""

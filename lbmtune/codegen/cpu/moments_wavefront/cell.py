@@ -101,11 +101,11 @@ class Cell:
 
     def relax(self) -> list[str]:
         """Return the lines from moments to the coefficients of the polynomial (the collision)."""
-        known = orders(self.case.stencil)
+        powers = orders(self.case.stencil)
         return [
-            *(f"{moment(n)} = {at}" for n, at in zip(known, self.moments, strict=True)),
+            *(f"{moment(n)} = {at}" for n, at in zip(powers, self.moments, strict=True)),
             *(f"{a.name} = {text(a.value, self.constants)}" for a in self._steps.body),
-            *(f"{at} = {coefficient(n)}" for n, at in zip(known, self.moments, strict=True)),
+            *(f"{at} = {coefficient(n)}" for n, at in zip(powers, self.moments, strict=True)),
         ]
 
     def spread(self) -> list[str]:

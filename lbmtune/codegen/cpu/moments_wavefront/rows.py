@@ -65,11 +65,11 @@ class Rows:
         relaxed = [*self.cell.relax(), *self.cell.spread(), *self._leave()]
         arrived = [*self._arrive(), *self.cell.gather()]
         kept = list(zip(self.cell.moments, self.places("y", "z"), strict=True))
-        asked = self.places("next_y", "next_z") if self.config.prefetch_rows else []
+        prefetched = self.places("next_y", "next_z") if self.config.prefetch_rows else []
         store = "stream" if self.config.streaming_stores else "store"
         return {
             "enter_body": [
-                *(f"prefetch(source, {at})" for at in asked),
+                *(f"prefetch(source, {at})" for at in prefetched),
                 *(f"{name} = load(source, {at})" for name, at in kept),
                 *relaxed,
             ],
@@ -110,8 +110,8 @@ class Rows:
             ring = f"after + {self.in_ring(c_z, 'number')}"
             edge = f"edges + {self.in_edges(c_z, 'at_edge', f'({last} - row)')}"
             beside = self._reach and c_y >= 0
-            found = f"{ring} if row < {last - c_y} else {edge}" if beside else ring
-            lines.append(f"{row_place('to', (c_y, c_z))} = {found}")
+            start = f"{ring} if row < {last - c_y} else {edge}" if beside else ring
+            lines.append(f"{row_place('to', (c_y, c_z))} = {start}")
         return lines
 
     def _edges(self, stage: str, tile: str) -> list[str]:
@@ -127,13 +127,13 @@ class Rows:
         """Return the starts of the rows that hold what the cells of a row sent themselves, for some directions."""
         lines = []
         for c_y, c_z in dict.fromkeys(one.row for one in links):
-            found = f"before + {self.in_ring(c_z, earlier('number', self._reach))}"
+            start = f"before + {self.in_ring(c_z, earlier('number', self._reach))}"
             if self._reach and c_y > 0:
                 here = self.in_edges(c_z, f"(at_edge - {EDGE_LAG})", "1")
-                found = f"edges + {here} if row == {self._width - 1} else {found}"
+                start = f"edges + {here} if row == {self._width - 1} else {start}"
             if self._reach:
-                found = f"edges + {self.in_edges(c_z, 'at_edge', '0')} if row == 0 else {found}"
-            lines.append(f"{row_place('own', (c_y, c_z))} = {found}")
+                start = f"edges + {self.in_edges(c_z, 'at_edge', '0')} if row == 0 else {start}"
+            lines.append(f"{row_place('own', (c_y, c_z))} = {start}")
         return lines
 
     def kept(self, links: Sequence[Carried]) -> list[str]:
@@ -166,10 +166,10 @@ class Rows:
 
     def in_edges(self, c_z: int, plane: str, row: str) -> str:
         """Return the first cell of a row that is kept for the next tile."""
-        every = sum(map(self._row_values, self._sent))
+        values = sum(map(self._row_values, self._sent))
         first = sum(self._row_values(one) for one in self._sent if one < c_z)
         places = edge_planes(self.case.stencil, self.config)
-        return f"{plane} % {places} * {EDGE_ROWS * every} + {row} * {every} + {first + 2 * MARGIN}"
+        return f"{plane} % {places} * {EDGE_ROWS * values} + {row} * {values} + {first + 2 * MARGIN}"
 
     def _row_values(self, c_z: int) -> int:
         """Return the values of a row of what is sent along c_z."""

@@ -114,8 +114,8 @@ class Walls:
         if self._case.geometry:
             yield from self._by_words()
         for kind in ("moving",) if self._case.geometry else ("wall", "moving"):
-            for face, found in enumerate(self._case.faces):
-                if found == kind:
+            for face, kind_here in enumerate(self._case.faces):
+                if kind_here == kind:
                     yield from self._at_face(face, moving=kind == "moving")
 
     def _at_face(self, face: int, *, moving: bool) -> Iterator[str]:
@@ -139,15 +139,15 @@ class Walls:
         lanes, walled = self._config.lanes, {name for axis, name in enumerate("xyz") if self._is_walled(axis)}
         inside = " and ".join(f"{name} >= 0 and {name} < n{name}" for name in "yz" if name in walled)
         cells = "max(low, -first_x), min(high, nx - first_x)" if "x" in walled else "low, high"
-        found = [
+        lines = [
             "words = (z % nz * ny + y % ny) * nx",
             f"for x in range({cells}, {lanes}):",
             "    at = first_x + x",
             "    at = words + (at + nx if at < 0 else at - nx if at >= nx else at)",
             "    if some_cut(flags, at):",
         ]
-        found += [f"        {line}" for i in returning(self._case) for line in self._chosen(i)]
-        yield from [f"if {inside}:", *(f"    {line}" for line in found)] if inside else found
+        lines += [f"        {line}" for i in returning(self._case) for line in self._chosen(i)]
+        yield from [f"if {inside}:", *(f"    {line}" for line in lines)] if inside else lines
 
     def _chosen(self, i: int) -> Iterator[str]:
         there, back = self._of(i), self._back(i)

@@ -125,8 +125,8 @@ def _share_products(body: list[Assignment], names: set[Symbol]) -> Iterable[Assi
 def _products(value: Expr, names: set[Symbol]) -> list[Expr]:
     """Return the products of an invariant and one other symbol that terms contain."""
     terms = (sympy.Mul.make_args(term) for term in sympy.Add.make_args(value))
-    found = {k * v for term in terms for k in term if k in names for v in term if v.is_Symbol and v != k}
-    return sorted(found, key=str)
+    products = {k * v for term in terms for k in term if k in names for v in term if v.is_Symbol and v != k}
+    return sorted(products, key=str)
 
 
 def text(value: Expr, constants: Constants) -> str:

@@ -131,8 +131,8 @@ class Streams:
         for axis, along in ((1, self.config.memory.along_y), (2, self.config.memory.along_z)):
             offsets = {p.offset[axis] for s in self.all for p in (s.open, s.cut)}
             for offset in sorted(offsets):
-                found = self._in_block(axis, offset) if self.frame.blocks else _wrapped(axis, offset)
-                lines.append(f"{'xyz'[axis]}{_SUFFIX[offset]} = {plain(along(found, self.extents))}")
+                coordinate = self._in_block(axis, offset) if self.frame.blocks else _wrapped(axis, offset)
+                lines.append(f"{'xyz'[axis]}{_SUFFIX[offset]} = {plain(along(coordinate, self.extents))}")
         return lines
 
     def image_lines(self) -> list[str]:

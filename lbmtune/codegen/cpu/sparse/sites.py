@@ -53,7 +53,7 @@ class Sites:
     def cell(self) -> list[str]:
         """Return the definitions of the site's place in a slot and of nodes that are found by pointer chasing."""
         here = f"here = {plain(self.streams.config.memory.along_x(Traced('x', '//'), self.extents))}"
-        return [here, *map(self._chased, self._led_to())]
+        return [here, *map(self._node, self._chased_pointers())]
 
     def prefetches(self) -> list[str]:
         """Return the prefetches of words of the index list."""
@@ -84,22 +84,22 @@ class Sites:
         streams = zip(self.streams.directions, self.streams.writes, strict=True)
         return [self._store(s, f"g{i}{self._gained(s)}") for i, s in streams]
 
-    def _led_to(self) -> list[Pointer]:
+    def _chased_pointers(self) -> list[Pointer]:
         """Return the chased pointers of the pass, each after the one that it starts from."""
-        found = (self.rows.pointers[n] for n in self._used.pointers)
-        return sorted(found, key=lambda p: sum(p.open)) if self.rows.chased else []
+        pointers = (self.rows.pointers[n] for n in self._used.pointers)
+        return sorted(pointers, key=lambda p: sum(p.open)) if self.rows.chased else []
 
     @property
     def _used(self) -> Used:
         """What the pass reads of the index list."""
         return used(self.streams.case, self.streams.config.propagation, self.streams.phase)
 
-    def _chased(self, found: Pointer) -> str:
+    def _node(self, node: Pointer) -> str:
         """Return the definition of the nodes that a pointer leads to."""
-        start, row = self.rows.before(found), self.rows.row(found)
+        start, row = self.rows.before(node), self.rows.row(node)
         if start is None:
-            return f"{_name(found)} = led_by(links, {self._row(row)})"
-        return f"{_name(found)} = led_on(links, {row} * nodes, {_name(start)})"
+            return f"{_name(node)} = led_by(links, {self._row(row)})"
+        return f"{_name(node)} = led_on(links, {row} * nodes, {_name(start)})"
 
     def _row(self, row: int) -> str:
         """Return the index of the words of these sites in a row of the list."""
@@ -122,13 +122,13 @@ class Sites:
 
     def _where(self, s: Stream) -> list[str]:
         """Return the arguments that locate a population."""
-        case, found = self.streams.case, pointer(self.streams.case, s)
+        case, listed = self.streams.case, pointer(self.streams.case, s)
         slots = [_slot(place) for place in ((s.open, s.cut) if selects(case, s) else (s.open,))]
         flags = [self._flag(s)] if selects(case, s) else []
-        if found and self.rows.chased:
-            return [*slots, _name(found), *(["links", *flags] if flags else [])]
-        if found:
-            return [*slots, "links", self._row(self.rows.pointers.index(found)), *flags]
+        if listed and self.rows.chased:
+            return [*slots, _name(listed), *(["links", *flags] if flags else [])]
+        if listed:
+            return [*slots, "links", self._row(self.rows.pointers.index(listed)), *flags]
         places = [f"{slot} + here" for slot in slots]
         return [*places, *(["links", *flags] if flags else [])]
 

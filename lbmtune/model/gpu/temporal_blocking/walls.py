@@ -27,7 +27,8 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     tile,
 )
 from lbmtune.catalogue.limits import SCHEDULERS, WARP
-from lbmtune.catalogue.problem.case import Case, porous
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import porous
 from lbmtune.lattice import Lattice
 
 

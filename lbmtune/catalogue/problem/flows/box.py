@@ -1,4 +1,4 @@
-"""The state that a case starts from: density and velocity, in lattice units."""
+"""Periodic Taylor-Green box."""
 
 from __future__ import annotations
 
@@ -9,21 +9,29 @@ from typing import Any
 import numpy as np
 
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows.flow import Flow, Parameters
 from lbmtune.catalogue.problem.geometry import solid
 
 Array = Any
 
 
-def initial_flow(case: Case, xp: ModuleType = np) -> tuple[Array, Array]:
-    """Density (nz, ny, nx) and velocity (3, nz, ny, nx), float64: vortices in the fluid of a box, rest elsewhere.
+def box(lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float = 1.6) -> Case:
+    """Return a periodic box; it starts from Taylor-Green vortices."""
+    return Case("box", lattice_name, collision, domain, relaxation_rate)
 
-    xp: numpy or cupy.
-    """
-    if case.flow == "box":
-        density, velocity = taylor_green(case, xp)
-        return (density, velocity * xp.asarray(~solid(case))) if case.geometry else (density, velocity)
-    shape = case.domain[::-1]
-    return xp.ones(shape), xp.zeros((3, *shape))
+
+def _case(parameters: Parameters, relaxation_rate: float) -> Case:
+    return box(parameters.lattice, parameters.collision, parameters.domain, relaxation_rate)
+
+
+def _viscosity(parameters: Parameters, reynolds: float) -> float:
+    """Return nu = nx u / Re with the peak velocity of the vortices."""
+    return parameters.domain[0] * parameters.velocity_scale / reynolds
+
+
+def _initial(case: Case, xp: ModuleType) -> tuple[Array, Array]:
+    density, velocity = taylor_green(case, xp)
+    return (density, velocity * xp.asarray(~solid(case))) if case.geometry else (density, velocity)
 
 
 def taylor_green(case: Case, xp: ModuleType = np) -> tuple[Array, Array]:
@@ -44,3 +52,6 @@ def taylor_green(case: Case, xp: ModuleType = np) -> tuple[Array, Array]:
     along_y = ratio**2 * xp.cos(2 * y) * (1 + share_y * xp.cos(2 * z))
     pressure = speed**2 / 8 * (along_x + along_y)
     return 1 + 3 * pressure, velocity
+
+
+FLOW = Flow(name="box", title="periodic Taylor-Green box", case=_case, viscosity=_viscosity, initial=_initial)

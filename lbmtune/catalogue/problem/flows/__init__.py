@@ -1,0 +1,53 @@
+"""The flows: one file each, found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box as _box
+from lbmtune.catalogue.problem.flows import cavity as _cavity
+from lbmtune.catalogue.problem.flows import channel as _channel
+from lbmtune.catalogue.problem.flows import half_channel as _half_channel
+from lbmtune.catalogue.problem.flows import pipe as _pipe
+from lbmtune.catalogue.problem.flows import porous as _porous
+from lbmtune.catalogue.problem.flows.box import box, taylor_green
+from lbmtune.catalogue.problem.flows.cavity import cavity
+from lbmtune.catalogue.problem.flows.channel import channel
+from lbmtune.catalogue.problem.flows.flow import Flow, Parameters
+from lbmtune.catalogue.problem.flows.half_channel import half_channel
+from lbmtune.catalogue.problem.flows.pipe import PIPE_INLET, pipe
+from lbmtune.catalogue.problem.flows.porous import porous
+
+__all__ = [
+    "FLOWS",
+    "PIPE_INLET",
+    "Flow",
+    "Parameters",
+    "box",
+    "cavity",
+    "channel",
+    "half_channel",
+    "initial_flow",
+    "pipe",
+    "porous",
+    "taylor_green",
+]
+
+Array = Any
+FLOWS: Mapping[str, Flow] = {
+    module.FLOW.name: module.FLOW for module in (_box, _cavity, _channel, _pipe, _half_channel, _porous)
+}
+
+
+def initial_flow(case: Case, xp: ModuleType = np) -> tuple[Array, Array]:
+    """Return density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, in lattice units. xp: numpy or cupy."""
+    initial = FLOWS[case.flow].initial if case.flow in FLOWS else None
+    if initial:
+        return initial(case, xp)
+    shape = case.domain[::-1]
+    return xp.ones(shape), xp.zeros((3, *shape))

@@ -1,0 +1,53 @@
+"""A flow: a case built from a few parameters, the viscosity of a Reynolds number, and an initial state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.faces import Real3
+
+Array = Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """Parameters of flows, in lattice units; each flow takes those that it has.
+
+    lid: speed of a moving wall; force: body force density along `axis`; velocity_scale: peak velocity to start with;
+    inlet: speed of an inlet, None for the flow's own; geometry: solid cells.
+    """
+
+    lattice: str
+    collision: str
+    domain: tuple[int, int, int]
+    lid: float = 0.1
+    force: float = 1e-5
+    axis: str = "x"
+    velocity_scale: float = 0.05
+    inlet: float | None = None
+    geometry: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """A flow problem. case: from parameters and a relaxation rate.
+
+    viscosity: of a Reynolds number, or the reason why it is not built from one; initial: density (nz, ny, nx) and
+    velocity (3, nz, ny, nx) of a case in an array module, None for rest.
+    """
+
+    name: str
+    title: str
+    case: Callable[[Parameters, float], Case]
+    viscosity: Callable[[Parameters, float], float] | str
+    initial: Callable[[Case, ModuleType], tuple[Array, Array]] | None = None
+
+
+def along(axis: str, force: float) -> Real3:
+    """Return a body force along an axis."""
+    x, y, z = (force * (axis == name) for name in "xyz")
+    return x, y, z
