@@ -1,14 +1,13 @@
-"""How well the model predicts the recorded sets: every verified configuration predicted anew, with what was compiled.
+"""Accuracy of the model on recorded sets: predict every verified configuration with its compiled resources.
 
     python -m scripts.model_report [FOLDER] [--out build/model-report.html] [--no-ablation] [--every N] [--estimated]
         [--described] [--docs docs/lab/model-accuracy.md]
 
 Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
-of the model's first ten against the best of the set, whether each set holds the bars that the model is held to, and
-what the model is worth without each of its terms, by every N-th kernel (6) of sets of more than a hundred. The page
-shows the same, and every configuration. A processor of a shared host is taken as it was beside the samples of each
-kernel, where that was looked at, or with --described as its file says. --docs writes the tables of whole sets into a
-document, between the lines that say so.
+of the model's first ten against the best of the set, the bounds on these figures, and their change without each term of
+the model, by every N-th kernel (6) of sets of more than a hundred. The page shows the same, and every configuration.
+The rates of a processor of a shared host are those beside the samples of each kernel, if measured; with --described
+those of its file. --docs writes the tables of whole sets into a document, between the lines that mark them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from lbmtune.report.model import Judged, by_card, by_set, judgement, printed, wi
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT = ROOT / "studies" / "recorded"
 _FEW = 100
-"""Kernels of a set that the table of terms takes all of."""
+"""Kernels of a set up to which the table of terms takes all."""
 
 
 def judged(
@@ -41,10 +40,10 @@ def judged(
     every: int = 1,
     described: bool = False,
 ) -> list[Judged]:
-    """Every N-th verified trial with its prediction, or all of a few.
+    """Return every N-th verified trial with its prediction, or all of a small set.
 
-    compiled: whether registers and spills are told, or estimated; described: whether the machine is taken as its file
-    says, and not as it was beside the samples.
+    compiled: use compiled registers and spills, instead of estimates; described: use the machine of the file, instead
+    of its rates beside the samples.
     """
     case = study.header.spec.case
     found = []
@@ -71,22 +70,22 @@ def judged(
 
 
 def main(arguments: list[str]) -> int:
-    """Reads every set below a folder; returns the exit code."""
+    """Judge every set below a folder; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "model-report.html")
     parser.add_argument("--no-ablation", action="store_true", help="leave out the table of terms")
     parser.add_argument("--every", type=int, default=6, help="kernels of each set that the table of terms takes one of")
     parser.add_argument(
-        "--described", action="store_true", help="take machines as their files say, and not as they were"
+        "--described", action="store_true", help="use machines as described, not as they were beside the samples"
     )
     parser.add_argument(
-        "--docs", type=Path, help="a document whose tables are written anew, but for that of terms with --no-ablation"
+        "--docs", type=Path, help="document whose tables are replaced; that of terms only without --no-ablation"
     )
-    parser.add_argument("--estimated", action="store_true", help="do not tell the model what was compiled")
+    parser.add_argument("--estimated", action="store_true", help="estimate registers and spills")
     given = parser.parse_args(arguments)
     if given.every < 1:
-        parser.error(f"--every {given.every}: one of so many kernels, so 1 at least")
+        parser.error(f"--every {given.every} is not supported (use 1 or more)")
     folders = sorted(header.parent for header in given.folder.rglob(HEADER))
     if not folders:
         print(f"no recorded set below {given.folder}")

@@ -1,10 +1,10 @@
-"""The ladders that are kept, held against the model as it is now.
+"""Compare recorded loss breakdowns with the model.
 
     python -m scripts.profiles [FOLDER] [--out build/profiles]
 
-For every profile below FOLDER, by the description of the machine beside its folder: the speed of the kernel, how far
-the loss of any rung is from what its term says (shares of the ceiling's speed), what no term explains, and bytes that
-memory really moved over those of the model. Pages go to --out. The exit code says whether all are within the bars.
+For every profile below FOLDER, with the machine description beside its folder: speed of the kernel, largest deviation
+of the loss of a rung from its prediction (as a share of the speed of the ceiling), unexplained loss, and measured over
+predicted bytes of memory. Pages go to --out. The exit code is 0 if all are within the bounds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RUNG_BAR, UNEXPLAINED_BAR, BYTES_BAR = 0.03, 0.05, 0.05
 
 
 def kept(folder: Path) -> list[tuple[str, Profile]]:
-    """Profiles below a folder, by name, with what the model expects now."""
+    """Return the profiles below a folder by name, with new predictions."""
     found = []
     for path in sorted(folder.rglob("profiles/*.json")):
         profile = msgspec.json.decode(path.read_bytes(), type=Profile)
@@ -39,7 +39,7 @@ def kept(folder: Path) -> list[tuple[str, Profile]]:
 
 
 def within(found: Deviation) -> bool:
-    """Whether a profile is within the bars; what was not measured is not."""
+    """Return whether a profile is within the bounds; False for missing figures."""
     if found.level is None or found.unexplained is None or found.bytes_ratio is None:
         return False
     explained = found.level <= RUNG_BAR and abs(found.unexplained) <= UNEXPLAINED_BAR
@@ -47,7 +47,7 @@ def within(found: Deviation) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints a line for each profile and writes its page."""
+    """Print a line for each profile and write its page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "profiles")

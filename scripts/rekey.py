@@ -30,7 +30,7 @@ from lbmtune.codegen.streams import streams_digest
 from lbmtune.codegen.walk_probes import walks_digest
 from lbmtune.export import best, encode_best
 from lbmtune.measure.workers.side_tasks import with_side_task
-from lbmtune.records.claims import Duty
+from lbmtune.records.claims import SideTask
 from lbmtune.records.legacy import FAMILIES_SINCE, config_of, current_header, is_legacy
 from lbmtune.records.store import HEADER, TRIALS, read_study
 from lbmtune.records.study import StudyHeader
@@ -46,10 +46,10 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.render import render
 from lbmtune.measure.duties import equipped
-from lbmtune.records.claims import Duty
+from lbmtune.records.claims import SideTask
 for line in sys.stdin:
     asked = json.loads(line)
-    duty = msgspec.convert(asked["duty"], Duty | None)
+    duty = msgspec.convert(asked["duty"], SideTask | None)
     program = equipped(render(msgspec.convert(asked["case"], Case), from_flat(asked["config"])), duty)
     told = {"digest": program.digest, "target": program.target, "options": program.options, "source": program.source}
     print(json.dumps(told), flush=True)
@@ -109,7 +109,7 @@ class Rekey:
         recorded = str(value["source_digest"])
         told = self._before.printed(case, flat, duty)
         program = render(msgspec.convert(case, Case), config_of(flat))
-        program = with_side_task(program, msgspec.convert(duty, Duty | None))
+        program = with_side_task(program, msgspec.convert(duty, SideTask | None))
         then = digest_of(told["target"], tuple(told["options"]), told["source"])
         now = digest_of(program.target, program.options, program.source)
         if told["digest"] != recorded or then != now:

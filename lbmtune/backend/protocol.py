@@ -31,7 +31,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Placing:
-    """How the pages of an array in host memory are placed. arrays: equal parts, each of which all threads share."""
+    """The placement of the pages of an array in host memory. arrays: equal parts, each of which all threads share."""
 
     pages: str
     first_touch: str
@@ -140,7 +140,7 @@ Compiler = Callable[[Program], Binary]
 
 @dataclass(frozen=True, kw_only=True)
 class BackendPackage:
-    """What a backend's package registers as `BACKEND`.
+    """The entry of a backend, which its package registers as `BACKEND`.
 
     default_device: name of the device that is taken unless another one is named; accepts: whether a device name is
     one of this backend; devices: names of the devices that can be opened here; open_device: raises

@@ -19,7 +19,6 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes import scheme
 from lbmtune.catalogue.schemes.scheme import Scheme, bundled
 from lbmtune.catalogue.storage_frame import StorageFrame
-from lbmtune.catalogue.transition import OldNames
 from lbmtune.errors import InputError, suggestion, unknown
 from lbmtune.lattice import Lattice
 
@@ -30,7 +29,7 @@ _ANY_LAYOUT = tuple(LAYOUTS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelConfig(OldNames):
+class KernelConfig:
     """A configuration of one kernel family. A frozen record whose canonical JSON is its identity.
 
     Subclasses with a `family` are the families; their fields are knobs (`lbmtune.catalogue.knobs`). What stands here

@@ -12,7 +12,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
-from lbmtune.records.claims import Document, Duty, Group, Row, Series, Variant
+from lbmtune.records.claims import Document, Group, Row, Series, SideTask, Variant
 from lbmtune.units import format_bytes
 
 STAGED = "staged"
@@ -176,5 +176,5 @@ def _past_budget(case: Case, config: KernelConfig, budget_bytes: int) -> str | N
     return f"it needs {format_bytes(needed)}; the budget of the device is {format_bytes(budget_bytes)}"
 
 
-def _staged(duty: Duty | None) -> bool:
+def _staged(duty: SideTask | None) -> bool:
     return duty is not None and duty.kind == STAGED

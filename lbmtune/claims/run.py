@@ -16,7 +16,7 @@ from lbmtune.claims.plan import Entry, Here, Plan, plans
 from lbmtune.claims.store import append_group, of_documents, read_claims, read_claims_header, read_groups, write_claims
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Accuracy, Environment, Outcome, Trial
-from lbmtune.records.claims import COUNTED, Claims, ClaimsHeader, Document, Duty, Group, Holding, Row
+from lbmtune.records.claims import COUNTED, Claims, ClaimsHeader, Document, Group, Holding, Row, SideTask
 from lbmtune.records.profile import Counters
 
 SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
@@ -26,7 +26,7 @@ SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc"
 class Evaluator(Protocol):
     """Verifies configurations on the domain of its case and measures those that pass interleaved."""
 
-    def finals(self, configs: Sequence[KernelConfig], side_tasks: Mapping[int, Duty] | None = None) -> list[Trial]:
+    def finals(self, configs: Sequence[KernelConfig], side_tasks: Mapping[int, SideTask] | None = None) -> list[Trial]:
         """Return a trial per configuration, in order. side_tasks: by position."""
         ...
 

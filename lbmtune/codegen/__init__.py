@@ -1,1 +1,1 @@
-"""From a case and a configuration to a Program: text, buffers and launches. Imports neither cupy nor numba."""
+"""Code generation: a case and a configuration become a Program of text, buffers and launches, without cupy or numba."""

@@ -1,4 +1,4 @@
-"""Where a state lies in memory, as formulas in C and tables."""
+"""The place of a state in memory, as formulas in C and tables."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Sums:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """All rows."""
+        """Rows of all directions."""
         return rows(self.lattice)
 
     @cached_property
@@ -82,7 +82,7 @@ class Sums:
 
     @cached_property
     def parts(self) -> Mapping[int, tuple[Part, ...]]:
-        """For each c_z, the parts that are not identically zero."""
+        """Parts of each c_z that are not identically zero."""
         return {c_z: tuple(part for part in _PARTS if self._has(c_z, part)) for c_z in (-1, 0, 1)}
 
     def _has(self, c_z: int, part: Part) -> bool:

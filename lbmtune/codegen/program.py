@@ -1,4 +1,4 @@
-"""What codegen returns: the text of a kernel with everything that is needed to run it."""
+"""The result of code generation: the text of a kernel with everything that is needed to run it."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ class Program:
 
     @property
     def any_steps(self) -> bool:
-        """Whether launches take any number of time steps, from any parity on."""
+        """True if launches take any number of time steps, from any parity on."""
         return all(STEPS in launch.arguments for step in self.period for launch in step)
 
     @property
     def _launches(self) -> list[Launch]:
-        """All launches."""
+        """Launches of the period, with macroscopics, and of the prologue."""
         return [launch for step in (*self.period, *self.with_macroscopics, *self.prologue) for launch in step]
 
     @property
@@ -131,12 +131,12 @@ class Program:
 
     @property
     def persistent(self) -> bool:
-        """Whether blocks stay resident for all time steps of a launch."""
+        """True if blocks stay resident for all time steps of a launch."""
         return BARRIER in self.arguments
 
     @property
     def has_sync(self) -> bool:
-        """Whether threads of a block, blocks or launches synchronise, so that an error may be a race."""
+        """True if threads of a block, blocks or launches synchronise, so that an error may be a race."""
         return self.persistent or any(one.shared_bytes or one.mode == "dependent" for one in self._launches)
 
     @property

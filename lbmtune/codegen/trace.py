@@ -1,4 +1,4 @@
-"""Integer expressions that print themselves: what a layout returns when it is asked for text, not for numbers."""
+"""Integer expressions that print themselves: with them a layout returns text instead of numbers."""
 
 from __future__ import annotations
 

@@ -17,7 +17,18 @@ from lbmtune.files.casefile import CaseFile, case_of
 from lbmtune.files.source import Source, read_text
 from lbmtune.files.studyfile import studies_folder
 from lbmtune.measure.verification.accuracy import VELOCITIES
-from lbmtune.records.claims import COUNTED, DUTIES, ERRORS, Claim, Document, Duty, Kind, Printed, Series, Variant
+from lbmtune.records.claims import (
+    COUNTED,
+    ERRORS,
+    SIDE_TASKS,
+    Claim,
+    Document,
+    Kind,
+    Printed,
+    Series,
+    SideTask,
+    Variant,
+)
 
 T = TypeVar("T")
 PAST_CAPACITY = "past capacity"
@@ -203,14 +214,14 @@ def _printed(
             yield Printed(device=device, mlups=mlups, series=of, circumstances=circumstances)
 
 
-def _duty(text: str, key: str, source: Source) -> Duty:
+def _duty(text: str, key: str, source: Source) -> SideTask:
     found = _ON.fullmatch(text)
-    if not found or found[1] not in DUTIES:
-        source.fail(key, f"unknown duty {text!r}; write one of {', '.join(DUTIES)}, and 'every 10' behind it.")
+    if not found or found[1] not in SIDE_TASKS:
+        source.fail(key, f"unknown side task {text!r}; write one of {', '.join(SIDE_TASKS)}, and 'every 10' behind it.")
     every = int(found[2] or 1)
     if every < 1:
         source.fail(key, f"every {every} steps; give a positive number.")
-    return Duty(found[1], every)
+    return SideTask(found[1], every)
 
 
 def _claim(name: str, entry: Mapping[str, Any], variants: set[str], source: Source) -> Claim:

@@ -18,19 +18,18 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.roofline import Ceiling
 from lbmtune.records import Prediction, Resources, Term, significant
 from lbmtune.records.terms import (
-    AGAIN,
-    AHEAD,
     ARITHMETIC,
     CACHE,
     EXCHANGE,
+    GRID_SYNC,
     GROUPED,
     IN_PLACE,
+    INDEX_PREFETCH,
     ISSUE,
+    L2_REFETCH,
     LATENCY,
     LAUNCH,
     LOCAL,
-    MEETING,
-    OVERTAKEN,
     PREFETCH,
     REFILLS,
     RINGS,
@@ -38,6 +37,7 @@ from lbmtune.records.terms import (
     SECTORS,
     SHIFTED,
     SOLID,
+    SPILL_HAZARDS,
     STAGES,
     THREADS,
     WALLS,
@@ -45,8 +45,8 @@ from lbmtune.records.terms import (
 )
 
 GPU_TERMS = (
-    *(RUNS, SECTORS, SOLID, IN_PLACE, AHEAD, LOCAL, THREADS, WAVES, RINGS, ISSUE),
-    *(EXCHANGE, WALLS, STAGES, LATENCY, OVERTAKEN, AGAIN, LAUNCH, MEETING),
+    *(RUNS, SECTORS, SOLID, IN_PLACE, INDEX_PREFETCH, LOCAL, THREADS, WAVES, RINGS, ISSUE),
+    *(EXCHANGE, WALLS, STAGES, LATENCY, SPILL_HAZARDS, L2_REFETCH, LAUNCH, GRID_SYNC),
 )
 CPU_TERMS = (ARITHMETIC, REFILLS, CACHE, SHIFTED, PREFETCH, GROUPED)
 """The last three choose between walks."""

@@ -37,7 +37,7 @@ COUNTED: Kind = "counted-bytes"
 ERRORS: tuple[Kind, ...] = ("velocity-error", "density-error")
 """The kinds of claims on the accuracy of a kernel (records.Accuracy)."""
 
-DUTIES: Mapping[str, str] = {
+SIDE_TASKS: Mapping[str, str] = {
     "macroscopics": "density and velocity are written to the device's memory",
     "save": "density and velocity are written and copied to the host",
     "residual": "they are copied to the host, which compares the velocity with that of the time before meanwhile",
@@ -73,8 +73,8 @@ class Holding(StrEnum):
 
 
 @dataclass(frozen=True)
-class Duty:
-    """Work of a simulation besides time steps. kind: of DUTIES; every: time steps from one time to the next."""
+class SideTask:
+    """Work of a simulation besides time steps. kind: of SIDE_TASKS; every: time steps from one time to the next."""
 
     kind: str
     every: int = 1
@@ -117,7 +117,7 @@ class Variant:
     series: tuple[str, ...]
     configs: dict[str, str]
     published: tuple[Printed, ...] = ()
-    duty: Duty | None = None
+    duty: SideTask | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +177,7 @@ class Row:
     config: dict[str, Scalar] = field(default_factory=dict)
     trial: Trial | None = None
     reason: str = ""
-    duty: Duty | None = None
+    duty: SideTask | None = None
     footprint_bytes: int = 0
     counters: Counters | None = None
 

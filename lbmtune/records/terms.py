@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 MEMORY = "memory"
-RUNS, SECTORS, IN_PLACE, AHEAD = "runs", "partial sectors", "in place", "words ahead"
-LOCAL, SOLID, AGAIN = "local memory", "solid cells", "read again"
+RUNS, SECTORS, IN_PLACE, INDEX_PREFETCH = "runs", "partial sectors", "in place", "index prefetch"
+LOCAL, SOLID, L2_REFETCH = "local memory", "solid cells", "L2 refetch"
 THREADS, WAVES = "threads in flight", "waves"
 LAUNCH, LATENCY, ISSUE, RINGS = "launch", "latency", "instructions", "rings"
-EXCHANGE, STAGES, WALLS, OVERTAKEN = "exchanges", "stages", "walls", "overtaken loads"
-MEETING = "meeting"
+EXCHANGE, STAGES, WALLS, SPILL_HAZARDS = "exchanges", "stages", "walls", "spill hazards"
+GRID_SYNC = "grid sync"
 ARITHMETIC, REFILLS, CACHE = "arithmetic", "refills", "cache"
 SHIFTED, PREFETCH, GROUPED = "shifted rows", "prefetch", "groups"

@@ -1,37 +1,40 @@
-"""The model against recorded sets: errors, ranks, and what each of its terms is worth."""
+"""Accuracy of the model on recorded sets: errors, ranks, and the effect of each term."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records.statistics import relative_error
+from lbmtune.report.drawing import log_axis, plain_figure
 
 if TYPE_CHECKING:
     import pandas
     from plotly.graph_objects import Figure
 
 FIRST = 10
-"""How many of the configurations that the model puts first are looked at."""
+"""Configurations that the model ranks first, whose best is compared with the best of all."""
 _TENTHS = 10
 SMALL = 128**3
-"""Cells of the largest domain that counts as small, and of the smallest one that counts as large."""
+"""Cells of the largest small domain, and of the smallest large one."""
 _KINDS = {"one step": False, "several steps": True}
 _BOUNDS = {"one step": {"median": 0.07, "90 %": 0.18}, "several steps": {"median": 0.12, "90 %": 0.25}}
-"""Of errors on large domains of GPUs."""
+"""Bounds of errors on large domains of GPUs."""
 _ENOUGH = 20
-"""Kernels of a scheme or a tenth that are held to bars by themselves: of fewer the 90th percentile is that of two."""
+"""Fewest kernels of a scheme or a tenth with bounds of their own; of fewer the 90th percentile depends on two."""
 _APART = 1.1
-"""Speeds that lie so far apart, in nine tenths of a set, have an order that can be got right."""
+"""Spread of nine tenths of the speeds of a set, from which on their order is tested."""
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagram")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A measured configuration and what the model expects of it. many: whether a launch takes several time steps.
+    """A measured configuration and its prediction. many: a launch does several time steps.
 
     backend: 'cuda' or 'cpu'; sites: of the domain.
     """
@@ -49,7 +52,7 @@ class Judged:
 
 
 class Bar(NamedTuple):
-    """What a set is held to: a figure of it, and whether that is at most, or at least, so much."""
+    """A bound on a figure of a set. at_least: lower bound instead of an upper one."""
 
     set: str
     figure: str
@@ -59,28 +62,29 @@ class Bar(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """A figure that is not a number does not hold."""
+        """Whether the bound holds; False for NaN."""
         return bool(self.value >= self.bound if self.at_least else self.value <= self.bound)
 
 
 def frame(judged: Sequence[Judged]) -> pandas.DataFrame:
-    """One row each, with its `relative_error`."""
+    """Return a row per configuration, with its `relative_error`."""
     import pandas
 
     table = pandas.DataFrame([asdict(one) for one in judged], columns=[field.name for field in fields(Judged)])
     error = [relative_error(one.predicted, one.measured) for one in judged]
-    return table.assign(error=error, ratio=table.predicted / table.measured)
+    on_host = [BACKENDS[one.backend].shares_host for one in judged]
+    return table.assign(error=error, ratio=table.predicted / table.measured, on_host=on_host)
 
 
 def errors(table: pandas.DataFrame) -> dict[str, float]:
-    """Median and 90th percentile of the error, and how many there are."""
+    """Return number, median and 90th percentile of the errors."""
     return {"n": len(table), "median": float(table.error.median()), "90 %": float(table.error.quantile(0.9))}
 
 
 def ranks(table: pandas.DataFrame) -> dict[str, float]:
-    """Spearman's rank correlation, and the best of the first ten of the model over the best of all.
+    """Return Spearman's rank correlation, and the best of the first ten of the model over the best of all.
 
-    Where the model expects the same of several, the order of their keys decides.
+    The order of keys breaks ties of predictions.
     """
     first = table.sort_values(["predicted", "key"], ascending=[False, True]).head(FIRST)
     return {
@@ -90,7 +94,7 @@ def ranks(table: pandas.DataFrame) -> dict[str, float]:
 
 
 def by_set(judged: Sequence[Judged]) -> pandas.DataFrame:
-    """Errors and ranks, one row per set; of sets with kernels of several steps per launch, one row for each kind."""
+    """Return errors and ranks, one row per set; also by kind for sets with several steps per launch."""
     import pandas
 
     rows = {}
@@ -103,7 +107,7 @@ def by_set(judged: Sequence[Judged]) -> pandas.DataFrame:
 
 
 def pooled(judged: Sequence[Judged]) -> pandas.DataFrame:
-    """Errors of all kernels on large domains of a GPU, by steps per launch, by scheme and by tenth of MLUPS."""
+    """Return errors of all kernels on large domains of a GPU, by steps per launch, scheme and tenth of MLUPS."""
     import pandas
 
     rows = {}
@@ -114,7 +118,7 @@ def pooled(judged: Sequence[Judged]) -> pandas.DataFrame:
 
 
 def _by_scheme_and_tenth(mine: pandas.DataFrame) -> Iterator[tuple[str, pandas.DataFrame]]:
-    """Of a card, with as many steps; tenths are those of measured MLUPS, the slowest first."""
+    """Yield parts by scheme, and by tenth of measured MLUPS with the slowest first."""
     yield from ((str(scheme), part) for scheme, part in mine.groupby("scheme"))
     tenth = (mine.measured.rank(method="first") - 1) * _TENTHS // len(mine)
     for n, part in mine.groupby(tenth):
@@ -122,24 +126,24 @@ def _by_scheme_and_tenth(mine: pandas.DataFrame) -> Iterator[tuple[str, pandas.D
 
 
 def _parts(table: pandas.DataFrame) -> Iterator[tuple[str, str, pandas.DataFrame]]:
-    """Kernels on large domains, by card and by steps per launch, as far as there are."""
+    """Yield kernels on large domains by device and kind."""
     for name, mine in table.groupby(table.set.str.partition("/")[0]):
         yield from ((str(name), kind, part) for kind, part in _large(mine))
 
 
 def _large(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
-    """Kernels on domains of a GPU that are no smaller than 128^3, of one step and of several, as far as there are."""
-    table = table[(table.backend == "cuda") & (table.sites >= SMALL)]
+    """Return kernels of GPUs on domains from 128^3 on, by kind."""
+    table = table[~table.on_host.astype(bool) & (table.sites >= SMALL)]
     return [(kind, table[table.many == many]) for kind, many in _KINDS.items() if (table.many == many).any()]
 
 
 def by_scheme(judged: Sequence[Judged]) -> pandas.DataFrame:
-    """Median errors of each scheme in each set."""
+    """Return median errors of each scheme in each set."""
     return frame(judged).pivot_table(index="set", columns="scheme", values="error", aggfunc="median")
 
 
 def by_tenth(judged: Sequence[Judged]) -> pandas.DataFrame:
-    """Median errors of each tenth of the measured MLUPS of each set, the slowest first."""
+    """Return median errors of each tenth of the measured MLUPS of each set, the slowest first."""
     table = frame(judged)
     sets = table.groupby("set").measured
     tenth = ((sets.rank(method="first") - 1) * _TENTHS // sets.transform("size")).astype(int) + 1
@@ -147,9 +151,7 @@ def by_tenth(judged: Sequence[Judged]) -> pandas.DataFrame:
 
 
 def bars(judged: Sequence[Judged]) -> list[Bar]:
-    """What all large domains of a GPU are held to together, each scheme and each tenth of MLUPS of them, and each set
-    by itself: large ones, small ones, and CPUs.
-    """
+    """Return the bounds on all large domains of a GPU together, by scheme and tenth of MLUPS, and on each set."""
     table = frame(judged)
     together = [
         bar
@@ -169,7 +171,7 @@ def _of_errors(name: str, kind: str, mine: pandas.DataFrame) -> list[Bar]:
 def _bars(name: str, mine: pandas.DataFrame) -> list[Bar]:
     found, ranked = errors(mine), ranks(mine)
     first = ranked["first 10"]
-    if (mine.backend == "cpu").all():
+    if mine.on_host.all():
         return [Bar(name, "median error", found["median"], 0.15), Bar(name, "best of the first 10", first, 0.95, True)]
     small = [Bar(name, "median error", found["median"], 0.20)] if mine.sites.max() <= SMALL else []
     if mine.sites.min() < SMALL:
@@ -181,7 +183,7 @@ def _bars(name: str, mine: pandas.DataFrame) -> list[Bar]:
 
 
 def judgement(judged: Sequence[Judged]) -> str:
-    """Each bar with its figure, and whether it holds."""
+    """Return the bounds with their figures as text."""
     found = bars(judged)
     width = max(len(f"{bar.set}: {bar.figure}") for bar in found)
     lines = [
@@ -193,7 +195,7 @@ def judgement(judged: Sequence[Judged]) -> str:
 
 
 def printed(judged: Sequence[Judged]) -> str:
-    """All of them as text."""
+    """Return all tables as text."""
     tables = (
         ("errors of all large domains of a GPU together, by scheme, by tenth of MLUPS", pooled(judged)),
         ("errors |predicted / measured - 1|, ranks, best of the first 10 over best", by_set(judged)),
@@ -204,9 +206,9 @@ def printed(judged: Sequence[Judged]) -> str:
 
 
 def with_ablation(whole: pandas.DataFrame, left_out: Mapping[str, pandas.DataFrame], *, parts: bool = True) -> str:
-    """What leaving out each term changes in the median, the 90th percentile and the rank; no row where nothing.
+    """Return the change of median, 90th percentile and rank without each term, as text; unchanged sets have no row.
 
-    parts: whether kernels of one step and of several have rows of their own.
+    parts: kernels of one step and of several have rows of their own.
     """
     import pandas
 
@@ -223,9 +225,9 @@ def with_ablation(whole: pandas.DataFrame, left_out: Mapping[str, pandas.DataFra
 
 
 def by_card(judged: Sequence[Judged]) -> str:
-    """The tables of all and of each set of GPUs, and how many of all bars hold."""
+    """Return the tables of all and of each set of GPUs, and the bounds that do not hold, as text."""
     found = bars(judged)
-    table = by_set([one for one in judged if one.backend == "cuda"])
+    table = by_set([one for one in judged if not BACKENDS[one.backend].shares_host])
     held = f"{sum(bar.holds for bar in found)} of {len(found)} bars hold; these do not:\n"
     missed = "".join(
         f"  {bar.set}: {bar.figure} {bar.value:.3f} for {bar.bound:.2f}\n" for bar in found if not bar.holds
@@ -235,9 +237,9 @@ def by_card(judged: Sequence[Judged]) -> str:
 
 
 def write_tables(path: Path, tables: Mapping[str, str]) -> None:
-    """Writes each table into a document, as code, between the two lines of its name: <!-- NAME --> and <!-- /NAME -->.
+    """Write each table into a document, as code, between the lines <!-- NAME --> and <!-- /NAME -->.
 
-    Raises ValueError where one of the lines is missing.
+    Raises ValueError if one of the lines is missing.
     """
     text = path.read_text(encoding="utf-8")
     for name, table in tables.items():
@@ -257,9 +259,7 @@ def _text(table: pandas.DataFrame) -> str:
 
 
 def figure(judged: Sequence[Judged]) -> Figure:
-    """Measured over predicted MLUPS of every configuration, by set."""
-    from lbmtune.report.drawing import log_axis, plain_figure
-
+    """Return a figure of measured over predicted MLUPS of every configuration, by set."""
     found = plain_figure("predicted MLUPS", "measured / predicted")
     for number, (name, mine) in enumerate(frame(judged).groupby("set")):
         found.add_scattergl(
@@ -280,15 +280,13 @@ def figure(judged: Sequence[Judged]) -> Figure:
 
 
 def _look(number: int) -> dict[str, str]:
-    """Colour and symbol of a set: as many different ones as colours times symbols."""
+    """Return colour and symbol of a set, by its number."""
     turn, colour = divmod(number, len(_COLOURS))
     return {"color": _COLOURS[colour], "symbol": _SYMBOLS[turn % len(_SYMBOLS)]}
 
 
 def write_page(path: Path, judged: Sequence[Judged]) -> None:
-    """One file with the figure and the tables, which needs no network."""
-    from html import escape
-
+    """Write a self-contained page with the figure and the tables."""
     picture = figure(judged).to_html(full_html=False, include_plotlyjs=True, default_height="640px")
     path.parent.mkdir(parents=True, exist_ok=True)
     title = "The model against recorded sets"

@@ -27,12 +27,12 @@ Bound = tuple[Launch, tuple[int, int, int], list[Any]]
 """A launch with its grid and arguments."""
 Plan = list[list[Bound]]
 Single = Callable[[], tuple[Program, Binary]]
-"""Makes the kernel of one step for launches that do several (`codegen.render.render_single`)."""
+"""A function that makes the kernel of one step for launches that do several (`codegen.render.render_single`)."""
 
 GRAPH_CYCLES = 64
 """Cycles of parity and buffers in the longest graph."""
 PERSISTENT_STEPS, LONGEST_LAUNCH = 1 << 10, 1 << 14
-"""Steps of a timed launch of a persistent kernel, so many that loading and storing the state hardly counts; and most
+"""Steps of a timed launch of a persistent kernel, enough that loading and storing the state hardly counts; and most
 steps of a launch."""
 _GRAPHED = ("graph", "dependent")
 _FIRST_VALUES = {RINGS: 0.0, SENT_SUMS: np.nan}

@@ -25,7 +25,7 @@ from lbmtune.cli.app import app
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.files.claimsfile import load_documents, parse_document, published
 from lbmtune.records import Accuracy, AccuracyPoint, Outcome, Resources, Trial
-from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Duty, Group, Holding, Rates, Row, Verdict
+from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Group, Holding, Rates, Row, SideTask, Verdict
 from lbmtune.records.profile import Counter, Counters
 from lbmtune.records.statistics import Interval
 from tests.support.fake_study import CASE, LIMITS, environment, measurement
@@ -175,7 +175,7 @@ def test_what_updates_in_place_is_held_against_such_an_update() -> None:
 
 def test_a_loss_at_an_interval_follows_from_a_shorter_one() -> None:
     # a duty of 6 s every 10 steps of 1 s; every 100 steps it takes 6 of 106 s
-    named = {"a": reading("a", [1.6] * 15, GROUP, duty=Duty("save", 10)), "b": reading("b", [1.0] * 15, GROUP)}
+    named = {"a": reading("a", [1.6] * 15, GROUP, duty=SideTask("save", 10)), "b": reading("b", [1.0] * 15, GROUP)}
     assert measured_value(claim(kind="interval-loss", every=100), named) == pytest.approx(6 / 106)
     assert measured_value(claim(kind="interval-loss", every=10), named) == pytest.approx(6 / 16)
 
@@ -256,7 +256,7 @@ def test_a_spread_needs_two_and_names_what_is_missing() -> None:
         (
             'duty = "sing"\ncuda = "scheme=aa"',
             'cuda = "scheme=aa,block=32x1x1"',
-            "variants.fast.duty: unknown duty 'sing'",
+            "variants.fast.duty: unknown side task 'sing'",
         ),
         ('published = "x"', "published = [1.1, 1.2]", "line 33: claims.faster.published"),
         ('"64x64x64" = "fast"', '"64x64x64" = 200', "variants.fast.published"),
@@ -395,7 +395,7 @@ class Made:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def finals(self, configs: Sequence[KernelConfig], duties: Mapping[int, Duty] | None = None) -> list[Trial]:
+    def finals(self, configs: Sequence[KernelConfig], duties: Mapping[int, SideTask] | None = None) -> list[Trial]:
         Made.asked.append((self._case, tuple(configs)))
         return [
             Trial(number=n, key=c.key, config=c.flat(), outcome=Outcome.OK, final=self._final(c))

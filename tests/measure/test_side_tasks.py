@@ -34,7 +34,7 @@ from lbmtune.measure.workers.side_tasks import (
 )
 from lbmtune.measure.workers.worker_tasks import verify_and_measure
 from lbmtune.records import Outcome
-from lbmtune.records.claims import DUTIES, Duty
+from lbmtune.records.claims import SIDE_TASKS, SideTask
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
@@ -44,9 +44,9 @@ pytestmark = pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
 SMALL = {"d2q9": (48, 7, 1), "d3q19": (48, 7, 5)}
 
 
-def started(duty: Duty, sample: CudaConfig, case: Case) -> Simulation:
-    program = with_side_task(render(case, sample), duty)
-    simulation = simulation_with(duty, program, compile_on_host(program), HostDevice(), case)
+def started(side_task: SideTask, sample: CudaConfig, case: Case) -> Simulation:
+    program = with_side_task(render(case, sample), side_task)
+    simulation = simulation_with(side_task, program, compile_on_host(program), HostDevice(), case)
     simulation.initialise(oracle.random_state(case))
     return simulation
 
@@ -63,7 +63,9 @@ def test_macroscopics_are_those_of_the_state_before_the_step(
     flow: str, scheme: str, cells: int, storage: str, lattice: str
 ) -> None:
     case = small(flow, lattice)
-    simulation = started(Duty("macroscopics", 3), config(scheme=scheme, cells_per_thread=cells, storage=storage), case)
+    simulation = started(
+        SideTask("macroscopics", 3), config(scheme=scheme, cells_per_thread=cells, storage=storage), case
+    )
     assert isinstance(simulation, Storing)
     simulation.macroscopics.fill(np.nan)
     simulation.step(2)
@@ -78,7 +80,7 @@ def test_macroscopics_are_those_of_the_state_before_the_step(
 @pytest.mark.parametrize("scheme", ["pull", "push", "aa", "esoteric-twist", "two-step", "swap"])
 def test_storing_does_not_change_the_flow(scheme: str) -> None:
     case, sample = small("cavity", "d2q9"), config(scheme=scheme, storage="fp64")
-    storing = started(Duty("macroscopics", 1), sample, case)
+    storing = started(SideTask("macroscopics", 1), sample, case)
     program = render(case, sample)
     plain = Simulation(program, compile_on_host(program), HostDevice())
     plain.initialise(oracle.random_state(case))
@@ -89,14 +91,14 @@ def test_storing_does_not_change_the_flow(scheme: str) -> None:
 
 def test_every_duty_falls_due_within_a_cycle() -> None:
     for every in (1, 2, 3, 10):
-        storing = started(Duty("macroscopics", every), config(scheme="aa"), small("box", "d2q9"))
+        storing = started(SideTask("macroscopics", every), config(scheme="aa"), small("box", "d2q9"))
         assert storing.cycle_steps % every == 0
         assert storing.cycle_steps % 2 == 0
         assert storing.parity_steps == 2
 
 
 def test_what_is_saved_lies_on_the_host() -> None:
-    simulation = started(Duty("save", 2), config(scheme="push", storage="fp64"), small("box", "d2q9"))
+    simulation = started(SideTask("save", 2), config(scheme="push", storage="fp64"), small("box", "d2q9"))
     assert isinstance(simulation, Saving)
     simulation.host.fill(np.nan)
     simulation.step(1)
@@ -107,7 +109,7 @@ def test_what_is_saved_lies_on_the_host() -> None:
 
 def test_the_residual_compares_velocities_of_two_times() -> None:
     case, sample = small("channel", "d2q9"), config(scheme="push", storage="fp64")
-    simulation = started(Duty("residual", 4), sample, case)
+    simulation = started(SideTask("residual", 4), sample, case)
     assert isinstance(simulation, Comparing)
     velocities = []
     for _ in range(2):
@@ -128,14 +130,14 @@ def test_ghost_cells_are_refreshed_twice_and_the_flow_stays(
     sample: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case, chosen = replace(small("box", "d2q9"), domain=(64, 8, 1)), config(storage="fp64", **sample)
-    simulation = started(Duty("refresh"), chosen, case)
+    simulation = started(SideTask("refresh"), chosen, case)
     launched: list[str] = []
     monkeypatch.setattr(simulation, "_launch_all", lambda bound: launched.extend(one.entry for one, *_ in bound))
     simulation.step(1)
     once = [launch.entry for launch in render(case, chosen).period[0]]
     assert any(entry.startswith("refresh_") for entry in once)
     assert launched == [entry for entry in once for _ in range(1 + entry.startswith("refresh_"))]
-    assert verify_simulation(started(Duty("refresh"), chosen, case)).passed
+    assert verify_simulation(started(SideTask("refresh"), chosen, case)).passed
 
 
 @pytest.mark.parametrize("domain", [(32, 9, 1), (32, 10, 1), (32, 6, 7)])
@@ -144,7 +146,7 @@ def test_a_staged_domain_is_right_on_every_cell(
     domain: tuple[int, int, int], scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = box("d2q9" if domain[2] == 1 else "d3q19", "bgk", domain)
-    simulation = started(Duty("staged"), config(scheme=scheme, storage="fp64"), case)
+    simulation = started(SideTask("staged"), config(scheme=scheme, storage="fp64"), case)
     assert isinstance(simulation, Staged)
     assert verify_simulation(simulation).passed
     monkeypatch.setattr(side_tasks, "_runs", _without_neighbours)
@@ -160,7 +162,7 @@ def _without_neighbours(part: range, layers: int) -> list[tuple[slice, slice]]:
 def test_the_text_of_storing_kernels_compiles(cells: int) -> None:
     for scheme in ("push", "aa"):
         sample = cuda.Direct(block=(64, 1, 1), compute="fp64", storage="fp64", scheme=scheme, cells_per_thread=cells)
-        program = with_side_task(render(box("d3q19", "bgk", (128, 128, 128)), sample), Duty("macroscopics"))
+        program = with_side_task(render(box("d3q19", "bgk", (128, 128, 128)), sample), SideTask("macroscopics"))
         try:
             binary = compile_cuda(program, architecture="sm_90")
         except CompileError as error:
@@ -175,7 +177,7 @@ def test_an_evaluator_measures_a_staged_domain_beside_a_resident_one() -> None:
     chosen = cpu.Direct(compute="fp64", row_offset=0, storage="fp64", vector_bits=0, wrap="select")
     protocol = TimingProtocol(final_rounds=3, final_sample_s=0.005, finalists=2, warmup_s=0.005, min_cpu_share=0.0)
     with Evaluator(case, "cpu", protocol) as evaluator:
-        resident, staged = evaluator.finals([chosen, chosen], {1: Duty("staged")})
+        resident, staged = evaluator.finals([chosen, chosen], {1: SideTask("staged")})
     for trial in (resident, staged):
         assert trial.outcome is Outcome.OK, trial.reason
         assert trial.proven
@@ -185,7 +187,7 @@ def test_an_evaluator_measures_a_staged_domain_beside_a_resident_one() -> None:
 
 @pytest.mark.parametrize("kind", ["macroscopics", "save", "residual"])
 def test_a_duty_that_falls_due_after_many_steps_is_verified_in_few(kind: str) -> None:
-    program = with_side_task(render(small("box", "d2q9"), config(scheme="push", storage="fp64")), Duty(kind, 500))
+    program = with_side_task(render(small("box", "d2q9"), config(scheme="push", storage="fp64")), SideTask(kind, 500))
     binary, protocol = compile_on_host(program), TimingProtocol()
     found = verify_and_measure(
         program,
@@ -194,7 +196,7 @@ def test_a_duty_that_falls_due_after_many_steps_is_verified_in_few(kind: str) ->
         MeasureRequest(path=Path(), full=True),
         protocol,
         print,
-        Duty(kind, 500),
+        SideTask(kind, 500),
     )
     assert found.outcome is Outcome.OK, found.reason
 
@@ -206,7 +208,7 @@ def test_host_memory_of_the_processor_is_its_own() -> None:
 
 def test_every_duty_has_a_simulation(tmp_path: Path) -> None:
     case, sample = small("box", "d2q9"), config(scheme="push", storage="fp64")
-    assert {type(started(Duty(kind, 2), sample, case)) for kind in DUTIES} == {
+    assert {type(started(SideTask(kind, 2), sample, case)) for kind in SIDE_TASKS} == {
         Storing,
         Saving,
         Comparing,

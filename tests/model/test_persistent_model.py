@@ -18,7 +18,7 @@ from lbmtune.model.machine.description import Calibration
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Prediction, Resources
-from lbmtune.records.terms import LOCAL, MEETING
+from lbmtune.records.terms import GRID_SYNC, LOCAL
 from tests.support.seconds import close
 
 CARD = read_machine(Path(__file__).resolve().parents[2] / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
@@ -38,14 +38,14 @@ def test_warps_of_a_scheduler_hide_what_each_waits_for() -> None:
     for rows in (4, 16):
         one = replace(ON_CHIP, block=(32, rows, 1), cells_per_thread=2, register_planes=0)
         found, alone = on_chip(one, ON_64), on_chip(one, ON_64, ("latency",))
-        assert {term.name for term in found.terms} == {"meeting", "instructions", "exchanges", "latency"}
+        assert {term.name for term in found.terms} == {"grid sync", "instructions", "exchanges", "latency"}
         longer.append(alone.mlups / found.mlups)
     assert longer[0] > 1.5 > 1.25 > longer[1] > 1
 
 
 def test_a_meeting_of_neighbours_is_told_as_what_it_is_taken_for() -> None:
     def told(config: CudaConfig) -> str:
-        return next(term.sentence for term in on_chip(config).terms if term.name == MEETING)
+        return next(term.sentence for term in on_chip(config).terms if term.name == GRID_SYNC)
 
     assert told(ON_CHIP).startswith("synchronisation of all blocks, ")
     assert told(replace(ON_CHIP, grid_sync="neighbours")).startswith(

@@ -143,9 +143,9 @@ def test_what_stays_on_chip_is_bound_by_meetings_and_instructions(edge, tile, me
     config = old_cuda(launch="resident", layout="rows", block=(edge, rows, 1), march=planes)
     found = predict(box("d3q19", "bgk", (edge, edge, edge)), config, machine)
     assert found.mlups == pytest.approx(measured_mlups, rel=0.18)
-    assert {term.name for term in found.terms} == {"meeting", "instructions", "exchanges"}
+    assert {term.name for term in found.terms} == {"grid sync", "instructions", "exchanges"}
     assert machine.calibration
-    assert found.seconds_of("meeting") == close(machine.calibration.meeting_s / edge**3)
+    assert found.seconds_of("grid sync") == close(machine.calibration.meeting_s / edge**3)
 
 
 @pytest.mark.parametrize("calibrated", [True, False])

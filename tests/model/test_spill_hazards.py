@@ -27,7 +27,7 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Entry, Resources
 from lbmtune.records.store import read_study
-from lbmtune.records.terms import LOCAL, OVERTAKEN, STAGES
+from lbmtune.records.terms import LOCAL, SPILL_HAZARDS, STAGES
 from tests.support.cuda_samples import needs_nvrtc
 from tests.support.seconds import close
 
@@ -274,7 +274,7 @@ def test_what_a_word_takes_is_measured_by_warps_and_as_with_the_fewest_below_the
 @pytest.mark.parametrize("words", [0, None])
 def test_nothing_is_said_where_nothing_is_overtaken_or_nobody_has_looked(words: int | None) -> None:
     assert hazard_stalls(subject(words), turns=200) is None
-    assert OVERTAKEN not in [term.name for term in terms(subject(words), ())]
+    assert SPILL_HAZARDS not in [term.name for term in terms(subject(words), ())]
 
 
 def test_a_machine_of_which_nobody_has_measured_it_does_without() -> None:
@@ -312,7 +312,7 @@ def test_with_several_steps_waits_hide_part_of_it_and_with_one_none() -> None:
         one = subject(7, config=config)
         found = {term.name: term for term in terms(one, ())}
         without = {term.name: term for term in terms(one, (LOCAL,))}
-        held, by_itself = found[OVERTAKEN], without[OVERTAKEN]
+        held, by_itself = found[SPILL_HAZARDS], without[SPILL_HAZARDS]
         assert 0 < held.seconds <= by_itself.seconds
         if config.steps == 1:
             assert held.seconds == close(by_itself.seconds)
@@ -327,14 +327,14 @@ def test_instructions_and_exchanges_hide_part_of_it_too() -> None:
     one = subject(7, config=replace(MARCH, warp_sync="neighbours"))
 
     def held(*without: str) -> float:
-        (found,) = (term.seconds for term in terms(one, without) if term.name == OVERTAKEN)
+        (found,) = (term.seconds for term in terms(one, without) if term.name == SPILL_HAZARDS)
         return found
 
     alone = hazard_stalls(one, one.turns)
     assert alone
     assert held(LOCAL, STAGES) < 0.99 * alone.seconds, "instructions of other warps"
     assert held(LOCAL) < held(LOCAL, STAGES), "and waits for exchanges"
-    assert OVERTAKEN not in [term.name for term in terms(one, (OVERTAKEN,))]
+    assert SPILL_HAZARDS not in [term.name for term in terms(one, (SPILL_HAZARDS,))]
 
 
 def test_spilled_words_that_l1_has_are_not_waited_for() -> None:

@@ -48,8 +48,8 @@ def test_every_term_of_the_model_has_axes_and_each_is_one_of_the_backend() -> No
         (["latency"], cuda.Direct(), ("latency", ("register_limit",))),
         (["latency"], cuda.Column(), ("latency", ("z_cells", "register_limit", "prefetch_cells"))),
         # none of the first acts, so that the second is told
-        (["words ahead", "launch"], cuda.Direct(), ("launch", ("launch",))),
-        (["meeting"], cuda.Direct(), ("meeting", ("block",))),
+        (["index prefetch", "launch"], cuda.Direct(), ("launch", ("launch",))),
+        (["grid sync"], cuda.Direct(), ("grid sync", ("block",))),
         (["refills"], cpu.Direct(), ("refills", ("padding", "row_padding", "stride", "layout"))),
         (["of another version"], cuda.Direct(), ("", ())),
         ([], cuda.Direct(), ("", ())),

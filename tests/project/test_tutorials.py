@@ -14,8 +14,9 @@ from lbmtune.cli import main
 
 TUTORIALS = Path(__file__).resolve().parents[2] / "docs" / "tutorial"
 GUIDE = TUTORIALS.parent / "guide"
-SMALL = ("--set", "case.domain=48x24x20", "--set", "budget.trials=4")
-"""What makes the study of the tutorial short; tables say the extents that are then printed."""
+SHORT = ("case.domain=48x24x20", "budget.trials=4", "protocol.final_rounds=2", "protocol.sustained_top=0")
+SMALL = tuple(word for override in SHORT for word in ("--set", override))
+"""Options that make the study of the tutorial short."""
 
 
 def blocks(page: str) -> Iterator[tuple[str, str]]:

@@ -125,7 +125,7 @@ def on_chip() -> StudyRecord:
     case = replace(CASE, domain=(96, 96, 96))
     terms = (
         Term(name="instructions", seconds=7.5e-12, sentence="so many slots", source="planted"),
-        Term(name="meeting", seconds=2.5e-12, sentence="of all blocks", source="planted"),
+        Term(name="grid sync", seconds=2.5e-12, sentence="of all blocks", source="planted"),
     )
     best = trial(case, 1, CHIP, 93_000.0)
     assert best.prediction
@@ -167,7 +167,7 @@ def test_words_of_what_stays_on_chip_take_memory_for_no_bound(on_chip: StudyReco
     assert past.endswith("bytes per update, through the L2 cache, instead of 152.")
     assert beside.startswith("The best measured with T = 1, trial 3 ")
     assert binds == (
-        "Terms of the model: instructions 75% of an update, meeting 25%; 100,000 MLUPS, of which 93% are reached."
+        "Terms of the model: instructions 75% of an update, grid sync 25%; 100,000 MLUPS, of which 93% are reached."
     )
     best = on_chip.ranked[0]
     assert best.prediction

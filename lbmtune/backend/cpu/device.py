@@ -56,7 +56,7 @@ def _passed(value: Any) -> Any:
 
 
 class CpuDevice:
-    """All cores that this process may use. shared: other programs of the host may disturb them."""
+    """The cores that this process may use. shared: other programs of the host may disturb them."""
 
     shared = True
 

@@ -24,7 +24,7 @@ _SWITCH = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _SIZE = Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
 _MAPS = Path("/proc/self/smaps")
 _NUMPY_ASKS_FROM_BYTES = 1 << 22
-"""From this size on NumPy itself requests huge pages (numpy/_core/src/multiarray/alloc.c)."""
+"""Size from which on NumPy itself requests huge pages (numpy/_core/src/multiarray/alloc.c)."""
 
 
 def huge_pages() -> bool:

@@ -1,4 +1,4 @@
-"""What a GPU, its driver and its compiler are: attributes, limits, environment."""
+"""Attributes and limits of a GPU, and its environment with driver and compiler."""
 
 from __future__ import annotations
 

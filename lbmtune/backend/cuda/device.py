@@ -1,4 +1,4 @@
-"""NVIDIA GPUs through CuPy, which is imported when a device is asked for and nowhere else in the package."""
+"""NVIDIA GPUs through CuPy: memory, launches, graphs and timing."""
 
 from __future__ import annotations
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda import column, direct, face_exchange, persistent, sparse, temporal_blocking
 from lbmtune.codegen.program import Program
 
 __all__ = ["RENDERERS"]
 
-RENDERERS: Mapping[str, Callable[[Case, CudaConfig], Program]] = {
+RENDERERS: Mapping[str, Callable[[Case, Any], Program]] = {
     "direct": direct.render,
     "column": column.render,
     "sparse": sparse.render,

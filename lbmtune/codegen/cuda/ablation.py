@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
@@ -11,7 +12,7 @@ from lbmtune.codegen.cuda.shared.ablation import Parts
 from lbmtune.codegen.passes import REFRESH
 from lbmtune.codegen.program import Program
 
-_RENDERERS: Mapping[str, Callable[[Case, CudaConfig, Parts], Program]] = {
+_RENDERERS: Mapping[str, Callable[[Case, Any, Parts], Program]] = {
     "direct": direct.render,
     "column": column.render,
     "sparse": sparse.render,

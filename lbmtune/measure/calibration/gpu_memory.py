@@ -11,30 +11,11 @@ import numpy as np
 from lbmtune.backend.protocol import Array
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.limits import WARP
-from lbmtune.codegen.probes import (
-    DISPLACED,
-    LISTED,
-    RUNS,
-    SHUFFLED,
-    WORD_BYTES,
-    probe,
-    shuffled_probe,
-)
+from lbmtune.codegen.probes import DISPLACED, LISTED, RUNS, SHUFFLED, WORD_BYTES, probe, shuffled_probe
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.measure.calibration.gpu_bench import (
-    Figures,
-    GpuBench,
-    Kernel,
-    Part,
-    shared_bytes,
-)
+from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Kernel, Part, shared_bytes
 from lbmtune.model.machine import benchmark_names as measured
-from lbmtune.model.machine.benchmark_names import (
-    BLOCK,
-    WIDTHS,
-    Displaced,
-    Shuffled,
-)
+from lbmtune.model.machine.benchmark_names import BLOCK, WIDTHS, Displaced, Shuffled
 
 GRANULE = 256
 """Numbers of accesses are multiples of it."""

@@ -10,40 +10,13 @@ from math import ceil
 import numpy as np
 
 from lbmtune.catalogue.families.rules import Limits
-from lbmtune.codegen.probes import (
-    DISPLACED,
-    PARTS,
-    STRUCTURES,
-    WORD_BYTES,
-    probe,
-    structures_probe,
-)
+from lbmtune.codegen.probes import DISPLACED, PARTS, STRUCTURES, WORD_BYTES, probe, structures_probe
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.measure.calibration.gpu_bench import (
-    Figures,
-    GpuBench,
-    Kernel,
-    Part,
-    check_moved,
-)
+from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Kernel, Part, check_moved
 from lbmtune.measure.calibration.gpu_caches import SAMPLED_WORDS, SPILL_ROOM
-from lbmtune.measure.calibration.gpu_memory import (
-    GRANULE,
-    IN_PLACE,
-    SIDES,
-    WALK,
-    displaced_per_s,
-    displacements,
-)
+from lbmtune.measure.calibration.gpu_memory import GRANULE, IN_PLACE, SIDES, WALK, displaced_per_s, displacements
 from lbmtune.model.machine import benchmark_names as measured
-from lbmtune.model.machine.benchmark_names import (
-    BLOCK,
-    STRUCTURE_FAR,
-    Displaced,
-    Parts,
-    Planes,
-    Structures,
-)
+from lbmtune.model.machine.benchmark_names import BLOCK, STRUCTURE_FAR, Displaced, Parts, Planes, Structures
 
 _SHARE = 4
 """Part of an array that is copied, as a divisor: far more than a cache holds, and short for slow copies."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import lcm
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from lbmtune.backend.protocol import Binary, Compiler, Device
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import Block, KernelConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
@@ -118,96 +119,44 @@ def fitted(case: Case, config: KernelConfig) -> tuple[Case, KernelConfig]:
 
     None of that changes how a kernel rounds. The rules decide if the pair may be run.
     """
-    family = _FAMILIES[config.backend][config.family]
-    edge, planes = family.extents(config)
-    depth = 1 if case.stencil.dimensions == 2 else max(_DEPTH, config.memory.tile[2], planes)
-    box = Case("box", case.lattice, case.collision, (edge, edge, depth), 1.0, magic=case.magic)
-    return box, family.cut(config, box.domain, box.stencil.dimensions - 1)
+    box = _box(case, config)
+    last = box.domain[case.stencil.dimensions - 1]
+    cut: dict[str, Any] = {"flags": "compiled", "register_planes": 0}
+    cut |= {name: min(getattr(config, name, last), last) for name in _ALONG_LAST_AXIS}
+    if block := _CUT_BLOCKS.get((config.backend, config.family)):
+        x, y, z = getattr(config, block)
+        cut[block] = min(x, box.domain[0] // _access_cells(config)), y, z
+    if config.boundary == "predicated":
+        cut["boundary"] = "branch"
+    own = {one.name for one in fields(config)}
+    return box, replace(config, **{name: value for name, value in cut.items() if name in own})
 
 
-class _Family(NamedTuple):
-    """The fit of a family to a box. extents: cells along x and y, planes at least; cut: to a domain and its last axis.
-
-    The configurations are of that family.
-    """
-
-    extents: Callable[[Any], tuple[int, int]]
-    cut: Callable[[Any, Block, int], KernelConfig]
-
-
-def _whole(least: int, *units: int) -> int:
-    unit = lcm(*units)
-    return -(-least // unit) * unit
-
-
-def _cuda_extents(config: Any) -> tuple[int, int]:
-    return _whole(_EDGE["cuda"], config.cells_per_thread, max(config.memory.run, 1)), config.block[2]
-
-
-def _tile_extents(config: Any) -> tuple[int, int]:
-    return _whole(_EDGE["cuda"], max(config.memory.run, 1)), config.tile[2]
-
-
-def _whole_row_extents(config: Any) -> tuple[int, int]:
-    return config.block[0] * config.cells_per_thread, config.block[2]
-
-
-def _cpu_extents(config: Any) -> tuple[int, int]:
-    return _whole(_EDGE["cpu"], config.lanes, max(config.memory.run, 1)), 1
-
-
-def _cut_direct(config: Any, domain: Block, _: int) -> KernelConfig:
-    boundary = "branch" if config.boundary == "predicated" else config.boundary
-    return replace(config, flags="compiled", boundary=boundary, block=_cut_block(config, domain))
-
-
-def _cut_column(config: Any, domain: Block, axis: int) -> KernelConfig:
-    return replace(config, z_cells=min(config.z_cells, domain[axis]), block=_cut_block(config, domain))
-
-
-def _cut_sparse(config: Any, domain: Block, axis: int) -> KernelConfig:
-    sites = min(config.sites_per_thread, domain[axis])
-    return replace(config, sites_per_thread=sites, block=_cut_block(config, domain))
-
-
-def _cut_chunks(config: Any, domain: Block, axis: int) -> KernelConfig:
-    return replace(config, flags="compiled", chunk_planes=min(config.chunk_planes, domain[axis]))
-
-
-def _cut_tile_planes(config: Any, domain: Block, axis: int) -> KernelConfig:
-    return replace(config, flags="compiled", tile_planes=min(config.tile_planes, domain[axis]), register_planes=0)
-
-
-def _cut_tile(config: Any, domain: Block, _: int) -> KernelConfig:
-    x, y, z = config.tile
-    return replace(config, flags="compiled", tile=(min(x, domain[0]), y, z))
-
-
-def _cut_block(config: Any, domain: Block) -> Block:
-    x, y, z = config.block
-    return min(x, domain[0] // config.cells_per_thread), y, z
-
-
-def _without_flags(config: Any, _: Block, __: int) -> KernelConfig:
-    return replace(config, flags="compiled")
-
-
-_FAMILIES: Mapping[str, Mapping[str, _Family]] = {
-    "cuda": {
-        "direct": _Family(_cuda_extents, _cut_direct),
-        "column": _Family(_cuda_extents, _cut_column),
-        "sparse": _Family(_cuda_extents, _cut_sparse),
-        "temporal-blocking": _Family(_cuda_extents, _cut_chunks),
-        "persistent": _Family(_whole_row_extents, _cut_tile_planes),
-        "face-exchange": _Family(_tile_extents, _cut_tile),
-    },
-    "cpu": {
-        "direct": _Family(_cpu_extents, _without_flags),
-        "sparse": _Family(_cpu_extents, lambda config, *_: config),
-        "wavefront": _Family(_cpu_extents, _without_flags),
-        "moments-wavefront": _Family(_cpu_extents, _without_flags),
-    },
+_ALONG_LAST_AXIS = ("z_cells", "sites_per_thread", "chunk_planes", "tile_planes")
+"""Knobs of several families that cannot exceed the last extent."""
+_CUT_BLOCKS = {
+    ("cuda", "direct"): "block",
+    ("cuda", "column"): "block",
+    ("cuda", "sparse"): "block",
+    ("cuda", "face-exchange"): "tile",
 }
+"""Knobs whose x extent cannot exceed the box; blocks of other families are whole warps or rows."""
+
+
+def _box(case: Case, config: KernelConfig) -> Case:
+    """Return a square periodic box with rows that suit the kernel; tiles of persistent kernels are whole rows."""
+    unit = lcm(_access_cells(config), max(config.memory.run, 1))
+    edge = -(-_EDGE[config.backend] // unit) * unit
+    block: Block = getattr(config, "block", (1, 1, 1))
+    if config.family == "persistent":
+        edge = block[0] * _access_cells(config)
+    depth = 1 if case.stencil.dimensions == 2 else max(_DEPTH, config.memory.tile[2], block[2])
+    return Case("box", case.lattice, case.collision, (edge, edge, depth), 1.0, magic=case.magic)
+
+
+def _access_cells(config: Any) -> int:
+    """Return the cells along x of one access: of a thread on a GPU, of a vector on a CPU."""
+    return int(config.lanes if BACKENDS[config.backend].shares_host else config.cells_per_thread)
 
 
 def _compiled(box: Case, config: KernelConfig, compiler: Compiler) -> tuple[Program, Binary]:

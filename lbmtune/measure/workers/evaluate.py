@@ -41,7 +41,7 @@ from lbmtune.measure.workers.outcomes import after_compiling, after_death, after
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import final_stage, open_compiler
 from lbmtune.records import Accuracy, Outcome, Prediction, Resources, Trial
-from lbmtune.records.claims import Duty
+from lbmtune.records.claims import SideTask
 from lbmtune.records.study import TimingProtocol
 
 _QUEUE_DEPTH = 3
@@ -65,7 +65,7 @@ class Job:
     path: Path
     full: bool = False
     timed: bool = True
-    side_task: Duty | None = None
+    side_task: SideTask | None = None
     sustained: bool = False
 
 
@@ -156,7 +156,7 @@ class Evaluator:
         self._update_incumbent(trial)
         return trial
 
-    def finals(self, configs: Sequence[KernelConfig], side_tasks: Mapping[int, Duty] | None = None) -> list[Trial]:
+    def finals(self, configs: Sequence[KernelConfig], side_tasks: Mapping[int, SideTask] | None = None) -> list[Trial]:
         """Verify each finalist at full size, then time all that passed interleaved. Call it when idle.
 
         side_tasks: by position. Returns one trial per configuration, in order, numbered from 0, with `verification` at
@@ -241,7 +241,7 @@ class Evaluator:
         *,
         full: bool = False,
         timed: bool = True,
-        side_task: Duty | None = None,
+        side_task: SideTask | None = None,
         sustained: bool = False,
     ) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -28,13 +28,13 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime.simulation import Plan
 
 if TYPE_CHECKING:  # workers start often, and its import takes long
-    from lbmtune.records.claims import Duty
+    from lbmtune.records.claims import SideTask
 
 PARTS = 2
 """Parts of a staged domain, as in Valero-Lara 2017."""
 
 
-def with_side_task(program: Program, side_task: Duty | None) -> Program:
+def with_side_task(program: Program, side_task: SideTask | None) -> Program:
     """Return the program with the entries that a side task needs. Only CUDA kernels have such entries."""
     if side_task is None or side_task.kind in ("staged", "refresh") or program.with_macroscopics:
         return program
@@ -43,7 +43,9 @@ def with_side_task(program: Program, side_task: Duty | None) -> Program:
     return with_macroscopics(program)
 
 
-def simulation_with(side_task: Duty | None, program: Program, binary: Binary, device: Device, case: Case) -> Simulation:
+def simulation_with(
+    side_task: SideTask | None, program: Program, binary: Binary, device: Device, case: Case
+) -> Simulation:
     """Create a simulation with a side task. Raises OutOfMemoryError, TooManyResourcesError."""
     if side_task is None:
         return Simulation(program, binary, device, case)
@@ -53,7 +55,7 @@ def simulation_with(side_task: Duty | None, program: Program, binary: Binary, de
 
 
 def pooled_simulations(
-    device: PooledDevice, programs: Sequence[tuple[Program, Binary, Duty | None]]
+    device: PooledDevice, programs: Sequence[tuple[Program, Binary, SideTask | None]]
 ) -> list[Simulation]:
     """Create simulations on the case's own domain, all in the same memory."""
     device.reset(max(pooled_bytes(program.array_bytes(program.case.domain)) for program, _, _ in programs))

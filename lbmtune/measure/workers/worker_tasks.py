@@ -44,7 +44,7 @@ from lbmtune.records.study import TimingProtocol
 
 if TYPE_CHECKING:  # workers start often, and these imports take long
     from lbmtune.measure.calibration.interference_monitor import InterferenceMonitor
-    from lbmtune.records.claims import Duty
+    from lbmtune.records.claims import SideTask
 
 FULL_SIZE = "verify at full size"
 FINALS = "finals"
@@ -143,7 +143,7 @@ def verify_and_measure(
     request: MeasureRequest,
     protocol: TimingProtocol,
     progress: Progress,
-    side_task: Duty | None = None,
+    side_task: SideTask | None = None,
 ) -> MeasureResult:
     """Verify a program, and time it if it is right. Device faults are not caught: they end the process."""
     result = MeasureResult()
@@ -190,7 +190,7 @@ def _verify(
     device: PooledDevice,
     request: MeasureRequest,
     protocol: TimingProtocol,
-    side_task: Duty | None,
+    side_task: SideTask | None,
     binary: Binary,
 ) -> Verification:
     device.reset()
@@ -247,7 +247,7 @@ def _reject_unstable(result: MeasureResult, protocol: TimingProtocol) -> None:
         result.reason = f"the 95 % interval is +-{width:.0%} of the median after {len(found.samples_s)} samples"
 
 
-def _read_spool(path: Path) -> tuple[Program, Binary, Duty | None]:
+def _read_spool(path: Path) -> tuple[Program, Binary, SideTask | None]:
     program, binary, side_task = pickle.loads(path.read_bytes())
     return program, binary, side_task
 

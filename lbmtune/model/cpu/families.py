@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.footprint import bytes_per_update, traffic
@@ -23,7 +24,7 @@ class Family:
     """How the model predicts a family. inputs: answers to what shared terms ask; terms: of a calibrated machine."""
 
     inputs: type[CpuInputs]
-    terms: Callable[[CpuInputs, Collection[str]], list[Term]]
+    terms: Callable[[Any, Collection[str]], list[Term]]
 
 
 FAMILIES: Mapping[str, Family] = {

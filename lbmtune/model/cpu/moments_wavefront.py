@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import ceil
+from typing import Any
 
-from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.families.cpu.moments_wavefront import blocks, computed, thread_values
+from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront, blocks, computed, thread_values
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
 from lbmtune.model.cpu.wavefront import WavefrontInputs
@@ -16,11 +16,13 @@ from lbmtune.model.machine.memory_walks import TRANSFERS
 class MomentsWavefrontInputs(WavefrontInputs):
     """A kernel of a wavefront of moments."""
 
+    config: MomentsWavefront  # type: ignore[assignment]  # all of them ask it for what both records have
+
     has_streams = False
     prefetched_in_cache = 0.0
 
     @staticmethod
-    def streams(config: CpuConfig) -> bool:
+    def streams(config: Any) -> bool:
         """Return whether stores are non-temporal."""
         return bool(config.streaming_stores)
 

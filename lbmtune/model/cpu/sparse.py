@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lbmtune.catalogue.config import CpuConfig
+from typing import Any
+
 from lbmtune.model.cpu.inputs import CpuInputs, collision_text
 
 
@@ -14,7 +15,7 @@ class SparseInputs(CpuInputs):
     prefetched_in_cache = 0.0
 
     @staticmethod
-    def streams(_config: CpuConfig) -> bool:
+    def streams(_config: Any) -> bool:
         """Return False: listed sites have ordinary stores."""
         return False
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
-from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.families.cpu.wavefront import slabs
+from lbmtune.catalogue.families.cpu.wavefront import Wavefront, slabs
 from lbmtune.catalogue.storage import stored_extents
 from lbmtune.model.cpu import direct
 from lbmtune.model.cpu.arithmetic import arithmetic
@@ -19,8 +19,10 @@ from lbmtune.records.terms import ARITHMETIC, CACHE
 class WavefrontInputs(CpuInputs):
     """A kernel of a wavefront."""
 
+    config: Wavefront
+
     @staticmethod
-    def streams(_config: CpuConfig) -> bool:
+    def streams(_config: Any) -> bool:
         """Return False: stores stay in the cache."""
         return False
 
@@ -49,9 +51,8 @@ class WavefrontInputs(CpuInputs):
         return transfers * (steps - 1) / steps
 
 
-def terms(inputs: CpuInputs, without: Collection[str] = ()) -> list[Term]:
+def terms(inputs: WavefrontInputs, without: Collection[str] = ()) -> list[Term]:
     """Return the terms of one step, and that of the cache."""
-    assert isinstance(inputs, WavefrontInputs)
     found = direct.terms(inputs, without)
     if CACHE not in without:
         computed_s = 0.0 if ARITHMETIC in without else arithmetic(inputs).seconds

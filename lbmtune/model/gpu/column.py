@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.cuda.column import Column
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.spills import estimated as estimated_box
@@ -16,6 +16,8 @@ _BATCHES = {False: (15, 4), True: (3, 12, 4)}
 
 class ColumnInputs(Inputs):
     """A kernel of columns."""
+
+    config: Column
 
     walking = True
 
@@ -33,6 +35,6 @@ class ColumnInputs(Inputs):
         return sum(n * n for n in batches) / sum(batches) ** 2
 
 
-def estimated(case: Case, config: CudaConfig) -> Resources:
+def estimated(case: Case, config: Column) -> Resources:
     """Estimate the resources of a kernel whose threads may hold the populations of the next cells in registers."""
     return estimated_box(case, config, 1 + (config.prefetch_cells if config.prefetch_to == "registers" else 0))

@@ -7,6 +7,7 @@ same memory; threads in flight then decide which share of its bandwidth is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.model.gpu.inputs import Inputs
@@ -30,7 +31,7 @@ from lbmtune.records.terms import (
     WAVES,
 )
 
-Terms = Mapping[str, Callable[[Inputs], Term]]
+Terms = Mapping[str, Callable[[Any], Term]]
 SHARES: Mapping[str, Callable[[Inputs], float]] = {THREADS: in_flight, WAVES: waves}
 """Shares of the bandwidth in use."""
 FIXED: Terms = {LAUNCH: launch, ISSUE: first_and_last}

@@ -14,8 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.face_exchange import face_values, through
+from lbmtune.catalogue.families.cuda.face_exchange import FaceExchange, face_values, through
 from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.limits import WARP
@@ -58,6 +57,8 @@ ones; other kernels go through rows of them."""
 class FaceExchangeInputs(Inputs):
     """A kernel of tiles that exchange faces, with one cell per thread."""
 
+    config: FaceExchange
+
     @cached_property
     def run_bytes(self) -> int:
         """Bytes of one moment that lie together before another one begins; 0: all of them."""
@@ -72,13 +73,13 @@ class FaceExchangeInputs(Inputs):
         return own_cells(self.case, self.config).piece_bytes
 
 
-def estimated(case: Case, config: CudaConfig) -> Resources:
+def estimated(case: Case, config: FaceExchange) -> Resources:
     """Estimate the resources of a kernel that was not compiled."""
     wanted = _OF_TILE + config.computed.bytes // WORD_BYTES * case.stencil.q
     return estimated_by_registers(case, config, wanted, prod(config.tile), _LESS_OF_TILE)
 
 
-def terms(inputs: Inputs, without: Collection[str]) -> list[Term]:
+def terms(inputs: FaceExchangeInputs, without: Collection[str]) -> list[Term]:
     """Return the terms of a calibrated machine."""
     together = max(1, inputs.blocks * inputs.block_threads // _at_once(inputs))
     moved = _moved(inputs, without)
@@ -99,7 +100,7 @@ def terms(inputs: Inputs, without: Collection[str]) -> list[Term]:
     return result if LAUNCH in without else [*result, launch(inputs)]
 
 
-def _moved(inputs: Inputs, without: Collection[str]) -> list[Term]:
+def _moved(inputs: FaceExchangeInputs, without: Collection[str]) -> list[Term]:
     """Return bytes over the bandwidth in use, and partial sectors."""
     rate = _bandwidth(inputs, by_runs=RUNS not in without)
     for name, share in SHARES.items():
@@ -109,7 +110,7 @@ def _moved(inputs: Inputs, without: Collection[str]) -> list[Term]:
     return [memory] if SECTORS in without else [memory, partial(inputs)]
 
 
-def _issue(inputs: Inputs) -> list[Term]:
+def _issue(inputs: FaceExchangeInputs) -> list[Term]:
     """Return the term of instructions; none if the issue rates of the machine are unknown."""
     case, config, machine = inputs.case, inputs.config, inputs.machine
     issued = rates(machine, inputs.threads // WARP, meeting=inputs.blocks == 1)
@@ -121,14 +122,14 @@ def _issue(inputs: Inputs) -> list[Term]:
     return [Term(name=ISSUE, seconds=needed * warps / issued.issued, sentence=sentence, source=issued.source)]
 
 
-def _bandwidth(inputs: Inputs, *, by_runs: bool) -> float:
+def _bandwidth(inputs: FaceExchangeInputs, *, by_runs: bool) -> float:
     """Return bytes per second: of moments, by the layout, and of what crosses faces, in lists of its own."""
     values, crossing = inputs.config.kept.values(inputs.case.stencil), face_values(inputs.case, inputs.config)
     laid_out, apart = bandwidth(inputs, by_runs=by_runs), bandwidth(inputs, by_runs=False)
     return (values + crossing) / (values / laid_out + crossing / apart)
 
 
-def partial(inputs: Inputs) -> Term:
+def partial(inputs: FaceExchangeInputs) -> Term:
     """Return the time of sectors that a warp does not fill with moments, or a tile with what crosses a face.
 
     Whole sectors move between L1 and L2. Tiles side by side, which have the rest of them, run at the same time, so that
@@ -145,7 +146,7 @@ def partial(inputs: Inputs) -> Term:
     )
 
 
-def _unfilled_by_faces(inputs: Inputs) -> float:
+def _unfilled_by_faces(inputs: FaceExchangeInputs) -> float:
     """Return bytes per update, of the lists of the directions through either face."""
     config, stencil = inputs.config, inputs.case.stencil
     found = 0
@@ -155,18 +156,18 @@ def _unfilled_by_faces(inputs: Inputs) -> float:
     return inputs.launched_blocks * found / inputs.case.fluid_sites
 
 
-def _at_once(inputs: Inputs) -> int:
+def _at_once(inputs: FaceExchangeInputs) -> int:
     return min(inputs.block_threads, _AT_ONCE)
 
 
-def waits_s(inputs: Inputs) -> float:
+def waits_s(inputs: FaceExchangeInputs) -> float:
     """Return the seconds of an update that threads which go together wait for loads, if nothing hides it."""
     parts = inputs.launched_blocks * inputs.block_threads / _at_once(inputs)
     waited = parts * _WAITS[inputs.config.prefetch_to] * inputs.calibration.latency_s
     return waited / inputs.machine.multiprocessors / inputs.case.fluid_sites
 
 
-def slots(case: Case, config: CudaConfig, architecture: str) -> float:
+def slots(case: Case, config: FaceExchange, architecture: str) -> float:
     """Return the issue slots of a lane for an update."""
     computed = precision_slots(config, architecture) * _arithmetic(case.lattice, case.forced, case.relaxes)
     values, links = config.kept.values(case.stencil), case.stencil.q - 1

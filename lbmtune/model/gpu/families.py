@@ -49,11 +49,11 @@ class Family:
 
     inputs: type[Inputs]
     terms: Callable[[Any, Collection[str]], list[Term]]
-    estimated: Callable[[Case, CudaConfig], Resources] = spills.estimated
-    memory_bytes: Callable[[Case, CudaConfig, Machine, int], float] = box_memory_bytes
-    uncalibrated: Callable[[Case, CudaConfig, Machine, Term], list[Term]] = _memory_alone
+    estimated: Callable[[Case, Any], Resources] = spills.estimated
+    memory_bytes: Callable[[Case, Any, Machine, int], float] = box_memory_bytes
+    uncalibrated: Callable[[Case, Any, Machine, Term], list[Term]] = _memory_alone
     streams: bool = True
-    cells_read: Callable[[Case, CudaConfig], float] = _one_cell
+    cells_read: Callable[[Case, Any], float] = _one_cell
 
 
 FAMILIES: Mapping[str, Family] = {
@@ -68,7 +68,7 @@ FAMILIES: Mapping[str, Family] = {
         temporal_blocking.uncalibrated_terms,
         cells_read=temporal_blocking.cells_read,
     ),
-    "persistent": Family(Inputs, persistent.terms, persistent.estimated, _traffic, streams=False),
+    "persistent": Family(persistent.PersistentInputs, persistent.terms, persistent.estimated, _traffic, streams=False),
     "face-exchange": Family(face_exchange.FaceExchangeInputs, face_exchange.terms, face_exchange.estimated),
 }
 

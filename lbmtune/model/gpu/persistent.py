@@ -15,8 +15,7 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.persistent import face_values, planes_together, shared_bytes
+from lbmtune.catalogue.families.cuda.persistent import Persistent, face_values, planes_together, shared_bytes
 from lbmtune.catalogue.limits import SCHEDULERS, WARP, cuda_limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.inputs import Inputs
@@ -26,7 +25,7 @@ from lbmtune.model.gpu.terms.mva import shares
 from lbmtune.model.gpu.terms.spills import allowed_registers, left_in_l1
 from lbmtune.model.machine.description import ACCESS_BYTES, WORD_BYTES, Calibration, Machine
 from lbmtune.records import Resources, Term
-from lbmtune.records.terms import EXCHANGE, ISSUE, LATENCY, LOCAL, MEETING
+from lbmtune.records.terms import EXCHANGE, GRID_SYNC, ISSUE, LATENCY, LOCAL
 
 _ADDED = 2
 """Additions for a value from another tile, as in D3Q19, in which 12 populations are in 5 sums."""
@@ -85,7 +84,7 @@ class Step(NamedTuple):
     source: str
 
 
-def estimated(case: Case, config: CudaConfig) -> Resources:
+def estimated(case: Case, config: Persistent) -> Resources:
     """Estimate the resources of a kernel that was not compiled; populations are taken not to spill."""
     allowed, wanted = allowed_registers(config, prod(config.block)), 0
     held = 0
@@ -105,7 +104,13 @@ def estimated(case: Case, config: CudaConfig) -> Resources:
     )
 
 
-def terms(inputs: Inputs, without: Collection[str]) -> list[Term]:
+class PersistentInputs(Inputs):
+    """A kernel that keeps the state on chip."""
+
+    config: Persistent
+
+
+def terms(inputs: PersistentInputs, without: Collection[str]) -> list[Term]:
     """Return the terms of a step; none if the clock of the machine is unknown. What blocks send stays in the caches."""
     case, config, machine, resources = inputs.case, inputs.config, inputs.machine, inputs.resources
     found = step(case, config, machine)
@@ -123,10 +128,10 @@ def terms(inputs: Inputs, without: Collection[str]) -> list[Term]:
     return kept + [one for one in stations if one.name not in without]
 
 
-def _step_terms(case: Case, config: CudaConfig, found: Step) -> tuple[Term, Term, Term]:
+def _step_terms(case: Case, config: Persistent, found: Step) -> tuple[Term, Term, Term]:
     """Return the terms of synchronisation, instructions and exchanges."""
     sync = Term(
-        name=MEETING,
+        name=GRID_SYNC,
         seconds=found.sync_s / case.fluid_sites,
         sentence=f"synchronisation of {_SYNCHRONISED[config.grid_sync]}, {found.sync_s * 1e6:.3g} us per step",
         source="micro-benchmark `meeting`",
@@ -146,7 +151,7 @@ def _step_terms(case: Case, config: CudaConfig, found: Step) -> tuple[Term, Term
     return sync, instructions, exchanges
 
 
-def _overlapped(case: Case, config: CudaConfig, stations: list[Term], waits_s: float, blocks: int) -> list[Term]:
+def _overlapped(case: Case, config: Persistent, stations: list[Term], waits_s: float, blocks: int) -> list[Term]:
     """Return terms of warps of a scheduler that overlap. waits_s: of a warp in a step, independent of others."""
     warps = max(1, -(-blocks * warps_of(prod(config.block)) // SCHEDULERS))
     alone_s = waits_s / case.fluid_sites
@@ -161,7 +166,7 @@ def _overlapped(case: Case, config: CudaConfig, stations: list[Term], waits_s: f
     return [*taken, latency]
 
 
-def _waits_s(config: CudaConfig, calibration: Calibration, found: Step) -> float:
+def _waits_s(config: Persistent, calibration: Calibration, found: Step) -> float:
     """Return the waits of a warp in a step: after instructions, for shared memory, other lanes and other tiles."""
     cells = config.rows * config.cells_per_thread
     plane_cycles = _STALLED * found.slots * cells + _NEAR_CYCLES * (_NEAR + _NEAR_OF_CELL * cells)
@@ -169,7 +174,7 @@ def _waits_s(config: CudaConfig, calibration: Calibration, found: Step) -> float
     return float(config.tile_planes * plane_cycles * found.cycle_s + answers * calibration.l2_latency_s)
 
 
-def _spilled_of_populations(case: Case, config: CudaConfig, calibration: Calibration, resources: Resources) -> Term:
+def _spilled_of_populations(case: Case, config: Persistent, calibration: Calibration, resources: Resources) -> Term:
     """Return the time of spills to L2, since shared memory takes all of L1: of all bytes, or of the waits of a warp."""
     spilled = case.sites / config.tile_planes * resources.spill_bytes
     moved_s = spilled / calibration.local_bytes_per_s["L2"]
@@ -178,7 +183,7 @@ def _spilled_of_populations(case: Case, config: CudaConfig, calibration: Calibra
 
 
 def _spilled_of_moments(
-    case: Case, config: CudaConfig, machine: Machine, calibration: Calibration, resources: Resources, found: Step
+    case: Case, config: Persistent, machine: Machine, calibration: Calibration, resources: Resources, found: Step
 ) -> tuple[Term, float]:
     """Return the term of spills, and the waits of a warp for them in a step. L1 holds some beside shared memory."""
     cells, passes = config.rows * config.cells_per_thread, config.tile_planes / planes_together(config)
@@ -196,7 +201,7 @@ def _spilled_of_moments(
     return _local(case, spilled, moved_s), places * answer_s
 
 
-def _cache_bytes(case: Case, config: CudaConfig, machine: Machine, calibration: Calibration, blocks: int) -> int:
+def _cache_bytes(case: Case, config: Persistent, machine: Machine, calibration: Calibration, blocks: int) -> int:
     """Return the bytes that the shared memory of the blocks leaves of L1."""
     limits = cuda_limits(machine.environment.architecture, machine.multiprocessors, 0)
     asked = shared_bytes(case.stencil, config)
@@ -213,7 +218,7 @@ def _local(case: Case, spilled: float, seconds: float) -> Term:
     )
 
 
-def step(case: Case, config: CudaConfig, machine: Machine) -> Step | None:
+def step(case: Case, config: Persistent, machine: Machine) -> Step | None:
     """Return a step of a domain on a machine; None if synchronisation or the issue rates were not measured."""
     tile = config.block_cells(case.stencil)
     tiles = prod(-(-n // of) for n, of in zip(case.domain, tile, strict=True))
@@ -241,19 +246,19 @@ def step(case: Case, config: CudaConfig, machine: Machine) -> Step | None:
     )
 
 
-def _values(case: Case, config: CudaConfig) -> float:
+def _values(case: Case, config: Persistent) -> float:
     """Return the values of an update from shared memory or other tiles; as many are put back or sent."""
     return case.stencil.q + face_values(case.stencil, config)
 
 
-def _slots(case: Case, config: CudaConfig, architecture: str) -> float:
+def _slots(case: Case, config: Persistent, architecture: str) -> float:
     each = precision_slots(config, architecture)
     moved = _values(case, config)
     converted = moved if config.stored.bytes < config.computed.bytes else 0
     return each * collision_slots(case.collision, case.lattice, case.forced) + 2 * (moved + converted)
 
 
-def _slots_of_moments(case: Case, config: CudaConfig, architecture: str) -> float:
+def _slots_of_moments(case: Case, config: Persistent, architecture: str) -> float:
     """Return the slots of a stage, and of what is sent and received through faces."""
     each = precision_slots(config, architecture)
     found, words = moments_stage(case), config.computed.bytes // WORD_BYTES
@@ -267,7 +272,7 @@ def _slots_of_moments(case: Case, config: CudaConfig, architecture: str) -> floa
     return each * found.arithmetic + pieces + converted + handed + across + through_faces + besides
 
 
-def _words_of_moments(case: Case, config: CudaConfig) -> float:
+def _words_of_moments(case: Case, config: Persistent) -> float:
     """Return the words of an update to and from shared memory, and to other lanes."""
     found, words = moments_stage(case), config.computed.bytes // WORD_BYTES
     kept = config.kept.values(case.stencil) * config.stored.bytes / WORD_BYTES
@@ -275,6 +280,6 @@ def _words_of_moments(case: Case, config: CudaConfig) -> float:
     return 2 * _in_shared_memory(config) * kept + along + 2 * words * found.movers / config.cells_per_thread
 
 
-def _in_shared_memory(config: CudaConfig) -> float:
+def _in_shared_memory(config: Persistent) -> float:
     """Return the share of the planes in shared memory."""
     return float(1 - config.register_planes / config.tile_planes)

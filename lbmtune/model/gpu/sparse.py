@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.cuda.sparse import Sparse
 from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import Extents, Layout, index
@@ -29,7 +29,7 @@ from lbmtune.model.gpu.terms.sectors import Partial, warp_of
 from lbmtune.model.gpu.terms.spills import local_memory
 from lbmtune.model.machine.description import WORD_BYTES
 from lbmtune.records import Term
-from lbmtune.records.terms import AHEAD, LOCAL, RUNS, SECTORS
+from lbmtune.records.terms import INDEX_PREFETCH, LOCAL, RUNS, SECTORS
 
 Array = Any
 _THREADS = 64
@@ -44,6 +44,8 @@ _ROWS, _EDGE = 12, 32
 
 class SparseInputs(Inputs):
     """A kernel of fluid sites."""
+
+    config: Sparse
 
     visits_solids = False
     row_bytes = float("inf")
@@ -75,36 +77,36 @@ class SparseInputs(Inputs):
         return _OF_POINTER * len(listed_rows(self.case, self.config).pointers) * self.config.cells_per_thread
 
 
-def terms(inputs: Inputs, without: Collection[str]) -> list[Term]:
+def terms(inputs: SparseInputs, without: Collection[str]) -> list[Term]:
     """Return the terms of a kernel of one step of fluid sites."""
-    moved = {RUNS: runs, SECTORS: partial, AHEAD: index_prefetch, LOCAL: local_memory}
+    moved = {RUNS: runs, SECTORS: partial, INDEX_PREFETCH: index_prefetch, LOCAL: local_memory}
     return one_step_terms(inputs, without, moved, FIXED)
 
 
-def _listed(inputs: Inputs, variant: str = "") -> float:
+def _listed(inputs: SparseInputs, variant: str = "") -> float:
     """Return bytes per second of the copy by a list that is like the scheme: in place, or by its stores or loads."""
     rates, scheme = inputs.calibration.listed_bytes_per_s, inputs.config.propagation
     side = "in place" if scheme.in_place else "stores" if "stores" in displaced_sides(inputs, 0) else "loads"
     return rates[f"{inputs.config.stored.bytes} {side}{variant}"]
 
 
-def _longer_s(inputs: Inputs, variant: str) -> float:
+def _longer_s(inputs: SparseInputs, variant: str) -> float:
     """Return the additional seconds of an access, with its word, in a variant of the copy by a list."""
     return (2 * inputs.config.stored.bytes + WORD_BYTES) * (1 / _listed(inputs, variant) - 1 / _listed(inputs))
 
 
-def index_prefetch(inputs: Inputs) -> Term:
+def index_prefetch(inputs: SparseInputs) -> Term:
     """Return the time of prefetching words of the list."""
     words = traffic(inputs.case, inputs.config).index / WORD_BYTES if inputs.config.prefetch_index else 0.0
     return Term(
-        name=AHEAD,
+        name=INDEX_PREFETCH,
         seconds=words * max(0.0, _longer_s(inputs, " ahead")) if words else 0.0,
         sentence=f"{words:g} words of the list are prefetched",
         source="micro-benchmark `listed`",
     )
 
 
-def partial(inputs: Inputs) -> Term:
+def partial(inputs: SparseInputs) -> Term:
     """Return the time of sectors that a warp touches and does not fill."""
     alone = 0 < inputs.run_bytes < SECTOR_BYTES  # the copy of single elements has them already
     found = Partial(0.0, 0.0) if alone else partial_sectors(inputs.case, inputs.config)
@@ -114,7 +116,7 @@ def partial(inputs: Inputs) -> Term:
     return sectors_term(found, sum(count * _per_sector_s(inputs, side) for count, side in by_side))
 
 
-def _per_sector_s(inputs: Inputs, side: str) -> float:
+def _per_sector_s(inputs: SparseInputs, side: str) -> float:
     """Return seconds of a sector that two warps share, which are anywhere in a block; counted as those of words.
 
     Loads are those of the copy by a list, and so are schemes in which one step of two takes all populations from
@@ -140,7 +142,7 @@ class _Sites:
     unit: int
 
 
-def partial_sectors(case: Case, config: CudaConfig) -> Partial:
+def partial_sectors(case: Case, config: Sparse) -> Partial:
     """Count the sectors per update that a warp of sites loads and stores in part."""
     sites = _Sites(
         geometry=case.geometry,

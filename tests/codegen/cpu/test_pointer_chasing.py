@@ -117,8 +117,8 @@ def test_a_kernel_that_skips_does_not_pass_for_one_that_bounces_back() -> None:
 REASONS: list[tuple[Case, dict[str, Any], str]] = [
     (rocks(), {"scheme": "pull", "boundary": "implicit"}, "scheme=pull"),
     (case_of("cavity", "d2q9", "bgk"), {"scheme": "aa", "boundary": "implicit"}, "has no solid cells to skip"),
-    (rocks(), {"scheme": "esoteric-pull", "links": "three_pointers"}, "to (1, -1, 0) does not lead forward"),
-    (rocks(), {"links": "some"}, "links=some is not supported (use all or three_pointers)"),
+    (rocks(), {"scheme": "esoteric-pull", "links": "three_pointers"}, "only its pointers lead forward along all axes"),
+    (rocks(), {"links": "some"}, "links=some is not supported for family sparse (use all or three_pointers)"),
 ]
 
 

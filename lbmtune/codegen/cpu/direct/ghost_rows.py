@@ -1,4 +1,4 @@
-"""Rows with ghost columns: where a cell of a row lies in each layout."""
+"""Rows with ghost columns: the places of cells in linear and grouped layouts."""
 
 from __future__ import annotations
 

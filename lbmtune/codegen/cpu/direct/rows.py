@@ -152,7 +152,7 @@ class GhostRow(Row):
 
     @property
     def _fills_late(self) -> bool:
-        """Whether the loop fills the far end; a condition would keep the compiler from vectorising single cells."""
+        """True if the loop fills the far end; a condition would keep the compiler from vectorising single cells."""
         return self.lanes > 1 and not self.streams.phase.ordered
 
     def after(self) -> list[str]:

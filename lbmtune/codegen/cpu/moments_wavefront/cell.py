@@ -61,7 +61,7 @@ class Cell:
 
     @property
     def carried(self) -> tuple[Carried, ...]:
-        """All values that a cell sends, one per direction."""
+        """Values that a cell sends, one per direction."""
         sums, write = self.stage.sums, self.stage.writing
         movers = [(k, row) for k, row in enumerate(sums.movers)]
         return (

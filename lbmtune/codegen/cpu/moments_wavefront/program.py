@@ -5,8 +5,14 @@ See `catalogue.families.cpu.moments_wavefront` for the order of rows and the rin
 
 from __future__ import annotations
 
-from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.families.cpu.moments_wavefront import MARGIN, reach, stage_values, thread_values, width
+from lbmtune.catalogue.families.cpu.moments_wavefront import (
+    MARGIN,
+    MomentsWavefront,
+    reach,
+    stage_values,
+    thread_values,
+    width,
+)
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cpu.moments_wavefront import walls
 from lbmtune.codegen.cpu.moments_wavefront.cell import Cell
@@ -19,7 +25,7 @@ from lbmtune.codegen.passes import Pass, passes
 from lbmtune.codegen.program import RINGS, Launch, Program
 
 
-def render(case: Case, config: CpuConfig) -> Program:
+def render(case: Case, config: MomentsWavefront) -> Program:
     """Return the program of a legal configuration of the moments wavefront."""
     constants = Constants()
     (one,) = passes(config, case.stencil)
@@ -29,7 +35,7 @@ def render(case: Case, config: CpuConfig) -> Program:
     return module(case, config, constants, [_functions(case, config, one, constants)], period, names, support)
 
 
-def _functions(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
+def _functions(case: Case, config: MomentsWavefront, one: Pass, constants: Constants) -> str:
     """Return the first, middle and last step of a row, the loops over tiles, and the entry."""
     rows = Rows(case, config, Cell(case, constants))
     lattice = case.stencil

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.families.cpu.moments_wavefront import (
     EDGE_LAG,
     EDGE_ROWS,
     MARGIN,
+    MomentsWavefront,
     edge_planes,
     kept_index,
     pitch,
@@ -39,7 +39,7 @@ class Rows:
     """Lines before and inside the loops along x."""
 
     case: Case
-    config: CpuConfig
+    config: MomentsWavefront
     cell: Cell
 
     @cached_property

@@ -17,7 +17,7 @@ from sympy import Integer
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts, returning
 from lbmtune.catalogue.boundaries.cell_flags import moving_links
 from lbmtune.catalogue.collisions.operator import wall_gain, weight
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cpu.moments_wavefront.cell import Carried
@@ -56,7 +56,7 @@ def returned(rows: Rows, constants: Constants, *, last: bool) -> list[str]:
     return [*(["low, high = 0, cells"] if last else []), *walls.before(), *walls.lines()]
 
 
-def names(case: Case, config: CpuConfig) -> list[str]:
+def names(case: Case, config: MomentsWavefront) -> list[str]:
     """Return lines that name the functions of the support module `walls`, which reads the words of solid cells."""
     if not case.geometry:
         return []
@@ -71,7 +71,7 @@ def _after(lines: list[str], depth: int) -> str:
 
 @dataclass(frozen=True)
 class Walls:
-    """Lines that copy what cut links return to where a cell reads what arrives."""
+    """Lines that copy what cut links return to the places that a cell reads."""
 
     rows: Rows
     constants: Constants
@@ -81,12 +81,12 @@ class Walls:
         return self.rows.case
 
     @property
-    def _config(self) -> CpuConfig:
+    def _config(self) -> MomentsWavefront:
         return self.rows.config
 
     @cached_property
     def _carried(self) -> dict[tuple[int, int, int], Carried]:
-        """What a cell sends, by velocity of the upright lattice."""
+        """Values that a cell sends, by velocity of the upright lattice."""
         return {(one.along_x, *one.row): one for one in self.rows.cell.carried}
 
     def _of(self, i: int) -> Carried:
@@ -98,7 +98,7 @@ class Walls:
 
     @cached_property
     def sent(self) -> list[Carried]:
-        """What cut links may return."""
+        """Values that cut links may return."""
         return [self._back(i) for i in returning(self._case)]
 
     def before(self) -> list[str]:

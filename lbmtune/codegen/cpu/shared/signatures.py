@@ -66,7 +66,7 @@ def parallel_loop(config: CpuConfig) -> dict[str, str]:
 
 
 def wavefront_names(case: Case, config: CpuConfig) -> tuple[str, ...]:
-    """What any row of any step takes, but for its place: parities may differ in the tables that they read."""
+    """Return the arguments of the rows of all parities, which may differ in the flag tables that they read."""
     return ("field", *_any_tables(case, config), *DOMAIN, *_scalars(case, _phases(case, config)[0]))
 
 

@@ -1,4 +1,4 @@
-"""Where the populations of a row are read and written, and what y, z and slots add to their indices."""
+"""The places that the populations of a row are read from and written to, and their indices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUFFIX = {-1: "_low", 0: "_here", 1: "_high"}
 
 @dataclass(frozen=True)
 class Stream:
-    """Where one population is read or written: its place in a buffer if its link is open, and if a wall cuts it.
+    """The place of one population that is read or written, for an open link and for a link that a wall cuts.
 
     name: unique; in place, a population is written where another was read by the same link, and both have one name.
     link: velocity along which a wall may cut; gain: name of the momentum that a moving wall adds, or ''.
@@ -41,7 +41,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Streams:
-    """All streams of one phase. buffers: names of the arrays (read from, written to)."""
+    """Streams of one phase. buffers: names of the arrays (read from, written to)."""
 
     case: Case
     config: CpuConfig
@@ -50,7 +50,7 @@ class Streams:
 
     @cached_property
     def reads(self) -> tuple[Stream, ...]:
-        """Where each direction is read: its link leads along -c_i."""
+        """Reads, one per direction; the link leads along -c_i."""
         return tuple(
             Stream(str(i), self.buffers[0], access.read, access.cut_read, link, self._gain("read", i, link))
             for i, access, link in self._links(-1)
@@ -58,7 +58,7 @@ class Streams:
 
     @cached_property
     def writes(self) -> tuple[Stream, ...]:
-        """Where each direction is written: its link leads along c_i; if it is cut, the direction is reversed."""
+        """Writes, one per direction; the link leads along c_i, and a cut link reverses the direction."""
         opposite, (source, target) = self.case.stencil.opposite, self.buffers
         return tuple(
             Stream(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy
 
 from lbmtune.catalogue.boundaries.cut_links import seen_by
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.families.cpu.sparse import Sparse
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
@@ -27,7 +27,7 @@ _BY_LIST = ("gather", "gather_cut", "scatter", "scatter_cut", "load_cut", "store
 _BY_CHASE = ("led_by", "led_on", "gather_at", "gather_at_cut", "scatter_at", "scatter_at_cut")
 
 
-def render(case: Case, config: CpuConfig) -> Program:
+def render(case: Case, config: Sparse) -> Program:
     """Return the program of a legal configuration of the sparse family."""
     constants = Constants()
     steps = [_step(case, config, one, constants) for one in passes(config, case.stencil)]
@@ -50,14 +50,14 @@ def render(case: Case, config: CpuConfig) -> Program:
     return module(case, config, constants, steps, period, names, support, "sparse/module", values)
 
 
-def _grouping(case: Case, config: CpuConfig) -> tuple[str, str]:
+def _grouping(case: Case, config: Sparse) -> tuple[str, str]:
     """Return the nodes of a group in a slot, and the elements from one group to the next."""
     width, extents = max(config.memory.run, 1), Extents(0, 1, 1, case.stencil.q)
     along = config.memory.along_x
     return str(width), str(along(width, extents) - along(0, extents))
 
 
-def _names(config: CpuConfig, support: list[str], width: str, group: str) -> list[str]:
+def _names(config: Sparse, support: list[str], width: str, group: str) -> list[str]:
     """Return lines that name the access functions."""
     names = [f"{name} = by_list.{name}" for name in _BY_LIST]
     names += ["prefetch = simd.prefetch"] if config.prefetch_index else []
@@ -67,7 +67,7 @@ def _names(config: CpuConfig, support: list[str], width: str, group: str) -> lis
     return [*names, *([LANES] if "lanes" in support else [])]
 
 
-def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
+def _step(case: Case, config: Sparse, one: Pass, constants: Constants) -> str:
     """Return the kernel of a pass over blocks of sites."""
     phase, words = one.phase, words_of(case, config)
     buffers = ("field", "field") if phase.in_place else ("source", "target")

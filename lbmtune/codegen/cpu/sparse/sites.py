@@ -91,7 +91,7 @@ class Sites:
 
     @property
     def _used(self) -> Used:
-        """What the pass reads of the index list."""
+        """Pointers, masks and types that the pass reads from the index list."""
         return used(self.streams.case, self.streams.config.propagation, self.streams.phase)
 
     def _node(self, node: Pointer) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import ceil, lcm
 
-from lbmtune.catalogue.config import CpuConfig
-from lbmtune.catalogue.families.cpu.wavefront import lag
+from lbmtune.catalogue.families.cpu.wavefront import Wavefront, lag
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cpu.direct.row_kernel import RowKernel, module_names, support_modules
 from lbmtune.codegen.cpu.shared.expressions import Constants
@@ -24,7 +23,7 @@ _DEPTH = 7
 """Blocks around the choice of a row kernel."""
 
 
-def render(case: Case, config: CpuConfig) -> Program:
+def render(case: Case, config: Wavefront) -> Program:
     """Return the program of a legal configuration of the wavefront family."""
     constants = Constants()
     positions = (_ASKED,) if config.prefetch_rows else ()
@@ -41,7 +40,7 @@ def render(case: Case, config: CpuConfig) -> Program:
     return module(case, config, constants, [*rows, loops(case, config)], period, names, support)
 
 
-def loops(case: Case, config: CpuConfig) -> str:
+def loops(case: Case, config: Wavefront) -> str:
     """Return the loops over tiles, steps and rows, and the entry that spreads them over threads."""
     across, along = ("z", "y") if case.stencil.dimensions == 2 else ("y", "z")
     lags = dict(zip("yz", lag(config.propagation, case.stencil), strict=True))
@@ -71,34 +70,34 @@ def _room(lags: dict[str, int]) -> list[str]:
     return [f"n{axis} // {2 * rows} + 1" for axis, rows in lags.items() if rows]
 
 
-def _choice(case: Case, config: CpuConfig) -> list[str]:
+def _choice(case: Case, config: Wavefront) -> list[str]:
     """Return the call of the row kernel of the step's parity."""
     every = passes(config, case.stencil)
     choices = [f"if (first + s) % {len(every)} == {parity}:" for parity in range(len(every) - 1)]
     calls = [f"    {_call(case, config, one)}" for one in every]
-    asked = [f"{_ASKED} = {_first_element(_first_streams(case, config))}"] if config.prefetch_rows else []
+    asked = [f"{_ASKED} = {_first_element(config, _first_streams(case, config))}"] if config.prefetch_rows else []
     return [*asked, *(line for pair in zip([*choices, "else:"], calls, strict=True) for line in pair)]
 
 
-def _call(case: Case, config: CpuConfig, one: Pass) -> str:
+def _call(case: Case, config: Wavefront, one: Pass) -> str:
     asked = [_ASKED] if config.prefetch_rows else []
     return f"{row_name(one)}({', '.join((*parameter_names(case, config, one.phase), *asked))}, y, z)"
 
 
-def _share(case: Case, config: CpuConfig) -> int:
+def _share(case: Case, config: Wavefront) -> int:
     """Return the slots whose rows a step prefetches: all steps together prefetch what the tile takes next."""
     return ceil(case.stencil.q / config.steps)
 
 
-def _next_rows(case: Case, config: CpuConfig) -> list[str]:
+def _next_rows(case: Case, config: Wavefront) -> list[str]:
     """Return the lines that prefetch the share of a step."""
     field = _first_streams(case, config).buffers[0]
     return [f"prefetch({field}, {_ASKED} + {slot} * stride + x)" for slot in range(_share(case, config))]
 
 
-def _first_element(streams: Streams) -> str:
+def _first_element(config: Wavefront, streams: Streams) -> str:
     """Return the first element of the share of step s in the rows that the first step takes next."""
-    config, memory = streams.config, streams.config.memory
+    memory = config.memory
     flat = streams.case.stencil.dimensions == 2
     ahead = {"y": f" + {config.tile_y + 1}" if flat else "", "z": "" if flat else f" + {config.tile_z + 1}"}
     y, z = (Traced(f"(row_{axis} + lag_{axis} * s{ahead[axis]})", "//") for axis in "yz")
@@ -107,5 +106,5 @@ def _first_element(streams: Streams) -> str:
     return " + ".join([share, *rows, str(streams.frame.origin[0])])
 
 
-def _first_streams(case: Case, config: CpuConfig) -> Streams:
+def _first_streams(case: Case, config: Wavefront) -> Streams:
     return Streams(case, config, config.propagation.phase(case.stencil, 0), ("field", "field"))

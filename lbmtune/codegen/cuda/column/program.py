@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.cuda.column import Column
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.codegen.cuda.shared import access, box, entry, physics
@@ -15,7 +15,7 @@ from lbmtune.codegen.program import Program
 _COLUMN = "column/column.cu"
 
 
-def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
+def render(case: Case, config: Column, parts: Parts = WHOLE) -> Program:
     """Return the program of a legal configuration: one entry per parity, and refreshes of a ghost layer."""
     x, y, z = config.block
     cells = x * config.cells_per_thread, y, z * config.z_cells
@@ -23,7 +23,7 @@ def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
     return entry.launched(box.program(case, config, _entries(case, config, parts), period), config)
 
 
-def _prefetch(config: CudaConfig) -> str:
+def _prefetch(config: Column) -> str:
     """Return the file of the loop that reads ahead; "" if none does."""
     if config.prefetch_to == "shared":
         return "column/shared_buffers.cu"
@@ -32,7 +32,7 @@ def _prefetch(config: CudaConfig) -> str:
     return "column/register_sets.cu" if config.prefetch_cells > 1 else "column/next_cell.cu"
 
 
-def _entries(case: Case, config: CudaConfig, parts: Parts) -> str:
+def _entries(case: Case, config: Column, parts: Parts) -> str:
     file = _prefetch(config)
     regions = {
         "constants": f"constexpr int MARCH = {config.z_cells};",
@@ -43,7 +43,7 @@ def _entries(case: Case, config: CudaConfig, parts: Parts) -> str:
     return fill(_COLUMN, regions)
 
 
-def _helpers(config: CudaConfig) -> dict[str, str]:
+def _helpers(config: Column) -> dict[str, str]:
     """Return the regions of the functions that a loop which reads ahead needs."""
     return {
         "constants": f"constexpr int AHEAD = {config.prefetch_cells};",
@@ -53,7 +53,7 @@ def _helpers(config: CudaConfig) -> dict[str, str]:
     }
 
 
-def _taken(config: CudaConfig) -> str:
+def _taken(config: Column) -> str:
     """Return how cells are taken from shared memory, which has the storage format and no cache hints."""
     format_of, of = ("plain::", ".bits") if has_hints(config) else ("", "")
     return (
@@ -63,7 +63,7 @@ def _taken(config: CudaConfig) -> str:
     )
 
 
-def _entry(case: Case, config: CudaConfig, one: Pass, file: str, parts: Parts) -> str:
+def _entry(case: Case, config: Column, one: Pass, file: str, parts: Parts) -> str:
     phase, regions = one.phase, box.entry_regions(case, config, one)
     source, _ = box.buffers_of(phase)
     call = "\n".join([*physics.complete(case, words_of(case, config)), f"        {box.collide_call(case)}"])

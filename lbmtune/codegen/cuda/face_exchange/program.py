@@ -8,8 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.face_exchange import array_elements, crossing, list_starts, through, tile_bytes
+from lbmtune.catalogue.families.cuda.face_exchange import (
+    FaceExchange,
+    array_elements,
+    crossing,
+    list_starts,
+    through,
+    tile_bytes,
+)
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import access, entry, layout, moment_links, moments
@@ -51,7 +57,7 @@ class _Arrival(NamedTuple):
         return f"{self.array} + {self.start}" if self.start else self.array
 
 
-def render(case: Case, config: CudaConfig) -> Program:
+def render(case: Case, config: FaceExchange) -> Program:
     """Return the program of a legal configuration: a step of either parity, and a prologue that fills the faces."""
     period = tuple((_launch("step_0", case, config, arrays),) for arrays in (FACE_ARRAYS, FACE_ARRAYS[::-1]))
     prologue = tuple((_launch("fill_faces", case, config, arrays),) for arrays in (FACE_ARRAYS[::-1], FACE_ARRAYS))
@@ -60,7 +66,7 @@ def render(case: Case, config: CudaConfig) -> Program:
     return entry.launched(program, config)
 
 
-def _launch(name: str, case: Case, config: CudaConfig, arrays: tuple[str, ...]) -> Launch:
+def _launch(name: str, case: Case, config: FaceExchange, arrays: tuple[str, ...]) -> Launch:
     steps = name == "step_0"
     words = entry.first_tables(case, config) if steps else ()
     return Launch(
@@ -81,7 +87,7 @@ def _scalars(case: Case) -> tuple[str, ...]:
     return (*_relaxation(case), *moment_links.scalars(case))
 
 
-def _source(case: Case, config: CudaConfig) -> str:
+def _source(case: Case, config: FaceExchange) -> str:
     shared = config.prefetch_to == "shared"
     tables = entry.first_tables(case, config)
     inner = {
@@ -109,7 +115,7 @@ def _source(case: Case, config: CudaConfig) -> str:
     return fill(_FILE, regions) + "\n"
 
 
-def _constants(case: Case, config: CudaConfig) -> str:
+def _constants(case: Case, config: FaceExchange) -> str:
     walled = [entry.boolean(kind != "periodic") for kind in case.faces]
     block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.tile, strict=True))
     return "\n".join(
@@ -132,7 +138,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
     )
 
 
-def _lists(lattice: Lattice, config: CudaConfig) -> str:
+def _lists(lattice: Lattice, config: FaceExchange) -> str:
     """Return where the lists of a tile across y and z begin."""
     starts = list_starts(lattice, config)
     first = {axis: min((s for (a, _), s in starts.items() if a == axis), default=0) for axis in (1, 2)}
@@ -140,13 +146,13 @@ def _lists(lattice: Lattice, config: CudaConfig) -> str:
     return f"LISTS_Y = {first[1]}, LISTS_Z = {first[2]}"
 
 
-def _place(case: Case, config: CudaConfig) -> str:
+def _place(case: Case, config: FaceExchange) -> str:
     """Return the type that counts the elements of an array of faces."""
     narrow = int(array_elements(case.stencil, config, case.domain)) < 2**32
     return "unsigned int" if narrow else "unsigned long long"
 
 
-def _max_elements(case: Case, config: CudaConfig) -> int | None:
+def _max_elements(case: Case, config: FaceExchange) -> int | None:
     """Return the longest buffer that the text for a case may be used with; None: no limit.
 
     Each array of faces is at most half of it.
@@ -169,7 +175,7 @@ def _value(lattice: Lattice, i: int) -> str:
     return f"still[{sums.rows.index(at)}]" if not x else f"{'right' if x > 0 else 'left'}[{sums.movers.index(at)}]"
 
 
-def _arrivals(lattice: Lattice, config: CudaConfig, axis: int, side: int) -> Iterator[_Arrival]:
+def _arrivals(lattice: Lattice, config: FaceExchange, axis: int, side: int) -> Iterator[_Arrival]:
     """Yield what enters through the lower (0) or upper (1) face; what moves down is stored with the upward link."""
     starts = list_starts(lattice, config)
     for i in through(lattice, axis):
@@ -178,7 +184,7 @@ def _arrivals(lattice: Lattice, config: CudaConfig, axis: int, side: int) -> Ite
 
 
 def _at_faces(
-    lattice: Lattice, config: CudaConfig, does: Callable[[Lattice, tuple[_Arrival, ...]], Iterator[str]]
+    lattice: Lattice, config: FaceExchange, does: Callable[[Lattice, tuple[_Arrival, ...]], Iterator[str]]
 ) -> str:
     """Return lines for each face of a tile."""
     lines = []
@@ -221,7 +227,7 @@ def _loads_within(lattice: Lattice) -> Iterator[str]:
         yield f"    {_value(lattice, i)} = moving({i - 1})[here + BEHIND<{_moves(c)}>];"
 
 
-def _walls(case: Case, config: CudaConfig) -> Iterator[str]:
+def _walls(case: Case, config: FaceExchange) -> Iterator[str]:
     """Yield half-way bounce-back: what the cell itself sent, plus the momentum of a moving wall.
 
     Cut links are known by the faces of the box, or by a word of the cell; all links of solid cells are cut, and their
@@ -245,7 +251,7 @@ def _walls(case: Case, config: CudaConfig) -> Iterator[str]:
             yield f"    if ({met}) {_value(stencil, i)} = {back};"
 
 
-def _signature(name: str, state: str, words: tuple[str, ...], scalars: tuple[str, ...], config: CudaConfig) -> str:
+def _signature(name: str, state: str, words: tuple[str, ...], scalars: tuple[str, ...], config: FaceExchange) -> str:
     buffers = f"{state}, Stored* rising, Stored* falling"
     taken = ", ".join((buffers, *entry.parameters(words, entry.EXTENTS, scalars)))
     return entry.head(entry.bounds(config), name, taken, dependent=config.launch == "dependent")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.persistent import planes_together, shared_bytes
+from lbmtune.catalogue.families.cuda.persistent import Persistent, planes_together, shared_bytes
 from lbmtune.catalogue.moments.basis import orders, upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.persistent import walls
@@ -20,7 +19,7 @@ from lbmtune.lattice import Lattice
 _FILE, _SYNC = "persistent/moments.cu", "persistent/grid_barrier.cu"
 
 
-def render(case: Case, config: CudaConfig) -> Program:
+def render(case: Case, config: Persistent) -> Program:
     """Return the program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
         "step_0",
@@ -34,7 +33,7 @@ def render(case: Case, config: CudaConfig) -> Program:
     return entry.program(case, config, source, ((launch,),), longest)
 
 
-def _source(case: Case, config: CudaConfig) -> str:
+def _source(case: Case, config: Persistent) -> str:
     walled = cuts(case)
     inner = {
         "signature": _signature(case, config),
@@ -64,7 +63,7 @@ def _scalars(case: Case) -> tuple[str, ...]:
     return (*_relaxation(case), *moment_links.scalars(case))
 
 
-def _constants(case: Case, config: CudaConfig) -> str:
+def _constants(case: Case, config: Persistent) -> str:
     lanes, seats, _ = config.block
     return "\n".join(
         (
@@ -148,7 +147,7 @@ def _finish(stage: Stage) -> Iterator[str]:
         yield f"{stage.moment(n)} = current[{stage.sums.waiting(n)}];"
 
 
-def _signature(case: Case, config: CudaConfig) -> str:
+def _signature(case: Case, config: Persistent) -> str:
     buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}, Real* {SENT_SUMS}"
     words, integers = entry.first_tables(case, config), (STEPS, *entry.EXTENTS)
     taken = ", ".join((buffers, *entry.parameters(words, integers, _scalars(case))))

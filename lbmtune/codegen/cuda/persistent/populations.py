@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from lbmtune.catalogue.boundaries.cell_flags import moving_links
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.persistent import shared_bytes
+from lbmtune.catalogue.families.cuda.persistent import Persistent, shared_bytes
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import access, entry, layout, physics
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
@@ -17,7 +16,7 @@ from lbmtune.lattice import Vector, negate
 _FILE, _SYNC = "persistent/populations.cu", "persistent/grid_barrier.cu"
 
 
-def render(case: Case, config: CudaConfig) -> Program:
+def render(case: Case, config: Persistent) -> Program:
     """Return the program of a legal configuration: one launch for any number of time steps."""
     launch = Launch(
         "step_0",
@@ -31,7 +30,7 @@ def render(case: Case, config: CudaConfig) -> Program:
     return entry.program(case, config, source, ((launch,),), longest)
 
 
-def _source(case: Case, config: CudaConfig) -> str:
+def _source(case: Case, config: Persistent) -> str:
     taken = ", ".join(("f[k]", "0", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
     inner = {
         "signature": _signature(case, config),
@@ -54,7 +53,7 @@ def _source(case: Case, config: CudaConfig) -> str:
     return fill(_FILE, regions) + "\n"
 
 
-def _constants(case: Case, config: CudaConfig) -> str:
+def _constants(case: Case, config: Persistent) -> str:
     x, y, _ = config.block
     return "\n".join(
         (
@@ -143,7 +142,7 @@ def _scalars(case: Case) -> tuple[str, ...]:
     return tuple(name for name in physics.SCALARS if name in used)
 
 
-def _signature(case: Case, config: CudaConfig) -> str:
+def _signature(case: Case, config: Persistent) -> str:
     buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}"
     words, integers = entry.first_tables(case, config), (STEPS, *entry.EXTENTS)
     taken = ", ".join((buffers, *entry.parameters(words, integers, _scalars(case))))

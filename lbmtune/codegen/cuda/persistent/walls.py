@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import returning
 from lbmtune.catalogue.boundaries.cell_flags import moving_links
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.cuda.persistent import Persistent
 from lbmtune.catalogue.moments.basis import orders, unit_weight, upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import moment_links
@@ -26,7 +26,7 @@ _COORDINATES = (
 )
 
 
-def functions(case: Case, config: CudaConfig) -> str:
+def functions(case: Case, config: Persistent) -> str:
     """Return the functions that find cut links, reflect, and add what is reflected."""
     by_words = config.flags == "memory"
     own = "words[(z * ny + y) * nx + x]" if by_words else _at_faces(case, ("wall", "moving"))
@@ -47,7 +47,7 @@ def functions(case: Case, config: CudaConfig) -> str:
     return "\n".join(texts)
 
 
-def entry_regions(case: Case, config: CudaConfig) -> dict[str, str]:
+def entry_regions(case: Case, config: Persistent) -> dict[str, str]:
     """Return the regions of the entry."""
     where = "seat, k, r, v, nx, ny, nz"
     cut = f"cut_at({'words, ' if config.flags == 'memory' else ''}{where})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lbmtune.catalogue.boundaries.cut_links import seen_by
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.cuda.sparse import Sparse
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.schemes.scheme import Phase
@@ -20,7 +20,7 @@ _SITES, _GROUPS, _SHARED = "sparse/sites.cu", "sparse/groups.cu", "sparse/shared
 _COUNTS = ("sites", "nodes")
 
 
-def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
+def render(case: Case, config: Sparse, parts: Parts = WHOLE) -> Program:
     """Return the program of a legal configuration: one entry per parity of its scheme."""
     seen = seen_by(case, config)
     period = tuple(
@@ -42,7 +42,7 @@ def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
     return entry.launched(entry.program(case, config, source, period, longest), config)
 
 
-def _constants(case: Case, config: CudaConfig) -> str:
+def _constants(case: Case, config: Sparse) -> str:
     return "\n".join(
         (
             f"typedef {entry.real(config.compute)} Real;",
@@ -55,7 +55,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
     )
 
 
-def _entries(case: Case, config: CudaConfig, parts: Parts) -> str:
+def _entries(case: Case, config: Sparse, parts: Parts) -> str:
     """Return all passes of all parities, with one group of sites per thread or several one after another."""
     entries = "\n".join(_entry(case, config, one, parts) for one in passes(config, case.stencil))
     if config.sites_per_thread == 1:
@@ -67,7 +67,7 @@ def _entries(case: Case, config: CudaConfig, parts: Parts) -> str:
     return fill(_GROUPS, regions)
 
 
-def _entry(case: Case, config: CudaConfig, one: Pass, parts: Parts) -> str:
+def _entry(case: Case, config: Sparse, one: Pass, parts: Parts) -> str:
     rows, phase = listed_rows(case, config), one.phase
     source, target = box.buffers_of(phase)
     of_pass = case, config.propagation, rows, phase
@@ -91,7 +91,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass, parts: Parts) -> str:
     return fill(_GROUPS, regions | (variants(_SHARED, regions) if shared else {}), inside="entry")
 
 
-def _signature(case: Case, config: CudaConfig, one: Pass) -> str:
+def _signature(case: Case, config: Sparse, one: Pass) -> str:
     taken = ", ".join(("const Word* __restrict__ links", *entry.parameters((), _COUNTS, _scalars(case, one.phase))))
     dependent = config.launch == "dependent"
     return entry.head(entry.bounds(config), one.entry, f"{box.places(one.phase)} {taken}", dependent=dependent)
@@ -104,7 +104,7 @@ def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
     return physics.ordered(needed)
 
 
-def _launch(case: Case, config: CudaConfig, one: Pass) -> Launch:
+def _launch(case: Case, config: Sparse, one: Pass) -> Launch:
     return Launch(
         one.entry,
         (*one.places, LIST, *_COUNTS, *_scalars(case, one.phase)),

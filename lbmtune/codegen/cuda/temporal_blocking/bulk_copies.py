@@ -7,27 +7,32 @@ kernels/cuda/temporal_blocking/bulk_copies.cu.
 from __future__ import annotations
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import before_tile, piece_cells, run_cells, sector_cells
+from lbmtune.catalogue.families.cuda.temporal_blocking import (
+    TemporalBlocking,
+    before_tile,
+    piece_cells,
+    run_cells,
+    sector_cells,
+)
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
 
 _FILE = "temporal_blocking/bulk_copies.cu"
 
 
-def functions(case: Case, config: CudaConfig) -> str:
+def functions(case: Case, config: TemporalBlocking) -> str:
     """Return the functions of bulk copies, and where a row lies in shared memory."""
     piece, run = piece_cells(case.stencil, config), run_cells(case, config)
     runs = f"constexpr int PIECE = {piece}, RUN = {run};\nconstexpr int SHIFT = {_shift(case, config)};"
     return fill(_FILE, {"runs": runs, "variants": ""})
 
 
-def without_lane_copies(config: CudaConfig) -> dict[str, str]:
+def without_lane_copies(config: TemporalBlocking) -> dict[str, str]:
     """Return the regions of a kernel that drop the copies of single lanes, whose names bulk copies use."""
     return {"slots": ""} if config.plane_fetch == "bulk" else {}
 
 
-def entry_variants(case: Case, config: CudaConfig) -> dict[str, str]:
+def entry_variants(case: Case, config: TemporalBlocking) -> dict[str, str]:
     """Return the regions of an entry that requests bulk copies and waits for them."""
     behind = "ROWS * SLOTS" + (" + EXCHANGES * WARPS * sizeof(Flag)" if config.warp_sync == "neighbours" else "")
     shift = "SHIFT" if _shift(case, config) >= 0 else "(first_x - lane * CELLS) & (PIECE - 1)"
@@ -52,7 +57,7 @@ def _place(case: Case) -> str:
     return "from + at[r]" if cuts(case) else "from + row[r]"
 
 
-def _shift(case: Case, config: CudaConfig) -> int:
+def _shift(case: Case, config: TemporalBlocking) -> int:
     """Return the cells of a run before those of the warp; -1 if they differ from block to block."""
     piece = piece_cells(case.stencil, config)
     return -1 if sector_cells(config) % piece else -before_tile(case, config) % piece

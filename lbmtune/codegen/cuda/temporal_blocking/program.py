@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
-from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
+    TemporalBlocking,
     before_tile,
     ends,
     planes_together,
@@ -27,7 +27,7 @@ _FETCHES = {"none": 0, "registers": 1, "cp_async": 2, "bulk": 2}
 """Buffer of the next plane: none, registers (1) or shared memory (2)."""
 
 
-def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
+def render(case: Case, config: TemporalBlocking, parts: Parts = WHOLE) -> Program:
     """Return the program of a legal configuration: one launch for `steps` time steps."""
     launch = Launch(
         "step_0",
@@ -42,7 +42,7 @@ def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
     return entry.launched(program, config)
 
 
-def _source(case: Case, config: CudaConfig, parts: Parts) -> str:
+def _source(case: Case, config: TemporalBlocking, parts: Parts) -> str:
     walled, deep = cuts(case), case.stencil.dimensions == 3
     regions = {
         "title": entry.title(case, config),
@@ -58,7 +58,7 @@ def _source(case: Case, config: CudaConfig, parts: Parts) -> str:
     return fill("temporal_blocking/kernel.cu", regions | bulk_copies.without_lane_copies(config)) + "\n"
 
 
-def _warp_sync(case: Case, config: CudaConfig) -> str:
+def _warp_sync(case: Case, config: TemporalBlocking) -> str:
     """Return the functions by which warps wait for other warps, and for bulk copies."""
     neighbours, bulk = config.warp_sync == "neighbours", config.plane_fetch == "bulk"
     texts = [fill("temporal_blocking/arrival_flags.cu", {})] * (neighbours or bulk)
@@ -67,13 +67,13 @@ def _warp_sync(case: Case, config: CudaConfig) -> str:
     return "\n".join(texts)
 
 
-def _stage(case: Case, config: CudaConfig) -> str:
+def _stage(case: Case, config: TemporalBlocking) -> str:
     if config.of_moments:
         return moments.functions(case.stencil, case.forced, _split(case), case.relaxes)
     return populations.functions(case)
 
 
-def _entry(case: Case, config: CudaConfig, parts: Parts) -> str:
+def _entry(case: Case, config: TemporalBlocking, parts: Parts) -> str:
     """Return the entry: the variants of the configuration replace regions of the skeleton one after the other."""
     flat, walled = case.stencil.dimensions == 2, cuts(case)
     file = "temporal_blocking/entry_2d.cu" if flat else "temporal_blocking/entry_3d.cu"
@@ -105,20 +105,20 @@ def _split(case: Case) -> bool:
     return cuts(case) and case.stencil.dimensions == 2
 
 
-def _relaxation(case: Case, config: CudaConfig) -> tuple[str, ...]:
+def _relaxation(case: Case, config: TemporalBlocking) -> tuple[str, ...]:
     """Return the launch arguments of the relaxation."""
     if config.of_moments:
         return moments.scalars(case.stencil, case.forced, case.relaxes)
     return populations.scalars(case)
 
 
-def _scalars(case: Case, config: CudaConfig) -> tuple[str, ...]:
+def _scalars(case: Case, config: TemporalBlocking) -> tuple[str, ...]:
     """Return the launch arguments of relaxation and walls."""
     faces = () if config.of_moments else populations.face_scalars(case)
     return tuple(dict.fromkeys((*_relaxation(case, config), *moment_links.scalars(case), *faces)))
 
 
-def _constants(case: Case, config: CudaConfig) -> str:
+def _constants(case: Case, config: TemporalBlocking) -> str:
     return "\n".join(
         (
             f"typedef {entry.real(config.compute)} Real;",
@@ -139,21 +139,21 @@ def _constants(case: Case, config: CudaConfig) -> str:
     )
 
 
-def _lengths(case: Case, config: CudaConfig) -> str:
+def _lengths(case: Case, config: TemporalBlocking) -> str:
     return moments.constants(case.stencil, _split(case)) if config.of_moments else populations.constants(case)
 
 
-def _max_elements(case: Case, config: CudaConfig) -> int | None:
+def _max_elements(case: Case, config: TemporalBlocking) -> int | None:
     """Return the longest buffer that the text for a case may be used with; None if its indices have 64 bits."""
     return 2**32 if _narrow(case, config) else None
 
 
-def _narrow(case: Case, config: CudaConfig) -> bool:
+def _narrow(case: Case, config: TemporalBlocking) -> bool:
     """Return whether 32 bits hold the index of every element."""
     return int(config.memory.length(stored_extents(case, config))) < 2**32
 
 
-def _layout(case: Case, config: CudaConfig) -> str:
+def _layout(case: Case, config: TemporalBlocking) -> str:
     extents = frame(case.stencil, config).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
     n = extents._replace(x=Traced("n.x"), y=Traced("n.y"), z=Traced("n.z"))
     parts = {
@@ -171,7 +171,7 @@ def _layout(case: Case, config: CudaConfig) -> str:
     )
 
 
-def _signature(case: Case, config: CudaConfig) -> str:
+def _signature(case: Case, config: TemporalBlocking) -> str:
     words, buffers = entry.first_tables(case, config), "const Stored* __restrict__ source, Stored* __restrict__ target"
     taken = ", ".join((buffers, *entry.parameters(words, entry.EXTENTS, _scalars(case, config))))
     return entry.head(entry.bounds(config), "step_0", taken, dependent=config.launch == "dependent")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import returned_sums, returning
 from lbmtune.catalogue.boundaries.cell_flags import moving_links
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
 from lbmtune.catalogue.moments.basis import orders, unit_weight, upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import streamed
@@ -31,7 +31,7 @@ _TAKE = f"{_OWN}\nlater = take_back(current[t][r][v], own, back);"
 _ENTRY = "temporal_blocking/entry_walls.cu"
 
 
-def functions(case: Case, config: CudaConfig) -> str:
+def functions(case: Case, config: TemporalBlocking) -> str:
     """Return the functions that find cut links, and those that reflect."""
     sides, rows = _sides(case, config), by_rows(case, config)
     return fill(
@@ -48,23 +48,23 @@ def functions(case: Case, config: CudaConfig) -> str:
     )
 
 
-def _reflection(case: Case, config: CudaConfig) -> str:
+def _reflection(case: Case, config: TemporalBlocking) -> str:
     if _adds_moments(case, config):
         return wall_moments.functions(case)
     return _reflect(case) if config.of_moments else populations.reflection(case)
 
 
-def _adds_moments(case: Case, config: CudaConfig) -> bool:
+def _adds_moments(case: Case, config: TemporalBlocking) -> bool:
     """Return whether reflected moments are added to what arrives (`wall_moments`)."""
     return config.of_moments and case.stencil.dimensions == 3
 
 
-def by_rows(case: Case, config: CudaConfig) -> bool:
+def by_rows(case: Case, config: TemporalBlocking) -> bool:
     """Return whether rows at one face across y have code of their own."""
     return _adds_moments(case, config) and config.flags != "memory" and _walled(case, 1)
 
 
-def _sides(case: Case, config: CudaConfig) -> bool:
+def _sides(case: Case, config: TemporalBlocking) -> bool:
     """Return whether warps at one face across x have code of their own."""
     return _adds_moments(case, config) and _walled(case, 0)
 
@@ -73,13 +73,13 @@ def _walled(case: Case, axis: int) -> bool:
     return case.faces[2 * axis] != "periodic"
 
 
-def entry_variants(config: CudaConfig) -> dict[str, str]:
+def entry_variants(config: TemporalBlocking) -> dict[str, str]:
     """Return the regions of an entry in three dimensions whose links can be cut."""
     words = variants(_ENTRY, {}, inside="words") if config.flags == "memory" else {}
     return variants(_ENTRY, {}) | words
 
 
-def entry_2d_variants(case: Case, config: CudaConfig, regions: dict[str, str]) -> dict[str, str]:
+def entry_2d_variants(case: Case, config: TemporalBlocking, regions: dict[str, str]) -> dict[str, str]:
     """Return the regions of an entry in two dimensions whose links can be cut; regions: those that all entries have."""
     file = "temporal_blocking/entry_2d.cu"
     found = variants(file, {"return": _reflection_of_cell(case, config)}, inside="walls")
@@ -88,14 +88,14 @@ def entry_2d_variants(case: Case, config: CudaConfig, regions: dict[str, str]) -
     return found | (variants(file, {}, inside="words") if config.flags == "memory" else {})
 
 
-def stages(case: Case, config: CudaConfig, regions: dict[str, str]) -> dict[str, str]:
+def stages(case: Case, config: TemporalBlocking, regions: dict[str, str]) -> dict[str, str]:
     """Return the region of the stages in three dimensions: a branch for each kind of cut links of a warp."""
     file = "temporal_blocking/entry_3d.cu"
     ways = ((way, fill(file, regions | own, inside="stages")) for way, own in _ways(case, config, regions))
     return {"stages": " else ".join(f"if (way == {way}) {{\n{text}\n}}" for way, text in ways)}
 
 
-def _ways(case: Case, config: CudaConfig, regions: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+def _ways(case: Case, config: TemporalBlocking, regions: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield each kind of cut links of a warp, with the regions that its stages have in addition."""
     yield "OPEN", {}
     for side, way in enumerate(wall_sides.WAYS if _sides(case, config) else ()):
@@ -104,7 +104,7 @@ def _ways(case: Case, config: CudaConfig, regions: dict[str, str]) -> Iterator[t
     yield "MIXED", _mixed(case, config, regions)
 
 
-def _mixed(case: Case, config: CudaConfig, regions: dict[str, str]) -> dict[str, str]:
+def _mixed(case: Case, config: TemporalBlocking, regions: dict[str, str]) -> dict[str, str]:
     """Return the regions of stages of warps with any cut links."""
     inner = {**regions, "return": _reflection_of_cell(case, config), "take": _TAKE}
     if _adds_moments(case, config):
@@ -120,7 +120,7 @@ def _mixed(case: Case, config: CudaConfig, regions: dict[str, str]) -> dict[str,
     return mixed
 
 
-def _cell_bits(config: CudaConfig) -> tuple[str, str]:
+def _cell_bits(config: TemporalBlocking) -> tuple[str, str]:
     """Return the type of a word with a bit for each cell of a thread, and its number one."""
     wide = config.rows * config.cells_per_thread > 32
     return ("unsigned long long", "1ull") if wide else ("unsigned", "1u")
@@ -132,7 +132,7 @@ def _faces(case: Case) -> Iterator[tuple[int, str]]:
         yield from ((2 * axis, f"{name}_LOW"), (2 * axis + 1, f"{name}_HIGH"))
 
 
-def _links(case: Case, config: CudaConfig) -> str:
+def _links(case: Case, config: TemporalBlocking) -> str:
     """Return the links that each face cuts, and those of them that move, as words."""
     lines = [f"constexpr bool BY_SIDE = {'true' if _sides(case, config) else 'false'};"]
     lines += [
@@ -159,7 +159,7 @@ def _word(links: Sequence[int]) -> str:
     return f"0x{sum(1 << i for i in links):x}u"
 
 
-def _reflection_of_cell(case: Case, config: CudaConfig) -> str:
+def _reflection_of_cell(case: Case, config: TemporalBlocking) -> str:
     """Return the reflection of a cell, within the loops over rows and cells."""
     if _adds_moments(case, config):
         return _added(case, config)
@@ -170,7 +170,7 @@ def _reflection_of_cell(case: Case, config: CudaConfig) -> str:
     return "\n".join((*lines, f"reflect({', '.join((*given, *moment_links.sent(), *moment_links.scalars(case)))});"))
 
 
-def _added(case: Case, config: CudaConfig) -> str:
+def _added(case: Case, config: TemporalBlocking) -> str:
     """Return the reflection of a cell whose moments are added to what arrives."""
     _, one = _cell_bits(config)
     moving = f"const Word moving = {_moving(case)};\n" if case.moving else ""

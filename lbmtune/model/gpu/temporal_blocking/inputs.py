@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import passed_planes, spared
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, passed_planes, spared
 from lbmtune.catalogue.limits import WARP
 from lbmtune.model.gpu.inputs import Inputs
 
@@ -20,10 +20,12 @@ two had to share one (`docs/design/gpu.md`)."""
 class TemporalInputs(Inputs):
     """A kernel of temporal blocking."""
 
+    config: TemporalBlocking
+
     @staticmethod
-    def lane_bytes(config: CudaConfig) -> int:
+    def lane_bytes(config: Any) -> int:
         """Return the contiguous bytes of a thread: groups of values of its cells."""
-        return config.cells_per_thread * config.pack * config.stored.bytes
+        return int(config.cells_per_thread * config.pack * config.stored.bytes)
 
     @property
     def rows(self) -> int:

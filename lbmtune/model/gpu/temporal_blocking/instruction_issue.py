@@ -17,8 +17,8 @@ from math import prod
 from typing import NamedTuple
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
-from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
+    TemporalBlocking,
     blocks,
     passed_planes,
     planes_together,
@@ -82,7 +82,9 @@ class Issue(NamedTuple):
     useful: float
 
 
-def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0, *, walls: bool = True) -> Issue | None:
+def issue(
+    case: Case, config: TemporalBlocking, machine: Machine, known: int = 0, *, walls: bool = True
+) -> Issue | None:
     """Return the issue of an update; None if the description of the machine lacks its rates.
 
     known: blocks that share a multiprocessor, if registers are known: spills are then a term of their own; walls: count
@@ -109,7 +111,7 @@ def issue(case: Case, config: CudaConfig, machine: Machine, known: int = 0, *, w
 
 
 def efficiency(
-    case: Case, config: CudaConfig, multiprocessors: int, known: int = 0, *, walls: bool = True
+    case: Case, config: TemporalBlocking, multiprocessors: int, known: int = 0, *, walls: bool = True
 ) -> Efficiency:
     """Return the efficiency of tiles. Blocks go along the last axis; in two dimensions their warps lie side by side."""
     flat = case.stencil.dimensions == 2
@@ -128,7 +130,7 @@ def efficiency(
 
 
 def _wave(
-    case: Case, config: CudaConfig, multiprocessors: int, there: int, passed: Sequence[int], *, walls: bool
+    case: Case, config: TemporalBlocking, multiprocessors: int, there: int, passed: Sequence[int], *, walls: bool
 ) -> float:
     """Return the share of multiprocessors at work. there: blocks on each; passed: planes of a column's blocks."""
     if walls and cuts(case) and case.stencil.dimensions == 3:
@@ -150,7 +152,7 @@ def _tail(columns: float, passed: Sequence[int]) -> float:
     return mean / max(mean + passed[-1] / 2, passed[0])
 
 
-def together(case: Case, config: CudaConfig) -> int:
+def together(case: Case, config: TemporalBlocking) -> int:
     """Return the blocks that share a multiprocessor: by launch bounds, or by registers."""
     if config.min_blocks:
         return config.min_blocks
@@ -158,7 +160,7 @@ def together(case: Case, config: CudaConfig) -> int:
     return next((n for n in range(_MOST_THREADS // threads, 1, -1) if registers_allowed(n * threads) >= wanted), 1)
 
 
-def slots(case: Case, config: CudaConfig, architecture: str, spills: bool = True) -> float:
+def slots(case: Case, config: TemporalBlocking, architecture: str, spills: bool = True) -> float:
     """Return the issue slots of one lane for one cell and time step, without waste."""
     stage = stage_of(case, config)
     each = precision_slots(config, architecture)
@@ -174,7 +176,7 @@ def slots(case: Case, config: CudaConfig, architecture: str, spills: bool = True
     return computed + shuffles + exchanges + shelved + (in_launch + besides) / config.steps
 
 
-def exchanges(case: Case, config: CudaConfig) -> float:
+def exchanges(case: Case, config: TemporalBlocking) -> float:
     """Return the words of a cell and time step to other lanes, and to and from shared memory and L1."""
     stage = stage_of(case, config)
     words = config.computed.bytes // WORD_BYTES
@@ -187,13 +189,13 @@ def exchanges(case: Case, config: CudaConfig) -> float:
     return across + along + shelved + (moved + _halves(case, config)) / config.steps
 
 
-def _copied(case: Case, config: CudaConfig) -> float:
+def _copied(case: Case, config: TemporalBlocking) -> float:
     """Return the copies of a cell in a stage if the z buffer is in registers; a pass of two planes needs none."""
     copies = config.z_buffer == "registers" and planes_together(case, config) == 1
     return _COPY * (config.computed.bytes // WORD_BYTES) * waiting(case, config) if copies else 0.0
 
 
-def _besides(case: Case, config: CudaConfig) -> float:
+def _besides(case: Case, config: TemporalBlocking) -> float:
     """Return the instructions of a thread and plane: addresses, predicates, copies between registers, flags."""
     accesses = _accesses_of_a_cell(case, config) * config.cells_per_thread * config.rows
     flags = _FLAGS if config.warp_sync == "neighbours" else 0
@@ -205,7 +207,7 @@ def _accesses(values: int, words: int) -> int:
     return sum(divmod(values, 4)) if words == 1 else values
 
 
-def registers(case: Case, config: CudaConfig) -> int:
+def registers(case: Case, config: TemporalBlocking) -> int:
     """Estimate the registers that a thread would use, within 20 % of what was compiled for compute capability 9.0.
 
     For each cell: the z buffer of every stage unless it is in shared memory, its values, and those of the next plane if
@@ -217,7 +219,7 @@ def registers(case: Case, config: CudaConfig) -> int:
     return round(_OTHER_REGISTERS + waiting_words(case, config) + cells * (words * count + ahead))
 
 
-def stage_of(case: Case, config: CudaConfig) -> Stage:
+def stage_of(case: Case, config: TemporalBlocking) -> Stage:
     """Return the instructions of a cell in a stage."""
     if config.of_moments:
         return moments_stage(case)
@@ -233,7 +235,7 @@ def _stage_of_populations(name: str, operator: str, forced: bool) -> Stage:
     return Stage(arithmetic(text, ("unit", *arguments)), along[0], along[1])
 
 
-def _moved(case: Case, config: CudaConfig) -> float:
+def _moved(case: Case, config: TemporalBlocking) -> float:
     """Return the instructions of a cell in a launch: loads, stores, copies to shared memory, 16-bit conversions."""
     # two adjacent values are converted at once
     each = 2 if config.pack * config.cells_per_thread == 1 else 1.5
@@ -241,19 +243,19 @@ def _moved(case: Case, config: CudaConfig) -> float:
     return (3 if config.plane_fetch == "cp_async" else 2) * _accesses_of_a_cell(case, config) + converted
 
 
-def _accesses_of_a_cell(case: Case, config: CudaConfig) -> float:
+def _accesses_of_a_cell(case: Case, config: TemporalBlocking) -> float:
     """Return the loads of the values of a cell, and as many stores; a lane takes those of its cells at once."""
     return sum(-(-lane // ACCESS_BYTES) for lane in _lane_bytes(case, config)) / config.cells_per_thread
 
 
-def _lane_bytes(case: Case, config: CudaConfig) -> list[int]:
+def _lane_bytes(case: Case, config: TemporalBlocking) -> list[int]:
     """Return the contiguous bytes of a lane for each group of values."""
     count = config.kept.values(case.stencil)
     groups = [config.pack] * (count // config.pack) + [count % config.pack] * bool(count % config.pack)
     return [group * config.cells_per_thread * config.stored.bytes for group in groups]
 
 
-def _halves(case: Case, config: CudaConfig) -> float:
+def _halves(case: Case, config: TemporalBlocking) -> float:
     """Return the words of a cell whose stores fill half of each sector and take as long as if they filled it.
 
     Those of lanes with more contiguous bytes than an access. L1 keeps the rest of a loaded sector for the next load.
@@ -262,7 +264,7 @@ def _halves(case: Case, config: CudaConfig) -> float:
     return halved / config.cells_per_thread / WORD_BYTES
 
 
-def _spilled(case: Case, config: CudaConfig) -> float:
+def _spilled(case: Case, config: TemporalBlocking) -> float:
     """Return the instructions of a cell in a launch for spills, which are stored and loaded once per plane."""
     allowed = allowed_registers(config, prod(config.block))
     return 2 * _LOCAL_SLOTS * max(0, registers(case, config) - allowed) / (config.cells_per_thread * config.rows)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from math import prod
 
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import blocks, passed_planes
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, blocks, passed_planes
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.description import Machine
 
 
-def memory_bytes(case: Case, config: CudaConfig, machine: Machine, at_once: int = 0) -> float:
+def memory_bytes(case: Case, config: TemporalBlocking, machine: Machine, at_once: int = 0) -> float:
     """Return the bytes per update that memory moves. at_once: concurrent blocks; 0: one per multiprocessor."""
     return traffic(case, config).total + refetched_plane_bytes(case, config, machine, at_once)
 
 
-def refetched_plane_bytes(case: Case, config: CudaConfig, machine: Machine, at_once: int = 0) -> float:
+def refetched_plane_bytes(case: Case, config: TemporalBlocking, machine: Machine, at_once: int = 0) -> float:
     """Return the bytes per update of the planes before and after each chunk, which belong to other blocks.
 
     When the next block of a column begins with them, all that the device moves meanwhile has gone through the cache.

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from lbmtune.catalogue.families.cuda.temporal_blocking import planes_together
 from lbmtune.catalogue.limits import WARP
-from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
 from lbmtune.model.machine.benchmark_names import OVERTAKEN_WARPS, OVERTAKING, overtaken_name
 from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.curves import interpolated
 from lbmtune.records import Term
-from lbmtune.records.terms import OVERTAKEN
+from lbmtune.records.terms import SPILL_HAZARDS
 
 
-def hazard_stalls(inputs: Inputs, turns: float) -> Term | None:
+def hazard_stalls(inputs: TemporalInputs, turns: float) -> Term | None:
     """Return the time of the stalls; None if there is no hazard, or if one was not counted or not measured.
 
     turns: planes that a multiprocessor takes one after the other. Memory answers as far as L2 has lost what all threads
@@ -31,14 +31,14 @@ def hazard_stalls(inputs: Inputs, turns: float) -> Term | None:
     lost = 1 - retained_in_l2(inputs.machine, spilled_bytes)
     each = turns / planes_together(case, config) * warps * words * lost / (case.fluid_sites * config.steps)
     return Term(
-        name=OVERTAKEN,
+        name=SPILL_HAZARDS,
         seconds=each * stall_s(inputs, warps),
         sentence=f"{words} stores of a loop to spilled words whose load is in flight, {lost:.1%} of it from memory",
         source="compiled code; micro-benchmarks `overtaken`, `again`",
     )
 
 
-def stall_s(inputs: Inputs, warps: int) -> float:
+def stall_s(inputs: TemporalInputs, warps: int) -> float:
     """Return the additional seconds of a multiprocessor for such a word, over a word that is stored after its load."""
     measured, warps = inputs.calibration.overtaken_s, max(warps, OVERTAKEN_WARPS[0])
     used, meanwhile = (

@@ -11,8 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import prod
 
-from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import planes_together
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, planes_together
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.limits import SCHEDULERS
 from lbmtune.catalogue.problem.case import Case
@@ -32,13 +31,13 @@ from lbmtune.model.machine.description import WORD_BYTES, Machine
 from lbmtune.model.roofline import memory_term
 from lbmtune.records import Resources, Term
 from lbmtune.records.terms import (
-    AGAIN,
     EXCHANGE,
     ISSUE,
+    L2_REFETCH,
     LATENCY,
     LAUNCH,
     LOCAL,
-    OVERTAKEN,
+    SPILL_HAZARDS,
     STAGES,
     WALLS,
 )
@@ -58,7 +57,7 @@ _TO_MEET = 16
 """Instructions of a warp in a stage that waits for its neighbours, which are counted with all others."""
 
 
-def estimated(case: Case, config: CudaConfig) -> Resources:
+def estimated(case: Case, config: TemporalBlocking) -> Resources:
     """Estimate the resources of a kernel that was not compiled."""
     return estimated_by_registers(case, config, registers(case, config), prod(config.block))
 
@@ -76,14 +75,14 @@ def terms(inputs: TemporalInputs, without: Collection[str]) -> list[Term]:
     result = overlapped(case, config, memory, computed, waits, blocks, stages_s)
     if LOCAL not in without:
         result.append(local_memory(inputs, computed, stages_s, found.useful if found else 1.0))
-    hazards = None if OVERTAKEN in without else hazard_stalls(inputs, inputs.turns)
+    hazards = None if SPILL_HAZARDS in without else hazard_stalls(inputs, inputs.turns)
     if hazards:
         waited = 0.0 if LOCAL in without else _local_alone_s(inputs)
         result.append(_behind_waits(inputs, hazards, computed, waited, stages_s))
     return [*result, start] if start else result
 
 
-def cells_read(case: Case, config: CudaConfig) -> float:
+def cells_read(case: Case, config: TemporalBlocking) -> float:
     """Return the cells that a launch reads per cell that it updates, halos included."""
     return 1 / efficiency(case, config, 1).cells
 
@@ -96,11 +95,11 @@ def _memory(inputs: TemporalInputs, without: Collection[str]) -> Term:
             rate *= share(inputs)
     case, config, machine = inputs.case, inputs.config, inputs.machine
     at_once = inputs.blocks * machine.multiprocessors
-    moved = traffic(case, config).total if AGAIN in without else memory_bytes(case, config, machine, at_once)
+    moved = traffic(case, config).total if L2_REFETCH in without else memory_bytes(case, config, machine, at_once)
     return memory_term(moved, rate, "micro-benchmarks")
 
 
-def uncalibrated_terms(case: Case, config: CudaConfig, machine: Machine, memory: Term) -> list[Term]:
+def uncalibrated_terms(case: Case, config: TemporalBlocking, machine: Machine, memory: Term) -> list[Term]:
     """Return bytes, and the issue of instructions at the rates of the architecture."""
     found = issue(case, config, machine)
     if found is None:
@@ -136,7 +135,7 @@ def launch_start(inputs: TemporalInputs) -> tuple[Term, float]:
     return term, bytes_s * rate / moved
 
 
-def planes_in_flight(case: Case, config: CudaConfig, together: int) -> int:
+def planes_in_flight(case: Case, config: TemporalBlocking, together: int) -> int:
     """Return the planes of a multiprocessor that are in work at the same time.
 
     With one step per launch each block has one in its stage, and one more is being read.
@@ -149,7 +148,7 @@ def planes_in_flight(case: Case, config: CudaConfig, together: int) -> int:
     return _LATE if late else _PLANES
 
 
-def loads_late(case: Case, config: CudaConfig) -> bool:
+def loads_late(case: Case, config: TemporalBlocking) -> bool:
     """Return whether compilers place the loads of the next plane in the last stage, with little left to hide them.
 
     Loads to registers stay where they are written if a branch surrounds them (no `overread`), an instruction of the
@@ -162,7 +161,7 @@ def loads_late(case: Case, config: CudaConfig) -> bool:
 
 def overlapped(
     case: Case,
-    config: CudaConfig,
+    config: TemporalBlocking,
     memory: Term,
     computed: Sequence[Term],
     waits: Sequence[Term],
@@ -192,7 +191,7 @@ def overlapped(
 
 
 def _stages(
-    case: Case, config: CudaConfig, computed: Sequence[float], together: int, stages_s: float, alone: float
+    case: Case, config: TemporalBlocking, computed: Sequence[float], together: int, stages_s: float, alone: float
 ) -> tuple[Shares, str]:
     """Return the time of the stages of an update, and the customers among which it is shared.
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.catalogue.boundaries.cell_flags import WORDS, words
-from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
+    TemporalBlocking,
     before_tile,
     blocks,
     chunk_planes,
@@ -54,14 +54,14 @@ over the loop of the same kernel without walls, 2.46 to 2.69 without spills (2.7
 by stall counts, in which a jump, one in 35, has 5.6 of its 11 cycles."""
 
 
-def _texts(config: CudaConfig) -> _Texts:
+def _texts(config: TemporalBlocking) -> _Texts:
     return _OF_MOMENTS if config.of_moments else _OF_POPULATIONS
 
 
 Array = Any
 
 
-def evenness(case: Case, config: CudaConfig, multiprocessors: int, together: int) -> float:
+def evenness(case: Case, config: TemporalBlocking, multiprocessors: int, together: int) -> float:
     """Return the ideal time over the actual one: without cut links and with no idle multiprocessor.
 
     Blocks begin in order, each when another one has ended.
@@ -74,13 +74,13 @@ def evenness(case: Case, config: CudaConfig, multiprocessors: int, together: int
     return x * y * sum(_planes(case, config)) / (multiprocessors * together) / max(ends)
 
 
-def _planes(case: Case, config: CudaConfig) -> list[int]:
+def _planes(case: Case, config: TemporalBlocking) -> list[int]:
     """Return the planes that the blocks of a column go through."""
     return [planes - spared(case, config) for planes in passed_planes(case, config)]
 
 
 @lru_cache(maxsize=1024)
-def _blocks(case: Case, config: CudaConfig, together: int) -> tuple[float, ...]:
+def _blocks(case: Case, config: TemporalBlocking, together: int) -> tuple[float, ...]:
     """Return the durations of all blocks in planes without a cut link, in the order in which they begin."""
     across, along, up = blocks(case, config)
     rows = [_rows_at_faces(case, config, y) for y in range(along)]
@@ -99,7 +99,7 @@ def _blocks(case: Case, config: CudaConfig, together: int) -> tuple[float, ...]:
     return tuple(map(sum, zip(found, _at_solids(case, config, together), strict=True)))
 
 
-def _at_solids(case: Case, config: CudaConfig, together: int) -> list[float]:
+def _at_solids(case: Case, config: TemporalBlocking, together: int) -> list[float]:
     """Return the additional duration of each block with the general text at solid cells, in the order of blocks.
 
     A warp tests the planes of its stages, and the one behind them. A plane takes as long as such a warp alone, or as
@@ -153,7 +153,7 @@ def _corner(stencil: Lattice) -> float:
     return (1 + (general - 1) * beside_both / beside_one) / general
 
 
-def _taken(config: CudaConfig, planes: int, mixed: int, rows: int, corner: float, together: int) -> float:
+def _taken(config: TemporalBlocking, planes: int, mixed: int, rows: int, corner: float, together: int) -> float:
     """Return the duration of a block in planes.
 
     mixed: planes in which all warps have the general text; rows: of a warp at a face across y; corner: factor of the
@@ -172,14 +172,14 @@ def _walled(case: Case, axis: int) -> bool:
     return case.faces[2 * axis] != "periodic"
 
 
-def _alone(config: CudaConfig, rows: int, together: int) -> float:
+def _alone(config: TemporalBlocking, rows: int, together: int) -> float:
     """Return the duration of a stage of a warp with rows at faces, over that of warps without a cut link."""
     warps = max(1.0, together * config.block[1] / SCHEDULERS)
     texts = _texts(config)
     return texts.general * texts.alone * rows / (warps * config.rows)
 
 
-def _rows_at_faces(case: Case, config: CudaConfig, block: int) -> int:
+def _rows_at_faces(case: Case, config: TemporalBlocking, block: int) -> int:
     """Return the most rows within the domain of a warp beside a face across y; 0 if the block has no such warp."""
     height = -(-case.domain[1] // blocks(case, config)[1])
     firsts = (block * height + warp * config.rows - config.steps for warp in range(config.block[1]))
@@ -187,7 +187,7 @@ def _rows_at_faces(case: Case, config: CudaConfig, block: int) -> int:
     return max((sum(0 <= y + r < case.domain[1] for r in range(config.rows)) for y in at_faces), default=0)
 
 
-def _mixed(case: Case, config: CudaConfig, *, first: bool, last: bool) -> int:
+def _mixed(case: Case, config: TemporalBlocking, *, first: bool, last: bool) -> int:
     """Return the planes of a chunk in which all warps have the general text."""
     steps = config.steps
     begin = 2 * steps + 1 if first and _walled(case, 2) else 2 * steps - 2

@@ -18,6 +18,7 @@ import numpy as np
 
 from lbmtune.catalogue.boundaries.cell_flags import by_words, reads_flags
 from lbmtune.catalogue.config import Block, CudaConfig
+from lbmtune.catalogue.families.cuda.face_exchange import FaceExchange
 from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.layouts.layout import Layout, index
 from lbmtune.catalogue.limits import WARP
@@ -82,7 +83,7 @@ def warp_of(block: Block) -> Block:
     return x, y, min(block[2], WARP // (x * y))
 
 
-def _of_box(stencil: Lattice, config: CudaConfig, planes: int = 1) -> Placement:
+def _of_box(stencil: Lattice, config: Any, planes: int = 1) -> Placement:
     """Place one step of a box. Planes of rows share no sector, so that one plane without ghost rows stands for all."""
     threads, in_rows = warp_of(config.block), config.memory.tile[1:] == (1, 1)
     x, y, z = threads
@@ -99,7 +100,7 @@ def _of_box(stencil: Lattice, config: CudaConfig, planes: int = 1) -> Placement:
     )
 
 
-def _of_tiles(stencil: Lattice, config: CudaConfig) -> Placement:
+def _of_tiles(stencil: Lattice, config: FaceExchange) -> Placement:
     """Place tiles of moments as populations that are pulled would lie."""
     threads, (x, y, z) = warp_of(config.tile), config.memory.tile
     align = (max(POPULATIONS.row_unit(1), x), y, z)
