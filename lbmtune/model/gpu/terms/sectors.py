@@ -54,7 +54,7 @@ class Own(NamedTuple):
 
 @dataclass(frozen=True)
 class Placement:
-    """What decides where the first warp of a block reads and writes. threads, cells: of that warp, along each axis."""
+    """Parameters of the accesses of the first warp of a block. threads, cells: of that warp, along each axis."""
 
     scheme: Scheme
     memory: Layout
