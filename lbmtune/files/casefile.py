@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lbmtune.catalogue.problem.case import COLLISIONS, Case
+from lbmtune.catalogue.collisions import COLLISIONS
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Face, Patch
 from lbmtune.catalogue.problem.flows import FLOWS, Parameters
 from lbmtune.errors import InputError, unknown

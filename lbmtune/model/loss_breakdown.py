@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.problem.case import NO_COLLISION
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import MODELS, predict
 from lbmtune.records import Term

@@ -234,7 +234,7 @@ def test_wrong_options(refused, cpu, option):
         ("study quick more", "got unexpected extra argument.* .more.; lbmtune study --help says what it takes."),
         ("studi", "no such command 'studi'; did you mean 'study'.*[?]"),
         ("xyz", "no such command 'xyz'; lbmtune --help says what it takes."),
-        ("study --device banana", "device 'banana' is neither 'cpu' nor the index of a GPU; .* lists what there is."),
+        ("study --device banana", r"device=banana is not supported \(use cpu, or the index of a GPU: .*\)\."),
     ],
 )
 def test_wrong_usage_of_the_command_line(refused, arguments, said):

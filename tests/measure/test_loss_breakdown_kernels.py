@@ -15,9 +15,10 @@ import pytest
 
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary
+from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import cpu
 from lbmtune.catalogue.families.rules import Limits, broken
-from lbmtune.catalogue.problem.case import NO_COLLISION, Case
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.cuda.ablation import ablated, can_be_ablated
 from lbmtune.codegen.probes import RUNS

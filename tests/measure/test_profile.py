@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from lbmtune.backend.cpu import open_cpu
+from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import cpu, cuda, from_flat
-from lbmtune.catalogue.problem.case import NO_COLLISION
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.cli import main
 from lbmtune.cli.format.profile import print_profile

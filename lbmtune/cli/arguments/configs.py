@@ -14,9 +14,10 @@ from lbmtune.api.folders import study_folders
 from lbmtune.api.machines import machine_of, named_machine
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import broken
-from lbmtune.catalogue.problem.case import COLLISIONS, Case
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError, unknown
 from lbmtune.files.studyfile import TABLES, load_study
 from lbmtune.model.machine.description import Machine

@@ -37,13 +37,7 @@ from lbmtune.measure.workers.messages import (
     MeasureResult,
     Renderer,
 )
-from lbmtune.measure.workers.outcomes import (
-    after_compiling,
-    after_death,
-    after_failed_final,
-    after_measuring,
-    culprit,
-)
+from lbmtune.measure.workers.outcomes import after_compiling, after_death, after_failed_final, after_measuring, culprit
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import open_compiler
 from lbmtune.records import Accuracy, Outcome, Prediction, Resources, Trial
@@ -64,15 +58,12 @@ class Predict(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """A configuration in progress. full: verify at full size and do not time; sustained: run it for seconds."""
+    """A configuration in progress. request: to the measurer, once it is compiled."""
 
     trial: Trial
     config: KernelConfig
-    path: Path
-    full: bool = False
-    timed: bool = True
+    request: MeasureRequest
     side_task: SideTask | None = None
-    sustained: bool = False
 
 
 class Evaluator:
@@ -245,9 +236,9 @@ class Evaluator:
         number: int,
         config: KernelConfig,
         *,
+        side_task: SideTask | None = None,
         full: bool = False,
         timed: bool = True,
-        side_task: SideTask | None = None,
         sustained: bool = False,
     ) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -259,7 +250,8 @@ class Evaluator:
             trial = replace(trial, prediction=self._predict(config))
         self._jobs += 1
         path = self.pool.spool / f"{self._jobs}.pickle"
-        self._to_compile.append(Job(trial, config, path, full, timed, side_task, sustained))
+        request = MeasureRequest(path=path, full=full, timed=timed, sustained=sustained)
+        self._to_compile.append(Job(trial, config, request, side_task))
 
     def _update_incumbent(self, trial: Trial) -> None:
         if trial.mlups:
@@ -274,15 +266,14 @@ class Evaluator:
         compiling = any(worker.jobs for worker in self.pool.compilers)
         while self._to_measure and len(self.pool.measurer.jobs) < depth and not (self._quiet and compiling):
             job = self._to_measure.popleft()
-            request = MeasureRequest(path=job.path, full=job.full, timed=job.timed, sustained=job.sustained)
-            self.pool.measurer.send(job, replace(request, incumbent_s=self.incumbent_s))
+            self.pool.measurer.send(job, replace(job.request, incumbent_s=self.incumbent_s))
 
     def _start_compiling(self) -> None:
         if self._quiet and (self.pool.measurer.jobs or self._to_measure):
             return
         while self._to_compile and (worker := self._free_compiler()):
             job = self._to_compile.popleft()
-            worker.send(job, (job.config, job.path, job.side_task))
+            worker.send(job, (job.config, job.request.path, job.side_task))
 
     def _free_compiler(self) -> Worker | None:
         for worker in self.pool.compilers:
@@ -319,16 +310,16 @@ class Evaluator:
         self._to_measure.extendleft(reversed(worker.jobs))
         if job is None:
             return  # a dry run: the first trial of its kind will report the fault
-        job.path.unlink(missing_ok=True)
+        job.request.path.unlink(missing_ok=True)
         self._finished.append(after_death(job.trial, death))
 
     def _process_answer(self, job: Job, result: CompileResult | MeasureResult) -> None:
         if isinstance(result, MeasureResult):
             self._finished.append(after_measuring(job.trial, result))
-            if job.full and result.outcome is Outcome.OK:
-                self._verified[job.trial.number] = job.path
+            if job.request.full and result.outcome is Outcome.OK:
+                self._verified[job.trial.number] = job.request.path
             else:
-                job.path.unlink()
+                job.request.path.unlink()
             return
         trial = after_compiling(job.trial, result)
         if self._predict and result.resources:
