@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
 from lbmtune.catalogue.boundaries.cut_links import cut_kinds
-from lbmtune.catalogue.config import CudaConfig, cuda
+from lbmtune.catalogue.config import CudaConfig, cuda, knobs_by_name, parse_config
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes, traffic
 from lbmtune.catalogue.problem.case import Case
@@ -22,12 +23,11 @@ from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.errors import DeviceUnavailableError
+from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from lbmtune.runtime import Simulation, simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
-from tests.support.configs import old_cuda
 from tests.support.cuda_samples import (
     LATTICE_NAMES,
     LAYOUT_NAMES,
@@ -50,9 +50,11 @@ def rocky(lattice: str, flow: str = "grinder") -> Case:
     return replace(flows(lattice, "bgk")[flow], geometry=ROCK)
 
 
-def _flagged(scheme: str, layout: str = "soa", **axes: object) -> CudaConfig:
+def _flagged(scheme: str, layout: str = "soa", **axes: Any) -> CudaConfig:
     cells = 1 if layout == "aos" else 4
-    return config(**{"scheme": scheme, "layout": layout, "cells_per_thread": cells, "flags": "memory", **axes})
+    chosen = {"scheme": scheme, "layout": layout, "cells_per_thread": cells, "flags": "memory", **axes}
+    found: CudaConfig = config(family="direct", **chosen)
+    return found
 
 
 def _check(case: Case, one: CudaConfig) -> None:
@@ -112,7 +114,7 @@ def _samples(seed: int) -> Iterator[Sample]:
     draw = random.Random(seed)
     for case, one in samples(seed):
         geometry = draw.choice(("", ROCK, "blocks:fraction=0.7", "sphere", "packing:fraction=0.5:radius=2"))
-        changed = replace(case, geometry=geometry), replace(one, flags="memory", wrap="arithmetic", march=1, prefetch=0)
+        changed = replace(case, geometry=geometry), replace(one, flags="memory", wrap="arithmetic")
         if legal(*changed):
             yield changed
 
@@ -224,23 +226,32 @@ def test_the_description_lists_the_tables() -> None:
 @pytest.mark.parametrize(
     ("case", "axes", "reason"),
     [
-        (STONE, {}, "flags compiled with geometry blocks:fraction=0.3: solid cells are known by flags"),
-        (flows("d3q19", "bgk")["box"], {"flags": "memory"}, "flags memory: the case box has neither walls nor solid"),
-        (LID, {"flags": "memory", "boundary": "predicated", "cells_per_thread": 4}, "boundary predicated with 4 cells"),
-        (LID, {"boundary": "predicated"}, "boundary predicated with flags compiled: it acts on flags"),
-        (LID, {"flags": "memory", "wrap": "ghost"}, "flags memory with wrap ghost: the refresh of ghost rows knows"),
+        (STONE, {}, "flags=compiled is not supported for geometry blocks:fraction=0.3 (use memory): solid cells have"),
+        (flows("d3q19", "bgk")["box"], {"flags": "memory"}, "flags=memory is not supported for flow box (use compiled"),
+        (
+            LID,
+            {"flags": "memory", "boundary": "predicated", "cells_per_thread": 4},
+            "boundary=predicated is not supported for cells_per_thread=4 (use branch): a vector has one address",
+        ),
+        (LID, {"boundary": "predicated"}, "boundary=predicated is not supported for flags=compiled (use boundary="),
+        (LID, {"flags": "memory", "wrap": "ghost"}, "flags=memory is not supported for wrap=ghost (use arithmetic)"),
         (
             LID,
             {"flags": "memory", "scheme": "ghost-cell"},
-            "flags memory with scheme ghost-cell: the rings of its blocks",
+            "flags=memory is not supported for scheme=ghost-cell (use compiled): the rings of its blocks",
         ),
-        (LID, {"flags": "memory", "march": 2}, "flags memory with march 2: columns of cells know whole faces"),
     ],
 )
-def test_what_is_illegal_has_a_reason(case: Case, axes: dict[str, object], reason: str) -> None:
-    found = broken(case, old_cuda(block=(8, 1, 1), **axes), Limits())  # type: ignore[arg-type]
+def test_what_is_illegal_has_a_reason(case: Case, axes: dict[str, Any], reason: str) -> None:
+    found = broken(case, cuda.Direct(block=(8, 1, 1), **axes), Limits())
     assert found is not None
     assert found.startswith(reason)
+
+
+def test_columns_have_no_flags() -> None:
+    assert "flags" not in knobs_by_name(cuda.Column)
+    with pytest.raises(InputError, match=r"flags is not a knob of family column \(families direct, "):
+        parse_config("family=column,flags=memory")
 
 
 @pytest.mark.parametrize("scheme", VECTOR_SCHEMES)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise, product
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lbmtune.catalogue.axes import completed, neutral
 
-from lbmtune.catalogue.config import CudaConfig, KernelConfig, cpu, cuda, parse_config
+from lbmtune.catalogue.boundaries.cut_links import seen_by
+from lbmtune.catalogue.config import FAMILIES, KernelConfig, completed, cpu, cuda, knobs_by_name, parse_config
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes, traffic
 from lbmtune.catalogue.problem import geometry
@@ -24,8 +25,9 @@ from lbmtune.catalogue.sparse.index_list import CUT_BIT, MAX_NODES, MOVING_BIT, 
 from lbmtune.catalogue.sparse.nodes import counts, index_list, nodes
 from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.codegen.render import render
+from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES, Vector
-from tests.support.configs import old_cuda
+from tests.support.cuda_samples import config as sample_config
 
 SCHEMES = {
     name: one
@@ -41,8 +43,11 @@ def sample(lattice: str = "d3q19", geometry: str = POROUS) -> Case:
     return replace(box(lattice, "bgk", domain), geometry=geometry)
 
 
-def indirect(scheme: str = "pull", precision: str = "fp64", **axes: object) -> CudaConfig:
-    return old_cuda(scheme=scheme, addressing="indirect", storage=precision, compute=precision, **axes)  # type: ignore[arg-type]
+def indirect(scheme: str = "pull", precision: str = "fp64", **knobs: Any) -> cuda.Sparse:
+    given = {"scheme": scheme, "storage": precision, "compute": precision, "block": (256, 1, 1), **knobs}
+    config = sample_config(family="sparse", **given)
+    assert isinstance(config, cuda.Sparse)
+    return config
 
 
 @pytest.mark.parametrize("name", ORDERS)
@@ -98,7 +103,7 @@ def test_chased_pointers_are_read_as_often_and_kept_less() -> None:
 
     Here the mask is kept beside them; AA keeps a pointer to each neighbour, since a way over a solid cell has no node.
     """
-    case, config = sample("d3q27"), indirect("esoteric-twist", "fp32", neighbours="chase")
+    case, config = sample("d3q27"), indirect("esoteric-twist", "fp32", links="three_pointers")
     moved = traffic(case, config)
     assert (moved.populations + moved.index) / 4 == 34 + 27
     assert moved.populations + moved.index + 2 * moved.flags == 62 * 4 == 248
@@ -223,7 +228,7 @@ def test_pointers_of_pull_lead_to_neighbours_or_stay(lattice: str, order: str) -
 @pytest.mark.parametrize(("lattice", "order"), list(product(LATTICES, ORDERS)))
 def test_chased_pointers_lead_where_kept_ones_do(lattice: str, order: str) -> None:
     case = sample(lattice)
-    every, three = (indirect("esoteric-twist", order=order, neighbours=name) for name in ("all", "chase"))
+    every, three = (indirect("esoteric-twist", order=order, links=name) for name in ("all", "three_pointers"))
     rows, (fluid, _, count) = listed_rows(case, three), counts(case, three)
     kept = index_list(case, three).reshape(rows.rows, count)
     full = index_list(case, every).reshape(listed_rows(case, every).rows, -1)
@@ -294,15 +299,11 @@ def test_lists_are_made_by_functions_that_numpy_and_cupy_have(order: str) -> Non
 
 
 REASONS = {
-    "scheme=pull,order=morton": "order morton with direct addressing",
-    "scheme=pull,addressing=indirect,wrap=ghost": "wrap ghost with indirect addressing",
-    "scheme=esoteric-twist,neighbours=chase": "neighbours chase with direct addressing: there is no list",
-    "scheme=aa,addressing=indirect,neighbours=chase": "its pointer to (-1, 0, 0) is at a wall somewhere else",
-    "scheme=esoteric-pull,addressing=indirect,neighbours=chase": "to (1, 0, -1) does not lead forward",
-    "scheme=esoteric-twist,addressing=indirect,neighbours=some": "all and chase exist",
-    "scheme=pull,prefetch_index=64": "prefetch_index 64 with direct addressing: there is no list",
-    "scheme=pull,addressing=indirect,prefetch_index=-1": "prefetch_index -1 is negative",
-    "scheme=pull,addressing=indirect,block=64x2x1": "sites are counted in one dimension",
+    "family=sparse,scheme=aa,links=three_pointers": "is not supported for scheme=aa (use links=all): only its pointers",
+    "family=sparse,scheme=esoteric-pull,links=three_pointers": "is not supported for scheme=esoteric-pull (use links=",
+    "family=sparse,scheme=esoteric-twist,links=some": "links=some is not supported for family sparse (use all or three",
+    "family=sparse,prefetch_index=-1": "prefetch_index=-1 is not supported for family sparse (use a whole number",
+    "family=sparse,block=64x2x1": "block 64x2x1 is not supported for family sparse (use 64x1x1): sites have one index",
 }
 
 
@@ -311,25 +312,58 @@ def test_reasons(text: str) -> None:
     assert REASONS[text] in str(broken(sample(), parse_config(text), Limits()))
 
 
+NO_KNOB = {
+    "order=morton": "order is not a knob of family direct (family sparse of cuda has it)",
+    "links=three_pointers": "links is not a knob of family direct (family sparse of cuda has it)",
+    "prefetch_index=64": "prefetch_index is not a knob of family direct (family sparse of cuda has it)",
+    "family=sparse,wrap=ghost": "wrap is not a knob of family sparse (families column, direct of cuda have it)",
+    "family=sparse,block_order=row": "block_order is not a knob of family sparse (families column, direct of cuda have",
+    "family=sparse,flags=memory": "flags is not a knob of family sparse (families direct, ",
+}
+
+
+@pytest.mark.parametrize("text", NO_KNOB)
+def test_knobs_of_boxes_and_of_lists_are_those_of_their_families(text: str) -> None:
+    with pytest.raises(InputError) as raised:
+        parse_config(text)
+    assert NO_KNOB[text] in str(raised.value)
+
+
+@pytest.mark.parametrize("lattice", LATTICES)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_three_pointers_are_for_schemes_whose_pointers_all_lead_forward_along_the_axes(
+    scheme: str, lattice: str
+) -> None:
+    """Others are redirected by walls, or lead back, so that nodes on the way to theirs may be missing."""
+    knob = knobs_by_name(cuda.Sparse)["links"]
+    lid = replace(cavity(lattice, "bgk", sample(lattice).domain, 1.3), geometry=POROUS)
+    for case in (sample(lattice), sample(lattice, geometry=""), lid):
+        pointers = node_list(seen_by(case, indirect(scheme)), SCHEMES[scheme]).pointers
+        forward = all(p.link is None and set(p.open) <= {0, 1} for p in pointers)
+        assert forward == (knob.neutral({"scheme": scheme}) is None)
+    assert knobs_by_name(cpu.Sparse)["links"] == knob
+
+
 def test_too_many_nodes_for_a_word() -> None:
     case = replace(sample(geometry=""), domain=(1 << 11, 1 << 10, 1 << 9))
     assert case.sites == MAX_NODES
     reason = broken(case, indirect("pull", layout="soa"), Limits())
     assert reason is not None
-    assert f"a word of the list reaches {MAX_NODES:,}" in reason
+    assert f"a word of the index list reaches {MAX_NODES:,}" in reason
 
 
-def test_axes_of_a_box_stand_still_with_a_list() -> None:
-    for backend, name, usual in (("cuda", "wrap", "arithmetic"), ("cpu", "loop", "z"), ("cpu", "row_offset", 16)):
-        chosen = {"backend": backend, "addressing": "indirect"}
-        assert neutral(name, chosen) == usual
-        assert neutral(name, {**chosen, "addressing": "direct"}) is None
-    assert neutral("order", {"backend": "cuda", "addressing": "direct"}) == "row"
-    full = completed({"backend": "cpu", "addressing": "indirect", "scheme": "aa"}, Limits(cores=2))
+def test_knobs_of_a_box_do_not_exist_with_a_list() -> None:
+    for backend, name in (("cuda", "wrap"), ("cpu", "parallel_loop"), ("cpu", "row_offset")):
+        assert name not in knobs_by_name(FAMILIES[backend]["sparse"])
+        assert name in knobs_by_name(FAMILIES[backend]["direct"])
+    assert "order" not in knobs_by_name(cuda.Direct)
+    full = completed({"backend": "cpu", "family": "sparse", "scheme": "aa"}, Limits(cores=2))
     assert "row_offset" not in full
+    assert full["threads"] == 2
 
 
-def test_old_configurations_keep_their_keys() -> None:
-    assert "addressing" not in cuda.Direct().identity
-    assert "order" not in cpu.Direct().identity
-    assert parse_config("scheme=aa").brief == "backend=cuda,scheme=aa"
+def test_the_identity_of_a_box_names_no_knob_of_lists() -> None:
+    assert "order" not in cuda.Direct().flat()
+    assert "order" not in cpu.Direct().flat()
+    assert cuda.Sparse().identity == {"backend": "cuda", "family": "sparse"}
+    assert parse_config("scheme=aa").brief == "backend=cuda,family=direct,scheme=aa"

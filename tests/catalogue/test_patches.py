@@ -40,7 +40,6 @@ from lbmtune.records.best import CellType
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.choices import patched
-from tests.support.configs import old_cuda
 from tests.support.cpu_cases import InterpretingDevice, config_of, interpret, program_of
 from tests.support.cuda_samples import VECTOR_SCHEMES, config
 
@@ -175,7 +174,7 @@ def _on_shim(scheme: str, lattice: str, axes: dict[str, Any]) -> None:
     assert found.passed, found
 
 
-SAMPLES = list(product(VECTOR_SCHEMES, ("d2q9", "d3q19"), ({"flags": "memory"}, {}, {"addressing": "indirect"})))
+SAMPLES = list(product(VECTOR_SCHEMES, ("d2q9", "d3q19"), ({"flags": "memory"}, {}, {"family": "sparse"})))
 
 
 @needs_a_compiler
@@ -192,7 +191,7 @@ def test_cuda_schemes(scheme: str, lattice: str, axes: dict[str, Any], cells: in
     [
         ("aa", {"flags": "memory", "cells_per_thread": 2}),
         pytest.param("push", {"flags": "memory", "boundary": "predicated"}, marks=pytest.mark.slow),
-        ("esoteric-twist", {"addressing": "indirect", "cells_per_thread": 2, "storage": "fp16s"}),
+        ("esoteric-twist", {"family": "sparse", "cells_per_thread": 2, "storage": "fp16s"}),
         ("esoteric-pull", {"cells_per_thread": 2}),
     ],
 )
@@ -296,15 +295,15 @@ def test_types_of_sites_are_a_row_of_the_list() -> None:
     assert [traffic(case, pull).flags for case in (lid, half, jet)] == [0, 0, 4]
     spare = 4 * (16**3 + 128)
     assert footprint_bytes(jet, pull) - footprint_bytes(lid, pull) == spare
-    direct = replace(pull, addressing="direct", flags="memory")
+    direct = cuda.Direct(compute="fp64", flags="memory", storage="fp64")
     assert footprint_bytes(jet, direct) == footprint_bytes(lid, direct)
     assert footprint_bytes(half, direct) - footprint_bytes(lid, direct) == 4 * 16**3
 
 
 def test_the_description_says_what_the_bits_are() -> None:
     direct, sites = (
-        describe_kernel(render(_case("d3q19", (64, 64, 64)), old_cuda(**axes)))  # type: ignore[arg-type]
-        for axes in ({"flags": "memory"}, {"addressing": "indirect"})
+        describe_kernel(render(_case("d3q19", (64, 64, 64)), one))
+        for one in (cuda.Direct(flags="memory"), cuda.Sparse())
     )
     assert direct.types[2] == CellType(kind="pressure", face="x+", patch=3, shift=19, bits=2, number=3)
     assert direct.types[-1] == CellType(kind="moving", face="", patch=4, shift=23, bits=1, number=1)
@@ -347,9 +346,7 @@ def test_cells_of_a_voxel_file_have_types(tmp_path: Path) -> None:
 
 
 @needs_a_compiler
-@pytest.mark.parametrize(
-    "axes", [pytest.param({"flags": "memory"}, marks=pytest.mark.slow), {"addressing": "indirect"}]
-)
+@pytest.mark.parametrize("axes", [pytest.param({"flags": "memory"}, marks=pytest.mark.slow), {"family": "sparse"}])
 def test_kernels_of_typed_cells(axes: dict[str, Any], tmp_path: Path) -> None:
     case = case_of(_typed(tmp_path))
     program = render(case, config(scheme="pull", block=(8, 1, 1), storage="fp64", compute="fp64", **axes))
