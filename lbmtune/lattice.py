@@ -1,8 +1,7 @@
 """Velocity sets: directions, weights, opposites.
 
-Direction 0 is rest; then come opposite pairs (1, 2), (3, 4), ... with the member of a pair whose first
-non-zero component is positive first, slower directions before faster ones. Two-dimensional lattices are
-embedded with c_z = 0, so that one code path serves them all.
+Direction 0 is rest; then follow opposite pairs (1, 2), (3, 4), ..., slower directions first. The first of a pair is the
+one whose first non-zero component is positive. Two-dimensional lattices have c_z = 0, so that they share all code.
 
 Source: Qian, d'Humieres, Lallemand 1992; Krueger et al. 2017, tables 3.1 to 3.6.
 """
@@ -33,7 +32,7 @@ class Lattice:
     weights: tuple[Fraction, ...]
 
     def __hash__(self) -> int:
-        """By the name: tables are remembered by lattice, and fractions are slow to hash."""
+        """Return the hash of the name: lattices are keys of caches, and fractions are slow to hash."""
         return hash(self.name)
 
     @property
@@ -54,7 +53,7 @@ class Lattice:
 
 
 def negate(c: Vector) -> Vector:
-    """The opposite vector."""
+    """Return the opposite vector."""
     return (-c[0], -c[1], -c[2])
 
 
@@ -87,7 +86,7 @@ LATTICES: Mapping[str, Lattice] = {
 
 
 def lattice(name: str) -> Lattice:
-    """The lattice of that name ('d2q9', 'd3q19', 'd3q27'). Raises InputError for an unknown one."""
+    """Return the lattice of that name ('d2q9', 'd3q19', 'd3q27'). Raises InputError for an unknown one."""
     try:
         return LATTICES[name]
     except KeyError:
