@@ -1,7 +1,7 @@
-"""Expected errors, each with the exit code of the command line.
+"""The errors a person can cause, each with the exit code of the command line.
 
-A message is one sentence with the value, the rule that it breaks and what to do. Any other exception is a bug and
-propagates.
+A message is one sentence that holds the value, the rule it breaks and what to do.
+Everything else that is raised is a bug and propagates.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 
 class LbmtuneError(Exception):
-    """Base of all expected errors; `exit_code` is the exit code of the command line."""
+    """Base of all expected errors; `exit_code` is what the command line returns."""
 
     exit_code = 1
 
@@ -35,18 +35,18 @@ class DeviceUnavailableError(LbmtuneError):
 
 
 def unknown(kind: str, value: object, known: Iterable[str]) -> InputError:
-    """Return an InputError for an unknown name, with the closest known name as a suggestion."""
+    """Return an InputError for a name outside a known set, with the closest known name suggested."""
     return InputError(f"unknown {kind} {value!r}; {suggestion(value, sorted(known))}")
 
 
 def suggestion(value: object, known: Iterable[str], otherwise: str = "") -> str:
-    """Return the closest known name as a question; if none is close, `otherwise`, or the list of known names."""
+    """Return a question with the nearest known name; if none is near, `otherwise`, by default the list of names."""
     names = list(known)
     near = nearest(value, names)
     return f"did you mean {near!r}?" if near else otherwise or f"choose one of {', '.join(names)}."
 
 
 def nearest(value: object, known: Iterable[str]) -> str | None:
-    """Return the closest known name, or None if none is close."""
+    """Return the nearest known name, or None."""
     names = {name.lower(): name for name in known}
     return next((names[near] for near in difflib.get_close_matches(str(value).lower(), list(names), n=1)), None)

@@ -1,7 +1,8 @@
 """Velocity sets: directions, weights, opposites.
 
-Direction 0 is rest; then follow opposite pairs (1, 2), (3, 4), ..., slower directions first. The first of a pair is the
-one whose first non-zero component is positive. Two-dimensional lattices have c_z = 0, so that they share all code.
+Direction 0 is rest; then come opposite pairs (1, 2), (3, 4), ... with the member of a pair whose first
+non-zero component is positive first, slower directions before faster ones. Two-dimensional lattices are
+embedded with c_z = 0, so that one code path serves them all.
 
 Source: Qian, d'Humieres, Lallemand 1992; Krueger et al. 2017, tables 3.1 to 3.6.
 """
@@ -32,23 +33,23 @@ class Lattice:
     weights: tuple[Fraction, ...]
 
     def __hash__(self) -> int:
-        """Return the hash of the name: lattices are keys of caches, and fractions are slow to hash."""
+        """Return the hash of the name: fractions are slow to hash, and tables are cached by lattice."""
         return hash(self.name)
 
     @property
     def q(self) -> int:
-        """Number of directions."""
+        """Return the number of directions."""
         return len(self.velocities)
 
     @cached_property
     def opposite(self) -> tuple[int, ...]:
-        """Index of -c_i for each direction i."""
+        """Return the index of -c_i for each direction i."""
         index = {c: i for i, c in enumerate(self.velocities)}
         return tuple(index[negate(c)] for c in self.velocities)
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """The (q - 1) / 2 pairs (i, opposite of i), i odd."""
+        """Return the (q - 1) / 2 pairs (i, opposite of i), i odd."""
         return tuple((i, i + 1) for i in range(1, self.q, 2))
 
 
@@ -86,7 +87,7 @@ LATTICES: Mapping[str, Lattice] = {
 
 
 def lattice(name: str) -> Lattice:
-    """Return the lattice of that name ('d2q9', 'd3q19', 'd3q27'). Raises InputError for an unknown one."""
+    """Return the lattice of a name ('d2q9', 'd3q19', 'd3q27'). Raises InputError for an unknown one."""
     try:
         return LATTICES[name]
     except KeyError:
