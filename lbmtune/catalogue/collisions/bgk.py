@@ -22,7 +22,7 @@ def rest(weight: Rational, moments: Moments, source: Expr) -> Expr:
 
 
 def pair(i: int, equilibrium: Halves, source: Halves | None) -> list[Assignment]:
-    """Return assignments that relax a pair of directions; what is added is split in even and odd part, computed once."""
+    """Return assignments that relax a pair of directions; the even and odd part of what is added are shared."""
     even, odd = Symbol(f"e{i}"), Symbol(f"o{i}")
     add_even, add_odd = _OMEGA * equilibrium.even, _OMEGA * equilibrium.odd
     if source:

@@ -80,7 +80,10 @@ def _relaxed(central: Values, made: Flow, work: Workings) -> tuple[list[Expr], l
 
 
 def _gaussian(made: Flow, n: list[Expr], s: list[Expr], work: Workings) -> Values:
-    """Return central moments without cumulants above second order; n: N of each axis, s: moment of the other two axes."""
+    """Return central moments without cumulants above second order.
+
+    n: N of each axis; s: for each axis the moment of the other two.
+    """
     out: dict[Vector, Expr] = {(0, 0, 0): made.density}
     third = work.let("third", THIRD * made.density)
     thirds = [work.let(f"third_{'xyz'[a]}", THIRD * n[a]) for a in range(3)]

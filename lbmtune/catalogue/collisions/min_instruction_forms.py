@@ -41,7 +41,7 @@ def leanest(collision: Collision, lattice: Lattice, forced: bool) -> tuple[Assig
 
 @lru_cache(maxsize=64)
 def by_axes(collision: Collision, lattice: Lattice, forced: bool) -> tuple[Assignment, ...]:
-    """Return a form with still fewer instructions, but longer dependency chains: directions share values along their axes.
+    """Return a form with fewer instructions than `leanest` but longer dependency chains: axes share values.
 
     It exists for BGK without a force; other operators get the form of `leanest`.
     """
@@ -99,7 +99,7 @@ def _even(axes: tuple[int, ...], dimensions: int, ratio: Rational) -> Iterator[A
 
 
 def _moved(lattice: Lattice, i: int, axes: tuple[int, ...]) -> Iterator[Assignment]:
-    """Yield the relaxed population of a direction, one axis after the other; directions with equal signs share names."""
+    """Yield the relaxed population of a direction, one axis after the other; equal signs share names."""
     c, w = lattice.velocities[i], weight(lattice, i)
     value, steepness = _along("even", *axes), 3 * w * Parameters.omega
     *others, last = axes
@@ -179,7 +179,7 @@ def _of_weight(name: str, w: Rational) -> Symbol:
 
 
 def _sums_by_axes(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
-    """Yield the density deviation, momentum with half of the force, and inverse density, summed one axis after the other."""
+    """Yield density deviation, momentum with half of the force and inverse density, summed axis by axis."""
     values: Mapping[Vector, Expr] = {c: population(i) for i, c in enumerate(lattice.velocities)}
     for axis in range(lattice.dimensions):
         differences: list[Expr] = []

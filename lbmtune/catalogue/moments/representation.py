@@ -13,7 +13,7 @@ from lbmtune.lattice import Lattice
 
 
 class Representation(Protocol):
-    """The values that a cell stores: number, scale and grouping. `runtime.states` converts them from and to populations."""
+    """The values that a cell stores: number, scale and grouping. `runtime.states` converts them."""
 
     @property
     def name(self) -> str:
@@ -21,7 +21,7 @@ class Representation(Protocol):
 
     @property
     def rings(self) -> bool:
-        """Whether the lanes of a warp exchange in a ring if a row fits into it, which is another path through a kernel."""
+        """Whether kernels have a path in which the lanes of a warp exchange in a ring, if a row fits into it."""
 
     @property
     def reads_moving(self) -> bool:
@@ -83,7 +83,7 @@ class Moments:
         return self.values(lattice)
 
     def scale(self, storage: Storage) -> float:
-        """Return the scale; smaller than for populations in 16 bits, since a moment is up to 216 times its populations."""
+        """Return the scale; at most 128, since a moment is up to 216 times the populations that it sums."""
         return min(storage.scale, 128.0)
 
     def row_unit(self, cells: int) -> int:
