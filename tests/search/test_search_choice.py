@@ -11,8 +11,8 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict as model
 from lbmtune.search import surrogate
 from lbmtune.search.choice import SEEDS, SHAPES, Choice, shapes, spread
-from lbmtune.search.features import Features, features
 from lbmtune.search.space import legal_set
+from lbmtune.search.surrogate import Features, features
 from tests.support.fake_study import CASE, LIMITS, predict, speed, usual_axes
 
 AHEAD = 4
@@ -74,9 +74,9 @@ def test_the_first_proposals_are_the_best_of_the_model_and_differ_in_kind():
 @pytest.mark.parametrize(
     ("edge", "steps", "known"),
     [
-        (256, 2, {"rows": 3, "block": (32, 12, 1), "prefetch": 2}),
-        (256, 3, {"rows": 2, "block": (32, 11, 1), "prefetch": 1}),
-        (384, 3, {"rows": 2, "block": (32, 12, 1), "prefetch": 1}),
+        (256, 2, {"rows": 3, "block": (32, 12, 1), "plane_fetch": "cp_async"}),
+        (256, 3, {"rows": 2, "block": (32, 11, 1), "plane_fetch": "registers"}),
+        (384, 3, {"rows": 2, "block": (32, 12, 1), "plane_fetch": "registers"}),
     ],
 )
 def test_the_shapes_that_are_known_to_be_best_are_among_the_first_proposals(edge, steps, known):
@@ -118,7 +118,7 @@ def test_the_first_proposals_have_kernels_of_moments_by_their_steps():
     expected = [100.0 + config.steps for config in many] + [1.0] * len(few)
     choice = Choice(many + few, expected, seed=1)
     first = [(many + few)[choice.propose()] for _ in range(7)]
-    assert [config.steps for config in first] == [3, 2, 1, 1, 1, 1, 1]
+    assert [config.fused_steps for config in first] == [3, 2, 1, 1, 1, 1, 1]
     assert {(config.scheme, config.cells_per_thread) for config in first[3:]} == {
         (scheme, cells) for scheme in ("aa", "pull") for cells in (1, 4)
     }

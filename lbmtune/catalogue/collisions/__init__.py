@@ -1,4 +1,4 @@
-"""The collision operators: one file each, found by name. A file is imported if it is asked for: it needs SymPy."""
+"""The collision operators by name, one file each. A file needs SymPy, so it is imported at its first use."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ if TYPE_CHECKING:
     from lbmtune.catalogue.collisions.operator import Collision
 
 COLLISIONS = ("bgk", "trt", "regularised", "mrt", "cumulant")
-"""Names of the files of this folder that have a collision operator."""
+"""Names of the collision operators, which are those of their files."""
 NO_COLLISION = "none"
-"""Streaming alone: not to be chosen in a study, but what a kernel is held against that collides
-(`measure.profiling.loss_breakdown`)."""
+"""Streaming only, the reference of `measure.profiling.loss_breakdown` for the cost of collision; no study has it."""
 
 
 @cache
 def collision(name: str) -> Collision:
-    """Return the operator of that name, or none at all. Raises InputError for an unknown one."""
+    """Return the operator of that name; 'none' streams only. Raises InputError for an unknown one."""
     if name not in (*COLLISIONS, NO_COLLISION):
         raise unknown("collision", name, COLLISIONS)
     found: Collision = import_module(f"{__name__}.{name}").COLLISION

@@ -11,18 +11,18 @@ _KEEP, _OMEGA, _PART = Symbol("keep"), Parameters.omega, Symbol("part")
 
 
 def prologue(moments: Moments, forced: bool) -> list[Assignment]:
-    """Names for 1 - omega and, with a force, 1 - omega/2."""
+    """Return assignments of 1 - omega and, with a force, of 1 - omega/2."""
     steps = [Assignment(_KEEP, 1 - _OMEGA)]
     return [*steps, Assignment(_PART, 1 - _OMEGA / 2)] if forced else steps
 
 
 def rest(weight: Rational, moments: Moments, source: Expr) -> Expr:
-    """Direction 0."""
+    """Return the relaxed population of direction 0."""
     return _KEEP * population(0) + _OMEGA * (weight * moments.base) + _PART * source
 
 
 def pair(i: int, equilibrium: Halves, source: Halves | None) -> list[Assignment]:
-    """The two directions of a pair share the even and the odd part of what is added."""
+    """Return assignments that relax a pair of directions; the even and odd part of what is added are shared."""
     even, odd = Symbol(f"e{i}"), Symbol(f"o{i}")
     add_even, add_odd = _OMEGA * equilibrium.even, _OMEGA * equilibrium.odd
     if source:

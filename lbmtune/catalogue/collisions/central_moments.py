@@ -1,9 +1,9 @@
-"""Moments of a cell, about rest and about its velocity, one axis at a time.
+"""Raw and central moments of a cell, transformed one axis at a time.
 
-A moment m_abc = sum f c_x^a c_y^b c_z^c is known by its exponents (a, b, c), each 0, 1 or 2; a central moment has
-c - u in place of c. Both are of deviations from the state of density one: from the moments of w, which are
-1, 0, 1/3 to the power of one axis each, at rest for the former, moving with u for the latter. A shift by u then
-never adds a small number to one, and single precision keeps its accuracy.
+A moment m_abc = sum f c_x^a c_y^b c_z^c has the exponents (a, b, c), each 0, 1 or 2; a central moment has c - u in
+place of c. Both are deviations from the state of density one, whose moments are products over the axes of 1, 0, 1/3
+for the exponents 0, 1, 2: raw moments from this state at rest, central moments from it moving with u. A shift by u
+then never adds a small number to one, which preserves single precision.
 
 Source: Geier et al. 2015, appendix (factorised transforms); Geier, Pasquali, Schonherr 2017 (deviations).
 """
@@ -21,32 +21,35 @@ from lbmtune.catalogue.collisions.operator import Assignment, Parameters, popula
 from lbmtune.lattice import Lattice, Vector
 
 Values = Mapping[Vector, Expr]
-"""By velocity or exponents along each axis; what is missing is zero."""
+"""Values by velocity or by exponents; missing ones are zero."""
 
 ZERO, ONE, THIRD = Integer(0), Integer(1), Rational(1, 3)
 _LETTERS = {-1: "m", 0: "0", 1: "1", 2: "2"}
 
 
 class Workings:
-    """The assignments of an operator, as they are written down."""
+    """Collects the assignments of an operator in order and names each value once."""
 
     def __init__(self) -> None:
         self.steps: list[Assignment] = []
-        self._known: dict[Expr, Symbol] = {}
+        self._named_values: dict[Expr, Symbol] = {}
 
     def let(self, name: str, value: Expr) -> Expr:
-        """A name for the value; the one that it has already, or the value itself where that is as short."""
+        """Return a symbol for the value, assigned on first use; a symbol or number is returned as it is."""
         value = sympy.sympify(value)
         if value.is_Symbol or value.is_number:
             return value
-        if value not in self._known:
-            self._known[value] = Symbol(name)
-            self.steps.append(Assignment(self._known[value], value))
-        return self._known[value]
+        if value not in self._named_values:
+            self._named_values[value] = Symbol(name)
+            self.steps.append(Assignment(self._named_values[value], value))
+        return self._named_values[value]
 
 
 class Flow(NamedTuple):
-    """Density (its deviation), momentum and velocity, both with half the force, and that half, of a cell."""
+    """Macroscopic values of a cell: density deviation, inverse density, momentum, velocity and half of the force.
+
+    Momentum and velocity include half of the force.
+    """
 
     density: Expr
     inverse: Expr
@@ -56,27 +59,27 @@ class Flow(NamedTuple):
 
 
 def exponents(lattice: Lattice) -> tuple[Vector, ...]:
-    """Those of the q independent moments: a velocity component -1 stands for the exponent 2."""
+    """Return the exponents of the q independent moments; a velocity component of -1 stands for the exponent 2."""
     return tuple((x % 3, y % 3, z % 3) for x, y, z in lattice.velocities)
 
 
 def axes(order: Vector) -> list[int]:
-    """The axes along which there is an exponent."""
+    """Return the axes whose exponent is not zero."""
     return [axis for axis in range(3) if order[axis]]
 
 
 def unit_vector(*chosen: int) -> Vector:
-    """Exponents with one for each mention of an axis: those of (0, 0, 1) are (2, 1, 0)."""
+    """Return exponents that count how often each axis is given: (0, 0, 1) gives (2, 1, 0)."""
     return (chosen.count(0), chosen.count(1), chosen.count(2))
 
 
 def at_rest(order: Vector) -> Rational:
-    """The moment of w: 1, 0 and 1/3 for the exponents 0, 1 and 2 of each axis."""
+    """Return the moment of the weights: the product over the axes of 1, 0, 1/3 for the exponents 0, 1, 2."""
     return prod((ONE, ZERO, THIRD)[n] for n in order)
 
 
 def raw_moments(lattice: Lattice, work: Workings) -> Values:
-    """Moments of the populations, by sums and differences along z, y and x."""
+    """Return the moments of the populations, from sums and differences along z, y and x."""
     values: Values = {c: population(i) for i, c in enumerate(lattice.velocities)}
     for axis in reversed(range(lattice.dimensions)):
         values = _without_zeros(_summed(values, axis, work))
@@ -84,7 +87,7 @@ def raw_moments(lattice: Lattice, work: Workings) -> Values:
 
 
 def flow(lattice: Lattice, raw: Values, forced: bool, work: Workings) -> Flow:
-    """Macroscopic values from raw moments; Guo et al. 2002 for the half of the force."""
+    """Return the macroscopic values from raw moments. Source of the half force: Guo et al. 2002."""
     dimensions = range(lattice.dimensions)
     half = tuple(work.let(f"half_{'xyz'[a]}", Parameters.force[a] / 2) if forced else ZERO for a in dimensions)
     momentum = tuple(work.let(f"j{'xyz'[a]}", raw[unit_vector(a)] + half[a]) for a in dimensions)
@@ -96,9 +99,9 @@ def flow(lattice: Lattice, raw: Values, forced: bool, work: Workings) -> Flow:
 def shifted(
     lattice: Lattice, values: Values, velocity: Iterable[Expr], first: Iterable[Expr], work: Workings, name: str
 ) -> Values:
-    """Moments seen from a frame that moves with -velocity: from central to raw ones, from raw to central with -u.
+    """Return moments in a frame that moves with -velocity: raw ones from central ones, or the reverse for -u.
 
-    first: the moments of first order there, which are known without rounding.
+    first: the moments of first order in that frame, given exactly.
     """
     known = {unit_vector(a): value for a, value in enumerate(first)}
     for axis, u in enumerate(velocity):
@@ -107,7 +110,7 @@ def shifted(
 
 
 def write_populations(lattice: Lattice, raw: Values, work: Workings) -> list[Assignment]:
-    """All assignments, those of the relaxed populations from their moments last."""
+    """Return all assignments, last those of the relaxed populations from their raw moments."""
     values = raw
     for axis in range(lattice.dimensions):
         values = _spread(values, axis, work)
@@ -122,7 +125,7 @@ def _at(base: Vector, axis: int, n: int) -> Vector:
 
 
 def _bases(keys: Iterable[Vector], axis: int) -> list[Vector]:
-    """One key for each line along the axis."""
+    """Return one key for each line along the axis."""
     return list(dict.fromkeys(_at(key, axis, 0) for key in keys))
 
 
@@ -135,7 +138,7 @@ def _without_zeros(values: Values) -> Values:
 
 
 def _summed(values: Values, axis: int, work: Workings) -> Values:
-    """From velocities along the axis to exponents."""
+    """Transform velocities along the axis to exponents."""
     out: dict[Vector, Expr] = {}
     for base in _bases(values, axis):
         minus, plus = (values.get(_at(base, axis, n), ZERO) for n in (-1, 1))
@@ -148,7 +151,7 @@ def _summed(values: Values, axis: int, work: Workings) -> Values:
 
 
 def _spread(values: Values, axis: int, work: Workings) -> Values:
-    """From exponents along the axis to velocities; twice the value for those other than zero."""
+    """Transform exponents along the axis to velocities; values of non-zero velocities are doubled."""
     out: dict[Vector, Expr] = {}
     for base in _bases(values, axis):
         minus, plus = _at(base, axis, -1), _at(base, axis, 1)
@@ -163,7 +166,7 @@ def _spread(values: Values, axis: int, work: Workings) -> Values:
 def _shifted(
     basis: Iterable[Vector], values: Values, axis: int, u: Expr, known: Values, work: Workings, stage: str
 ) -> Values:
-    """Along one axis: m_1 + u m_0 and m_2 + 2 u m_1 + u^2 m_0, where m_0 is that of the full populations."""
+    """Shift along one axis: m_1 + u m_0 and m_2 + 2 u m_1 + u^2 m_0, with m_0 that of the full populations."""
     out: dict[Vector, Expr] = dict(values)
     for base in _bases(basis, axis):
         first, second = _at(base, axis, 1), _at(base, axis, 2)

@@ -1,15 +1,15 @@
 """Cumulants on D3Q27: second orders relax, all higher ones are set to zero.
 
-The off-diagonal and the traceless diagonal second-order cumulants relax with omega, the trace and everything above
-with one. With N_a the departure of kappa_aa from rho/3 and delta_a = N_a - trace N / 3, the viscosity is freed from
-its dependence on velocity by the gradients that the departures stand for, G_a = rho d_a u_a:
+The off-diagonal and the traceless diagonal second-order cumulants relax with omega, the trace and all higher orders
+with one. With N_a the deviation of kappa_aa from rho/3 and delta_a = N_a - trace N / 3, the dependence of viscosity on
+velocity is removed with the velocity gradients G_a = rho d_a u_a that the deviations imply:
 
     G_a  = -3/2 omega delta_a - 1/2 trace N
     N'_a = (1 - omega) delta_a - 3 (1 - omega/2) (X_a - trace X / 3) - 1/2 trace X,    X_a = u_a^2 G_a
 
 Central moments of fourth and sixth order follow from vanishing cumulants: they are those of a Gaussian with the
-relaxed covariance. A force moves the mean velocity, the cumulant of first order, by F/rho, half of it on either
-side of u; no other cumulant knows of it.
+relaxed covariance. A force adds F/rho to the mean velocity, the cumulant of first order, half of it before and half
+after collision; it changes no other cumulant.
 
 Source: Geier, Schonherr, Pasquali, Krafczyk, The cumulant lattice Boltzmann equation in three dimensions: theory
 and validation, 2015, with all further rates one.
@@ -41,7 +41,7 @@ _AT_MEAN = (ZERO, ZERO, ZERO)
 
 
 def steps(lattice: Lattice, forced: bool) -> list[Assignment]:
-    """Central moments about the mean velocity, their relaxed values, and the populations of those."""
+    """Return the assignments of the cumulant operator."""
     work = Workings()
     raw = raw_moments(lattice, work)
     made = flow(lattice, raw, forced, work)
@@ -57,7 +57,7 @@ def steps(lattice: Lattice, forced: bool) -> list[Assignment]:
 
 
 def _relaxed(central: Values, made: Flow, work: Workings) -> tuple[list[Expr], list[Expr]]:
-    """The departures N' of the diagonal, and the moments yz, xz, xy off it."""
+    """Return the relaxed deviations N' of the diagonal, and the moments yz, xz, xy off it."""
     omega = Parameters.omega
     keep, part = work.let("keep", 1 - omega), work.let("part", 1 - omega / 2)
     diagonal = [central[unit_vector(a, a)] for a in range(3)]
@@ -80,7 +80,10 @@ def _relaxed(central: Values, made: Flow, work: Workings) -> tuple[list[Expr], l
 
 
 def _gaussian(made: Flow, n: list[Expr], s: list[Expr], work: Workings) -> Values:
-    """Central moments with no cumulants above second order; n: N of each axis, s: moment of the other two axes."""
+    """Return central moments without cumulants above second order.
+
+    n: N of each axis; s: for each axis the moment of the other two.
+    """
     out: dict[Vector, Expr] = {(0, 0, 0): made.density}
     third = work.let("third", THIRD * made.density)
     thirds = [work.let(f"third_{'xyz'[a]}", THIRD * n[a]) for a in range(3)]

@@ -1,7 +1,7 @@
-"""Operators in as few instructions as is known here, for kernels that the issue of instructions binds.
+"""Collision operators in few instructions, for kernels that are bound by instruction issue.
 
-Each is the same operator as that of its name, exactly, and differs in rounding alone. Kernels that memory binds keep
-the usual form, in which their recorded measurements were made.
+Each form is algebraically equal to the operator of that name and differs in rounding only. Memory-bound kernels use
+the usual form, with which their recorded measurements were made.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _MOMENTUM = sympy.symbols("jx jy jz")
 
 @lru_cache(maxsize=64)
 def leanest(collision: Collision, lattice: Lattice, forced: bool) -> tuple[Assignment, ...]:
-    """The leanest form of an operator, in an order that can be executed."""
+    """Return the assignments of the form with the fewest instructions, in execution order."""
     steps = _LEAN.get(collision.name)
     return needed(steps(lattice, forced), lattice.q) if steps else assignments(collision, lattice, forced)
 
 
 @lru_cache(maxsize=64)
 def by_axes(collision: Collision, lattice: Lattice, forced: bool) -> tuple[Assignment, ...]:
-    """A form of fewer instructions yet, of longer chains: what directions along the same axes share is worked out once.
+    """Return a form with fewer instructions than `leanest` but longer dependency chains: axes share values.
 
-    Of BGK without a force; others have the leanest form.
+    It exists for BGK without a force; other operators get the form of `leanest`.
     """
     if collision.name != "bgk" or forced:
         return leanest(collision, lattice, forced)
@@ -51,7 +51,7 @@ def by_axes(collision: Collision, lattice: Lattice, forced: bool) -> tuple[Assig
 
 
 def _bgk(lattice: Lattice, forced: bool) -> list[Assignment]:
-    """g_i = keep f_i + omega f_eq_i + part S_i, with f_eq and S as in `catalogue.collisions.pairwise`."""
+    """Return BGK as g_i = keep f_i + omega f_eq_i + part S_i, with f_eq and S as in `catalogue.collisions.pairwise`."""
     steps = [*_sums_by_axes(lattice, forced), *_shared(lattice, forced)]
     for i, o in lattice.pairs:
         found, even, odd = _pair(lattice, i, forced, Parameters.omega, _PART)
@@ -62,11 +62,11 @@ def _bgk(lattice: Lattice, forced: bool) -> list[Assignment]:
 
 
 def _bgk_by_axes(lattice: Lattice) -> Iterator[Assignment]:
-    """g_i = keep f_i + b + q (c.j)^2 + k c.j, where b, q and k have one value for each weight.
+    """Yield BGK as g_i = keep f_i + b + q (c.j)^2 + k c.j, where b, q and k have one value per weight.
 
-    With b and q of the directions along one axis, those of weight w are r b and r q with r = w over theirs. Along
-    several axes a, the sum is r b + r q sum_a j_a^2, the even part, and of each axis c_a j_a (k + 2 r q c.j of the axes
-    before it).
+    Let b and q be the values for directions along one axis; those of weight w are r b and r q, with r the ratio of the
+    weights. Along several axes a, the even part is r b + r q sum_a j_a^2; each axis adds c_a j_a (k + 2 r q c.j), with
+    c.j over the axes before it.
     """
     w_axis, dimensions = weight(lattice, 1), lattice.dimensions
     yield from _sums_by_axes(lattice, False)
@@ -89,7 +89,7 @@ def _bgk_by_axes(lattice: Lattice) -> Iterator[Assignment]:
 
 
 def _even(axes: tuple[int, ...], dimensions: int, ratio: Rational) -> Iterator[Assignment]:
-    """The even part of directions along several axes, from all axes or from the one that is left out."""
+    """Yield the even part of directions along several axes, from all axes or from the missing one."""
     if len(axes) == dimensions:
         yield Assignment(_along("even", *axes), ratio * _LEVEL + ratio * _CURVED)
     elif len(axes) > 1:
@@ -99,7 +99,7 @@ def _even(axes: tuple[int, ...], dimensions: int, ratio: Rational) -> Iterator[A
 
 
 def _moved(lattice: Lattice, i: int, axes: tuple[int, ...]) -> Iterator[Assignment]:
-    """The relaxed population of a direction, one axis after the other; directions share names where they agree."""
+    """Yield the relaxed population of a direction, one axis after the other; equal signs share names."""
     c, w = lattice.velocities[i], weight(lattice, i)
     value, steepness = _along("even", *axes), 3 * w * Parameters.omega
     *others, last = axes
@@ -119,7 +119,7 @@ def _along(name: str, *axes: int) -> Symbol:
 
 
 def _trt(lattice: Lattice, forced: bool) -> list[Assignment]:
-    """The even part of a pair relaxes with omega, the odd one with omega_minus."""
+    """Return TRT: the even part of a pair relaxes with omega, the odd part with omega_minus."""
     steps = [*_sums_by_pairs(lattice, forced), *_shared(lattice, forced)]
     keep_even, keep_odd = sympy.symbols("keep_even keep_odd")
     steps.append(Assignment(keep_even, Rational(1, 2) - Parameters.omega / 2))
@@ -138,10 +138,10 @@ def _trt(lattice: Lattice, forced: bool) -> list[Assignment]:
 
 
 def _shared(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
-    """What all pairs share, and direction 0.
+    """Yield the values that all pairs share, and direction 0.
 
-    c.u is c.j over the density, so that a pair needs c.j alone: the even part of omega f_eq is b + (q c.j) c.j, where b
-    and q have one value for each weight.
+    c.u is c.j over the density, so that a pair needs c.j only: the even part of omega f_eq is b + (q c.j) c.j, where b
+    and q have one value per weight.
     """
     yield Assignment(_KEEP, 1 - Parameters.omega)
     yield Assignment(_ENERGY, sympy.Add(*(j**2 for j in _MOMENTUM[: lattice.dimensions])))
@@ -160,7 +160,7 @@ def _shared(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
 def _pair(
     lattice: Lattice, i: int, forced: bool, odd_rate: Symbol, odd_part: Symbol
 ) -> tuple[list[Assignment], Expr, Expr]:
-    """Even and odd part of what relaxation adds to a pair: of equilibrium and force."""
+    """Return the assignments of a pair, and the even and odd part that equilibrium and force add to it."""
     c, w = lattice.velocities[i], weight(lattice, i)
     cj, even = sympy.symbols(f"cj{i} e{i}")
     steps = [Assignment(cj, along(c, _MOMENTUM))]
@@ -179,7 +179,7 @@ def _of_weight(name: str, w: Rational) -> Symbol:
 
 
 def _sums_by_axes(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
-    """Density (its deviation), momentum with half the force, and 1 over the density, one axis after the other."""
+    """Yield density deviation, momentum with half of the force and inverse density, summed axis by axis."""
     values: Mapping[Vector, Expr] = {c: population(i) for i, c in enumerate(lattice.velocities)}
     for axis in range(lattice.dimensions):
         differences: list[Expr] = []
@@ -202,7 +202,7 @@ def _sums_by_axes(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
 
 
 def _sums_by_pairs(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
-    """The same from sums and differences of pairs, which an operator needs that relaxes them apart."""
+    """Yield the values of `_sums_by_axes` from the sums and differences of pairs, which TRT relaxes separately."""
     for i, o in lattice.pairs:
         yield Assignment(pair_sum(i), population(i) + population(o))
         yield Assignment(pair_difference(i), population(i) - population(o))

@@ -1,9 +1,9 @@
 """Multiple relaxation times in central moments.
 
-Central moments relax to those of the Maxwellian, rho/3 for each exponent 2 and zero for each exponent 1: the shear
-moments, k_ab and the differences of k_aa, with omega, the trace and all higher orders with one, which leaves nothing
-of what they were. A force F adds (1 - rate/2) R with R the central moments of -F . grad_c of the Maxwellian: F_a at
-first order, F_a/3 and F_a/9 for exponents 2 along the other axes.
+Central moments relax to those of the Maxwellian: rho/3 for each exponent 2, zero for each exponent 1. The shear moments
+(k_ab and the differences of k_aa) relax with omega; the trace and all higher orders with one, which sets them to
+equilibrium. A force F adds (1 - rate/2) R with R the central moments of -F . grad_c of the Maxwellian: F_a at first
+order, F_a/3 and F_a/9 for exponents 2 along the other axes.
 
 Source: De Rosis, Nonorthogonal central-moments-based lattice Boltzmann scheme in three dimensions, 2017; Fei, Luo, Li,
 Three-dimensional cascaded lattice Boltzmann method: improved implementation and consistent forcing scheme, 2018.
@@ -38,14 +38,14 @@ from lbmtune.lattice import Lattice, Vector
 
 @dataclass(frozen=True)
 class Rates:
-    """bulk: of the trace of the second order; higher: of all orders above."""
+    """Relaxation rates besides omega. bulk: of the trace of second order; higher: of all orders above."""
 
     bulk: Expr = ONE
     higher: Expr = ONE
 
 
 def relaxing(rates: Rates) -> Callable[[Lattice, bool], list[Assignment]]:
-    """The steps of the operator with these rates besides omega."""
+    """Return the function that writes the operator with these rates."""
 
     def steps(lattice: Lattice, forced: bool) -> list[Assignment]:
         work = Workings()
@@ -63,7 +63,7 @@ def relaxing(rates: Rates) -> Callable[[Lattice, bool], list[Assignment]]:
 
 
 def relaxed_moments(lattice: Lattice, central: Values, made: Flow, rates: Rates, work: Workings) -> Values:
-    """Central moments after collision."""
+    """Return the central moments after collision."""
     keep = work.let("keep", 1 - Parameters.omega)
     diagonal = [central[unit_vector(a, a)] for a in range(lattice.dimensions)]
     mean = work.let("mean", work.let("trace", sympy.Add(*diagonal)) / lattice.dimensions)
@@ -88,7 +88,7 @@ def _higher(order: Vector, before: Expr, made: Flow, rate: Expr, work: Workings)
 
 
 def _half_of_force(order: Vector, made: Flow) -> Expr:
-    """R/2: zero but for one odd exponent."""
+    """Return R/2: zero unless one exponent is odd."""
     odd = [axis for axis in range(3) if order[axis] == 1]
     if len(odd) != 1:
         return ZERO

@@ -1,4 +1,4 @@
-"""No collision at all: populations stream freely. What a kernel's own collision is measured against."""
+"""No collision: populations stream only. The reference for the cost of collision in a kernel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lbmtune.lattice import Lattice
 
 
 def steps(lattice: Lattice, forced: bool) -> list[Assignment]:
-    """Nothing changes."""
+    """Return assignments that leave each population unchanged."""
     return [Assignment(relaxed(i), population(i)) for i in range(lattice.q)]
 
 

@@ -1,8 +1,8 @@
 """Collision operators, derived once in SymPy and printed for every backend.
 
-An operator is a list of assignments from the symbols f0..f{q-1} (deviations f_i - w_i, times the storage
-scale) to g0..g{q-1}, with all common subexpressions named. Parameters are the symbols of `Parameters`; `unit`
-is the density one in storage units, so that the same text serves scaled 16-bit storage.
+An operator is a list of assignments from the symbols f0..f{q-1} (deviations f_i - w_i, times the storage scale) to
+g0..g{q-1}, with all common subexpressions named. `Parameters` has the symbols of its parameters; `unit` is the density
+one in storage units, so that the same text serves scaled 16-bit storage.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lbmtune.lattice import Lattice, Vector
 
 
 class Assignment(NamedTuple):
-    """name = value."""
+    """An assignment name = value."""
 
     name: Symbol
     value: Expr
@@ -37,9 +37,9 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Collision:
-    """A collision operator. steps: its assignments for a lattice, without or with a force, in an order to execute.
+    """A collision operator. steps: its assignments for a lattice, without or with a force, in execution order.
 
-    parameters: names of the launch arguments it uses besides the force.
+    parameters: names of the launch arguments that it uses besides the force.
     """
 
     name: str
@@ -51,34 +51,34 @@ class Collision:
 
 @cache
 def population(i: int) -> Symbol:
-    """f_i before collision."""
+    """Return the symbol of f_i before collision."""
     return Symbol(f"f{i}")
 
 
 @cache
 def relaxed(i: int) -> Symbol:
-    """f_i after collision."""
+    """Return the symbol of f_i after collision."""
     return Symbol(f"g{i}")
 
 
 def along(c: Vector, vector: tuple[Symbol, Symbol, Symbol]) -> Expr:
-    """C . vector for integer c."""
+    """Return the dot product of an integer vector and a symbolic one."""
     return sympy.Add(*(a * v for a, v in zip(c, vector, strict=True)))
 
 
 def weight(lattice: Lattice, i: int) -> Rational:
-    """w_i."""
+    """Return w_i as a SymPy rational."""
     return Rational(lattice.weights[i].numerator, lattice.weights[i].denominator)
 
 
 @lru_cache(maxsize=64)
 def assignments(collision: Collision, lattice: Lattice, forced: bool) -> tuple[Assignment, ...]:
-    """The whole operator for a lattice, in an order that can be executed, without what nobody uses."""
+    """Return the assignments of an operator on a lattice in execution order, without unused ones."""
     return needed(collision.steps(lattice, forced), lattice.q)
 
 
 def needed(steps: Iterable[Assignment], q: int) -> tuple[Assignment, ...]:
-    """The assignments that a relaxed population follows from."""
+    """Return the assignments on which the q relaxed populations depend, in order."""
     wanted, kept = {relaxed(i) for i in range(q)}, []
     for step in reversed(list(steps)):
         if step.name in wanted:
@@ -88,7 +88,7 @@ def needed(steps: Iterable[Assignment], q: int) -> tuple[Assignment, ...]:
 
 
 def wall_gain(lattice: Lattice, i: int) -> Expr:
-    """What a population gains when a moving wall sends it back along c_i: 6 w_i c_i . u_wall (rho = 1).
+    """Return what a moving wall adds to the population that it reflects along c_i: 6 w_i c_i . u_wall (rho = 1).
 
     Source: Ladd 1994; the density at the wall is taken as one.
     """

@@ -1,7 +1,7 @@
 """Operators that relax one pair of opposite directions after the other, by their even and odd parts.
 
 Equilibrium (second order): f_eq = w (rho + 3 c.j + 9/2 (c.j)(c.u) - 3/2 j.u), Qian et al. 1992, here for the
-deviation of rho from one. Forcing: Guo, Zheng, Shi 2002, split in its even and odd part.
+deviation of rho from one. Forcing: Guo, Zheng, Shi 2002, split into its even and odd part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lbmtune.lattice import Lattice
 
 
 class Moments(NamedTuple):
-    """Names of the macroscopic values of a cell inside an operator."""
+    """Symbols of the macroscopic values of a cell in an operator."""
 
     base: Symbol
     momentum: tuple[Symbol, Symbol, Symbol]
@@ -32,15 +32,15 @@ class Halves(NamedTuple):
 
 
 Prologue = Callable[[Moments, bool], list[Assignment]]
-"""Assignments ahead of all pairs."""
+"""Writes the assignments before all pairs."""
 Rest = Callable[[Rational, Moments, Expr], Expr]
-"""The relaxed population of direction 0."""
+"""Returns the relaxed population of direction 0."""
 Pair = Callable[[int, Halves, Halves | None], list[Assignment]]
-"""Assignments that relax one pair: its odd direction, equilibrium and force."""
+"""Writes the assignments that relax a pair, from its odd direction, equilibrium and force."""
 
 
 def pairwise(prologue: Prologue, rest: Rest, pair: Pair) -> Callable[[Lattice, bool], list[Assignment]]:
-    """The steps of an operator made of these."""
+    """Return the function that writes an operator from its prologue, its rest direction and its pairs."""
 
     def steps(lattice: Lattice, forced: bool) -> list[Assignment]:
         made, found = moments(lattice, forced)
@@ -56,7 +56,7 @@ def pairwise(prologue: Prologue, rest: Rest, pair: Pair) -> Callable[[Lattice, b
 
 
 def moments(lattice: Lattice, forced: bool) -> tuple[Moments, list[Assignment]]:
-    """Density deviation, momentum (with half the force) and velocity from sums and differences of pairs."""
+    """Return density deviation, momentum (with half of the force) and velocity from sums and differences of pairs."""
     steps: list[Assignment] = []
     for i, o in lattice.pairs:
         steps.append(Assignment(pair_sum(i), population(i) + population(o)))
@@ -77,7 +77,7 @@ def moments(lattice: Lattice, forced: bool) -> tuple[Moments, list[Assignment]]:
 
 
 def _equilibrium(lattice: Lattice, i: int, m: Moments) -> tuple[list[Assignment], Halves]:
-    """Even and odd part of the equilibrium of a pair; its projections c.j and c.u get names."""
+    """Return the even and odd part of the equilibrium of a pair, with assignments of its projections c.j and c.u."""
     c, w = lattice.velocities[i], weight(lattice, i)
     cj, cu = Symbol(f"cj{i}"), Symbol(f"cu{i}")
     named = [Assignment(cj, along(c, m.momentum)), Assignment(cu, along(c, m.velocity))]
@@ -99,10 +99,10 @@ def _power(lattice: Lattice, m: Moments) -> Expr:
 
 
 def pair_sum(i: int) -> Symbol:
-    """f_i + f of its opposite, for odd i."""
+    """Return the symbol of f_i plus f of the opposite direction, for odd i."""
     return Symbol(f"s{i}")
 
 
 def pair_difference(i: int) -> Symbol:
-    """f_i - f of its opposite, for odd i."""
+    """Return the symbol of f_i minus f of the opposite direction, for odd i."""
     return Symbol(f"d{i}")

@@ -1,11 +1,11 @@
-"""Regularised BGK: what departs from equilibrium is replaced by its second-order moments.
+"""Regularised BGK: the non-equilibrium part is replaced by its second-order moments.
 
 With Pi_ab = sum c_a c_b f, j = rho u = sum c f + F/2 and Guo's forcing the relaxed populations are
 
     g = w (rho + 3 c.(j + F/2) + 9/2 (c c - I/3) : P)
     P = (1 - omega) (Pi - I rho/3) + omega j u + (1 - omega/2) (u F + F u)
 
-here for deviations from w, where Pi and rho lose I/3 and 1.
+here for deviations from w, where Pi and rho are reduced by I/3 and 1.
 Source: Latt, Chopard, Lattice Boltzmann method with regularized pre-collision distribution functions, 2006.
 """
 
@@ -22,11 +22,11 @@ from lbmtune.lattice import Lattice, Vector
 
 _KEEP, _PART, _THIRD, _TRACE = sympy.symbols("keep part third trace")
 _ISOTROPIC = Symbol("isotropic")
-"""What all directions share: density - 3/2 trace P."""
+"""The term of all directions: density - 3/2 trace P."""
 
 
 def steps(lattice: Lattice, forced: bool) -> list[Assignment]:
-    """Moments, their relaxed values, and the populations of those."""
+    """Return the assignments of the regularised operator."""
     made, found = moments(lattice, forced)
     found += [Assignment(_KEEP, 1 - Parameters.omega), Assignment(_PART, 1 - Parameters.omega / 2)]
     found.append(Assignment(_THIRD, Rational(1, 3) * Symbol("density")))
@@ -51,7 +51,7 @@ def _after() -> tuple[Symbol, Symbol, Symbol]:
 
 
 def _relaxed_moment(lattice: Lattice, made: Moments, a: int, b: int, forced: bool) -> list[Assignment]:
-    """P_ab; twice that off the diagonal."""
+    """Return the assignments of P_ab; off the diagonal, of 2 P_ab."""
     held = sympy.Add(*(lattice.velocities[i][a] * lattice.velocities[i][b] * pair_sum(i) for i, _ in lattice.pairs))
     departure, value = _moment(a, b, "second"), made.momentum[a] * made.velocity[b]
     after = _KEEP * departure + Parameters.omega * value
@@ -80,7 +80,7 @@ def _populations(lattice: Lattice) -> list[Assignment]:
 
 
 def _projection(c: Vector) -> Expr:
-    """C c : P."""
+    """Return c c : P."""
     diagonal = (_moment(a, a) for a in range(3) if c[a])
     return sympy.Add(*diagonal, *(c[a] * c[b] * _moment(a, b) for a, b in combinations(range(3), 2)))
 

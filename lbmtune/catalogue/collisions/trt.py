@@ -1,4 +1,4 @@
-"""TRT: even parts relax with omega, odd parts with omega_minus, tied by the magic parameter."""
+"""TRT: even parts relax with omega, odd parts with omega_minus, which the magic parameter fixes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _EVEN_PART, _ODD_PART = Symbol("even_part"), Symbol("odd_part")
 
 
 def prologue(moments: Moments, forced: bool) -> list[Assignment]:
-    """With a force: names for 1 - omega/2 and 1 - omega_minus/2."""
+    """Return, with a force, assignments of 1 - omega/2 and 1 - omega_minus/2."""
     if not forced:
         return []
     return [Assignment(_EVEN_PART, 1 - Parameters.omega / 2), Assignment(_ODD_PART, 1 - Parameters.omega_minus / 2)]
 
 
 def rest(weight: Rational, moments: Moments, source: Expr) -> Expr:
-    """Direction 0 has an even part only."""
+    """Return the relaxed population of direction 0, which has an even part only."""
     return population(0) + Parameters.omega * (weight * moments.base - population(0)) + _EVEN_PART * source
 
 
 def pair(i: int, equilibrium: Halves, source: Halves | None) -> list[Assignment]:
-    """Each half of a pair relaxes with its own rate."""
+    """Return assignments that relax the even and the odd part of a pair, each with its own rate."""
     even, odd = Symbol(f"e{i}"), Symbol(f"o{i}")
     add_even = Parameters.omega * (equilibrium.even - pair_sum(i) / 2)
     add_odd = Parameters.omega_minus * (equilibrium.odd - pair_difference(i) / 2)

@@ -1,4 +1,4 @@
-"""Array of structures: the q populations of a cell together."""
+"""Array of structures: the q populations of a cell are adjacent."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class AoS:
     together: ClassVar[int] = 0
 
     def along_x(self, x: Int, extents: Extents) -> Int:
-        """Cells of Q values."""
+        """Return the offset of cell x in its row; a cell has Q values."""
         return x * extents.q
 
     def along_y(self, y: Int, extents: Extents) -> Int:
-        """Rows of nx cells."""
+        """Return the offset of row y in its plane; a row has nx cells."""
         return y * (extents.x * extents.q)
 
     def along_z(self, z: Int, extents: Extents) -> Int:
-        """Planes of nx * ny cells."""
+        """Return the offset of plane z; a plane has nx * ny cells."""
         return z * (extents.x * extents.y * extents.q)
 
     def component(self, q: Int, extents: Extents) -> Int:
-        """Q itself."""
+        """Return the offset of component q in its cell: q."""
         return q
 
     def length(self, extents: Extents) -> Int:
-        """All cells."""
+        """Return the number of elements of all cells."""
         return extents.x * extents.y * extents.z * extents.q

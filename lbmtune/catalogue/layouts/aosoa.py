@@ -20,30 +20,30 @@ class AoSoA:
 
     @property
     def run(self) -> int:
-        """W cells are adjacent."""
+        """Adjacent cells of one component: W."""
         return self.width
 
     @property
     def tile(self) -> Tile:
-        """Rows are whole groups."""
+        """Multiples of the extents: rows are whole groups."""
         return (self.width, 1, 1)
 
     def along_x(self, x: Int, extents: Extents) -> Int:
-        """Groups of W * Q values, and the lane within the group."""
+        """Return the offset of cell x in its row: that of its group of W * Q values, and its lane."""
         return (x // self.width) * (self.width * extents.q) + x % self.width
 
     def along_y(self, y: Int, extents: Extents) -> Int:
-        """Rows of nx cells."""
+        """Return the offset of row y in its plane; a row has nx cells."""
         return y * (extents.x * extents.q)
 
     def along_z(self, z: Int, extents: Extents) -> Int:
-        """Planes of nx * ny cells."""
+        """Return the offset of plane z; a plane has nx * ny cells."""
         return z * (extents.x * extents.y * extents.q)
 
     def component(self, q: Int, extents: Extents) -> Int:
-        """Runs of W."""
+        """Return the offset of the run of W values of component q."""
         return q * self.width
 
     def length(self, extents: Extents) -> Int:
-        """All cells."""
+        """Return the number of elements of all cells."""
         return extents.x * extents.y * extents.z * extents.q

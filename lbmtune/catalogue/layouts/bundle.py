@@ -1,7 +1,7 @@
-"""Bundles: the directions in groups; a group has its own array, in which the values of one cell are adjacent.
+"""Bundles: directions in groups; each group has an array of its own, in which the values of a cell are adjacent.
 
-The last group is as long as the others, so that a cell lies at one place in all of them: where the group size does not
-divide q, some elements stay unused. Which directions go together: `lbmtune.catalogue.schemes.scheme.bundled`.
+The last group is as long as the others, so that a cell has the same index in all of them; if the group size does not
+divide q, some elements stay unused. For the directions of a group see `lbmtune.catalogue.schemes.scheme.bundled`.
 Source: Robertsen 2018, section 3.4.1 and figure 3.8; Mattila et al. 2008.
 """
 
@@ -25,37 +25,37 @@ class Bundle:
 
     @property
     def together(self) -> int:
-        """G directions share an array."""
+        """Directions that share an array: G."""
         return self.group
 
     @property
     def run(self) -> int:
-        """W cells are adjacent."""
+        """Adjacent cells of one component: W."""
         return self.width
 
     @property
     def tile(self) -> Tile:
-        """Rows are whole runs."""
+        """Multiples of the extents: rows are whole runs."""
         return (self.width, 1, 1)
 
     def along_x(self, x: Int, extents: Extents) -> Int:
-        """Structures of W * G values, and the lane within."""
+        """Return the offset of cell x in its row: that of its structure of W * G values, and its lane."""
         return (x // self.width) * (self.width * self.together) + x % self.width
 
     def along_y(self, y: Int, extents: Extents) -> Int:
-        """Rows of nx cells."""
+        """Return the offset of row y in its plane; a row has nx cells."""
         return y * (extents.x * self.together)
 
     def along_z(self, z: Int, extents: Extents) -> Int:
-        """Planes of nx * ny cells."""
+        """Return the offset of plane z; a plane has nx * ny cells."""
         return z * (extents.x * extents.y * self.together)
 
     def component(self, q: Int, extents: Extents) -> Int:
-        """Arrays of bundles, and runs of W within a bundle."""
+        """Return the offset of component q: that of its bundle's array, and of its run of W in the structure."""
         bundle = extents.x * extents.y * extents.z * self.together
         return (q // self.together) * bundle + (q % self.together) * self.width
 
     def length(self, extents: Extents) -> Int:
-        """All bundles, the last one filled up."""
+        """Return the number of elements of all bundles, with the unused ones of the last."""
         bundles = -(-extents.q // self.together)
         return extents.x * extents.y * extents.z * (bundles * self.together)

@@ -1,4 +1,4 @@
-"""Vectorised bundles: as bundles, with a run of W cells along x in the place of every single value.
+"""Vectorised bundles: each value of a bundle is a run of W cells along x.
 
 Source: Robertsen 2018, section 3.4.1 and figure 3.8; W is 16 on GPUs there, 8, 64 and 256 on CPUs.
 """
@@ -14,7 +14,7 @@ from lbmtune.catalogue.layouts.bundle import Bundle
 
 @dataclass(frozen=True)
 class BundleAoSoA(Bundle):
-    """The same index with W > 1."""
+    """The index of `Bundle` with W > 1."""
 
     name: ClassVar[str] = "bundle-aosoa"
 

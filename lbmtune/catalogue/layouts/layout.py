@@ -1,11 +1,11 @@
-"""What a memory layout is: an integer function from a storage cell and a component to an element index.
+"""Memory layouts: integer functions from a storage cell and a component to an element index.
 
-The functions are written once and called in two ways: with ints (or integer arrays) they are the oracle, with
-a tracing value (`lbmtune.codegen.trace`) they print C or Python. Every layout here is additive,
+The functions serve two purposes: with ints (or integer arrays) they are the oracle, with traced values
+(`lbmtune.codegen.trace`) they print C or Python. Every layout is additive,
 
     index(x, y, z, q) = along_x(x) + along_y(y) + along_z(z) + component(q),
 
-so that a kernel works each part out once and reuses it for all q populations.
+so that a kernel computes each part once and uses it for all q populations.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Layout(Protocol):
     def name(self) -> str: ...
     @property
     def run(self) -> int:
-        """How many cells of a row are adjacent in memory for one component; 0: the whole row."""
+        """Adjacent cells of a row for one component; 0: the whole row."""
         ...
 
     @property
     def tile(self) -> Tile:
-        """What the storage extents along x, y and z have to be multiples of."""
+        """Numbers of which the storage extents along x, y and z must be multiples."""
         ...
 
     @property
     def together(self) -> int:
-        """How many components, one after the other, share an array of all cells; 0: all of them."""
+        """Consecutive components that share an array of all cells; 0: all of them."""
         ...
 
     def along_x(self, x: Int, extents: Extents) -> Int: ...
@@ -53,12 +53,12 @@ class Layout(Protocol):
     def along_z(self, z: Int, extents: Extents) -> Int: ...
     def component(self, q: Int, extents: Extents) -> Int: ...
     def length(self, extents: Extents) -> Int:
-        """Elements to allocate."""
+        """Return the number of elements to allocate."""
         ...
 
 
 def index(layout: Layout, extents: Extents, x: Int, y: Int, z: Int, q: Int) -> Int:
-    """The element index of component q of storage cell (x, y, z)."""
+    """Return the element index of component q of storage cell (x, y, z)."""
     return (
         layout.along_x(x, extents)
         + layout.along_y(y, extents)
@@ -68,10 +68,10 @@ def index(layout: Layout, extents: Extents, x: Int, y: Int, z: Int, q: Int) -> I
 
 
 def arrays(layout: Layout, q: int) -> int:
-    """How many arrays of all cells the layout has for q components."""
+    """Return the number of arrays of all cells that the layout has for q components."""
     return -(-q // layout.together) if layout.together else 1
 
 
 def array_length(layout: Layout, extents: Extents) -> Int:
-    """Elements from the start of one array of all cells to that of the next."""
+    """Return the elements from the start of one array of all cells to the start of the next."""
     return layout.component(layout.together, extents) if layout.together else layout.length(extents)

@@ -1,7 +1,7 @@
-"""Rows of components: all cells of a row for one component, then the same row for the next one.
+"""Rows of components: a row of cells for one component, then the same row for the next one.
 
-All values of a cell lie within one row, so that one address and constant distances reach them. Components of a cell
-may lie together in groups of a few (which moments use; what is left over is a smaller group of its own).
+All values of a cell lie within one row, at constant distances from one address. Components may be adjacent in groups,
+which moments use; the last group may be smaller.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
 
 @dataclass(frozen=True)
 class Rows:
-    """index = ((z * ny + y) * Q + q - q % G) * nx + G * x + q % G, in a last, smaller group with its size for G.
+    """index = ((z * ny + y) * Q + q - q % G) * nx + G * x + q % G; for a smaller last group, G is its size.
 
-    group: components of a cell that lie together.
+    group: adjacent components of a cell.
     """
 
     name: ClassVar[str] = "rows"
@@ -27,21 +27,21 @@ class Rows:
     group: int = 1
 
     def along_x(self, x: Int, extents: Extents) -> Int:
-        """Groups of a cell, in all groups but a smaller last one."""
+        """Return the offset of cell x in a row of groups; not valid for a smaller last group."""
         return x * self.group
 
     def along_y(self, y: Int, extents: Extents) -> Int:
-        """Rows of Q times nx."""
+        """Return the offset of row y in its plane; a row has Q * nx elements."""
         return y * (extents.x * extents.q)
 
     def along_z(self, z: Int, extents: Extents) -> Int:
-        """Planes of ny such rows."""
+        """Return the offset of plane z; a plane has ny rows."""
         return z * (extents.x * extents.y * extents.q)
 
     def component(self, q: Int, extents: Extents) -> Int:
-        """The row of a group, and the place in the group."""
+        """Return the offset of component q: that of its group's row, and its place in the group."""
         return q // self.group * self.group * extents.x + q % self.group
 
     def length(self, extents: Extents) -> Int:
-        """All rows."""
+        """Return the number of elements of all rows."""
         return extents.x * extents.y * extents.z * extents.q

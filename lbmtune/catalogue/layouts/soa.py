@@ -1,4 +1,4 @@
-"""Structure of arrays: all cells of one direction together, x fastest."""
+"""Structure of arrays: one array of all cells per direction, x fastest."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class SoA:
     )
 
     def along_x(self, x: Int, extents: Extents) -> Int:
-        """X itself."""
+        """Return the offset of cell x in its row: x."""
         return x
 
     def along_y(self, y: Int, extents: Extents) -> Int:
-        """Rows of nx."""
+        """Return the offset of row y in its plane; a row has nx cells."""
         return y * extents.x
 
     def along_z(self, z: Int, extents: Extents) -> Int:
-        """Planes of nx * ny."""
+        """Return the offset of plane z; a plane has nx * ny cells."""
         return z * (extents.x * extents.y)
 
     def component(self, q: Int, extents: Extents) -> Int:
-        """Arrays of all cells, with padding between them or a stride apart."""
+        """Return the offset of the array of component q: a multiple of the stride, or of the cells and padding."""
         return q * (self.stride or extents.x * extents.y * extents.z + self.padding)
 
     def length(self, extents: Extents) -> Int:
-        """Q arrays; more than those of a stride where cells need more, which is not legal: no formula tells of it."""
+        """Return the elements of Q arrays. Cells beyond the stride (illegal) are counted in ints only."""
         cells = extents.x * extents.y * extents.z
         if not self.stride:
             return extents.q * (cells + self.padding)

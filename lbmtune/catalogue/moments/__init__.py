@@ -1,1 +1,1 @@
-"""The moment representation: its basis, its collision and its maps to and from populations."""
+"""The moment representation: its basis, its collision and its maps from and to populations."""

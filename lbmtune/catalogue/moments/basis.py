@@ -1,15 +1,15 @@
-"""The moment representation: a cell is its density, momentum and second moments, nothing else.
+"""The basis of the moment representation: a cell stores density, momentum and second moments.
 
-That is all that regularised collision keeps of a cell, so a kernel of that collision may store these 10 numbers
-(6 in two dimensions) instead of q populations, and the next step is the same to rounding.
+Regularised collision depends on nothing else, so its kernels may store these 10 numbers (6 in two dimensions) instead
+of q populations; the next step is equal to rounding.
 
-What is stored is M_abc = sum over i of c_x^a c_y^b c_z^c f_i / w_min with a + b + c <= 2, before collision: in units
-of the smallest weight, in which what a direction carries is p(c_i) times a small whole number u_i = w_i / w_min. A
-stage of a kernel relaxes them into the coefficients of that polynomial p,
+A cell stores M_abc = sum over i of c_x^a c_y^b c_z^c f_i / w_min with a + b + c <= 2, before collision. In this unit,
+the smallest weight, direction i carries p(c_i) times a small integer u_i = w_i / w_min. A kernel relaxes the moments to
+the coefficients of the polynomial p,
 
     p(c) = base + 3 w_min (j.c + c.N.c / 2),     f_i after collision = w_i p(c_i),
 
-moves w_i p(c_i) along c_i, and sums up what arrives.
+streams w_i p(c_i) along c_i, and sums up the arriving moments.
 
 Source: Latt, Chopard 2006 (regularised collision); Gounley et al. 2022 and Ferrari et al. 2023 (moments as the state).
 """
@@ -28,13 +28,13 @@ Order = tuple[int, int, int]
 
 
 def directions(lattice: Lattice) -> tuple[int, ...]:
-    """Axes that something moves along."""
+    """Return the axes along which the lattice has velocities."""
     return tuple(axis for axis in range(3) if any(c[axis] for c in lattice.velocities))
 
 
 @cache
 def upright(lattice: Lattice) -> Lattice:
-    """The lattice with the axis along which warps march as its third: in two dimensions c_y stands for c_z."""
+    """Return the lattice with the axis along which warps advance as its third: in two dimensions c_y becomes c_z."""
     if lattice.dimensions == 3:
         return lattice
     return replace(lattice, velocities=tuple((x, z, y) for x, y, z in lattice.velocities))
@@ -42,7 +42,7 @@ def upright(lattice: Lattice) -> Lattice:
 
 @cache
 def orders(lattice: Lattice) -> tuple[Order, ...]:
-    """The moments that a cell has: density, momentum, diagonal and mixed second moments."""
+    """Return the exponents of a cell's moments: density, momentum, diagonal and mixed second moments."""
     axes = directions(lattice)
     units = [tuple(int(a == b) for b in range(3)) for a in range(3)]
     diagonal = [tuple(2 * n for n in units[a]) for a in axes]
@@ -52,13 +52,13 @@ def orders(lattice: Lattice) -> tuple[Order, ...]:
 
 @cache
 def smallest_weight(lattice: Lattice) -> Fraction:
-    """w_min, the unit of moments."""
+    """Return w_min, the unit of moments."""
     return min(lattice.weights)
 
 
 @cache
 def unit_weight(lattice: Lattice, velocity: Vector) -> int:
-    """u_i = w_i / w_min of a direction; 0 where the lattice has no such direction."""
+    """Return u_i = w_i / w_min of a velocity; 0 if the lattice does not have it."""
     if velocity not in lattice.velocities:
         return 0
     share = lattice.weights[lattice.velocities.index(velocity)] / smallest_weight(lattice)
@@ -68,7 +68,7 @@ def unit_weight(lattice: Lattice, velocity: Vector) -> int:
 
 @cache
 def rows(lattice: Lattice) -> tuple[tuple[int, int], ...]:
-    """(c_y, c_z) of the directions, each once."""
+    """Return the distinct (c_y, c_z) of the directions."""
     return tuple(
         (y, z) for y, z in product((-1, 0, 1), repeat=2) if any(unit_weight(lattice, (x, y, z)) for x in (0, 1))
     )

@@ -1,4 +1,4 @@
-"""Regularised collision of a cell that keeps moments, derived in SymPy. See catalogue.moments for what they are."""
+"""Regularised collision in moments, derived in SymPy. `catalogue.moments.basis` defines the moments."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from lbmtune.lattice import Lattice, Vector
 
 
 def moment(n: Order) -> Symbol:
-    """M_n, summed up."""
+    """Return the symbol of M_n."""
     return Symbol("m" + "".join(map(str, n)))
 
 
 def coefficient(n: Order) -> Symbol:
-    """The coefficient that M_n relaxes into: base, j or N."""
+    """Return the symbol of the coefficient to which M_n relaxes: base, j or N."""
     return Symbol("p" + "".join(map(str, n)))
 
 
 def coefficients(lattice: Lattice, forced: bool, relaxes: bool = True) -> list[Assignment]:
-    """Regularised collision with Guo's forcing, from moments to coefficients.
+    """Return the assignments of regularised collision with Guo's forcing, from moments to coefficients.
 
-    All in units of w_min: j = momentum with all of the force, N_ab = 3 P_ab with P as in collisions.regularised, and
-    base = w_min (rho - tr N / 2). Without collision the populations that have these moments go on as they are.
+    In units of w_min: j is the momentum with all of the force, N_ab = 3 P_ab with P as in collisions.regularised, and
+    base = w_min (rho - tr N / 2). Without relaxation the coefficients are those of populations with the same moments.
     """
     if not relaxes:
-        return _kept(lattice)
+        return _unrelaxed(lattice)
     w, omega = Rational(*smallest_weight(lattice).as_integer_ratio()), Parameters.omega
     axes, force = range(lattice.dimensions), Parameters.force if forced else (sympy.Integer(0),) * 3
     density, inverse, rate = moment((0, 0, 0)), Symbol("inverse"), Symbol("rate")
@@ -57,8 +57,8 @@ def _base(lattice: Lattice) -> list[Assignment]:
     ]
 
 
-def _kept(lattice: Lattice) -> list[Assignment]:
-    """Coefficients of what is not relaxed: N_ab = 3 Pi_ab - rho delta_ab, which is omega = 0."""
+def _unrelaxed(lattice: Lattice) -> list[Assignment]:
+    """Return the coefficients without relaxation: N_ab = 3 Pi_ab - rho delta_ab, as for omega = 0."""
     steps = []
     for n in orders(lattice):
         lost = moment((0, 0, 0)) if 2 in n else 0
@@ -68,9 +68,9 @@ def _kept(lattice: Lattice) -> list[Assignment]:
 
 
 def _second(n: Order, momentum: list[Symbol], forced: bool) -> list[Assignment]:
-    """N_ab = 3 ((1 - omega) (Pi_ab - rho/3 delta_ab) + omega j_a u_b), and what the force adds.
+    """Return N_ab = 3 ((1 - omega) (Pi_ab - rho/3 delta_ab) + omega j_a u_b), and the part of the force.
 
-    What is held of the second moment comes first, so that each of the others is one multiplication and addition.
+    The share of the second moment comes first, so that each other term is one fused multiply-add.
     """
     a, b = _axes(n)
     value, steps = Symbol("keep") * moment(n), []
@@ -85,7 +85,7 @@ def _second(n: Order, momentum: list[Symbol], forced: bool) -> list[Assignment]:
 
 
 def _forcing(lattice: Lattice, inverse: Symbol, w: Rational) -> list[Assignment]:
-    """3 (1 - omega/2) F / rho."""
+    """Return the assignments of 3 (1 - omega/2) F / rho."""
     rate = Symbol("force_rate")
     steps = [Assignment(rate, (3 - Rational(3, 2) * Parameters.omega) / w * inverse)]
     return steps + [
@@ -103,18 +103,18 @@ def _twice(axis: int) -> Order:
 
 
 def _axes(n: Order) -> tuple[int, int]:
-    """The two axes of a second moment."""
+    """Return the two axes of a second moment."""
     first, second = (axis for axis in range(3) for _ in range(n[axis]))
     return first, second
 
 
 def step(lattice: Lattice) -> Rational:
-    """What j and N are multiplied by in the polynomial: 3 w_min."""
+    """Return the factor of j and N in the polynomial: 3 w_min."""
     return 3 * Rational(*smallest_weight(lattice).as_integer_ratio())
 
 
 def polynomial(lattice: Lattice, c: Vector) -> Expr:
-    """P(c) from the coefficients; w_i p(c_i) are the populations after collision."""
+    """Return p(c) in the coefficients; w_i p(c_i) are the populations after collision."""
     terms = []
     for n in orders(lattice):
         power = sympy.Integer(1)

@@ -1,4 +1,4 @@
-"""What a cell keeps: its populations, or the moments of them that regularised collision depends on."""
+"""Representations: a cell stores its populations, or the moments on which regularised collision depends."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from lbmtune.lattice import Lattice
 
 
 class Representation(Protocol):
-    """Values of a cell: how many, how large, and how they lie. `runtime.states` maps populations to them and back."""
+    """The values that a cell stores: number, scale and grouping. `runtime.states` converts them."""
 
     @property
     def name(self) -> str:
-        """What configurations call it."""
+        """The name in configurations."""
 
     @property
     def rings(self) -> bool:
-        """Whether the lanes of a warp form a ring where a row fits into it: another path through a kernel."""
+        """Whether kernels have a path in which the lanes of a warp exchange in a ring, if a row fits into it."""
 
     @property
     def reads_moving(self) -> bool:
-        """Whether kernels that read flags read the words of moving walls, too; the others know them by their place."""
+        """Whether kernels that read flags also read those of moving walls; others find moving walls by coordinates."""
 
     def values(self, lattice: Lattice) -> int:
-        """Values that a cell keeps."""
+        """Return the number of values that a cell stores."""
 
     def moved(self, touched: int, lattice: Lattice) -> int:
-        """Values of a cell that a pass reads and writes which touches so many populations."""
+        """Return the values of a cell that a pass over `touched` populations reads and writes."""
 
     def scale(self, storage: Storage) -> float:
-        """The density one, as stored."""
+        """Return the stored value of density one."""
 
     def row_unit(self, cells: int) -> int:
-        """Cells that a row of storage is a multiple of, where so many are moved at once."""
+        """Return the number of which the cells of a stored row are a multiple, if `cells` are accessed together."""
 
 
 @dataclass(frozen=True)
 class Populations:
-    """The q populations of a cell. groups: cells that a row is a multiple of whatever is moved at once."""
+    """The q populations of a cell. groups: a number of which the cells of a row are always a multiple."""
 
     name: str = "populations"
     rings: bool = True
@@ -50,19 +50,19 @@ class Populations:
     groups: int = 1
 
     def values(self, lattice: Lattice) -> int:
-        """One for each direction."""
+        """Return q, one value per direction."""
         return lattice.q
 
     def moved(self, touched: int, lattice: Lattice) -> int:
-        """Those that are touched."""
+        """Return the number of accessed populations."""
         return touched
 
     def scale(self, storage: Storage) -> float:
-        """That of the format."""
+        """Return the scale of the storage format."""
         return storage.scale
 
     def row_unit(self, cells: int) -> int:
-        """What is moved at once."""
+        """Return the cells that are accessed together, at least `groups`."""
         return max(cells, self.groups)
 
 
@@ -75,34 +75,34 @@ class Moments:
     reads_moving: bool = False
 
     def values(self, lattice: Lattice) -> int:
-        """Ten in three dimensions, six in two."""
+        """Return 10 in three dimensions, 6 in two."""
         return len(orders(lattice))
 
     def moved(self, touched: int, lattice: Lattice) -> int:
-        """All of them: populations exist within a kernel alone."""
+        """Return the number of all values: populations exist only within a kernel."""
         return self.values(lattice)
 
     def scale(self, storage: Storage) -> float:
-        """In 16 bits less than for populations: moments are up to 216 times what they are sums of."""
+        """Return the scale; at most 128, since a moment is up to 216 times the populations that it sums."""
         return min(storage.scale, 128.0)
 
     def row_unit(self, cells: int) -> int:
-        """Rows of whole groups, each of which starts where the widest access may."""
+        """Return the size of a group: rows are whole groups, aligned for the widest access."""
         return _GROUPS
 
 
 _GROUPS = 8
-"""Values of a cell that lie together, at most."""
+"""The most values of a cell that are adjacent."""
 POPULATIONS = Populations()
 FUSED = Populations(rings=False, reads_moving=False, groups=_GROUPS)
-"""The same in kernels of several steps per launch, whose blocks march as those of moments do."""
+"""Populations in kernels of several steps per launch, which share the structure of those of moments."""
 _ALL: Mapping[str, Representation] = {one.name: one for one in (POPULATIONS, Moments())}
 REPRESENTATIONS = tuple(_ALL)
-"""Names of them."""
+"""Names of the representations."""
 
 
 def representation(name: str) -> Representation:
-    """A representation by name. Raises InputError."""
+    """Return the representation of that name. Raises InputError for an unknown one."""
     if name not in _ALL:
         raise unknown("representation", name, _ALL)
     return _ALL[name]

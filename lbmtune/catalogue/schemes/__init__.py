@@ -1,4 +1,4 @@
-"""The propagation schemes: one file each, found by name."""
+"""The propagation schemes by name, one file each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMES: Mapping[str, Scheme] = {
 
 
 def scheme(name: str) -> Scheme:
-    """The scheme of that name. Raises InputError for an unknown one."""
+    """Return the scheme of that name. Raises InputError for an unknown one."""
     try:
         return SCHEMES[name]
     except KeyError:

@@ -1,4 +1,4 @@
-"""AA: one lattice; even steps stay in the cell and reverse, odd steps exchange with the neighbours."""
+"""AA pattern: one lattice; even steps read and write at the cell, in opposite slots; odd steps at the neighbours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lbmtune.lattice import Lattice
 
 
 def phase(lattice: Lattice, parity: int) -> Phase:
-    """Even: f_i at home. Odd: f_i where its upstream neighbour left it, in the opposite slot."""
+    """Return the pass of a step. Even: f_i is read at the cell. Odd: upstream, from the opposite slot."""
 
     def read_place(i: int, parity: int) -> Place:
         return Place(lattice.opposite[i], upstream(lattice, i)) if parity else Place(i, HERE)

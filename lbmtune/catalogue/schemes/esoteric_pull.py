@@ -1,4 +1,4 @@
-"""Esoteric Pull: one lattice; of each pair of directions one member is at home and one at the neighbour."""
+"""Esoteric Pull: one lattice; of each pair of directions one lies at the cell and one at its neighbour."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from lbmtune.lattice import Lattice
 
 
 def phase(lattice: Lattice, parity: int) -> Phase:
-    """Odd i at home in the slot of its opposite, even i upstream in its opposite's; slots swap every step."""
+    """Return the pass of a step: f_i is read at the cell if i is odd, else upstream.
+
+    In even steps f_i lies in the slot of its opposite; slots of opposite directions are exchanged every step.
+    """
 
     def read_place(i: int, parity: int) -> Place:
         slot = i if parity else lattice.opposite[i]

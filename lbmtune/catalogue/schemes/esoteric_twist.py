@@ -1,4 +1,4 @@
-"""Esoteric Twist: one lattice; a population is kept at the corner of the positive octant its link touches."""
+"""Esoteric Twist: one lattice; a population lies at the corner of the positive octant that its link touches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from lbmtune.lattice import Lattice
 
 
 def phase(lattice: Lattice, parity: int) -> Phase:
-    """f_i lies at the cell, moved by one along every axis where c_i is negative; slots swap every step."""
+    """Return the pass of a step: f_i lies at the cell, moved by one along every axis on which c_i is negative.
+
+    Slots of opposite directions are exchanged every step.
+    """
 
     def read_place(i: int, parity: int) -> Place:
         x, y, z = (int(c < 0) for c in lattice.velocities[i])

@@ -1,4 +1,4 @@
-"""Ghost cells: one lattice in blocks with a ring of ghost cells around each; pull within a block, then a barrier."""
+"""Ghost cells: one lattice in blocks, each with a layer of ghost cells; pull within a block, then a barrier."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbmtune.lattice import Lattice
 
 
 def phase(lattice: Lattice, parity: int) -> Phase:
-    """Pull, whose neighbours in another block are found in the ring of one's own."""
+    """Return the pass of pull in place; neighbours in another block are read from the block's own ghost cells."""
     return replace(pull.phase(lattice, parity), target=0, blockwise=True)
 
 

@@ -1,4 +1,4 @@
-"""Two lattices, pull: read from the neighbours, write at home. The lattices change roles every step."""
+"""Two lattices, pull: read from the neighbours, write at the cell. The lattices are swapped every step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lbmtune.lattice import Lattice
 
 
 def phase(lattice: Lattice, parity: int) -> Phase:
-    """The same in every step; a cut link reads what the cell itself sent the other way."""
+    """Return the pass, equal for all steps; a cut link reads the cell's own population of the opposite direction."""
 
     def access(i: int) -> Access:
         home = Place(i, HERE)

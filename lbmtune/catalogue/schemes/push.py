@@ -1,4 +1,4 @@
-"""Two lattices, push: read at home, write to the neighbours. The lattices change roles every step."""
+"""Two lattices, push: read at the cell, write to the neighbours. The lattices are swapped every step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lbmtune.lattice import Lattice
 
 
 def phase(lattice: Lattice, parity: int) -> Phase:
-    """The same in every step; a cut link hands its population back to the cell, reversed."""
+    """Return the pass, equal for all steps; a cut link writes its population at the cell, in the opposite slot."""
 
     def access(i: int) -> Access:
         home = Place(i, HERE)

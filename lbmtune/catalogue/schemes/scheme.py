@@ -1,14 +1,11 @@
-"""What a propagation scheme is: a table that says, for each parity of the time step, where a cell finds and
-leaves its populations.
+"""Propagation schemes as tables: for each parity of the time step, where a cell reads and writes its populations.
 
-From the table alone follow the kernel text, the initialiser, the gather, the bytes and the proof of safety.
-The state at time t is the set of pre-collision populations f_i(x, t); every scheme stores that state somewhere,
-and `Access.read` says where.
+Kernel text, initialiser, gather, bytes and the proof that no race occurs all follow from the table. The state at time
+t is the set of pre-collision populations f_i(x, t); every scheme stores that state, and `Access.read` says where.
 
-Walls. A link is cut where the neighbour along it lies behind a wall. Half-way bounce-back says that the
-population that leaves along a cut link is the one that arrives next step along the opposite direction. In an
-in-place scheme the population of a cut link therefore stays at one place for good: the place that parity 0
-reads it from (no other cell ever uses it, since each place of one parity belongs to one link).
+Walls. A link is cut if a wall crosses it. Half-way bounce-back: the population that leaves along a cut link arrives in
+the next step along the opposite direction. In an in-place scheme it therefore always stays at one place: the one from
+which parity 0 reads it. No other cell uses that place, since each place of one parity belongs to one link.
 """
 
 from __future__ import annotations
@@ -24,9 +21,9 @@ HERE: Vector = (0, 0, 0)
 
 
 class Place(NamedTuple):
-    """A slot (which of the q arrays) at a cell, given by its offset from the cell that is updated.
+    """A slot (one of the q arrays) at a cell, given by its offset from the cell that is updated.
 
-    pointer: whether the slot is what the pointer of that number leads to (see `lbmtune.catalogue.pointer_swap`).
+    pointer: whether slot is the number of a pointer to a slot (`lbmtune.catalogue.pointer_swap`).
     """
 
     slot: int
@@ -35,10 +32,10 @@ class Place(NamedTuple):
 
 
 class Access(NamedTuple):
-    """Where one cell finds f_i before collision and leaves f_i after it.
+    """The places from which one cell reads f_i before collision and to which it writes f_i afterwards.
 
-    cut_read replaces read when the link that f_i arrives by is cut (it goes from the cell along -c_i);
-    cut_write replaces write when the link that f_i leaves by is cut (along +c_i).
+    cut_read replaces read if the link by which f_i arrives is cut (it goes from the cell along -c_i);
+    cut_write replaces write if the link by which f_i leaves is cut (along +c_i).
     """
 
     direction: int
@@ -50,14 +47,13 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True)
 class Phase:
-    """One pass over all cells: a row per direction that it moves.
+    """One pass over all cells: an access per direction that it moves.
 
-    wall_term: whether the momentum of a moving wall is added when the bounced population is read or written, or
-    in another pass; collides: whether the cell relaxes between reading and writing, or only moves populations;
-    source, target: numbers of the lattices that are read and written; blockwise: each block of cells has storage of
-    its own with a ring of ghost cells, refreshed before the pass, and all its cells have read before any of them
-    writes; swaps: rows of what each cell moves as soon as it has collided, to and from neighbours that lie before it in
-    lexicographic order (z, then y, then x), which asks for that order.
+    wall_term: whether the momentum of a moving wall is added on reading or writing the bounced population, or in
+    another pass; collides: whether the cell collides between reading and writing; source, target: numbers of the
+    lattices that are read and written; blockwise: each block of cells has its own storage with a layer of ghost cells,
+    refreshed before the pass, and all its cells read before any writes; swaps: exchanges of a cell right after its
+    collision with neighbours before it in lexicographic order (z, then y, then x), which the pass must then follow.
     """
 
     accesses: tuple[Access, ...]
@@ -70,36 +66,36 @@ class Phase:
 
     @property
     def ordered(self) -> bool:
-        """Whether cells have to be visited in lexicographic order."""
+        """Whether cells must be updated in lexicographic order."""
         return bool(self.swaps)
 
     @property
     def in_place(self) -> bool:
-        """Whether the lattice that is read is the one that is written."""
+        """Whether the pass reads and writes the same lattice."""
         return self.source == self.target
 
     def places(self) -> Iterator[Place]:
-        """Every place that the pass may touch."""
+        """Yield every place that the pass may read or write."""
         for access in (*self.accesses, *self.swaps):
             yield from (access.read, access.write, access.cut_read, access.cut_write)
 
     @property
     def pointers(self) -> tuple[int, ...]:
-        """Numbers of the pointers to slots that it takes, in order."""
+        """Numbers of the pointers to slots that the pass takes, in order."""
         return tuple(sorted({place.slot for place in self.places() if place.pointer}))
 
 
 def reach(phase: Phase) -> tuple[int, int]:
-    """How far a cell reads along y and along z."""
+    """Return the largest offsets along y and along z at which a cell reads."""
     y, z = (max(abs(access.read.offset[axis]) for access in phase.accesses) for axis in (1, 2))
     return y, z
 
 
 def shared_slot(phase: Phase) -> tuple[int, Place, Place] | None:
-    """A slot that a pass touches at two places, with both, or None where every place belongs to one cell.
+    """Return a slot that a pass accesses at two places, with both, or None if every place belongs to one cell.
 
-    None, too, where the lattice that is read is not written. Where each slot is touched at one offset only, what a
-    cell reads is written by no other cell, so it may be read at any time before the cell itself writes it.
+    None also if the pass is not in place. If each slot is accessed at one offset only, no other cell writes what a cell
+    reads, so it may be read at any time before the cell itself writes it.
     """
     found: dict[int, Place] = {}
     for access in phase.accesses if phase.in_place else ():
@@ -111,16 +107,16 @@ def shared_slot(phase: Phase) -> tuple[int, Place, Place] | None:
 
 
 def reads_along_x(scheme: Scheme, lattice: Lattice) -> bool:
-    """Whether rows, in any order, read of neighbours along x: what lies beyond their ends is made ready for that."""
+    """Return whether rows, in any order, read neighbours along x, so that cells beyond their ends are filled first."""
     phases = [scheme.phase(lattice, parity) for parity in range(scheme.period)]
     return not any(p.ordered for p in phases) and any(a.read.offset[0] for p in phases for a in p.accesses)
 
 
 def keeps_links(phase: Phase, lattice: Lattice) -> bool:
-    """Whether a cell leaves by each link at the place where it reads what arrives by that link, and nowhere else.
+    """Return whether a cell writes each link's population only to the place where it reads the one that arrives.
 
-    True, too, where the lattice that is read is not written. The cell may then read a pair of directions again after it
-    has left the others.
+    True also if the pass is not in place. The cell may then read a pair of directions again after it has written the
+    others.
     """
     if not phase.in_place:
         return True
@@ -132,15 +128,15 @@ def keeps_links(phase: Phase, lattice: Lattice) -> bool:
 _Table = TypeVar("_Table")
 
 
-def _remembered(table: Callable[[Lattice, int], _Table]) -> Callable[[Lattice, int], _Table]:
-    """The same function, called once for each parity and lattice, which is known by its name."""
-    known: dict[tuple[str, int], _Table] = {}
+def _cached(table: Callable[[Lattice, int], _Table]) -> Callable[[Lattice, int], _Table]:
+    """Return the function with its results cached by lattice name and parity."""
+    results: dict[tuple[str, int], _Table] = {}
 
     def look_up(lattice: Lattice, parity: int) -> _Table:
         key = lattice.name, parity
-        if key not in known:
-            known[key] = table(lattice, parity)
-        return known[key]
+        if key not in results:
+            results[key] = table(lattice, parity)
+        return results[key]
 
     return look_up
 
@@ -149,9 +145,9 @@ def _remembered(table: Callable[[Lattice, int], _Table]) -> Callable[[Lattice, i
 class Scheme:
     """A propagation scheme: the passes of one time step, with a barrier for the whole lattice after each.
 
-    lattices: copies of the q arrays; they exchange their roles after a step that ends in the second one;
-    period: after how many steps the tables repeat; phase(lattice, parity): the pass that such a step begins with,
-    which collides and says where the state is; moves(lattice, parity): those after it, which only move populations.
+    lattices: copies of the q arrays; they are swapped after a step that ends in the second one; period: steps after
+    which the tables repeat; phase(lattice, parity): the first pass of a step, which collides and defines where the
+    state lies; moves(lattice, parity): the passes after it, which only move populations.
     """
 
     name: str
@@ -163,29 +159,29 @@ class Scheme:
     moves: Callable[[Lattice, int], tuple[Phase, ...]] | None = None
 
     def __post_init__(self) -> None:
-        """Tables are worked out once: every rule asks for them at every point of a space."""
-        object.__setattr__(self, "phase", _remembered(self.phase))
-        object.__setattr__(self, "moves", self.moves and _remembered(self.moves))
+        """Cache the tables: the rules look them up for every configuration of a search space."""
+        object.__setattr__(self, "phase", _cached(self.phase))
+        object.__setattr__(self, "moves", self.moves and _cached(self.moves))
 
     def passes(self, lattice: Lattice, parity: int) -> tuple[Phase, ...]:
-        """All passes of a step, in order."""
+        """Return all passes of a step, in order."""
         return (self.phase(lattice, parity), *(self.moves(lattice, parity) if self.moves else ()))
 
     def exchanges(self, lattice: Lattice) -> bool:
-        """Whether the lattices exchange their roles after every step."""
+        """Return whether the two lattices are swapped after every step."""
         return self.passes(lattice, 0)[-1].target == 1
 
     @property
     def in_place(self) -> bool:
-        """Whether one copy of the lattice is enough."""
+        """Whether the scheme needs one copy of the lattice only."""
         return self.lattices == 1
 
 
 def not_reversed(scheme: Scheme, lattice: Lattice) -> int | None:
-    """A direction whose population a skipped cell does not reverse, or None where it reverses all.
+    """Return a direction whose population is not reversed in a cell that is skipped, or None if all are.
 
-    Where a step finds f_i of a cell, the next step has to find what comes from that cell against c_i, unless the cell
-    writes there in between.
+    The place from which a step reads f_i of a cell must be the one from which the next step reads the population that
+    comes from that cell against c_i, unless the cell writes there in between.
     """
     for parity in range(scheme.period):
         now, later = (scheme.passes(lattice, (parity + n) % scheme.period) for n in (0, 1))
@@ -199,10 +195,10 @@ def not_reversed(scheme: Scheme, lattice: Lattice) -> int | None:
 
 
 def in_place_phase(lattice: Lattice, read_place: Callable[[int, int], Place], parity: int) -> Phase:
-    """The table of an in-place scheme from its read places alone.
+    """Return the pass of an in-place scheme from its read places alone.
 
-    read_place(i, parity): where f_i is found. What arrives by a link is written back where its opposite
-    was found, so each place is read and written by one cell. Populations of cut links keep their place of
+    read_place(i, parity): the place of f_i. The population that leaves by a link is written to the place from which the
+    one that arrived by it was read, so each place is used by one cell. Populations of cut links stay at their place of
     parity 0.
     """
     opposite = lattice.opposite
@@ -221,13 +217,13 @@ def in_place_phase(lattice: Lattice, read_place: Callable[[int, int], Place], pa
 
 @lru_cache
 def bundled(found: Scheme, group: int) -> Scheme:
-    """The same scheme with its slots in another order, for bundles of `group` directions.
+    """Return the scheme with its slots reordered for bundles of `group` directions.
 
-    Usually those of one plane of directions are next to one another: first the plane below along the lattice's last
-    axis, then the one above, then the one that stays in the plane, each in the order of its rows. Neighbouring slots
-    are then read from and written to neighbouring places. Bundles of half the directions are two: rest and one
-    direction of each pair, and those opposite to them; all that Esoteric Twist reads at the cell itself is then in one
-    of the two (the containers of Geller, in Geier and Schoenherr 2017, section 4.2).
+    Usually the directions of one plane follow each other: first the plane below along the lattice's last axis, then the
+    one above, then the one in the plane, each in the order of its rows. Neighbouring slots are then read from and
+    written to neighbouring places. If group is (q + 1) / 2, there are two bundles: rest and one direction of each pair,
+    and their opposites; one of the two then holds all that Esoteric Twist reads at the cell itself (the containers of
+    Geller, in Geier and Schoenherr 2017, section 4.2).
     """
 
     def phase(lattice: Lattice, parity: int) -> Phase:
@@ -240,7 +236,7 @@ def bundled(found: Scheme, group: int) -> Scheme:
 
 
 def _bundle_order(lattice: Lattice, group: int) -> tuple[int, ...]:
-    """The new number of each slot."""
+    """Return the new number of each slot."""
     if group != (lattice.q + 1) // 2:
         return _plane_order(lattice)
     order = [0, *range(1, lattice.q, 2), *range(2, lattice.q, 2)]  # pairs are (1, 2), (3, 4), ...
@@ -248,7 +244,7 @@ def _bundle_order(lattice: Lattice, group: int) -> tuple[int, ...]:
 
 
 def _plane_order(lattice: Lattice) -> tuple[int, ...]:
-    """The new number of each slot."""
+    """Return the new number of each slot if the directions of a plane follow each other."""
     last = lattice.dimensions - 1
     order = sorted(range(lattice.q), key=lambda i: _plane_key(lattice.velocities[i], last))
     return tuple(order.index(i) for i in range(lattice.q))
@@ -268,5 +264,5 @@ def _renumbered(phase: Phase, numbers: Sequence[int]) -> Phase:
 
 
 def upstream(lattice: Lattice, i: int) -> Vector:
-    """Offset of the cell that f_i comes from."""
+    """Return the offset of the cell from which f_i arrives."""
     return negate(lattice.velocities[i])

@@ -1,4 +1,4 @@
-"""Swap: one lattice; one kernel collides and reverses within the cell, another swaps with the neighbours."""
+"""Swap: one lattice; one kernel collides and reverses within the cell, another exchanges with the neighbours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lbmtune.lattice import Lattice
 
 
 def phase(lattice: Lattice, parity: int) -> Phase:
-    """Collides: every population at home, left in the slot of its opposite."""
+    """Return the pass that collides: f_i is read at the cell and written there in the slot of its opposite."""
 
     def access(i: int) -> Access:
         home, reversed_ = Place(i, HERE), Place(lattice.opposite[i], HERE)
@@ -17,15 +17,17 @@ def phase(lattice: Lattice, parity: int) -> Phase:
 
 
 def moves(lattice: Lattice, parity: int) -> tuple[Phase, ...]:
-    """Swaps along one direction of each pair: what left along c_i lies in the opposite slot, what arrives along
-    -c_i in slot i of the neighbour. Over a cut link nothing is to be done: what left has been reversed already.
+    """Return the pass that exchanges populations along one direction of each pair.
+
+    The population that left along c_i lies in the opposite slot; the one that arrives along -c_i, in slot i of the
+    neighbour. A cut link needs no exchange: the first pass has already reversed its population.
     """
     rows = tuple(row for i, _ in lattice.pairs for row in exchange(lattice, i))
     return (Phase(rows, wall_term="none", collides=False),)
 
 
 def exchange(lattice: Lattice, i: int) -> tuple[Access, Access]:
-    """What a cell and its neighbour along c_i swap."""
+    """Return the two accesses that exchange a population of a cell with one of its neighbour along c_i."""
     opposite = lattice.opposite[i]
     mine, theirs = Place(opposite, HERE), Place(i, lattice.velocities[i])
     return (

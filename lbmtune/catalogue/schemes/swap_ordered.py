@@ -1,4 +1,4 @@
-"""Swap, fused and ordered: a cell collides, reverses, and swaps with the neighbours that have done so before it."""
+"""Swap, fused: a cell collides, reverses, and exchanges with the neighbours before it in lexicographic order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbmtune.lattice import Lattice
 
 
 def phase(lattice: Lattice, parity: int) -> Phase:
-    """The pass of `swap` that collides, and of the one that swaps what leads back in the order of cells."""
+    """Return the colliding pass of `swap` with the exchanges that point back in lexicographic order."""
     back = (i for i, c in enumerate(lattice.velocities) if c[::-1] < HERE)
     return replace(swap.phase(lattice, parity), swaps=tuple(row for i in back for row in swap.exchange(lattice, i)))
 

@@ -1,4 +1,4 @@
-"""Two steps: one kernel collides from the lattice to a second one, another streams back to the first."""
+"""Two-step: one kernel collides from the lattice to a second one, another streams back to the first."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from lbmtune.lattice import Lattice
 
 
 def phase(lattice: Lattice, parity: int) -> Phase:
-    """Collides: every population at home."""
+    """Return the pass that collides: every population is read and written at the cell."""
     accesses = (_access(i, Place(i, HERE), Place(i, HERE)) for i in range(lattice.q))
     return Phase(tuple(accesses), wall_term="none", target=1)
 
 
 def moves(lattice: Lattice, parity: int) -> tuple[Phase, ...]:
-    """Streams: each from its upstream neighbour; a cut link takes what the cell itself sent the other way."""
+    """Return the pass that streams from the upstream neighbour; a cut link reads the cell's own opposite population."""
     accesses = (_access(i, Place(i, upstream(lattice, i)), Place(lattice.opposite[i], HERE)) for i in range(lattice.q))
     return (Phase(tuple(accesses), wall_term="read", collides=False, source=1),)
 
