@@ -70,7 +70,7 @@ def decoded(content: bytes, path: Path) -> Claims:
     if schema > CLAIMS_SCHEMA:
         raise InputError(f"{path} has schema {schema}, this version reads up to {CLAIMS_SCHEMA}; update lbmtune.")
     if schema < CLAIMS_SCHEMA:
-        remedy = "lbmtune claims --resume on its folder keeps what was measured and writes it anew"
+        remedy = "lbmtune reproduce --resume on its folder keeps what was measured and writes it anew"
         raise InputError(f"{path} has schema {schema}, this version reads {CLAIMS_SCHEMA}; {remedy}.")
     return _decoded(content, path, Claims)
 
