@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, KernelConfig, cpu
+from lbmtune.catalogue.layouts import SoA
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from tests.support.configs import old_cpu
 
 CASE = box("d2q9", "bgk", (64, 48, 1))
 FAULTS = {
@@ -23,13 +23,14 @@ FAULTS = {
 def config(fault: str = "") -> CpuConfig:
     """The padding between the direction arrays stands for the fault."""
     number = [*FAULTS].index(fault) + 1 if fault else 0
-    return old_cpu(scheme="pull", vector_bits=0, wrap="select", row_offset=0, padding=16 * number)
+    return cpu.Direct(vector_bits=0, wrap="select", row_offset=0, layout=SoA(padding=16 * number))
 
 
 def planted(case: Case, config: KernelConfig) -> Program:
     """The kernel of the configuration, with a fault at the end of its loop where the padding asks for one."""
     program = render(case, config)
-    if not config.padding:
+    assert isinstance(config.layout, SoA)
+    if not config.layout.padding:
         return program
-    fault = list(FAULTS.values())[config.padding // 16 - 1]
+    fault = list(FAULTS.values())[config.layout.padding // 16 - 1]
     return replace(program, source=f"{program.source.rstrip()}\n    {fault}\n")

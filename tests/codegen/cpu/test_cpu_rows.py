@@ -95,14 +95,14 @@ def test_a_stride_is_a_number_in_the_text(scheme: str, precision: str, axes: dic
 @pytest.mark.parametrize(
     ("scheme", "passes", "precision", "axes"),
     [
-        ("esoteric-twist", "pipelined", "fp16s", {"loop": "zy"}),
+        ("esoteric-twist", "pipelined", "fp16s", {"parallel_loop": "zy"}),
         (
             "aa",
             "pipelined",
             "fp32",
-            {"loop": "tile", "tile_y": 3, "tile_z": 2, "steps": 3, "prefetch_rows": 1, "threads": 2},
+            {"family": "wavefront", "tile": (3, 2), "steps": 3, "prefetch_rows": 1, "threads": 2},
         ),
-        ("esoteric-twist", "minimal", "fp32", {"loop": "tile", "tile_y": 3, "tile_z": 1, "steps": 2}),
+        ("esoteric-twist", "minimal", "fp32", {"family": "wavefront", "tile": (3, 1), "steps": 2}),
         ("esoteric-pull", "one", "fp64", {"prefetch_local": 16, "prefetch_propagated": 32}),
     ],
 )
@@ -113,7 +113,7 @@ def test_compiled(scheme: str, passes: str, precision: str, axes: dict[str, Any]
     assert found.passed, found
 
 
-TILED = {"loop": "tile", "tile_y": 3, "tile_z": 2}
+TILED = {"family": "wavefront", "tile": (3, 2)}
 ASKING = {"stride": CELLS, "prefetch_local": 16, "prefetch_propagated": 32}
 
 
@@ -214,7 +214,7 @@ def test_reads_lean_is_legal_where_it_is_another_form(name: str) -> None:
     reason = broken(case, config_of("aa", "soa", "fp32", collision_passes="minimal"), LIMITS)
     leaner = by_axes(collision(name), case.stencil, False) != assignments(collision(name), case.stencil, False)
     assert (reason is None) == leaner
-    assert leaner or f"collision_passes=minimal is not supported for collision {name} (use two): bgk and trt" in str(
+    assert leaner or f"collision_passes=minimal is not supported for collision={name} (use two): bgk and trt" in str(
         reason
     )
 

@@ -116,5 +116,5 @@ def test_reasons() -> None:
         "sites_per_thread=33: a block takes 1,056 sites of a domain of 1,024 cells"
     )
     assert broken(case, config("aa", prefetch_sites=4, sites_per_thread=8), LIMITS) == (
-        "prefetch_sites=4 is not supported for family sparse (use 0, 1, 2 or 3)"
+        "prefetch_sites=4 is not supported for family sparse (use 0 to 3)"
     )

@@ -391,7 +391,7 @@ REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
         _sized(64, 64, 72),
         {"register_planes": 9, "tile_planes": 18},
     ),
-    "cells_per_thread=9 is not supported for family persistent (use 1, 2, 3, 4, 5, 6, 7 or 8)": (
+    "cells_per_thread=9 is not supported for family persistent (use 1 to 8)": (
         _sized(64, 64, 64),
         {"cells_per_thread": 9},
     ),

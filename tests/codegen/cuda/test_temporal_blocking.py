@@ -102,7 +102,7 @@ def test_indices_are_counted_over_the_whole_buffer() -> None:
     ("knobs", "reason"),
     [
         ({"scheme": "pull"}, "scheme is not a knob of family temporal-blocking"),
-        ({"steps": 0}, "steps=0 is not supported for family temporal-blocking (use 1, 2, 3, 4, 5, 6, 7 or 8)"),
+        ({"steps": 0}, "steps=0 is not supported for family temporal-blocking (use 1 to 8)"),
         ({"steps": 1, "rows": 2}, "steps=1 is not supported for representation=populations (use 2 to 8"),
         ({"steps": 1, "pack": 2}, "steps=1 is not supported for representation=populations (use 2 to 8"),
         ({"steps": 4}, "steps=4: the halo leaves"),
