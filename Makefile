@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-slow check docs nvrtc-all conformance model-report profiles peer-cpu gpu wheel clean
+.PHONY: study test test-durations test-slow check docs nvrtc-all conformance model-report profiles peer-cpu gpu wheel clean
 
 study: $(INSTALLED)
 	$(BIN)/lbmtune study $(if $(filter --device --device=% -d,$(ARGS)),,--device $(if $(EXTRA),0,cpu)) $(ARGS)
@@ -17,6 +17,10 @@ study: $(INSTALLED)
 test test-slow: export PYTHONDONTWRITEBYTECODE :=
 test: $(DEVELOP)
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# the same, and the seconds that each file takes are kept: the longest files begin first from then on
+test-durations: ARGS += --store-durations
+test-durations: test
 
 # what make test leaves out: every sample of the thinned tests, and everything with everything
 test-slow: $(DEVELOP)

@@ -60,23 +60,25 @@ def families_page() -> str:
         "`lbmtune list` prints the same for a case.",
         "",
         "Defaults never change, because they are part of recorded keys. Dots mean that other values are allowed, too.",
+        "A knob that does not act has its default.",
     ]
     for family in families():
         lines += ["", f"## {family.backend}: {family.name}", "", family.summary, ""]
-        lines += _table(("knob", "meaning", "unit", "default", "values"), [_cells(one) for one in family.knobs])
+        lines += _table(
+            ("knob", "meaning", "unit", "default", "values", "acts if"), [_cells(one) for one in family.knobs]
+        )
     lines += ["", "## Which families have a knob", "", *_table(("knob", "cuda", "cpu"), list(_knob_rows()))]
     return _page(lines)
 
 
 def _cells(one: Knob) -> tuple[str, ...]:
     values = ", ".join(map(str, one.allowed or one.search)) + ("" if one.allowed else ", ...")
-    meaning = "; ".join([one.meaning, *(f"if {_condition(acts)}" for acts in one.acts)])
-    return (f"`{one.name}`", meaning, one.unit or "-", f"`{one.default}`", values)
+    conditions = "; ".join(map(_condition, one.acts)) or "-"
+    return (f"`{one.name}`", one.meaning, one.unit or "-", f"`{one.default}`", values, conditions)
 
 
 def _condition(acts: Acts) -> str:
-    values = " or ".join(f"`{value}`" for value in acts.values)
-    return f"`{acts.on}` is {'not ' if acts.unless else ''}{values}"
+    return f"`{acts.on}` {'not ' if acts.unless else ''}{', '.join(map(str, acts.values))}"
 
 
 def _knob_rows() -> Iterator[tuple[str, ...]]:

@@ -15,10 +15,11 @@ from typing import Any
 
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
+from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.layouts import LAYOUTS
-from lbmtune.catalogue.problem.case import COLLISIONS, Case, collides
+from lbmtune.catalogue.problem.case import Case, collides
 from lbmtune.catalogue.problem.flows import box, cavity, channel
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.render import render

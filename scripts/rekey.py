@@ -46,10 +46,10 @@ from lbmtune.catalogue.case import Case
 from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.render import render
 from lbmtune.measure.duties import equipped
-from lbmtune.records.claims import SideTask
+from lbmtune.records.claims import Duty
 for line in sys.stdin:
     asked = json.loads(line)
-    duty = msgspec.convert(asked["duty"], SideTask | None)
+    duty = msgspec.convert(asked["duty"], Duty | None)
     program = equipped(render(msgspec.convert(asked["case"], Case), from_flat(asked["config"])), duty)
     told = {"digest": program.digest, "target": program.target, "options": program.options, "source": program.source}
     print(json.dumps(told), flush=True)

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import importlib
 import importlib.util
+import json
 import os
 import sys
 from collections import defaultdict
@@ -35,37 +36,44 @@ settings.register_profile("lbmtune", deadline=None, derandomize=True, database=N
 settings.load_profile("lbmtune")
 
 
-LONGEST = (
-    "test_cuda_nvrtc.py",
-    "test_conformance.py",
-    "test_cuda_shim.py",
-    "test_resume.py",
-    "test_flags.py",
-    "test_moments_wavefront.py",
-    "test_cuda_axes.py",
-    "test_sparse_kernels.py",
-    "test_cli_verbs.py",
-    "test_search_choice.py",
-    "test_machines.py",
-    "test_accuracy.py",
-    "test_bad_input.py",
-    "test_cuda_mutations.py",
-    "test_search_study.py",
-    "test_evaluate_cpu.py",
-    "test_hash_seed.py",
-    "test_evaluate_faults.py",
-    "test_collision_kernels.py",
-    "test_search_space.py",
-    "test_report.py",
-    "test_side_tasks.py",
-    "test_cpu_text.py",
-    "test_model_report.py",
-)
-"""Files that begin first, so that no long one is left alone at the end."""
+DURATIONS = Path(__file__).with_name("durations.json")
+"""Seconds that each test file took, by its path; written by `make test-durations`."""
+TOOK = pytest.StashKey[dict[str, float]]()
+"""The same of this run."""
 
 
 THINNED = pytest.StashKey[dict[str, tuple[list[frozenset[Fact]], set[int]]]]()
 """Of each thinned test: what its samples say, and the numbers of those for every day."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--store-durations", action="store_true", help=f"write {DURATIONS.name} anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[TOOK] = defaultdict(float)
+    if config.getoption("--store-durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Durations(config.stash[TOOK]))
+
+
+class _Durations:
+    """Sums up what the tests of each file take, and writes it at the end of a run."""
+
+    def __init__(self, took: dict[str, float]) -> None:
+        self._took = took
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._took[_file(report.nodeid)] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        kept = {name: seconds for name, seconds in json.loads(DURATIONS.read_text()).items() if Path(name).is_file()}
+        longest = sorted({**kept, **self._took}.items(), key=lambda item: -item[1])
+        text = json.dumps({name: round(seconds, 1) for name, seconds in longest if seconds >= 1}, indent=1)
+        DURATIONS.write_text(f"{text}\n")
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
 
 
 def pytest_collection(session: pytest.Session) -> None:
@@ -83,8 +91,8 @@ def pytest_collection(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    rank = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: rank.get(item.path.name, len(LONGEST)))
+    seconds = json.loads(DURATIONS.read_text())  # the longest files begin first, so that none is left alone at the end
+    items.sort(key=lambda item: -seconds.get(_file(item.nodeid), 0.0))
     _thin(config, items)
     missing = _why_no_gpu() if any(item.get_closest_marker("gpu") for item in items) else ""
     for item in items:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
+from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
@@ -53,6 +53,11 @@ def parse_values(text: str) -> dict[str, Scalar]:
     if not values:
         raise InputError("the configuration is empty; write for example scheme=aa, a trial's key, or a best.json.")
     return values
+
+
+def config_text(config: KernelConfig) -> str:
+    """Return the text that is read back as the configuration, without the default family."""
+    return ",".join(part for part in config.said.split(",") if part != f"family={DEFAULT_FAMILY}")
 
 
 def backend_of_knobs(values: Mapping[str, Scalar]) -> str | None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from lbmtune.backend.registry import available, backend_of, open_device
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.families.rules import Limits, cuda_limits
-from lbmtune.catalogue.problem.case import Case
 from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError
-from lbmtune.model.predict import predict
 
 if TYPE_CHECKING:
-    from lbmtune.measure.workers.evaluate import Predict
     from lbmtune.model.machine.description import Machine
 
 LOG = logging.getLogger("lbmtune")
@@ -105,8 +101,3 @@ def doubt(machine: Machine) -> str:
             "high where something else binds; lbmtune devices --calibrate measures the rest."
         )
     return ""
-
-
-def predictor(case: Case, machine: Machine) -> Predict:
-    """Return the model of a case on a machine: configuration -> Prediction."""
-    return partial(predict, case, machine=machine)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
+from lbmtune.api.configs import config_text
 from lbmtune.catalogue.config import KernelConfig, Scalar
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups
@@ -49,7 +50,7 @@ def others(count: int, differ: Iterable[str]) -> str:
 
 def with_scheme(config: KernelConfig) -> str:
     """The text that the command line reads back, which begins with the scheme even where it is the default."""
-    rest = (part for part in config.said.split(",") if not part.startswith("scheme="))
+    rest = (part for part in config_text(config).split(",") if not part.startswith("scheme="))
     return ",".join((f"scheme={config.scheme}", *rest))
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from lbmtune.api import devices
 from lbmtune.backend.registry import backend_of
-from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.collisions import COLLISIONS, collision
 from lbmtune.catalogue.config import backend_knobs, completed, families_with
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.operation_counts import operator_flops
 from lbmtune.catalogue.precision import STORAGES
-from lbmtune.catalogue.problem.case import COLLISIONS, collides
+from lbmtune.catalogue.problem.case import collides
 from lbmtune.catalogue.problem.faces import FACES
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.geometries import GENERATORS

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from lbmtune.api import devices, measured_machines
 from lbmtune.api.configs import Config, backend_of_knobs, legal_config, parse_values
-from lbmtune.api.devices import LOG, chosen, doubt, limits_of, predictor
+from lbmtune.api.devices import LOG, chosen, doubt, limits_of
+from lbmtune.api.estimates import predictor
 from lbmtune.api.machines import as_machine
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen import render as rendering
 from lbmtune.codegen.program import Program
-from lbmtune.codegen.render import render as rendered
 from lbmtune.errors import NothingValidError
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
@@ -33,7 +34,7 @@ def render(case: Case, config: Config, device: str | None = None, *, machine: Ma
     """
     known = None if machine is None else as_machine(machine)
     where = _device(config, device, known)
-    return rendered(case, legal_config(config, case, devices.bounds(where, known).limits, backend_of(where)))
+    return rendering.render(case, legal_config(config, case, devices.bounds(where, known).limits, backend_of(where)))
 
 
 def predict(

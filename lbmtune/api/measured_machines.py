@@ -9,7 +9,7 @@ from lbmtune.errors import InputError
 from lbmtune.measure.calibration.machines import describe, machine_path
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
-from lbmtune.records.disturbance import description_disturbance
+from lbmtune.records.remarks import description_disturbance
 from lbmtune.search.lock import device_lock
 
 

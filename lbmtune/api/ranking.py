@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lbmtune.api.devices import LOG, limits_of, predictor
+from lbmtune.api.devices import LOG, limits_of
+from lbmtune.api.estimates import predictor
 from lbmtune.api.grouping import Differences, differences, families, folded
 from lbmtune.api.machines import as_machine
 from lbmtune.backend.cuda import compiled_cache, nvrtc
@@ -26,8 +27,7 @@ from lbmtune.files.studyfile import as_spec
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Prediction, Resources
-from lbmtune.records.caches import cache_folder
-from lbmtune.records.store import write_atomically
+from lbmtune.records.store import cache_folder, write_atomically
 from lbmtune.records.study import StudySpec
 from lbmtune.search.estimates import estimates
 from lbmtune.search.kinds import kind_of

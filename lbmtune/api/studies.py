@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from lbmtune import __version__
 from lbmtune.api import measured_machines
-from lbmtune.api.devices import LOG, chosen, predictor, widest
+from lbmtune.api.devices import LOG, chosen, widest
+from lbmtune.api.estimates import predictor
 from lbmtune.api.folders import check_folder, new_folder
 from lbmtune.api.ranking import compiled_first, compiler_of
 from lbmtune.backend.registry import backend_of
@@ -26,7 +27,7 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import cells_read, predict
 from lbmtune.records import Accuracy, Prediction, Trial
-from lbmtune.records.in_cache import last_cache
+from lbmtune.records.remarks import last_cache
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report import write_report

@@ -8,16 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from lbmtune.api.configs import Config, config_of
-from lbmtune.api.devices import LOG, limits_of, predictor
+from lbmtune.api.devices import LOG, limits_of
+from lbmtune.api.estimates import predictor
 from lbmtune.api.machines import as_machine
 from lbmtune.api.ranking import compiled_first, compiler_of, rank
-from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, completed, from_flat
+from lbmtune.catalogue.config import (
+    DEFAULT_FAMILY,
+    KernelConfig,
+    Scalar,
+    backend_knobs,
+    completed,
+    families_with,
+    from_flat,
+)
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.errors import unknown
+from lbmtune.errors import InputError, unknown
 from lbmtune.files.studyfile import as_spec
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
+from lbmtune.records.legacy import RENAMED, Renamed
 from lbmtune.records.study import StudySpec, tables
 
 
@@ -70,14 +80,28 @@ def vary(
     if config is None:
         return _around_best(spec, machine, axis, compiled)
     base = config_of(config, spec.case, limits_of(machine), backend)
+    axis = _axis_of(base, axis)
     return _variation(spec, machine, axis, base, *_configs(spec, machine, axis, base))
 
 
 def check_axis(axis: str, backend: str) -> None:
-    """Raise InputError if kernels of a backend have no such axis."""
-    names = list(backend_knobs(backend))
-    if axis not in names:
-        raise unknown(f"axis of {backend} kernels", axis, names)
+    """Raise InputError if no family of a backend has a knob, by its name of today or of version 0.1."""
+    known = backend_knobs(backend)
+    if not any(one.name in known for one in RENAMED.get(axis, (Renamed(axis),))):
+        raise unknown(f"knob of {backend} kernels", axis, known)
+
+
+def _axis_of(config: KernelConfig, axis: str) -> str:
+    """Return what the family of a configuration calls a knob. Raises InputError if it has no such knob."""
+    names = [one.name for one in RENAMED.get(axis, (Renamed(axis),))]
+    if found := next((name for name in names if name in config.flat()), None):
+        return found
+    having = [family for name in names for family in families_with(name, config.backend)]
+    if config.family in having:
+        raise InputError(
+            f"{axis} is not a knob of layout {config.memory.name}; take a configuration with another layout."
+        )
+    raise InputError(f"{axis} is not a knob of family {config.family} (use family {' or '.join(having)}).")
 
 
 def _around_best(spec: StudySpec, machine: Machine, axis: str, compiled: int) -> Variation:
@@ -86,6 +110,7 @@ def _around_best(spec: StudySpec, machine: Machine, axis: str, compiled: int) ->
     If the ranking compiles kernels, all values are compiled: estimates beside them would be of another kind.
     """
     base = rank(spec, machine, 1, compiled).entries[0].config
+    axis = _axis_of(base, axis)
     configs, illegal = _configs(spec, machine, axis, base)
     where = f"around {base.key}, the first of the ranking of {spec.name}"
     if not (compiled and compiler_of(machine, lambda _: None)):
@@ -134,6 +159,7 @@ def _variation(
 
 def _values(spec: StudySpec, backend: str, axis: str, base: KernelConfig) -> list[Scalar]:
     """Return the values of the study and that of the configuration: numbers by size, names as the study has them."""
-    given = [value for table in tables(spec.axes[backend]) for value in table.get(axis, ())]
+    spaces = [one for one in tables(spec.axes[backend]) if base.family in one.get("family", (DEFAULT_FAMILY,))]
+    given = [value for table in spaces for value in table.get(axis, ())]
     found = list(dict.fromkeys((*given, base.flat()[axis])))
     return sorted(found) if all(isinstance(value, int) for value in found) else found

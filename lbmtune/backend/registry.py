@@ -22,7 +22,7 @@ def backend_of(spec: str) -> str:
     for name in BACKENDS:
         if _package(name).accepts(spec):
             return name
-    raise InputError(f"device {spec!r} is neither 'cpu' nor the index of a GPU; lbmtune devices lists what there is.")
+    raise InputError(f"device={spec} is not supported (use cpu, or the index of a GPU: lbmtune devices lists them).")
 
 
 def default_device(backend: str) -> str:

@@ -39,14 +39,21 @@ def largest_index(case: Case, config: KernelConfig) -> int:
 
 def index_fits(case: Case, config: KernelConfig, bits: int) -> bool:
     """Whether that index has no more than so many bits. Solid cells are counted only where they decide it."""
-    if config.indirect:
-        from lbmtune.catalogue.sparse.nodes import (
-            most_nodes,  # here: it needs arrays, which the command line starts without
-        )
-
-        if _largest(Extents(most_nodes(case, config), 1, 1, case.stencil.q), config) < (1 << bits):
-            return True
+    most = _most_nodes(case, config)
+    if most and _largest(most, config) < (1 << bits):
+        return True
     return largest_index(case, config) < (1 << bits)
+
+
+def _most_nodes(case: Case, config: KernelConfig) -> Extents | None:
+    """Return the extents of a list if no cell were solid; None with direct addressing."""
+    if not config.indirect:
+        return None
+    from lbmtune.catalogue.sparse.nodes import (
+        most_nodes,  # here: it needs arrays, which the command line starts without
+    )
+
+    return Extents(most_nodes(case, config), 1, 1, case.stencil.q)
 
 
 def _largest(extents: Extents, config: KernelConfig) -> int:
@@ -62,14 +69,10 @@ def footprint_bytes(case: Case, config: KernelConfig) -> int:
 
 def footprint_fits(case: Case, config: KernelConfig, memory_bytes: int) -> bool:
     """Whether all buffers have room in so many bytes. Solid cells are counted only where they decide it."""
-    if config.indirect:
-        from lbmtune.catalogue.sparse.nodes import (
-            most_nodes,  # here: it needs arrays, which the command line starts without
-        )
-
-        most = most_nodes(case, config)
-        elements = int(config.memory.length(Extents(most, 1, 1, case.stencil.q)))
-        if _footprint(case, config, elements, listed_rows(case, config).rows * most) <= memory_bytes:
+    most = _most_nodes(case, config)
+    if most:
+        elements, words = int(config.memory.length(most)), listed_rows(case, config).rows * int(most.x)
+        if _footprint(case, config, elements, words) <= memory_bytes:
             return True
     return footprint_bytes(case, config) <= memory_bytes
 

@@ -19,9 +19,6 @@ from lbmtune.records import Accuracy, Environment, Outcome, Trial
 from lbmtune.records.claims import COUNTED, Claims, ClaimsHeader, Document, Group, Holding, Row, SideTask
 from lbmtune.records.profile import Counters
 
-SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
-"""Parts of the environment that must not change within a run, because its speeds are compared."""
-
 
 class Evaluator(Protocol):
     """Verifies configurations on the domain of its case and measures those that pass interleaved."""
@@ -92,13 +89,10 @@ def run_claims(run: Run, header: ClaimsHeader, documents: Sequence[Document]) ->
 
 def check_same_device(folder: Path, environment: Environment) -> None:
     """Raise InputError if the folder was begun on another device: their speeds cannot be compared."""
-    kept = read_claims_header(folder).environment
-    for name in SAME:
-        before, now = getattr(kept, name), getattr(environment, name)
-        if before != now:
-            raise InputError(
-                f"{folder} was begun with {name} {before!r} and this is {now!r}; choose another --out and begin anew."
-            )
+    for name, was, now in read_claims_header(folder).environment.differences(environment):
+        raise InputError(
+            f"{folder} was begun with {name} {was!r} and this is {now!r}; choose another --out and begin anew."
+        )
 
 
 def measure_group(plan: Plan, open_evaluator: Opener) -> Group:

@@ -22,7 +22,6 @@ def code_of(language: Language, text: str) -> str:
     Two texts with the same code compile to the same instructions, so records name the code and a comment may change.
     language: "cuda" for CUDA C++, "cpu" for Python. The kernels have no comment marks inside of string literals.
     """
-    if language == "cpu":
-        text = _DOCSTRING.sub(lambda found: "\n".join(_MADE_FOR.findall(found[0])), text)
-    lines = (line.rstrip() for line in _COMMENTS[language].sub("", text).splitlines())
+    bare = _COMMENTS[language].sub("", _DOCSTRING.sub(lambda found: "\n".join(_MADE_FOR.findall(found[0])), text))
+    lines = (line.rstrip() for line in bare.splitlines())
     return "\n".join(line for line in lines if line)

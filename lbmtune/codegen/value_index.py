@@ -23,7 +23,7 @@ def _by_layout(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: Any, _l
 
 VALUE_INDEX: Mapping[str, ValueIndex] = {
     "temporal-blocking": tile_index,
-    "persistent": tile_index,
+    "persistent": _by_layout,
     "face-exchange": _by_layout,
     "moments-wavefront": _with_row_offset,
 }

@@ -41,7 +41,10 @@ def spaces(given: AxesFile | None, backend: str, source: Source) -> Values | tup
 
 def _spaces(table: Mapping[str, Any], backend: str, key: str, source: Source) -> tuple[Values, ...]:
     """Return the spaces of a table: one, or of version 0.1 one for each family that it reaches."""
-    plain = {name: tuple(value) if isinstance(value, list) else (value,) for name, value in table.items()}
+    for name, value in table.items():
+        if value == []:
+            source.fail(f"{key}.{name}", "has no values; give at least one.")
+    plain = {name: plain_values(value, name, backend) for name, value in table.items()}
     if is_legacy_table(plain, backend):
         LOG.info("%s has knobs of version 0.1; lbmtune list shows their names of today", key)
         try:
@@ -50,6 +53,16 @@ def _spaces(table: Mapping[str, Any], backend: str, key: str, source: Source) ->
             source.fail(key, str(error))
         return tuple(_values(one, backend, key, source) for one in migrated)
     return (_values(table, backend, key, source),)
+
+
+def plain_values(value: Any, name: str, backend: str) -> tuple[Scalar, ...]:
+    """Return the values of a key of a space as numbers and texts; extents may be lists of numbers."""
+    usual = DEFAULTS[backend].get(name, "")
+    extents = isinstance(usual, str) and "x" in usual and usual[0].isdecimal()
+    items = value if isinstance(value, (list, tuple)) else [value]
+    if extents and items and all(isinstance(item, int) for item in items):
+        items = [items]
+    return tuple("x".join(map(str, item)) if isinstance(item, (list, tuple)) else item for item in items)
 
 
 def _values(table: Mapping[str, Any], backend: str, key: str, source: Source) -> Values:
@@ -63,16 +76,20 @@ def _values(table: Mapping[str, Any], backend: str, key: str, source: Source) ->
         for family in families:
             known = knobs_by_name(FAMILIES[backend][family])
             if name not in known:
-                having = ", ".join(families_with(name, backend))
-                source.fail(f"{key}.{name}", f"is not a knob of family {family} (use family {having}).")
+                source.fail(f"{key}.{name}", _not_of_family(name, family, backend))
             found[name] = _values_of(known[name], values, f"{key}.{name}", source)
     return found
 
 
+def _not_of_family(name: str, family: str, backend: str) -> str:
+    """Return why a knob cannot be in a space: other families have it, or it is one of version 0.1."""
+    if having := families_with(name, backend):
+        return f"is not a knob of family {family} (use family {' or '.join(having)})."
+    return "is a knob of version 0.1, which a space with a family cannot have; lbmtune list shows those of today."
+
+
 def _values_of(one: Knob, values: object, key: str, source: Source) -> tuple[Scalar, ...]:
     items = list(values) if isinstance(values, (list, tuple)) and not _is_extent(one, values) else [values]
-    if not items:
-        source.fail(key, "has no values; give at least one.")
     return tuple(dict.fromkeys(_scalar(one, item, key, source) for item in items))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lbmtune.catalogue.problem.case import COLLISIONS, Case
+from lbmtune.catalogue.collisions import COLLISIONS
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Face, Patch
 from lbmtune.catalogue.problem.flows import FLOWS, Parameters
 from lbmtune.errors import InputError, unknown
@@ -50,7 +51,7 @@ class CaseFile:
 
 
 def case_of(file: CaseFile) -> Case:
-    """The case. Raises InputError."""
+    """Return the case of a [case] table. Raises InputError."""
     if file.collision not in COLLISIONS:
         raise unknown("collision", file.collision, COLLISIONS)
     if file.flow not in FLOWS:
@@ -80,7 +81,7 @@ def _with_faces(case: Case, file: CaseFile) -> Case:
 
 
 def _identified(geometry: str, patches: tuple[Patch, ...]) -> str:
-    """The text with the digest of the voxel file that it names, and which of its values are fluid."""
+    """Return a geometry with the digest of the voxel file that it names and the values that are fluid."""
     if not geometry.startswith("file"):
         return geometry
     from lbmtune.catalogue.problem.geometries.voxelfile import with_digest

@@ -2,45 +2,91 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from lbmtune.catalogue.config import FAMILIES
+from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, knobs_by_name
 from lbmtune.errors import InputError, nearest
+from lbmtune.files.axesfile import plain_values
+from lbmtune.records.legacy import RENAMED, Renamed, is_legacy_table
 
+LOG = logging.getLogger("lbmtune")
 Known = Mapping[str, tuple[str, ...]]
 """The keys of each table."""
 _ONE_OF_SEVERAL = re.compile(r"\[\d+\]$")
 
 
 def override(tree: dict[str, Any], item: str, known: Known) -> list[str]:
-    """Puts 'key=value' into the tree of a study file and returns the dotted keys that it set. Raises InputError."""
+    """Put 'key=value' into the tree of a study file and return the dotted keys that were set. Raises InputError.
+
+    A knob goes into the spaces whose families have it, into all of them if none has: reading the study then refuses it.
+    """
     key, equals, text = item.partition("=")
     key = key.strip()
     if not equals or not key:
         raise InputError(f"--set {item!r} is not of the form key=value; write for example --set storage=fp64.")
-    return [place for target in _targets(key, known) for place in _put(tree, target, _value(text.strip()), item)]
+    targets, value = _targets(key, known), _value(text.strip())
+    found = [
+        (path, node, target.rpartition(".")[2]) for target in targets for path, node in _tables(tree, target, item)
+    ]
+    placed = [one for one in found if _has(*one)]
+    return [_put(path, node, name, value) for path, node, name in placed or found]
 
 
 def backends(item: str, known: Known) -> set[str]:
-    """The backends on whose kernels 'key=value' acts alone; none where it sets no axis. Raises InputError."""
+    """Return the backends that have the knob of 'key=value'; none if it sets no knob. Raises InputError."""
     targets = _targets(item.partition("=")[0].strip(), known)
     return {backend for backend in FAMILIES for target in targets if re.match(rf"axes\.{backend}\b", target)}
 
 
-def _put(tree: dict[str, Any], target: str, value: object, item: str) -> list[str]:
-    """Sets a dotted key, in each of several tables of one name, and returns where."""
-    *names, last = target.split(".")
+def _tables(tree: dict[str, Any], target: str, item: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the tables that hold a dotted key, with their dotted names: several, if spaces of axes have one name."""
     found = {"": tree}
-    for name in names:
+    for name in target.split(".")[:-1]:
         found = {place: one for path, node in found.items() for place, one in _inner(node, path, name, item)}
-    for path, node in found.items():
-        node[last] = value
-        if path == "case":
-            _drop_rivals(node, last)
-    return [f"{path}.{last}" if path else last for path in found]
+    return list(found.items())
+
+
+def _has(path: str, node: Mapping[str, Any], name: str) -> bool:
+    """Return if a table takes a key: a space takes the knobs of its families, by names of today or of version 0.1."""
+    families = _families(path, node)
+    return not families or all(_name_in(family, name) is not None for family in families)
+
+
+def _families(path: str, node: Mapping[str, Any]) -> list[type[KernelConfig]]:
+    """Return the families of a space; none for another table, and for a space of version 0.1, which names none."""
+    match = re.fullmatch(r"axes\.(\w+)(\[\d+\])?", path)
+    if not match:
+        return []
+    plain = {key: plain_values(value, key, match[1]) for key, value in node.items()}
+    if is_legacy_table(plain, match[1]):
+        return []
+    records = FAMILIES[match[1]]
+    return [records[name] for name in map(str, plain.get("family", (DEFAULT_FAMILY,))) if name in records]
+
+
+def _name_in(family: type[KernelConfig], name: str) -> Renamed | None:
+    """Return what a family calls a knob, which may be named as in version 0.1; None if it has no such knob."""
+    names = RENAMED.get(name, (Renamed(name),))
+    known = knobs_by_name(family)
+    return next((one for one in names if one.name in known or one.name == "family"), None)
+
+
+def _put(path: str, node: dict[str, Any], name: str, value: Any) -> str:
+    """Set one key of a table and return it with the name of the table."""
+    families = _families(path, node)
+    now = _name_in(families[0], name) if families else None
+    if now and now.name != name:
+        LOG.warning("%s is called %s now", name, now.name)
+        value = [now.values.get(one, one) for one in (value if isinstance(value, list) else [value])]
+        name = now.name
+    node[name] = value
+    if path == "case":
+        _drop_rivals(node, name)
+    return f"{path}.{name}" if path else name
 
 
 def _inner(node: dict[str, Any], path: str, name: str, item: str) -> list[tuple[str, dict[str, Any]]]:

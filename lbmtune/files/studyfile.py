@@ -14,8 +14,9 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import FAMILIES
-from lbmtune.catalogue.problem.case import COLLISIONS, Case
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.errors import InputError, suggestion

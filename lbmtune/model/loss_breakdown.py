@@ -1,11 +1,11 @@
-"""What the model expects of each rung of a loss breakdown, by the machine and what was compiled."""
+"""Predictions of the rungs of a loss breakdown, by the machine and the compiled resources."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.problem.case import NO_COLLISION
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import MODELS, predict
 from lbmtune.records import Term
@@ -15,7 +15,7 @@ from lbmtune.units import format_rate
 
 
 def expected(profile: Profile, machine: Machine) -> Profile:
-    """Return the profile with what the model expects by a description of its machine."""
+    """Return the profile with predictions by a description of its machine."""
     config = config_of(profile.config)
     rungs = tuple(_expected(profile, config, rung, machine) for rung in profile.rungs)
     memory_bytes = MODELS[config.backend].memory_bytes

@@ -17,38 +17,14 @@ from lbmtune.model.gpu import families as gpu
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.roofline import Ceiling
 from lbmtune.records import Prediction, Resources, Term, significant
-from lbmtune.records.terms import (
-    ARITHMETIC,
-    CACHE,
-    EXCHANGE,
-    GRID_SYNC,
-    GROUPED,
-    IN_PLACE,
-    INDEX_PREFETCH,
-    ISSUE,
-    L2_REFETCH,
-    LATENCY,
-    LAUNCH,
-    LOCAL,
-    PREFETCH,
-    REFILLS,
-    RINGS,
-    RUNS,
-    SECTORS,
-    SHIFTED,
-    SOLID,
-    SPILL_HAZARDS,
-    STAGES,
-    THREADS,
-    WALLS,
-    WAVES,
-)
+from lbmtune.records import terms as names
 
 GPU_TERMS = (
-    *(RUNS, SECTORS, SOLID, IN_PLACE, INDEX_PREFETCH, LOCAL, THREADS, WAVES, RINGS, ISSUE),
-    *(EXCHANGE, WALLS, STAGES, LATENCY, SPILL_HAZARDS, L2_REFETCH, LAUNCH, GRID_SYNC),
+    *(names.RUNS, names.SECTORS, names.SOLID, names.IN_PLACE, names.INDEX_PREFETCH, names.LOCAL, names.THREADS),
+    *(names.WAVES, names.RINGS, names.ISSUE, names.EXCHANGE, names.WALLS, names.STAGES, names.LATENCY),
+    *(names.SPILL_HAZARDS, names.L2_REFETCH, names.LAUNCH, names.GRID_SYNC),
 )
-CPU_TERMS = (ARITHMETIC, REFILLS, CACHE, SHIFTED, PREFETCH, GROUPED)
+CPU_TERMS = (names.ARITHMETIC, names.REFILLS, names.CACHE, names.SHIFTED, names.PREFETCH, names.GROUPED)
 """The last three choose between walks."""
 TERMS = (*GPU_TERMS, *CPU_TERMS)
 """Terms that can be left out to see what they are worth."""

@@ -3,12 +3,10 @@
 They import the catalogue and errors, and nothing above.
 """
 
-from lbmtune.records.accuracy import Accuracy, AccuracyPoint
 from lbmtune.records.environment import Conditions, Environment
-from lbmtune.records.measurement import Measurement, Sustained, Verification
+from lbmtune.records.measurement import Accuracy, AccuracyPoint, Measurement, Sustained, Verification
 from lbmtune.records.prediction import Prediction, Term, significant
-from lbmtune.records.resources import Entry, Resources
-from lbmtune.records.trial import Costs, Outcome, Trial
+from lbmtune.records.trial import Costs, Entry, Outcome, Resources, Trial
 
 __all__ = [
     "SCHEMA_VERSION",

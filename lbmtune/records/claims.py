@@ -200,7 +200,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """All variants of a series on one domain, measured interleaved. seconds: duration."""
+    """Variants of a series on one domain, measured interleaved. seconds: duration."""
 
     document: str
     series: str

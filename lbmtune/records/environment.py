@@ -30,6 +30,14 @@ class Environment:
     packages: dict[str, str] = field(default_factory=dict)
     date: str = ""
 
+    def differences(self, now: Environment) -> list[tuple[str, object, object]]:
+        """Return name, value here and value now of what makes speeds of two environments incomparable."""
+        pairs = [(name, getattr(self, name), getattr(now, name)) for name in _COMPARED]
+        return [(name, was, here) for name, was, here in pairs if was != here]
+
+
+_COMPARED = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
-from lbmtune.catalogue.config import FAMILIES, CudaConfig, KernelConfig, Scalar, families_with, from_flat, knobs_by_name
+from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, families_with, from_flat, knobs_by_name
 from lbmtune.catalogue.knobs import scalar
 from lbmtune.errors import InputError
 
@@ -140,22 +140,26 @@ def _means_another(values: Mapping[str, Scalar], backend: str) -> bool:
     return _family({**DEFAULTS[backend], **values}, backend) != "direct" if backend in DEFAULTS else False
 
 
+_MEANT: Mapping[str, tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...]] = {
+    "cuda": (
+        ("persistent", lambda full: full["launch"] == "resident"),
+        ("face-exchange", lambda full: full["halo"] == "faces"),
+        ("temporal-blocking", lambda full: full["representation"] == "moments" or int(full["steps"]) > 1),
+        ("sparse", lambda full: full["addressing"] != "direct"),
+        ("column", lambda full: int(full["march"]) > 1),
+    ),
+    "cpu": (
+        ("sparse", lambda full: full["addressing"] != "direct"),
+        ("moments-wavefront", lambda full: full["representation"] == "moments"),
+        ("wavefront", lambda full: int(full["steps"]) > 1),
+    ),
+}
+"""The families that values of version 0.1 meant: the first whose condition holds, or else the direct one."""
+
+
 def _family(full: Mapping[str, Scalar], backend: str) -> str:
     """Return the family that complete flat values of version 0.1 meant."""
-    steps, moments = int(full["steps"]), full["representation"] == "moments"
-    if backend == "cpu":
-        if full["addressing"] != "direct":
-            return "sparse"
-        return "moments-wavefront" if moments else "wavefront" if steps > 1 else "direct"
-    if full["launch"] == "resident":
-        return "persistent"
-    if full["halo"] == "faces":
-        return "face-exchange"
-    if moments or steps > 1:
-        return "temporal-blocking"
-    if full["addressing"] != "direct":
-        return "sparse"
-    return "column" if int(full["march"]) > 1 else "direct"
+    return next((name for name, holds in _MEANT[backend] if holds(full)), "direct")
 
 
 def migrated(values: Mapping[str, Scalar]) -> Flat:
@@ -217,17 +221,16 @@ def _limit(full: Mapping[str, Scalar]) -> Flat:
 
 def _composed(full: Mapping[str, Scalar], name: str, backend: str) -> Flat:
     """Return the knobs that stand for several of version 0.1."""
-    if backend == "cuda":
-        found = {} if name == "persistent" else _limit(full)
-        return {**found, "tile": full["block"]} if name == "face-exchange" else found
-    if name == "direct":
-        tiles = f"tile-{full['tile_y']}x{full['tile_z']}"
-        return {"parallel_loop": tiles if full["loop"] == "tile" else full["loop"]}
-    if name == "wavefront":
-        return {"tile": f"{full['tile_y']}x{full['tile_z']}"}
-    if name == "moments-wavefront":
-        return {"tile": f"{full['tile_x']}x{full['tile_y']}x{full['tile_z']}"}
-    return {}
+    tiles = f"{full.get('tile_y')}x{full.get('tile_z')}"
+    of_family: Mapping[tuple[str, str], Callable[[], Flat]] = {
+        ("cuda", "persistent"): dict,
+        ("cuda", "face-exchange"): lambda: {**_limit(full), "tile": full["block"]},
+        ("cpu", "direct"): lambda: {"parallel_loop": f"tile-{tiles}" if full["loop"] == "tile" else full["loop"]},
+        ("cpu", "sparse"): dict,
+        ("cpu", "wavefront"): lambda: {"tile": tiles},
+        ("cpu", "moments-wavefront"): lambda: {"tile": f"{full['tile_x']}x{tiles}"},
+    }
+    return of_family.get((backend, name), lambda: _limit(full))()
 
 
 _TILES = frozenset({"loop", "tile_x", "tile_y", "tile_z"})
@@ -267,17 +270,16 @@ def previous_values(config: KernelConfig) -> Flat:
     return {**found, **_decomposed(config), **_IMPLICIT.get(config.family, {})}
 
 
+_COMPOSED: Mapping[str, tuple[str, ...]] = {
+    "cuda": ("max_registers", "min_blocks", "block", "scheme"),
+    "cpu": ("loop", "tile_x", "tile_y", "tile_z"),
+}
+
+
 def _decomposed(config: KernelConfig) -> Flat:
     """Return the knobs of version 0.1 that one knob stands for today; the inverse of `_composed`."""
-    if isinstance(config, CudaConfig):
-        limits = {"max_registers": config.max_registers, "min_blocks": config.min_blocks}
-        block: Flat = {"block": scalar(config.block)}
-        scheme: Flat = {"scheme": config.scheme, "representation": config.kept.name}
-        return {**limits, **block, **scheme}
-    if config.family == "sparse":
-        return {}
-    names = ("loop", "tile_x", "tile_y", "tile_z")
-    return {name: getattr(config, name) for name in names} | {"representation": config.kept.name}
+    found = {name: scalar(getattr(config, name)) for name in _COMPOSED[config.backend] if hasattr(config, name)}
+    return {**found, "representation": config.kept.name}
 
 
 _IMPLICIT: Mapping[str, Flat] = {

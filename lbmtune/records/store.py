@@ -1,4 +1,4 @@
-"""Read and write study folders. Functions that write return when the data is on disk."""
+"""Read and write study folders, and find the user's cache. Functions that write return when the data is on disk."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+import platformdirs
 
 from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION, Trial
@@ -17,6 +18,7 @@ from lbmtune.records.legacy import FAMILIES_SINCE, current_header, current_trial
 from lbmtune.records.study import StudyHeader, StudyRecord
 
 HEADER, TRIALS = "study.json", "trials.jsonl"
+CACHE_VARIABLE = "LBMTUNE_CACHE"
 T = TypeVar("T")
 
 
@@ -130,3 +132,8 @@ def _decode(path: Path, kind: type[T]) -> T:
         raise InputError(f"cannot read {path}: {error.strerror}; see to the folder.") from error
     except msgspec.MsgspecError as error:
         raise InputError(f"{path} is damaged: {error}; restore it or start a new study.") from error
+
+
+def cache_folder(name: str) -> Path:
+    """Return a folder of the user's cache, below LBMTUNE_CACHE if it is set."""
+    return Path(os.environ.get(CACHE_VARIABLE) or platformdirs.user_cache_dir("lbmtune")) / name

@@ -1,7 +1,7 @@
 """A study: its specification, its environment and its trials. On disk: one folder.
 
 study.json      the header, written once
-trials.jsonl    one trial a line, appended and flushed to disk before the search is told (.gz in recorded sets)
+trials.jsonl    one trial a line, appended and flushed to disk before the search continues (.gz in recorded sets)
 optuna.log      Optuna's journal, rebuilt from the trials when a study is resumed
 report.html, best.json
 """

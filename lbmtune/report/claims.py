@@ -13,7 +13,7 @@ from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import NEUTRAL, log_axis, plain_figure, wrapped
+from lbmtune.report.drawing import NEUTRAL, interval, log_axis, plain_figure, wrapped
 from lbmtune.report.html import Panel, filled, panel
 from lbmtune.report.tables import Pairs, environment_table
 from lbmtune.units import format_bytes, format_rate
@@ -179,19 +179,16 @@ def _figure(title: str, judged: Sequence[Judged], scale: float) -> Figure:
 
 
 def _add_points(figure: Figure, judged: Sequence[Judged], holding: Holding, scale: float) -> None:
-    triples = [(one.verdict.low or 0.0, one.verdict.median or 0.0, one.verdict.high or 0.0) for one in judged]
+    verdicts = [one.verdict for one in judged]
+    low, median, high = (
+        [scale * (getattr(verdict, name) or 0.0) for verdict in verdicts] for name in ("low", "median", "high")
+    )
     figure.add_scatter(
-        x=[scale * median for _, median, _ in triples],
+        x=median,
         y=[one.claim.name for one in judged],
         mode="markers",
         marker={"size": 10, "color": COLOURS[holding]},
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "color": COLOURS[holding],
-            "array": [scale * (high - median) for _, median, high in triples],
-            "arrayminus": [scale * (median - low) for low, median, _ in triples],
-        },
+        error_x=interval(median, low, high, COLOURS[holding]),
         name=str(holding),
         text=[f"{wrapped(one.claim.sentence)}<br>{wrapped(one.verdict.reason)}" for one in judged],
         hovertemplate="%{text}<extra></extra>",

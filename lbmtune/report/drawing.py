@@ -126,6 +126,32 @@ def scatter(**settings: Any) -> Any:
     return kind(**{"mode": "markers", **settings})
 
 
+def interval(medians: Sequence[float], lows: Sequence[float], highs: Sequence[float], colour: str) -> dict[str, Any]:
+    """Return asymmetric error bars of Plotly for medians with the bounds of their intervals."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "color": colour,
+        "array": [high - median for median, high in zip(medians, highs, strict=True)],
+        "arrayminus": [median - low for median, low in zip(medians, lows, strict=True)],
+    }
+
+
+def winner_ring(x: float, y: float, name: str, position: str, **settings: Any) -> dict[str, Any]:
+    """Return the settings of a scatter trace that rings the winner. position: of its name."""
+    return {
+        "x": [x],
+        "y": [y],
+        "mode": "markers+text",
+        "name": name,
+        "marker": {"symbol": "circle-open", "size": 17, "color": MARK, "line": {"width": 2.5, "color": MARK}},
+        "text": ["winner"],
+        "textposition": position,
+        "textfont": {"size": 13, "color": MARK},
+        **settings,
+    }
+
+
 def choose(figure: Figure, choices: Sequence[tuple[str, list[Any]]]) -> None:
     """Add a list above the figure that updates it. choices: text and arguments of Plotly's update."""
     figure.update_layout(

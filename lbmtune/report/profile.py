@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import Profile
+from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.store import write_atomically
 from lbmtune.report.drawing import NEUTRAL, plain_figure
 from lbmtune.report.html import filled, panel

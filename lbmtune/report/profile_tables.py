@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lbmtune.records import Term
-from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import (
     COLLISION,
     COPY,
@@ -18,8 +17,9 @@ from lbmtune.records.profile import (
     Profile,
     Rung,
 )
+from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.terms import MEMORY
-from lbmtune.report.tables import Pairs, conditions_table
+from lbmtune.report.tables import Pairs, conditions_table, sustained_table
 from lbmtune.units import format_mlups
 
 _MEANINGS = {
@@ -141,19 +141,9 @@ def counter_rows(profile: Profile) -> list[tuple[str, str, str, str, str]]:
 
 def state_rows(profile: Profile) -> Pairs:
     """Return clocks, power, energy and reasons for lower clocks of the sustained run."""
-    run = profile.sustained
-    if run is None:
-        return conditions_table(profile.conditions)
-    throttled = ", ".join(f"{name} {share:.0%} of the time" for name, share in run.throttled.items())
-    rows = [
-        ("sustained", f"{format_mlups(run.mlups)} MLUPS over {run.seconds:.2g} s"),
-        ("energy per update", f"{run.nj_per_update:.3g} nJ/LU ({run.energy_source})" if run.nj_per_update else ""),
-        ("mean power", f"{run.power_w:.0f} W" if run.power_w else ""),
-        ("power limit", f"{run.power_limit_w:.0f} W" if run.power_limit_w else ""),
-        ("reasons for lower clocks", throttled or ("none" if run.conditions.sm_clock_hz else "")),
-        ("ECC", {True: "on", False: "off", None: ""}[profile.environment.ecc]),
-    ]
-    return [(name, value) for name, value in (*rows, *conditions_table(run.conditions)) if value]
+    run, ecc = profile.sustained, profile.environment.ecc
+    found = sustained_table(run, "MLUPS") if run else conditions_table(profile.conditions)
+    return found if ecc is None else [*found, ("ECC", "on" if ecc else "off")]
 
 
 class Deviation(NamedTuple):

@@ -1,11 +1,11 @@
-"""Tables that several pages share: environment and conditions."""
+"""Tables that several pages share: environment, conditions, sustained runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lbmtune.records import Conditions, Environment
-from lbmtune.units import format_bytes, format_rate
+from lbmtune.records import Conditions, Environment, Sustained
+from lbmtune.units import format_bytes, format_mlups, format_rate
 
 Pairs = list[tuple[str, str]]
 
@@ -52,6 +52,22 @@ def conditions_table(c: Conditions) -> Pairs:
     if c.sm_clock_hz or c.throttle:
         known.append(("throttle reasons", ", ".join(c.throttle) or "none"))
     return known
+
+
+def sustained_table(run: Sustained, unit: str) -> Pairs:
+    """Return speed, energy, power and conditions of a sustained run. unit: of speeds of the case."""
+    reasons = ", ".join(f"{name} in {share:.0%} of the samples" for name, share in run.throttled.items())
+    conditions = [row for row in conditions_table(run.conditions) if row[0] != "throttle reasons"]
+    rows = [
+        ("sustained", f"{format_mlups(run.mlups)} {unit} over {run.seconds:.1f} s, {run.steps:,} time steps"),
+        ("energy", f"{run.nj_per_update:.3g} nJ per update, by {run.energy_source}" if run.nj_per_update else ""),
+        ("mean power", f"{run.power_w:.0f} W" if run.power_w else ""),
+        ("power limit", f"{run.power_limit_w:.0f} W" if run.power_limit_w else ""),
+        ("reasons for lower clocks", reasons or ("none" if run.conditions.sm_clock_hz else "")),
+        *conditions,
+        ("remark", "the conditions of the protocol were not met" if run.disturbed else ""),
+    ]
+    return [(name, value) for name, value in rows if value]
 
 
 def product_text(values: Sequence[int]) -> str:

@@ -20,11 +20,13 @@ def changed(case: Case, recorded: Case, changes: Mapping[str, Any]) -> Case:
     values = {name: _READ[name](name, value) for name, value in changes.items()}
     if any(values.get("force", ())) and not recorded.forced:
         raise InputError(
-            f"force {values['force']}: this kernel was made without a body force; run a study of a forced case."
+            f"force={values['force']} is not supported for this kernel (use (0, 0, 0), or a study of a forced case): "
+            "it was made without a body force."
         )
     if any(values.get("wall_velocity", ())) and "moving" not in recorded.faces:
         raise InputError(
-            f"wall_velocity {values['wall_velocity']}: no wall of this kernel moves; run a study of such a case."
+            f"wall_velocity={values['wall_velocity']} is not supported for this kernel (use (0, 0, 0), or a study of "
+            "such a case): no wall of this kernel moves."
         )
     result = replace(case, **values)
     if result.patches:
@@ -38,7 +40,7 @@ def _cells(_name: str, domain: Any) -> tuple[int, int, int]:
     try:
         nx, ny, nz = (index(extent) for extent in domain)
     except (TypeError, ValueError):
-        raise InputError(f"domain {domain!r} is not three whole numbers; give (nx, ny, nz).") from None
+        raise InputError(f"domain={domain!r} is not three whole numbers (use (nx, ny, nz)).") from None
     return nx, ny, nz
 
 
@@ -46,7 +48,7 @@ def _vector(name: str, value: Any) -> Real3:
     try:
         x, y, z = (float(component) for component in value)
     except (TypeError, ValueError):
-        raise InputError(f"{name} {value!r} is not three numbers; give (x, y, z).") from None
+        raise InputError(f"{name}={value!r} is not three numbers (use (x, y, z)).") from None
     return x, y, z
 
 
@@ -54,7 +56,7 @@ def _number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise InputError(f"{name} {value!r} is not a number.") from None
+        raise InputError(f"{name}={value!r} is not a number.") from None
 
 
 _READ: Mapping[str, Callable[[str, Any], Any]] = {

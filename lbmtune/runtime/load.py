@@ -67,8 +67,8 @@ def _check_indices(best: Best, case: Case) -> None:
     most = best.kernel.max_elements or render(best.case, best.config).max_elements
     if most is not None and elements > most:
         raise InputError(
-            f"domain {'x'.join(map(str, case.domain))} takes buffers of {elements:,} elements; the 32-bit indices of "
-            f"this kernel reach {most:,}; choose a smaller domain or run a study of this one."
+            f"domain={'x'.join(map(str, case.domain))} is not supported for this kernel (use a smaller domain, or a "
+            f"study of this one): it takes buffers of {elements:,} elements; the 32-bit indices reach {most:,}."
         )
 
 
@@ -89,7 +89,9 @@ def _open(best: Best, device: str | None, path: str | os.PathLike[str]) -> Devic
     spec = default_device(target) if device is None else device
     if backend_of(spec) != target:
         kind = BACKENDS[target].device_kind
-        raise InputError(f"{path} holds a kernel for {kind}, device {spec!r} is none; leave device out or run a study.")
+        raise InputError(
+            f"device={spec} is not supported for {path} (leave it out, or run a study): its kernel is for {kind}."
+        )
     return open_device(spec)
 
 

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from lbmtune.backend.protocol import Binary, Device, Executable, Placing, TooManyResourcesError
+from lbmtune.backend.protocol import Binary, Device, Executable, TooManyResourcesError
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
 from lbmtune.catalogue.boundaries.cut_links import Window
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
-from lbmtune.catalogue.sparse.index_list import listed_rows
-from lbmtune.catalogue.sparse.nodes import index_list
 from lbmtune.catalogue.storage import beyond_stride
-from lbmtune.codegen.program import BARRIER, LIST, MACROSCOPICS, PARITY, RINGS, SENT_SUMS, STEPS, Launch, Program
+from lbmtune.codegen.program import MACROSCOPICS, PARITY, STEPS, Launch, Program
 from lbmtune.errors import InputError
+from lbmtune.runtime.memory import allocate, other_buffers
 from lbmtune.runtime.states import Sums, state_of, summed
 
 Array = Any
@@ -35,8 +34,6 @@ PERSISTENT_STEPS, LONGEST_LAUNCH = 1 << 10, 1 << 14
 """Steps of a timed launch of a persistent kernel, enough that loading and storing the state hardly counts; and most
 steps of a launch."""
 _GRAPHED = ("graph", "dependent")
-_FIRST_VALUES = {RINGS: 0.0, SENT_SUMS: np.nan}
-"""Values that buffers between threads begin with: halos of rings are read before they are written."""
 
 
 class Simulation:
@@ -61,9 +58,11 @@ class Simulation:
         self._stored = program.config.stored
         self._exchanges = program.config.exchanges(self.case.stencil)
         elements, arrays = program.buffer_elements(self.case.domain), program.arrays
-        self.buffers = {name: self._empty(elements, self._stored.dtype, arrays) for name in program.buffers()}
+        self.buffers = {
+            name: allocate(device, program.config, elements, self._stored.dtype, arrays) for name in program.buffers()
+        }
         self.outputs = self._outputs()
-        self._others = self._other_buffers()
+        self._others = other_buffers(program, self.case, device)
         self.poison()
         self._bind()
 
@@ -89,39 +88,6 @@ class Simulation:
     def xp(self) -> ModuleType:
         """The array module of the device."""
         return self.device.xp
-
-    def _empty(self, elements: int, dtype: str, arrays: int) -> Array:
-        """Return memory for a number of equal arrays of all cells, placed as the configuration says (if it does)."""
-        config: Any = self.program.config
-        if not getattr(config, "placed", False):
-            return self.device.empty(elements, dtype)
-        return self.device.empty(elements, dtype, Placing(config.pages, config.first_touch, config.threads, arrays))
-
-    def _other_buffers(self) -> dict[str, Array]:
-        """Return the buffers that launches take besides the state, the outputs and the words of flags, by name.
-
-        Simulations with the same links share an index list. It never lies in the memory of states, which those of
-        finalists share, too.
-        """
-        buffers = dict[str, Array]()
-        for name, elements in self.program.other_buffers(self.case.domain).items():
-            if name == LIST:
-                buffers[name] = self._index_list()
-            elif name == BARRIER:
-                buffers[name] = self.xp.zeros(elements, np.uint32)
-            elif name in (RINGS, SENT_SUMS):
-                buffers[name] = self.device.empty(elements, self.program.dtype_of(name))
-                buffers[name].fill(_FIRST_VALUES[name])
-        return buffers
-
-    def _index_list(self) -> Array:
-        config = self.program.config
-        listed = index_list(self.case, config, self.xp)
-        if not getattr(config, "placed", False):
-            return listed
-        placed = self._empty(len(listed), "uint32", listed_rows(self.case, config).rows)
-        placed[...] = listed
-        return placed
 
     def poison(self) -> None:
         """Fill every buffer with NaN, or a huge value if the format has none, so that missing stores show."""

@@ -110,7 +110,7 @@ class Solver:
         given = getattr(populations, "shape", None)
         if given != shape:
             what = f"have the shape {given}" if given is not None else f"are a {type(populations).__name__}"
-            raise InputError(f"populations {what}; give an array of the shape (q, nz, ny, nx) = {shape}.")
+            raise InputError(f"populations {what} (use an array of the shape (q, nz, ny, nx) = {shape}).")
         self._simulation.initialise(populations)
 
     def step(self, steps: int = 1) -> None:
@@ -120,9 +120,9 @@ class Solver:
         no number of steps, and for other numbers if the file has no kernel of one step.
         """
         if not isinstance(steps, Real) or not float(steps).is_integer():
-            raise InputError(f"steps {steps} is not a whole number; give the number of time steps to advance.")
+            raise InputError(f"steps={steps} is not a whole number (use the number of time steps).")
         if steps < 0:
-            raise InputError(f"steps {steps} is negative; give the number of time steps to advance.")
+            raise InputError(f"steps={steps} is negative (use the number of time steps).")
         self._simulation.step(int(steps))
 
     def macroscopic(self) -> tuple[Array, Array]:
@@ -147,7 +147,7 @@ class Solver:
         The flow advances by them. Raises InputError if steps is not positive.
         """
         if steps < 1:
-            raise InputError(f"steps {steps} is not positive; give the number of time steps to average over.")
+            raise InputError(f"steps={steps} is not positive (use the number of time steps to average over).")
         at_once = self.best.kernel.steps
         taken = -(-steps // at_once) * at_once
         self._simulation.prepare(taken)
@@ -159,14 +159,14 @@ def _shaped(name: str, value: Array, shape: tuple[int, ...], xp: ModuleType) -> 
     try:
         array = xp.asarray(value, dtype=xp.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} is not an array of numbers; give the shape {shape}.") from None
+        raise InputError(f"{name} is not an array of numbers (use the shape {shape}).") from None
     if len(shape) == 4 and array.shape == (3,):
         array = array.reshape(3, 1, 1, 1)
     try:
         return xp.broadcast_to(array, shape)
     except ValueError:
         axes = "(3, nz, ny, nx)" if len(shape) == 4 else "(nz, ny, nx)"
-        raise InputError(f"{name} has the shape {array.shape}; give {axes} = {shape}, or what broadcasts.") from None
+        raise InputError(f"{name} has the shape {array.shape} (use {axes} = {shape}, or what broadcasts).") from None
 
 
 def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,10 @@ def _value(config: KernelConfig, name: str) -> Any:
     if name in field_names(type(config)):
         found = getattr(config, name)
         return found if isinstance(found, (int, str, tuple)) else found.name
-    return config.family if name == "family" else getattr(config.layout, name, None)
+    if name == "family":
+        return config.family
+    layout = getattr(config, "layout", None)
+    return getattr(layout, name) if is_dataclass(layout) and name in (f.name for f in fields(layout)) else None
 
 
 def _columns(given: Sequence[Any]) -> list[Array]:

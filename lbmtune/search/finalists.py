@@ -12,7 +12,7 @@ from dataclasses import replace
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.search.kinds import Kind, Requirements, kind_of
+from lbmtune.search.kinds import Kind, kind_of
 
 NEAR = 0.95
 """Share of the best speed from which a kind has a final, because first measurements may rank closer ones wrongly."""
@@ -40,7 +40,7 @@ def _leaders(ranked: tuple[Trial, ...]) -> Mapping[int, Kind]:
     """Return the kinds that are near the best or first of their requirements, by number of the trial that leads."""
     leaders: dict[int, Kind] = {}
     kinds: set[Kind] = set()
-    requirements: set[Requirements] = set()
+    requirements: set[object] = set()
     for trial in ranked:
         kind = kind_of(from_flat(trial.config))
         near = (trial.mlups or 0.0) >= NEAR * (ranked[0].mlups or 0.0)

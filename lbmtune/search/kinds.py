@@ -15,19 +15,6 @@ _LATTICES = {1: "one lattice", 2: "two lattices"}
 _LINKS = {"compiled": "", "flags": ", flags read", "list": ", sites listed"}
 
 
-class Requirements(NamedTuple):
-    """Provisions that a solver makes for a kernel.
-
-    state: representation and place of the state; lattices: copies of the state; links: source of cut links, "compiled",
-    "flags" or "list"; several: whether a launch does several time steps.
-    """
-
-    state: str
-    lattices: int
-    links: str
-    several: bool
-
-
 @dataclass(frozen=True)
 class Kind:
     """Kernels that are compared with one another by their best.
@@ -49,12 +36,12 @@ class Kind:
         return f"{self.representation} {self.place}".rstrip()
 
     @property
-    def requirements(self) -> Requirements:
-        """Return what a solver has to provide.
+    def requirements(self) -> tuple[str, int, str, bool]:
+        """Return what a solver provides: state, lattices, links, and if a launch does several steps.
 
-        One step and several differ: in place, one step would have no final if several steps lead.
+        Without the last, one step in place would have no final if several steps in place lead.
         """
-        return Requirements(self.state, self.lattices, self.links, self.steps > 1)
+        return self.state, self.lattices, self.links, self.steps > 1
 
     @property
     def on_chip(self) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
-from lbmtune.records.caches import cache_folder
+from lbmtune.records.store import cache_folder
 
 _FOLDER_LOCK = ".lock"
 

@@ -10,18 +10,14 @@ from typing import Any
 from lbmtune.errors import InputError
 from lbmtune.records.study import StudyHeader, StudySpec
 
-_SAME = ("backend", "device", "device_id", "driver", "runtime", "compiler", "ecc", "power_limit_w")
-"""Parts of the environment that must not change within a study, because its speeds are compared."""
-
 
 def check_resumable(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
     """Raise InputError if a study cannot be resumed: another device, software or specification; budgets may differ."""
-    pairs = [(name, getattr(kept.environment, name), getattr(now.environment, name)) for name in _SAME]
-    for name, was, here in [*pairs, ("lbmtune", kept.version, now.version)]:
-        if was != here:
-            raise InputError(
-                f"{folder} was begun with {name} {was!r} and this is {here!r}; resume it there or start a new study."
-            )
+    version = [("lbmtune", kept.version, now.version)] if kept.version != now.version else []
+    for name, was, here in [*kept.environment.differences(now.environment), *version]:
+        raise InputError(
+            f"{folder} was begun with {name} {was!r} and this is {here!r}; resume it there or start a new study."
+        )
     check_same_spec(kept.spec, now.spec, folder)
 
 

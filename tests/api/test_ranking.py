@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from lbmtune.api import ranking as cli_ranking
-from lbmtune.api.devices import limits_of, predictor
+from lbmtune.api.devices import limits_of
+from lbmtune.api.estimates import predictor
 from lbmtune.api.grouping import differences, families, folded, others, with_scheme
 from lbmtune.api.machines import machine_of, named_machine, shipped_machines
 from lbmtune.api.ranking import Entry, Ranking, Row, rank
@@ -37,9 +38,8 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
-from lbmtune.records.caches import CACHE_VARIABLE
-from lbmtune.records.in_cache import in_cache, last_cache
-from lbmtune.records.store import read_study
+from lbmtune.records.remarks import in_cache, last_cache
+from lbmtune.records.store import CACHE_VARIABLE, read_study
 from lbmtune.records.study import StudySpec
 from lbmtune.search import estimates as search_estimates
 from lbmtune.search.estimates import estimates
@@ -142,7 +142,12 @@ def test_one_value_alone_is_compared_with_nothing_and_that_is_said():
         "--set storage=fp32,fp64,fp16s."
     )
     assert "beside a best.json name a study that has others with --study, or " in single_value(one, has_record=True)
-    assert single_value(vary(SPEC, machine, "march", base), has_record=False).endswith("--set march=A,B,C.")
+    listed = vary(SPEC, machine, "sites_per_thread", "family=sparse,block=64x1x1")
+    assert single_value(listed, has_record=False).endswith("--set sites_per_thread=A,B,C.")
+    with pytest.raises(
+        InputError, match=r"march is not a knob of family direct \(use family column or sparse or temporal"
+    ):
+        vary(SPEC, machine, "march", base)
     assert single_value(vary(SPEC, machine, "scheme", base), has_record=False) == ""
     two = replace(SPEC, axes={"cuda": {**AXES, "block": ("256x1x1", "2048x1x1")}})
     assert single_value(vary(two, machine, "block", base), has_record=False) == "", (

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import sympy
 
-from lbmtune.catalogue.collisions import OPERATORS, collision
+from lbmtune.catalogue.collisions import COLLISIONS, collision
 from lbmtune.catalogue.collisions.mrt import Rates, relaxing
 from lbmtune.catalogue.collisions.operator import Collision, Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.problem.case import Case, collides
@@ -22,7 +22,7 @@ from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES, lattice
 from lbmtune.measure.verification import oracle, verify
 
-PAIRS = [(stencil, operator) for stencil, operator in product(LATTICES, OPERATORS) if collides(operator, stencil)]
+PAIRS = [(stencil, operator) for stencil, operator in product(LATTICES, COLLISIONS) if collides(operator, stencil)]
 COMBINATIONS = [(*pair, forced) for pair in PAIRS for forced in (False, True)]
 each_operator = pytest.mark.parametrize(("stencil", "operator", "forced"), COMBINATIONS)
 SCALE = 2.0**15

@@ -8,10 +8,9 @@ import pytest
 import sympy
 from sympy import Rational, Symbol
 
-from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.collisions import COLLISIONS, collision
 from lbmtune.catalogue.collisions.min_instruction_forms import by_axes, leanest
 from lbmtune.catalogue.collisions.operator import Assignment, assignments, population, relaxed
-from lbmtune.catalogue.problem.case import COLLISIONS
 from lbmtune.codegen.cpu.shared.expressions import Constants, divide_late, hoist, text
 from lbmtune.codegen.cuda.shared.physics import collide_function
 from lbmtune.codegen.cuda.temporal_blocking.populations import relaxation

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sympy import Expr, Rational, Symbol, symbols
 
-from lbmtune.catalogue.collisions import OPERATORS
+from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.collisions.operator import Assignment, Parameters
 from lbmtune.catalogue.operation_counts import flops, flops_per_update, operator_flops
 from lbmtune.catalogue.problem.case import collides
@@ -86,6 +86,6 @@ def test_a_case_counts_its_force_and_not_its_walls() -> None:
 
 def test_the_table_of_the_documentation() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "collisions.md").read_text(encoding="utf-8")
-    for operator in OPERATORS:
+    for operator in COLLISIONS:
         counts = [str(operator_flops(operator, n)) if collides(operator, n) else "-" for n in LATTICES]
         assert f"| {operator} | {' | '.join(counts)} |\n" in page

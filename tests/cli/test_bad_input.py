@@ -23,8 +23,7 @@ from lbmtune.cli.app import VERBS
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import check_acts, load_study
 from lbmtune.measure.processes.worker import scratch_folder
-from lbmtune.records.caches import cache_folder
-from lbmtune.records.store import append_trial, read_study, write_atomically
+from lbmtune.records.store import append_trial, cache_folder, read_study, write_atomically
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.optuna_storage import without_password
 from tests.support.fake_study import DEVICE_ID, FakeEvaluator, stand_in
@@ -85,11 +84,11 @@ def test_other_wrong_values_of_axes(refused, gpu, name):
     [
         ("collision=trt", "collision belongs to the case and not to a configuration; say --set case.collision=trt."),
         ("scheme=aa,case.domain=64x64x64", "domain belongs to the case and .*; say --set case.domain=64x64x64."),
-        ("scheme=moments", "unknown scheme 'moments'; did you mean representation=moments?"),
+        ("scheme=peeled", "unknown scheme 'peeled'; did you mean row_tail=peeled?"),
         ("layout=regularised", "unknown layout 'regularised'; did you mean --set case.collision=regularised?"),
         ("scheme=AA", "unknown scheme 'AA'; did you mean 'aa'?"),
         ("fastest", "configuration part 'fastest' is not of the form .* the 12 digits of a trial's key"),
-        ("scheme=tile", "unknown scheme 'tile'; did you mean order=tile or loop=tile?"),
+        ("scheme=tile", "unknown scheme 'tile'; did you mean order=tile?"),
     ],
 )
 def test_what_stands_in_a_configuration_by_mistake(refused, cpu, text, said):
@@ -107,13 +106,13 @@ def test_an_axis_that_is_given_twice(refused, gpu):
 
 def test_an_axis_of_the_other_backend(refused, gpu):
     said = refused("explain", "scheme=aa,vector_bits=256", "--device", "0")
-    assert "vector_bits, an axis of CPU kernels, does not go with device 0, a GPU; say --device cpu." in said
+    assert "vector_bits, a knob of CPU kernels, does not go with device 0, a GPU; say --device cpu." in said
     said = refused("verify", "scheme=aa,block=64x1x1", "--device", "cpu")
-    assert f"block, an axis of CUDA kernels, does not go with device cpu; {NEEDS_A_GPU}" in said
+    assert f"block, a knob of CUDA kernels, does not go with device cpu; {NEEDS_A_GPU}" in said
 
 
-_CPU_AXES = "; leave it out, or set one of their axes: addressing, .*tile_y, "
-_CUDA_AXES = "; leave it out, or set one of their axes: addressing, .*block, "
+_CPU_AXES = "; leave it out, or set one of their axes: .*parallel_loop, .*tile, "
+_CUDA_AXES = "; leave it out, or set one of their axes: .*block, "
 
 
 @pytest.mark.parametrize(
@@ -121,11 +120,14 @@ _CUDA_AXES = "; leave it out, or set one of their axes: addressing, .*block, "
     [
         ("study --device cpu --set block=64x1x1", f"CUDA kernels alone, and device cpu runs CPU kernels{_CPU_AXES}"),
         ("study --device cpu --set axes.cuda[2].steps=2", "CUDA kernels alone, and device cpu runs CPU kernels"),
-        ("study --device 0 --set tile_y=8", f"CPU kernels alone, and device 0 runs CUDA kernels{_CUDA_AXES}"),
+        ("study --device 0 --set parallel_loop=zy", f"CPU kernels alone, and device 0 runs CUDA kernels{_CUDA_AXES}"),
         ("list --device cpu --set block=64x1x1", "CUDA kernels alone, and device cpu runs CPU kernels"),
         ("predict quick --device cpu --set block=64x1x1", "CUDA kernels alone, and device cpu runs CPU kernels"),
-        ("predict quick --machine h200 --set tile_y=8", "CPU kernels alone, and NVIDIA H200 runs CUDA kernels"),
-        ("predict scheme=aa --vary loop --device cpu --set block=64x1x1", "CUDA kernels alone, and device cpu runs"),
+        ("predict quick --machine h200 --set parallel_loop=zy", "CPU kernels alone, and NVIDIA H200 runs CUDA kernels"),
+        (
+            "predict scheme=aa --vary parallel_loop --device cpu --set block=64x1x1",
+            "CUDA kernels alone, and device cpu runs",
+        ),
     ],
 )
 def test_an_axis_that_is_set_and_has_no_effect_there(refused, monkeypatch, asked, said):
@@ -159,7 +161,10 @@ def test_block_over_the_device_limit(refused, gpu):
 
 @pytest.mark.parametrize(
     ("device", "sets", "said"),
-    [("cpu", "threads=400", "threads 400; this device has"), ("0", "block=1024x2x1", "this device allows 1024")],
+    [
+        ("cpu", "threads=400", "threads=400; this device has 2 cores"),
+        ("0", "block=1024x2x1", "this device allows 1024"),
+    ],
 )
 def test_what_is_legal_nowhere_is_told_before_a_device_is_measured(refused, monkeypatch, device, sets, said):
     monkeypatch.setattr(measured_machines, "measured_machine", lambda *_, **__: pytest.fail("measured"))
@@ -168,7 +173,7 @@ def test_what_is_legal_nowhere_is_told_before_a_device_is_measured(refused, monk
 
 def test_domain_not_divisible(refused, gpu):
     case = ("--set", "case.domain=66x64x64")
-    said = "nx = 66 is not divisible by cells_per_thread 4"
+    said = "nx=66 is not a multiple of cells_per_thread=4"
     assert said in refused("measure", "cells_per_thread=4,block=32x1x1", *case)
     assert said in refused("study", "--set", "cells_per_thread=4", "--set", "block=32x1x1", *case)
 
@@ -229,7 +234,7 @@ def test_wrong_options(refused, cpu, option):
         ("study quick more", "got unexpected extra argument.* .more.; lbmtune study --help says what it takes."),
         ("studi", "no such command 'studi'; did you mean 'study'.*[?]"),
         ("xyz", "no such command 'xyz'; lbmtune --help says what it takes."),
-        ("study --device banana", "device 'banana' is neither 'cpu' nor the index of a GPU; .* lists what there is."),
+        ("study --device banana", r"device=banana is not supported \(use cpu, or the index of a GPU: .*\)\."),
     ],
 )
 def test_wrong_usage_of_the_command_line(refused, arguments, said):
@@ -418,18 +423,18 @@ def test_an_empty_name_of_a_study(refused, verb):
 
 def test_an_axis_to_vary_that_the_other_kind_of_kernels_has(refused):
     said = refused("predict", "quick", "--vary", "threads", "--machine", "h200")
-    assert "threads, an axis of CPU kernels, does not go with NVIDIA H200, a GPU; say --device cpu instead." in said
+    assert "threads, a knob of CPU kernels, does not go with NVIDIA H200, a GPU; say --device cpu instead." in said
     said = refused("predict", "quick", "--vary", "block", "--device", "cpu")
-    assert f"block, an axis of CUDA kernels, does not go with device cpu; {NEEDS_A_GPU}" in said
+    assert f"block, a knob of CUDA kernels, does not go with device cpu; {NEEDS_A_GPU}" in said
 
 
 def test_an_axis_that_a_machine_has_not(refused, cpu):
     said = refused("explain", "threads=2", "--machine", "h200")
-    assert "threads, an axis of CPU kernels, does not go with NVIDIA H200, a GPU; say --device cpu instead." in said
+    assert "threads, a knob of CPU kernels, does not go with NVIDIA H200, a GPU; say --device cpu instead." in said
     slow = ROOT / "studies" / "recorded" / "xeon-2-cores" / "machine.toml"
     said = refused("predict", "block=64x1x1", "--machine", slow)
     assert (
-        f"block, an axis of CUDA kernels, does not go with Intel(R) Xeon(R) Processor @ 2.50GHz; {NEEDS_A_GPU}" in said
+        f"block, a knob of CUDA kernels, does not go with Intel(R) Xeon(R) Processor @ 2.50GHz; {NEEDS_A_GPU}" in said
     )
 
 
@@ -472,7 +477,7 @@ def test_what_differs_is_told_before_a_device_is_measured(refused, finished, mon
 
 def test_a_study_resumed_as_another_study(refused, finished):
     line = refused("study", "quick", "--resume", "--out", "mine", *SMALL, "--set", "storage=fp64")
-    different = "mine holds a study with axes.cuda.storage fp32, and this one has fp64; only the budget can change"
+    different = "mine holds a study with axes.cpu[1].storage fp32, and this one has fp64; only the budget can change"
     assert different in line
     assert different in refused("study", "--resume", "--out", "mine", "--set", "storage=fp64")
     line = refused("study", "--resume", "--out", "mine", "--set", "case.domain=32x64x64", "--seed", "2")
@@ -502,9 +507,9 @@ def test_a_configuration_for_another_device(refused, cpu, tmp_path):
 def test_an_axis_to_vary_is_looked_up_before_the_device_is(refused, monkeypatch):
     monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", None)
     said = refused("predict", "quick", "--device", "0", "--vary", "blcok")
-    assert "unknown axis of cuda kernels 'blcok'; did you mean 'block'?" in said
+    assert "unknown knob of cuda kernels 'blcok'; did you mean 'block'?" in said
     said = refused("predict", "quick", "--device", "cpu", "--vary", "colour")
-    assert "unknown axis of cpu kernels 'colour'; choose one of addressing, boundary, " in said
+    assert "unknown knob of cpu kernels 'colour'; choose one of boundary, collision_passes, " in said
 
 
 # -- folders of the user

@@ -51,7 +51,8 @@ def test_help_and_version_load_nothing_heavy():
     code = f"""
 import contextlib, sys
 from lbmtune.cli import main
-for arguments in (["--help"], ["--version"], ["study", "--help"]):
+from lbmtune.cli.app import VERBS
+for arguments in (["--help"], ["--version"], *([verb, "--help"] for verb in VERBS)):
     with contextlib.suppress(SystemExit):
         main(arguments)
 print([name for name in {heavy} if name in sys.modules])
@@ -157,11 +158,12 @@ def test_list_counts_what_is_legal(run, monkeypatch):
     assert set(facts["flops_per_update"]["cumulant"]) == {"d3q27"}
     assert re.search(r"bgk +81 +176 +264\n", out)
     assert re.search(r"cumulant +- +- +\d+\n", out)
-    order = r"^order  .*\n  values +\(row\) *\n  all names +row, morton, hilbert, tile, stripe *$"
+    order = r"^order  .*\n  values +\(row\) *\n  allowed +row, morton, hilbert, tile, stripe *$"
     assert re.search(order, out, re.MULTILINE)
     assert re.search(r"^packing .* \(fraction=0.5:radius=8:seed=1\) *$", out, re.MULTILINE)
     assert re.search(r"^file .* \(path=\.\.\.:shape=:fluid=:repeat=0\) *$", out, re.MULTILINE)
-    assert facts["axes"]["tile_y"]["default"] == 0
+    assert facts["axes"]["streaming_stores"]["default"] == 0
+    assert facts["axes"]["tile"]["families"] == ["moments-wavefront", "wavefront"]
     fewer = json.loads(run("list", "--device", "cpu", "--json", "--set", "scheme=aa")[1])
     assert 0 < fewer["legal_configurations"] < facts["legal_configurations"]
 
@@ -170,7 +172,7 @@ def test_list_of_several_spaces_shows_each(run, monkeypatch, tmp_path):
     stand_in(monkeypatch)
     path = tmp_path / "two.toml"
     case = '[case]\nflow = "box"\nlattice = "d3q19"\ndomain = "64x64x64"\nrelaxation_rate = 1.6\n'
-    spaces = '[[axes.cpu]]\nscheme = ["aa", "pull"]\n[[axes.cpu]]\nscheme = "push"\nloop = ["z", "zy"]\n'
+    spaces = '[[axes.cpu]]\nscheme = ["aa", "pull"]\n[[axes.cpu]]\nscheme = "push"\nparallel_loop = ["z", "zy"]\n'
     path.write_text(f'name = "two"\n{case}{spaces}')
     facts = json.loads(run("list", "--device", "cpu", "--json", "--study", str(path))[1])
     assert facts["legal_of_each_space"] == [2, 2]
@@ -192,7 +194,13 @@ def test_list_of_several_spaces_shows_each(run, monkeypatch, tmp_path):
 
 def test_axes_are_listed_without_breaking_their_values():
     names = ("pull", "push", "aa", "esoteric-twist", "esoteric-pull", "two-step", "swap", "swap-ordered", "ghost-cell")
-    axis = {"title": "propagation scheme", "spaces": [names, ("aa",)], "default": "pull", "known": names}
+    axis = {
+        "title": "propagation scheme",
+        "spaces": [names, ("aa",)],
+        "default": "pull",
+        "known": names,
+        "families": (),
+    }
     console = Console(file=io.StringIO(), width=80, soft_wrap=True)
     console.print(output.table("axes", ("name", "title"), axis_rows("prefetch_propagated", axis)))
     text = console.file.getvalue()
@@ -236,7 +244,7 @@ def test_explain_an_illegal_configuration_is_an_answer(run, monkeypatch):
         ("scheme=aa,cells_per_thread=2", "32x1x1"),
         ("representation=moments,steps=2", "32x8x1"),
         ("scheme=aa,block=256x1x1", "256x1x1"),
-        ("scheme=aa,min_blocks=2,max_registers=64", "256x1x1"),  # illegal with any block
+        ("scheme=aa,cells_per_thread=8,storage=fp64", "256x1x1"),  # illegal with any block
     ],
 )
 def test_a_block_that_is_not_said_fits_a_short_row(run, monkeypatch, said, block):
@@ -249,9 +257,11 @@ def test_a_block_that_is_not_said_fits_a_short_row(run, monkeypatch, said, block
 
 def test_explain_names_the_axes_that_are_not_at_their_default(run, monkeypatch):
     stand_in(monkeypatch)
-    out = run("explain", "scheme=aa,block=64x1x1,steps=1", "--device", "0")[1]
+    out = run("explain", "scheme=aa,block=64x1x1,index_bits=0", "--device", "0")[1]
     assert re.search(
-        r"^configuration +backend=cuda, block=64x1x1, scheme=aa, all else at its default$", out, re.MULTILINE
+        r"^configuration +backend=cuda, block=64x1x1, family=direct, scheme=aa, all else at its default$",
+        out,
+        re.MULTILINE,
     )
 
 
@@ -296,7 +306,12 @@ def test_how_far_a_prediction_may_be_trusted_is_said(run, monkeypatch, tmp_path)
     uncalibrated = "Made-up 1 is not calibrated: speeds are estimated from bandwidths and instructions alone"
     few = ("quick", "--set", "scheme=aa", "--set", "steps=1", "--compile", "0")
     one = ("scheme=aa",)
-    for verb, *asked in (("predict", *few), ("predict", *one), ("explain", *one), ("predict", *one, "--vary", "loop")):
+    for verb, *asked in (
+        ("predict", *few),
+        ("predict", *one),
+        ("explain", *one),
+        ("predict", *one, "--vary", "parallel_loop"),
+    ):
         code, _, err = run(verb, *asked, "--device", "cpu")
         assert (code, err.startswith(uncalibrated)) == (0, True), err
     known = "NVIDIA A100 SXM4 80 GB is known by its data sheet alone, with curves of NVIDIA H200"
@@ -585,7 +600,7 @@ def test_an_axis_is_varied_around_a_configuration(run, tmp_path):
     assert "block around" in run("predict", "quick", "--machine", machine, "--vary", "block", "--compile", "0")[1]
     code, _, err = run("predict", "quick", "--machine", machine, "--vary", "colour")
     assert code == 2
-    assert "axis of cuda kernels 'colour'" in err
+    assert "knob of cuda kernels 'colour'" in err
 
 
 @pytest.mark.parametrize(
@@ -750,7 +765,7 @@ def test_what_is_legal_is_listed_for_a_machine(run):
 def test_an_axis_is_varied_in_the_case_of_a_file(run):
     """That of the study only gives the values: the file's has another collision, with which alone it is legal."""
     best = str(RECORDED / "d3q27-box-fast-fp32" / "best.json")
-    found = json.loads(run("predict", best, "--vary", "march", "--study", "d3q27-box-fast", "--json")[1])
+    found = json.loads(run("predict", best, "--vary", "chunk_planes", "--study", "d3q27-box-fast", "--json")[1])
     alone = json.loads(run("predict", best, "--json")[1])
     assert {one["value"]: one["prediction"] for one in found["values"]}[192] == alone["prediction"]
     assert len(found["values"]) > 2

@@ -11,7 +11,7 @@ import pytest
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
 from lbmtune.backend.cuda import nvrtc
-from lbmtune.catalogue.collisions import OPERATORS
+from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.problem.case import Case, collides
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
@@ -23,7 +23,7 @@ from tests.support import cpu_cases, cuda_samples
 
 PRECISIONS = ("fp64", "fp32", "fp16s")
 PAIRS = [
-    (o, lattice) for o, lattice in product(OPERATORS, LATTICES) if o not in ("bgk", "trt") and collides(o, lattice)
+    (o, lattice) for o, lattice in product(COLLISIONS, LATTICES) if o not in ("bgk", "trt") and collides(o, lattice)
 ]
 each_pair = pytest.mark.parametrize(("operator", "lattice"), PAIRS)
 each_precision = pytest.mark.parametrize("precision", PRECISIONS)

@@ -28,7 +28,7 @@ from lbmtune.lattice import LATTICES
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification.verify import verify, verify_full_size, verify_simulation
 from lbmtune.records import Verification
-from lbmtune.runtime import Simulation, simulation
+from lbmtune.runtime import Simulation, memory
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled, cpu_cases
 
@@ -170,7 +170,7 @@ def test_verification_finds_a_wrong_pointer_of_a_solid_node(monkeypatch: pytest.
         words[0, sites:] = np.arange(sites, words.shape[1])
         return words.reshape(-1)
 
-    monkeypatch.setattr(simulation, "index_list", astray)
+    monkeypatch.setattr(memory, "index_list", astray)
     assert not verify(program, binary, HostDevice()).passed
 
 
@@ -273,7 +273,7 @@ def test_verification_finds_a_wrong_list(
     program = render(case, config)
     binary = compile_on_host(program)
     assert verify(program, binary, HostDevice()).passed
-    monkeypatch.setattr(simulation, "index_list", lambda *given: change(nodes.index_list(*given)))
+    monkeypatch.setattr(memory, "index_list", lambda *given: change(nodes.index_list(*given)))
     assert not verify(program, binary, HostDevice()).passed
 
 
@@ -290,7 +290,7 @@ def test_verification_finds_a_wrong_mask(storage: str, monkeypatch: pytest.Monke
         return words.reshape(-1)
 
     assert verify(program, binary, HostDevice()).passed
-    monkeypatch.setattr(simulation, "index_list", without_a_bit)
+    monkeypatch.setattr(memory, "index_list", without_a_bit)
     assert not verify(program, binary, HostDevice()).passed
 
 

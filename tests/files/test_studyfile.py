@@ -2,8 +2,8 @@ import re
 from dataclasses import fields
 
 import pytest
-from lbmtune.catalogue.axes import AXES
 
+from lbmtune.catalogue.config import FAMILIES, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.cli import notes_on_stderr
 from lbmtune.errors import InputError
@@ -47,11 +47,12 @@ def test_a_study_file_becomes_a_study():
 
 
 def test_a_backend_without_a_table_searches_the_usual_values():
-    assert read().axes["cpu"] == {axis.name: axis.values for axis in AXES["cpu"]}
+    usual = knobs_by_name(FAMILIES["cpu"]["direct"]).values()
+    assert read().axes["cpu"] == {knob.name: knob.search for knob in usual}
 
 
 @pytest.mark.parametrize("name", ["quick", "d3q19-box", "d3q19-cavity", "d2q9-box", "d3q27-box"])
-@pytest.mark.parametrize("backend", AXES)
+@pytest.mark.parametrize("backend", FAMILIES)
 @pytest.mark.parametrize("storage", ["fp64", "fp32", "fp16s"])
 def test_shipped_studies_have_legal_configurations_of_every_scheme_and_storage(name, backend, storage):
     spec = load_study(name, [f"storage={storage}"])
@@ -105,7 +106,7 @@ def test_every_field_can_be_overridden(override, found):
         ("foo=1", r"budget.\(trials, time, sample\), accuracy.\(max_error\), protocol.\(verify_periods, "),
         ("scheme=aaa", "did you mean 'aa'"),
         ("storage", "key=value"),
-        ("threads=many", "unknown threads 'many'"),
+        ("threads=many", "threads: 'many' is not a whole number"),
         ("cells_per_thread=two", "not a whole number"),
         ("block=64x1", "not of the form 256x1x1"),
         ("budget.time=soon", "number with a unit"),
@@ -250,9 +251,10 @@ SEVERAL = (
     TEXT.replace("[axes.cuda]", "[[axes.cuda]]")
     + """
 [[axes.cuda]]
+family = "temporal-blocking"
 representation = "moments"
 steps = [1, 2]
-march = [8, 16]
+chunk_planes = [8, 16]
 """
 )
 
@@ -264,7 +266,12 @@ def several(*overrides):
 def test_several_tables_of_axes_are_spaces_of_their_own():
     first, second = several()
     assert first == read().axes["cuda"]
-    assert second == {"representation": ("moments",), "steps": (1, 2), "march": (8, 16)}
+    assert second == {
+        "family": ("temporal-blocking",),
+        "representation": ("moments",),
+        "steps": (1, 2),
+        "chunk_planes": (8, 16),
+    }
     assert parse_study(SEVERAL, "t").axes["cpu"] == read().axes["cpu"]
     (alone,) = parse_study(TEXT.replace("[axes.cuda]", "[[axes.cuda]]"), "t").axes["cuda"]
     assert alone == first
@@ -285,18 +292,32 @@ def test_an_override_acts_on_all_tables_or_on_one(override, storages):
     assert [table.get("storage") for table in again] == storages
 
 
+def test_an_override_acts_on_the_spaces_whose_families_have_the_knob():
+    """By its name of today, and by that of version 0.1, which is said."""
+    assert [table.get("steps") for table in several("steps=3")] == [None, (3,)]
+    assert [table.get("cells_per_thread") for table in several("cells_per_thread=2")] == [(2,), (2,)]
+    assert [table.get("chunk_planes") for table in several("march=4,8")] == [None, (4, 8)]
+    assert [table.get("plane_fetch") for table in several("prefetch=2")] == [None, ("cp_async",)]
+    for wrong, said in (
+        ("axes.cuda.tile=8x8x8", "is not a knob of family direct (use family face-exchange)."),
+        ("halo=faces", "version 0.1"),
+    ):
+        with pytest.raises(InputError, match=re.escape(said)):
+            several(wrong)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("steps =", "stepps =", "several.toml, line 21: axes.cuda[2].stepps: unknown key; did you mean 'steps'"),
-        ("[1, 2]", '["two"]', "several.toml, line 21: axes.cuda[2].steps: 'two' is not a whole number"),
+        ("steps =", "stepps =", "several.toml, line 22: axes.cuda[2].stepps: unknown key; did you mean 'steps'"),
+        ("[1, 2]", '["two"]', "several.toml, line 22: axes.cuda[2].steps: 'two' is not a whole number"),
         (
             '"moments"',
             '"moment"',
-            "several.toml, line 20: axes.cuda[2].representation: unknown representation 'moment'",
+            "several.toml, line 21: axes.cuda[2].representation: unknown representation 'moment'",
         ),
         ("scheme =", "schem =", "several.toml, line 15: axes.cuda[1].schem: unknown key; did you mean 'scheme'"),
-        ("[8, 16]", "[]", "several.toml, line 22: axes.cuda[2].march: has no values"),
+        ("[8, 16]", "[]", "several.toml, line 23: axes.cuda[2].chunk_planes: has no values"),
         ("seed = 4", "axes.cpu = [3]", "several.toml, line 2: axes.cpu[1]: is a table; write [axes.cpu] and its keys"),
         ("seed = 4", "axes.cpu = []", "several.toml, line 2: axes.cpu: is a table"),
         ("[budget]", "[[budget]]", "several.toml, line 10: budget: is a table; write [budget] and its keys below"),
@@ -314,7 +335,7 @@ def test_errors_in_one_of_several_tables_name_file_line_and_key(old, new, messag
     [
         ("axes.cuda[3].steps=1", "--set axes.cuda[3].steps=1: the study has 2 axes.cuda; correct the number."),
         ("axes.cuda[0].steps=1", "--set axes.cuda[0].steps=1: the study has 2 axes.cuda; correct the number."),
-        ("axes.cpu[1].loop=z", "--set axes.cpu[1].loop=z: the study has 1 axes.cpu; correct the number."),
+        ("axes.cpu[1].wrap=ghost", "--set axes.cpu[1].wrap=ghost: the study has 1 axes.cpu; correct the number."),
         ("axes.cuda[2].stepps=1", "--set axes.cuda[2].stepps: there is no such key; did you mean 'axes.cuda.steps'?"),
         ("axes.cuda[2].steps=two", "--set axes.cuda[2].steps: 'two' is not a whole number; correct it."),
     ],
@@ -335,9 +356,9 @@ def test_a_wrong_override_of_one_of_several_tables_is_named(override, message):
     ],
 )
 def test_fast_studies_have_populations_and_moments_of_every_number_of_steps(name, domain, steps, storage):
-    spec = load_study(name, [f"storage={storage}", "axes.cuda[2].march=64", f"case.domain={domain}"])
+    spec = load_study(name, [f"storage={storage}", "axes.cuda[2].chunk_planes=64", f"case.domain={domain}"])
     space = legal_set(spec.case, "cuda", spec.axes["cuda"], Limits(shared_bytes_per_block=227 << 10, asynchronous=True))
-    kinds = {(c.representation, c.steps) for c in space.configs}
+    kinds = {(c.kept.name, c.fused_steps) for c in space.configs}
     several = {("populations", n) for n in (2, 3) if name == "d3q19-box-fast"}
     assert kinds == {("populations", 1), *(("moments", n) for n in steps)} | several
     assert {c.storage for c in space.configs} == {storage}
@@ -408,13 +429,13 @@ def test_the_study_of_small_domains_has_every_form_of_launch_that_fits(edge, res
     spec = load_study("d3q19-small", [f"case.domain={edge}x{edge}x{edge}"])
     space = legal_set(spec.case, "cuda", spec.axes["cuda"], H200)
     assert (space.sizes[0] > 3) == resident
-    assert {"call", "graph", "dependent"} < {c.launch for c in space.configs} | {"resident"}
-    assert {c.steps for c in space.configs} == {1, 2, 3}
+    assert {"call", "graph", "dependent"} < {getattr(c, "launch", c.family) for c in space.configs} | {"persistent"}
+    assert {getattr(c, "steps", 1) for c in space.configs} == {1, 2, 3}
     assert len(space.configs) < 4000
 
 
 def test_an_axis_set_for_all_kinds_of_kernels_at_once_is_named_as_it_was_given() -> None:
     with pytest.raises(InputError, match=r"^--set storage: unknown storage 'fp8'"):
         load_study("quick", ("storage=fp8",))
-    with pytest.raises(InputError, match=r"^--set axes\.cuda\.storage: unknown storage 'fp8'"):
+    with pytest.raises(InputError, match=r"^--set axes\.cuda\[1\]\.storage: unknown storage 'fp8'"):
         load_study("d3q19-box", ("axes.cuda.storage=fp8",))

@@ -56,9 +56,9 @@ def config(fault: str = "") -> CudaConfig:
 
 def planted(case: Case, config: KernelConfig) -> Program:
     program = render(case, config)
-    if not config.padding:
+    if not config.layout.padding:
         return program
-    body = list(FAULTS.values())[config.padding // 32 - 1]
+    body = list(FAULTS.values())[config.layout.padding // 32 - 1]
     return replace(program, source=f'extern "C" __global__ void step_0(float* source, float* f) {{ {body} }}\n')
 
 

@@ -387,7 +387,7 @@ class Idle(Card):
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("card", [Card(fills_holes=True), Idle()], ids=["more", "nothing"])
-def test_parts_that_are_not_what_was_asked_for_are_noticed(card: Card) -> None:
+def test_wrong_parts_are_noticed(card: Card) -> None:
     """Other elements of a structure are left as they were, and these are copied."""
     part = next(gpu_structures.parts(Card.limits))
     launch = next(one for one in part.program.period[0] if one.entry == part.entry)

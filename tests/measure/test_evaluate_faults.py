@@ -113,7 +113,7 @@ def test_an_illegal_configuration_is_answered_with_the_rule(evaluator: Evaluator
     evaluator.submit(4, cpu.Direct(threads=512, vector_bits=0))
     trial = evaluator.next()
     assert (trial.number, trial.outcome) == (4, Outcome.ILLEGAL)
-    assert trial.reason == "threads 512; this device has 1 cores"
+    assert trial.reason == "threads=512; this device has 1 cores"
 
 
 def test_finals_are_verified_at_full_size_and_measured_together(evaluator: Evaluator) -> None:

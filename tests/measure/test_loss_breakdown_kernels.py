@@ -1,4 +1,4 @@
-"""Kernels of the ladder: the same text without collision, without what it reads, or without what it writes."""
+"""Kernels of the loss breakdown: the same text without collision, without what it reads, or without what it writes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import pytest
 
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary
+from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import cpu
 from lbmtune.catalogue.families.rules import Limits, broken
-from lbmtune.catalogue.problem.case import NO_COLLISION, Case
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.cuda.ablation import ablated, can_be_ablated
 from lbmtune.codegen.probes import RUNS
@@ -25,7 +26,7 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure.calibration.microbench import Rate
-from lbmtune.measure.profiling import loss_breakdown as ladder
+from lbmtune.measure.profiling import loss_breakdown as losses
 from lbmtune.measure.profiling.loss_breakdown import provable
 from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.timing.state import excite
@@ -198,12 +199,12 @@ class TimedHost(HostDevice):
 
 
 @needs_compiler
-def test_the_ladder_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_losses_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """All rungs and parts, on the host; copies alone are made up."""
-    monkeypatch.setattr(ladder, "measure_copy", lambda *_: Rate(2e9, 0.01))
-    monkeypatch.setattr(ladder._GpuLosses, "_streams", lambda *_: Rate(1e9, 0.01))
-    monkeypatch.setattr(ladder, "compiler_for", lambda _: compile_on_host)
-    monkeypatch.setattr(ladder, "rate", lambda device, run, moved: Rate(moved / device.time_s(run), 0.0))
+    monkeypatch.setattr(losses, "measure_copy", lambda *_: Rate(2e9, 0.01))
+    monkeypatch.setattr(losses._GpuLosses, "_streams", lambda *_: Rate(1e9, 0.01))
+    monkeypatch.setattr(losses, "compiler_for", lambda _: compile_on_host)
+    monkeypatch.setattr(losses, "rate", lambda device, run, moved: Rate(moved / device.time_s(run), 0.0))
     timed: list[str] = []
     verified: list[str] = []
 
@@ -215,15 +216,15 @@ def test_the_ladder_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
         verified.append(program.case.collision)
         return verify(program, *rest)
 
-    monkeypatch.setattr(ladder, "measure", noted)
-    monkeypatch.setattr(ladder, "verify", proven)
+    monkeypatch.setattr(losses, "measure", noted)
+    monkeypatch.setattr(losses, "verify", proven)
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     small = box("d2q9", "bgk", (64, 24, 1))
     chosen = config(scheme="pull", block=(32, 2, 1))
-    asked = ladder.ProfileRequest(
+    asked = losses.ProfileRequest(
         small, chosen, machine, TimingProtocol(verify_periods=1, max_samples=6, sustained_s=0.1)
     )
-    found = ladder.measure_losses(TimedHost(), asked, lambda _: None)
+    found = losses.measure_losses(TimedHost(), asked, lambda _: None)
     assert [one.name for one in found.rungs] == [DATASHEET, COPY, STREAMS, STREAMING, KERNEL]
     assert timed == [NO_COLLISION, "bgk"], "the one without collision is the rung above"
     assert set(verified) == {NO_COLLISION, "bgk"}, "what is timed is right"
@@ -293,12 +294,12 @@ def test_the_copy_of_streams_moves_what_the_kernel_does(
         run()
         return Rate(moved_bytes, 0.0)
 
-    monkeypatch.setattr(ladder, "rate", noted)
+    monkeypatch.setattr(losses, "rate", noted)
     cells, chosen = (64, 24, 1), config(**{"block": (32, 2, 1), **axes})
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
-    asked = ladder.ProfileRequest(box("d2q9", "bgk", cells), chosen, machine, TimingProtocol())
+    asked = losses.ProfileRequest(box("d2q9", "bgk", cells), chosen, machine, TimingProtocol())
     device = Copier()
-    one = ladder._GpuLosses(device, lambda _: Binary(b"", "", Resources()), asked, lambda _: None)  # type: ignore[arg-type]
+    one = losses._GpuLosses(device, lambda _: Binary(b"", "", Resources()), asked, lambda _: None)  # type: ignore[arg-type]
     assert one._inputs
     one._streams()
     values = 9 * 64 * 24
@@ -314,16 +315,16 @@ def test_the_copy_of_streams_moves_what_the_kernel_does(
 
 
 def test_a_copy_of_streams_that_moves_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ladder, "rate", lambda *_: Rate(1e9, 0.0))  # it never runs
+    monkeypatch.setattr(losses, "rate", lambda *_: Rate(1e9, 0.0))  # it never runs
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
-    asked = ladder.ProfileRequest(box("d2q9", "bgk", (64, 24, 1)), config(block=(32, 2, 1)), machine, TimingProtocol())
-    one = ladder._GpuLosses(Copier(), lambda _: Binary(b"", "", Resources()), asked, lambda _: None)  # type: ignore[arg-type]
+    asked = losses.ProfileRequest(box("d2q9", "bgk", (64, 24, 1)), config(block=(32, 2, 1)), machine, TimingProtocol())
+    one = losses._GpuLosses(Copier(), lambda _: Binary(b"", "", Resources()), asked, lambda _: None)  # type: ignore[arg-type]
     assert one._inputs
     with pytest.raises(RuntimeError, match="did not move what it should"):
         one._streams()
 
 
-def test_a_timed_rung_tells_how_far_its_samples_lie_apart_and_whether_it_was_disturbed(
+def test_a_timed_level_has_the_spread_of_its_samples_and_whether_it_was_disturbed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     measurement = Measurement(
@@ -337,13 +338,13 @@ def test_a_timed_rung_tells_how_far_its_samples_lie_apart_and_whether_it_was_dis
         sites=1000,
         disturbed=True,
     )
-    monkeypatch.setattr(ladder, "measure", lambda *_: measurement)
-    monkeypatch.setattr(ladder._LossBreakdown, "_simulation", lambda *_: None)
+    monkeypatch.setattr(losses, "measure", lambda *_: measurement)
+    monkeypatch.setattr(losses._LossBreakdown, "_simulation", lambda *_: None)
     small, chosen = box("d2q9", "bgk", (64, 24, 1)), config(block=(32, 2, 1))
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
-    asked = ladder.ProfileRequest(small, chosen, machine, TimingProtocol())
-    one = ladder._GpuLosses(TimedHost(), compile_on_host, asked, lambda _: None)  # type: ignore[arg-type]
-    made = ladder._Compiled(render(small, chosen), Binary(b"", "", Resources(registers=40)))
+    asked = losses.ProfileRequest(small, chosen, machine, TimingProtocol())
+    one = losses._GpuLosses(TimedHost(), compile_on_host, asked, lambda _: None)  # type: ignore[arg-type]
+    made = losses._Compiled(render(small, chosen), Binary(b"", "", Resources(registers=40)))
     found = one._timed(KERNEL, made)
     assert (found.name, found.seconds, found.disturbed) == (KERNEL, close(1e-9), True)
     assert found.spread == pytest.approx(0.03)
@@ -361,12 +362,12 @@ def test_kernels_with_parts_taken_out_are_of_the_kernel_that_has_them(monkeypatc
         moved.append(moved_bytes)
         return Rate(1.0, 0.0)
 
-    monkeypatch.setattr(ladder, "rate", noted)
-    monkeypatch.setattr(ladder, "ablated", lambda program, **parts: note(taken, program, **parts))
+    monkeypatch.setattr(losses, "rate", noted)
+    monkeypatch.setattr(losses, "ablated", lambda program, **parts: note(taken, program, **parts))
     small, chosen = box("d2q9", "bgk", (64, 24, 1)), config(scheme="aa", block=(32, 2, 1))
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
-    asked = ladder.ProfileRequest(small, chosen, machine, TimingProtocol())
-    one = ladder._GpuLosses(TimedHost(), compile_on_host, asked, lambda _: None)  # type: ignore[arg-type]
+    asked = losses.ProfileRequest(small, chosen, machine, TimingProtocol())
+    one = losses._GpuLosses(TimedHost(), compile_on_host, asked, lambda _: None)  # type: ignore[arg-type]
     full, free = (render(replace(small, collision=name), chosen) for name in ("bgk", NO_COLLISION))
     assert [rung.name for rung in one._ablations(full, free)] == [READS, WRITES, COLLISION]
     assert [(parts, program.case.collision) for parts, program in taken] == [

@@ -33,8 +33,8 @@ from lbmtune.model.machine.description import CpuCalibration
 from lbmtune.model.machine.memory_walks import calibrated
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Resources
-from lbmtune.records.caches import CACHE_VARIABLE
-from lbmtune.records.disturbance import description_disturbance
+from lbmtune.records.remarks import description_disturbance
+from lbmtune.records.store import CACHE_VARIABLE
 from lbmtune.search.lock import device_lock
 from tests.support import fake_study
 from tests.support.fake_device import FakeDevice

@@ -1,4 +1,4 @@
-"""Profiles: the ladder climbed on the real processor, counters, the record, the page and the verb."""
+"""Profiles: losses measured on the real processor, counters, the record, the page and the verb."""
 
 from __future__ import annotations
 
@@ -16,26 +16,25 @@ import msgspec
 import pytest
 
 from lbmtune.backend.cpu import open_cpu
+from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import cpu, cuda, from_flat
-from lbmtune.catalogue.problem.case import NO_COLLISION
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.cli import main
 from lbmtune.cli.format.profile import print_profile
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure.calibration.microbench import Bandwidths, Rate
-from lbmtune.measure.profiling import counters
-from lbmtune.measure.profiling import loss_breakdown as ladder
+from lbmtune.measure.profiling import counters, profiler_target
+from lbmtune.measure.profiling import loss_breakdown as losses
 from lbmtune.measure.profiling import perf_events as perf
-from lbmtune.measure.profiling import profiler_target as once
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import slots
 from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Conditions, Resources, Term
 from lbmtune.records.best import read_best
-from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
+from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.study import TimingProtocol
 from lbmtune.report.profile import profile_page, write_profile_page
 from lbmtune.report.profile_tables import conclusion, counter_rows, deviation, level_rows, state_rows
@@ -64,7 +63,7 @@ def test_without_a_prediction_nothing_is_said_of_it() -> None:
     assert {loss.model for loss in silent.losses} == {None}
     assert silent.unexplained is None
     assert not any(row.model_lost or row.difference for row in level_rows(silent))
-    assert "model" not in [trace.name for trace in ladder_figure_of(silent)]
+    assert "model" not in [trace.name for trace in losses_figure_of(silent)]
 
 
 LOSS = (
@@ -101,21 +100,21 @@ def test_a_conclusion_without_a_model_or_a_loss_or_beside_others_says_so() -> No
     assert conclusion(beside_others(0.5)) == "There is no conclusion: other programs used the device."
 
 
-def ladder_figure_of(profile: Profile) -> Sequence[object]:
+def losses_figure_of(profile: Profile) -> Sequence[object]:
     from lbmtune.report.profile import waterfall_figure
 
     return list(waterfall_figure(profile).data)
 
 
 def test_the_waterfall_ends_at_the_kernel() -> None:
-    measured, model = ladder_figure_of(PROFILE)
+    measured, model = losses_figure_of(PROFILE)
     for trace in (measured, model):
         *steps, total = trace.y  # type: ignore[attr-defined]
         assert sum(steps) == pytest.approx(total) == pytest.approx(100)
     assert model.y[-2] == pytest.approx(4)  # type: ignore[attr-defined]
 
 
-def test_the_page_holds_the_ladder_the_counters_and_the_energy() -> None:
+def test_the_page_holds_the_losses_the_counters_and_the_energy() -> None:
     page = profile_page(PROFILE)
     assert "10,000 MLUPS, 40% of the datasheet" in page
     assert page.index(f'<p id="conclusion">{conclusion(PROFILE)}</p>') < page.index("<main>")
@@ -123,8 +122,8 @@ def test_the_page_holds_the_ladder_the_counters_and_the_energy() -> None:
         assert f"<td>{row.name}</td>" in page
     assert counter_rows(PROFILE) == [("DRAM bytes read", "84", "per update", "80", "1.050")]
     state = dict(state_rows(PROFILE))
-    assert state["energy per update"] == "60.6 nJ/LU (counter)"
-    assert state["reasons for lower clocks"] == "software power cap 25% of the time"
+    assert state["energy"] == "60.6 nJ per update, by counter"
+    assert state["reasons for lower clocks"] == "software power cap in 25% of the samples"
     assert state["ECC"] == "on"
 
 
@@ -132,21 +131,21 @@ def test_the_record_comes_back() -> None:
     assert msgspec.json.decode(msgspec.json.encode(PROFILE), type=Profile) == PROFILE
 
 
-# the ladder on the processor
+# losses on the processor
 
 
 @pytest.fixture
 def climbed(monkeypatch: pytest.MonkeyPatch) -> Profile:
     """All of it for real but the copies, which take their time."""
     now = Bandwidths(copy=Rate(4e10, 0.01), in_place=Rate(3e10, 0.01), streams={"32": Rate(2e10, 0.02)})
-    monkeypatch.setattr(ladder, "measure_bandwidths", lambda *_: now)
+    monkeypatch.setattr(losses, "measure_bandwidths", lambda *_: now)
     machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
     case = box("d3q19", "bgk", (32, 20, 16))
     config = cpu.Direct(scheme="aa", vector_bits=256)
-    return ladder.measure_losses(open_cpu(), ladder.ProfileRequest(case, config, machine, QUICK), lambda _: None)
+    return losses.measure_losses(open_cpu(), losses.ProfileRequest(case, config, machine, QUICK), lambda _: None)
 
 
-def test_the_ladder_on_the_processor(climbed: Profile) -> None:
+def test_the_losses_on_the_processor(climbed: Profile) -> None:
     assert [one.name for one in climbed.rungs] == [COPY, STREAMS, STREAMING, KERNEL]
     copy, streams, streaming, kernel = climbed.rungs
     assert copy.seconds == pytest.approx(152 / 4e10)
@@ -161,9 +160,9 @@ def test_the_ladder_on_the_processor(climbed: Profile) -> None:
     assert msgspec.json.decode(msgspec.json.encode(climbed), type=Profile) == climbed
 
 
-def on_a_processor(machine: Machine) -> ladder._CpuLosses:
-    asked = ladder.ProfileRequest(box("d3q19", "bgk", (32, 20, 16)), cpu.Direct(scheme="aa"), machine, QUICK)
-    return ladder._CpuLosses(open_cpu(), lambda _: None, asked, lambda _: None)  # type: ignore[arg-type, return-value]
+def on_a_processor(machine: Machine) -> losses._CpuLosses:
+    asked = losses.ProfileRequest(box("d3q19", "bgk", (32, 20, 16)), cpu.Direct(scheme="aa"), machine, QUICK)
+    return losses._CpuLosses(open_cpu(), lambda _: None, asked, lambda _: None)  # type: ignore[arg-type, return-value]
 
 
 def test_copies_are_larger_than_the_largest_cache(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,18 +172,18 @@ def test_copies_are_larger_than_the_largest_cache(monkeypatch: pytest.MonkeyPatc
         caches.append(cache_bytes)
         return Bandwidths(copy=Rate(4e10, 0.01), in_place=Rate(3e10, 0.01), streams={"32": Rate(2e10, 0.02)})
 
-    monkeypatch.setattr(ladder, "measure_bandwidths", measured)
+    monkeypatch.setattr(losses, "measure_bandwidths", measured)
     machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
     for known in ({"L2": 1 << 20, "L3": 32 << 20}, {}):
         list(on_a_processor(replace(machine, caches_bytes=known))._copies())
-    assert caches == [32 << 20, ladder._UNKNOWN_CACHE_BYTES]
+    assert caches == [32 << 20, losses._UNKNOWN_CACHE_BYTES]
 
 
 def test_each_miss_fetches_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 10,240 cells in 6 steps."""
     updates = 32 * 20 * 16 * 6
-    monkeypatch.setattr(ladder.perf, "counted", lambda _: {"instructions": 300.0 * updates, perf.MISSES: updates / 4})
-    monkeypatch.setattr(ladder, "steps_per_sample", lambda *_: 6)
+    monkeypatch.setattr(losses.perf, "counted", lambda _: {"instructions": 300.0 * updates, perf.MISSES: updates / 4})
+    monkeypatch.setattr(losses, "steps_per_sample", lambda *_: 6)
     device = SimpleNamespace(time_s=lambda _: 1e-3)
     simulation = SimpleNamespace(cycle_steps=2, device=device, step=lambda _: None)
     machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
@@ -196,9 +195,9 @@ def test_each_miss_fetches_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_gpu_that_nobody_calibrated_explains_nothing() -> None:
     machine = replace(read_machine(RECORDED / "nvidia-h200" / "machine.toml"), calibration=None)
-    asked = ladder.ProfileRequest(box("d3q19", "bgk", (64, 64, 64)), cuda.Direct(), machine, QUICK)
+    asked = losses.ProfileRequest(box("d3q19", "bgk", (64, 64, 64)), cuda.Direct(), machine, QUICK)
     with pytest.raises(InputError, match="no calibration"):
-        ladder.measure_losses(open_cpu(), asked, lambda _: None)
+        losses.measure_losses(open_cpu(), asked, lambda _: None)
 
 
 # counters
@@ -225,10 +224,10 @@ def test_perf_events_count_or_say_why() -> None:
 
 def test_launches_that_a_profiler_looks_at() -> None:
     case = box("d3q19", "bgk", (64, 64, 64))
-    assert once.launches(render(case, cuda.Direct())) == 2
-    assert once.launches(render(case, cuda.Direct(scheme="aa"))) == 2
-    assert once.launches(render(case, cuda.Direct(scheme="esoteric-pull"))) == 2
-    assert once.launches(render(case, cuda.Direct(scheme="two-step"))) == 2
+    assert profiler_target.launches(render(case, cuda.Direct())) == 2
+    assert profiler_target.launches(render(case, cuda.Direct(scheme="aa"))) == 2
+    assert profiler_target.launches(render(case, cuda.Direct(scheme="esoteric-pull"))) == 2
+    assert profiler_target.launches(render(case, cuda.Direct(scheme="two-step"))) == 2
 
 
 def test_without_nsight_compute_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +318,7 @@ def test_what_should_be_written_is_populations_and_fields() -> None:
     assert (found["DRAM bytes read"], found["DRAM bytes written"]) == (76, 92)
 
 
-# what the model expects of a ladder
+# what the model expects of each level
 
 
 def test_the_model_has_not_seen_what_it_explains(kept_profile: Profile) -> None:
@@ -332,7 +331,7 @@ def test_the_model_has_not_seen_what_it_explains(kept_profile: Profile) -> None:
     assert found.memory_bytes == then.memory_bytes
 
 
-def test_a_rung_is_expected_by_its_own_registers_and_without_what_it_leaves_out(kept_profile: Profile) -> None:
+def test_a_level_is_expected_by_its_own_registers_and_without_what_it_leaves_out(kept_profile: Profile) -> None:
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     *above, streaming, kernel = kept_profile.rungs
     assert (streaming.name, kernel.name) == (STREAMING, KERNEL)
@@ -422,7 +421,7 @@ def test_profiles_that_are_kept_are_whole() -> None:
         assert not any(one.disturbed for one in profile.rungs)
 
 
-def test_the_document_has_the_ladders_that_are_kept_as_the_model_is_now() -> None:
+def test_the_document_has_the_recorded_losses_as_the_model_is_now() -> None:
     """Rounded as it prints them."""
     text = (REPOSITORY / "docs" / "guide" / "profile.md").read_text()
     written = {}
@@ -446,7 +445,7 @@ def test_no_profiles_are_not_within_the_bars(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("representation", ["moments", "populations"])
-def test_the_model_expects_a_march_without_collision_to_issue_less(representation: str) -> None:
+def test_the_model_expects_temporal_blocking_without_collision_to_issue_less(representation: str) -> None:
     case = box("d3q19", "regularised", (64, 64, 64))
     march = old_cuda(representation=representation, layout="rows", block=(32, 8, 1), march=16, steps=2)
     free, full = (slots(replace(case, collision=name), march, "sm_90") for name in (NO_COLLISION, "regularised"))
@@ -484,7 +483,7 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "unexplained" in printed
     assert "-1.7 %" not in printed
     assert "+1.7 %" in printed
-    assert "nJ/LU" in printed
+    assert "nJ per update" in printed
     assert " ".join(printed.split()).endswith(conclusion(PROFILE))
 
 
@@ -501,7 +500,7 @@ def beside_others(share: float) -> Profile:
 def test_a_profile_beside_other_programs_says_first_that_it_means_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     print_profile(beside_others(0.529))
     first = " ".join(capsys.readouterr().out.split()).removeprefix("disturbed: ")
-    assert first.startswith("other programs used the processor (CPU share 53 %): what each rung loses")
+    assert first.startswith("other programs used the processor (CPU share 53 %): the losses and the unexplained part")
     assert "profile again when the machine is idle" in first
     written = profile_page(beside_others(0.529))
     assert written.index('id="disturbance">Disturbed: other programs used') < written.index('id="losses"')
@@ -529,5 +528,5 @@ def test_nothing_is_said_of_clocks_where_nothing_holds_them_down() -> None:
     assert dict(state_rows(free))["reasons for lower clocks"] == "none"
 
 
-def test_rungs_know_their_speed() -> None:
+def test_levels_have_a_speed() -> None:
     assert Rung(name="x", seconds=1e-10).mlups == pytest.approx(10_000)

@@ -89,7 +89,7 @@ def test_storing_does_not_change_the_flow(scheme: str) -> None:
     assert (storing.populations() == plain.populations()).all()
 
 
-def test_every_duty_falls_due_within_a_cycle() -> None:
+def test_every_side_task_is_due_within_a_cycle() -> None:
     for every in (1, 2, 3, 10):
         storing = started(SideTask("macroscopics", every), config(scheme="aa"), small("box", "d2q9"))
         assert storing.cycle_steps % every == 0
@@ -186,7 +186,7 @@ def test_an_evaluator_measures_a_staged_domain_beside_a_resident_one() -> None:
 
 
 @pytest.mark.parametrize("kind", ["macroscopics", "save", "residual"])
-def test_a_duty_that_falls_due_after_many_steps_is_verified_in_few(kind: str) -> None:
+def test_a_side_task_that_is_due_after_many_steps_is_verified_in_few(kind: str) -> None:
     program = with_side_task(render(small("box", "d2q9"), config(scheme="push", storage="fp64")), SideTask(kind, 500))
     binary, protocol = compile_on_host(program), TimingProtocol()
     found = verify_and_measure(
@@ -206,7 +206,7 @@ def test_host_memory_of_the_processor_is_its_own() -> None:
     assert (array.size, array.dtype) == (100, np.float64)
 
 
-def test_every_duty_has_a_simulation(tmp_path: Path) -> None:
+def test_every_side_task_has_a_simulation(tmp_path: Path) -> None:
     case, sample = small("box", "d2q9"), config(scheme="push", storage="fp64")
     assert {type(started(SideTask(kind, 2), sample, case)) for kind in SIDE_TASKS} == {
         Storing,

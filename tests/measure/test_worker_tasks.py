@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from lbmtune.backend.protocol import Binary, TooManyResourcesError
 from lbmtune.backend.registry import reassembled
-from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.pooled_device import PooledDevice
@@ -97,9 +98,10 @@ def test_where_threads_meet_nothing_is_assembled_again(monkeypatch: pytest.Monke
     """A race that slower code hides is no fault of the assembler."""
     plainer = [("-O1", Binary(b"", "", Resources()))]
     monkeypatch.setattr("lbmtune.backend.cuda.nvrtc.reassembled", lambda *_: iter(plainer))
-    alone, march = ({"block": "32x2x1"}, {"representation": "moments", "layout": "rows", "block": "32x8x1"})
-    for axes, ways in ((alone, ["ptxas -O1"]), (alone | {"launch": "dependent"}, []), (march, [])):
-        program = render(box("d3q19", "regularised", (64, 32, 32), 1.6), from_flat({"backend": "cuda", **axes}))
+    direct = cuda.Direct(block=(32, 2, 1))
+    blocked = cuda.TemporalBlocking(representation="moments", block=(32, 8, 1), chunk_planes=1, steps=1)
+    for chosen, ways in ((direct, ["ptxas -O1"]), (replace(direct, launch="dependent"), []), (blocked, [])):
+        program = render(box("d3q19", "regularised", (64, 32, 32), 1.6), chosen)
         assert [how for how, _ in reassembled(FakeDevice("cuda").environment, program)] == ways
 
 
@@ -121,6 +123,6 @@ def test_a_disturbed_and_wide_measurement_is_unstable(
     assert ("95 % interval" in found.reason) == (expected is Outcome.UNSTABLE_TIMING)
 
 
-def test_a_rehearsal_launches_nothing() -> None:
+def test_a_dry_run_launches_nothing() -> None:
     program = renderer(CASE, config("device fault", "cuda"))
     dry_run(program, FakeDevice("cuda"))

@@ -17,7 +17,7 @@ from lbmtune.model.machine.host_interference import under_conditions
 from lbmtune.model.machine.memory_walks import GLANCED, Filling, glance
 from lbmtune.model.predict import predict
 from lbmtune.records import Conditions
-from lbmtune.records.disturbance import unsteadiness
+from lbmtune.records.remarks import unsteadiness
 from lbmtune.records.study import StudyRecord, TimingProtocol
 from lbmtune.report.study.page import page
 from lbmtune.report.tables import conditions_table

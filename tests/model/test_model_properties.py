@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, cpu, cuda, from_flat
+from lbmtune.catalogue.config import CpuConfig, KernelConfig, cpu, cuda, from_flat
 from lbmtune.catalogue.layouts import AoS, Rows, SoA
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, porous
@@ -144,7 +144,7 @@ def gains_by_faster_memory_no_more_than_it(kind: Kind) -> None:
 
 def moves_no_more_than_memory_does(kind: Kind) -> None:
     """But for what never goes there. Small domains gain by a launch, since they stay in caches."""
-    if isinstance(kind.config, CudaConfig) and kind.config.resident:
+    if kind.config.family == "persistent":
         return
     cpu = kind.machine.cpu
     most = max(cpu.walks_bytes_per_s.values()) if cpu else PEAK_BYTES_PER_S

@@ -161,7 +161,7 @@ def test_what_stays_on_chip_is_bound_by_meetings_and_instructions(edge, tile, me
 )
 def test_terms_add_up_to_the_time_of_an_update_the_largest_first(config: CudaConfig, calibrated: bool) -> None:
     recorded = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
-    edge = 64 if config.resident else 256
+    edge = 64 if config.family == "persistent" else 256
     machine = recorded if calibrated else replace(recorded, calibration=None)
     found = predict(box("d3q19", "regularised" if config.of_moments else "bgk", (edge,) * 3), config, machine)
     seconds = [term.seconds for term in found.terms]

@@ -18,8 +18,7 @@ from lbmtune.codegen.probes import OVERTAKEN as PROBE
 from lbmtune.codegen.probes import overtaken_probe
 from lbmtune.model.gpu.families import inputs_of
 from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.temporal_blocking.spill_hazards import hazard_stalls, stall_s
-from lbmtune.model.gpu.temporal_blocking.spills import found_in_l1, loop_answers_s
+from lbmtune.model.gpu.temporal_blocking.spills import found_in_l1, hazard_stalls, loop_answers_s, stall_s
 from lbmtune.model.gpu.temporal_blocking.terms import _local_alone_s, terms
 from lbmtune.model.machine.caches import retained_in_l2
 from lbmtune.model.machine.description import Machine

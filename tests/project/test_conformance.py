@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.collisions import OPERATORS
+from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import KernelConfig, cpu, cuda, defaults, knobs
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.layouts import LAYOUTS
@@ -132,7 +132,7 @@ def test_the_list_is_legal_and_has_every_scheme_layout_and_operator() -> None:
     assert len({(case, config) for case, config in kernels()}) == len(kernels())
     assert {config.scheme for _, config in kernels()} == {*SCHEMES} - {"swap-ordered"}
     assert {config.memory.name for _, config in kernels()} == set(LAYOUTS)
-    assert {case.collision for case, _ in kernels()} == set(OPERATORS)
+    assert {case.collision for case, _ in kernels()} == set(COLLISIONS)
 
 
 @by_family
@@ -161,7 +161,7 @@ def test_every_pair_of_kernels_of_tiles_is_in_a_sample_or_illegal(dimensions: in
 def test_kernels_of_several_steps_have_every_collision(lattice: str) -> None:
     samples = of_tiles(LATTICES[lattice].dimensions).samples
     found = {case.collision for case, config in samples if case.lattice == lattice and not config.of_moments}
-    assert found == {name for name in OPERATORS if collides(name, lattice)}
+    assert found == {name for name in COLLISIONS if collides(name, lattice)}
 
 
 @pytest.mark.parametrize(

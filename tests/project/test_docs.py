@@ -144,3 +144,39 @@ def test_a_page_keeps_to_the_rule_of_style(page: Path) -> None:
     rows = [line for line in _without_targets(text).splitlines() if line.startswith("|")]
     assert [cell for row in rows for cell in row.split(" | ") if len(cell.strip("| ")) > CHARACTERS_PER_CELL] == []
     assert re.findall(PRIVATE, _prose(text)) == []
+
+
+@pytest.mark.parametrize("page", [*BY_HAND, *GENERATED], ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_files_and_modules_that_are_named_are_there(page: Path) -> None:
+    """Paths from the root of the repository, and modules of the package with or without its name."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    spans = re.findall(r"`([^`\s]+)`", text)
+    paths = [
+        span
+        for span in spans
+        if re.match(r"(lbmtune|kernels|scripts|studies|tests|docs|reports|machines)/[\w./-]+$", span)
+    ]
+    assert [path for path in paths if not (REPOSITORY / path).exists()] == []
+    packages = "|".join(folder.name for folder in (REPOSITORY / "lbmtune").iterdir() if folder.is_dir())
+    modules = [re.match(rf"(?:lbmtune\.)?((?:{packages})(?:\.[a-z_]+)+)$", span) for span in spans]
+    assert [found[1] for found in modules if found and not _is_there(found[1])] == []
+
+
+def _is_there(dotted: str) -> bool:
+    """Return whether a name is a module or package, or a name within one."""
+    parts = ("lbmtune", *dotted.split("."))
+    for count in range(len(parts), 1, -1):
+        module = REPOSITORY.joinpath(*parts[:count])
+        if module.with_suffix(".py").exists() or module.is_dir():
+            file = module.with_suffix(".py") if module.with_suffix(".py").exists() else module / "__init__.py"
+            return count == len(parts) or parts[count] in file.read_text(encoding="utf-8")
+    return False
+
+
+def test_the_page_on_architecture_has_every_package() -> None:
+    text = (REPOSITORY / "docs" / "design" / "architecture.md").read_text(encoding="utf-8")
+    table = text.partition("| package |")[2].partition("\n\n")[0]
+    folders = {path.parent.name for path in (REPOSITORY / "lbmtune").glob("*/__init__.py")}
+    assert folders | {"lattice", "units", "errors"} == set(
+        re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\|[^|]*\|", table, re.M)))
+    )

@@ -28,14 +28,13 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.report import drawing, html, titles
 from lbmtune.report import tables as shared_tables
 from lbmtune.report.study import (
-    distribution,
     finals,
     history,
-    knobs,
     outcomes,
     page,
     parity,
     roofline,
+    speeds,
     tables,
     trials,
     winner,
@@ -187,13 +186,13 @@ def test_history_keeps_the_best_so_far_and_adds_up_time(gpu: StudyRecord) -> Non
 
 
 def test_axes_are_ordered_by_what_they_explain(gpu: StudyRecord) -> None:
-    axes = knobs.knobs_info(gpu)
+    axes = speeds.knobs_info(gpu)
     assert {"scheme", "cells_per_thread", "block", "register_limit"} >= {a.name for a in axes}
     assert [a.explained for a in axes] == sorted((a.explained for a in axes), reverse=True)
     for axis in axes:
         assert sum(map(len, axis.mlups)) == len(gpu.ranked)
-    assert knobs.explained_variance([[1.0, 1.0], [3.0, 3.0]]) == 1.0
-    assert knobs.explained_variance([[1.0, 3.0], [3.0, 1.0]]) == 0.0
+    assert speeds.explained_variance([[1.0, 1.0], [3.0, 3.0]]) == 1.0
+    assert speeds.explained_variance([[1.0, 3.0], [3.0, 1.0]]) == 0.0
 
 
 def test_parity_knows_the_error_of_the_model(gpu: StudyRecord) -> None:
@@ -271,7 +270,7 @@ def test_outcomes_count_every_trial_with_its_reason(gpu: StudyRecord) -> None:
 
 
 def test_distribution_holds_every_speed(gpu: StudyRecord) -> None:
-    found = distribution.distribution_info(gpu)
+    found = speeds.distribution_info(gpu)
     assert sorted(v for values in found.values() for v in values) == sorted(t.mlups for t in gpu.ranked)
 
 
@@ -510,7 +509,7 @@ def test_kinds_have_their_own_traces_with_name_and_look(gpu: StudyRecord) -> Non
     found = roofline.roofline_info(gpu)
     mixed = tuple(replace(p, kind=kinds[i % 3]) for i, p in enumerate(found.points))
     beside = parity.parity_figure(replace(parity.parity_info(gpu), points=mixed))
-    spread = distribution.distribution_figure(dict.fromkeys(kinds, (1.0, 2.0)))
+    spread = speeds.distribution_figure(dict.fromkeys(kinds, (1.0, 2.0)))
     for figure in (roofline.roofline_figure(replace(found, points=mixed)), beside, spread):
         traces = [t for t in figure.data if t.marker.symbol and not t.name.startswith("winner")]
         drawn = {t.name.removesuffix(" (2)"): (t.marker.color, t.marker.symbol) for t in traces}
@@ -581,7 +580,7 @@ def test_speeds_of_a_case_with_solid_cells_are_of_its_fluid_ones_wherever_they_s
     solid = replace(kept_up, header=replace(gpu.header, spec=replace(spec, case=replace(spec.case, geometry="sphere"))))
     for study, unit in ((kept_up, "MLUPS"), (solid, "MFLUPS")):
         assert winner.winner_section(study, None)["sustained"][0] == (
-            "speed",
+            "sustained",
             f"91.6 {unit} over 2.0 s, 100 time steps",
         )
         (caption,) = (panel.caption for panel in page.panels(study) if panel.name == "roofline")

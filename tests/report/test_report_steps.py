@@ -16,7 +16,7 @@ from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
 from lbmtune.model.predict import cells_read
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study import page, roofline, steps, steps_figure, sustained, tables, trials
+from lbmtune.report.study import finals, page, roofline, steps, steps_figure, tables, trials
 from tests.support import made_up_records as made
 from tests.support.pages import page as page_of
 
@@ -265,7 +265,7 @@ def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRec
     assert {"steps", "sustained"} <= {p.name for p in shown}
     assert [p.name for p in shown if p.wide][:2] == ["roofline", "steps"]
     # every trial of the figure has its label
-    assert sustained.sustained_figure(fast).layout.yaxis.dtick == 1
+    assert finals.sustained_figure(fast).layout.yaxis.dtick == 1
     text = page_of(fast)
     assert "software power cap in 95% of the samples" in text
     assert "8.84 nJ per update, by counter" in text
@@ -297,12 +297,12 @@ def test_on_a_processor_one_step_is_compared_as_measured_and_as_its_cache_allows
     said = " ".join(why(study))
     assert "reaches 522 MLUPS; the winner is 1.14 times as fast." in said
     assert ("24 MiB, fits in the last-level cache (32 MiB): memory bandwidth does not bound it." in said) == fits
-    assert ("allow: no bound here." in said) == (not fits)
+    assert ("which does not apply." in said) == (not fits)
     assert ("case.domain=128x128x128" in roofline.roofline_panel(study).caption) == fits
 
 
 def test_one_step_that_stays_below_the_bandwidth_does_not_question_it(fast: StudyRecord) -> None:
-    assert "no bound here" not in " ".join(why(fast))
+    assert "does not apply" not in " ".join(why(fast))
 
 
 def test_on_a_processor_what_binds_follows_from_the_terms_of_the_prediction() -> None:

@@ -112,7 +112,7 @@ def test_a_force_may_end_and_begin_again() -> None:
     ("name", "value", "said"),
     [
         ("relaxation_rate", 3.0, r"relaxation_rate 3\.0 is not between 0 and 2; choose"),
-        ("relaxation_rate", "fast", "relaxation_rate 'fast' is not a number"),
+        ("relaxation_rate", "fast", "relaxation_rate='fast' is not a number"),
         ("force", (1e-5, 0.0, 0.0), "made without a body force"),
         ("force", 1e-5, "is not three numbers"),
         ("wall_velocity", (0.1, 0.0), "is not three numbers"),

@@ -380,7 +380,7 @@ def test_the_fastest_kernels_of_large_domains_are_those_of_now_and_as_the_page_s
             config = from_flat(trial["config"])
             assert render(case, config).digest == trial["source_digest"], trial["key"]
             assert trial["outcome"] == "ok"
-            what = f"{case.lattice} {case.collision} {case.domain[0]}^3 | {config.representation} {config.storage}"
+            what = f"{case.lattice} {case.collision} {case.domain[0]}^3 | {config.kept.name} {config.storage}"
             rows.append(f"| {what} | {config.fused_steps} | `{_shape(config)}` | {trial['final']['mlups']:,.0f} |")
     assert len({row.rpartition(" | ")[0] for row in rows}) == len(rows), "each row is told from all others"
     page = (KEPT.parent.parent / "docs" / "lab" / "moments.md").read_text().partition("fastest.json")[2]

@@ -24,8 +24,7 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import BARRIER, MACROSCOPICS, SENT_SUMS, STEPS, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
-from lbmtune.records.caches import cache_folder
-from lbmtune.records.store import write_atomically
+from lbmtune.records.store import cache_folder, write_atomically
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
 COMPILER = shutil.which("g++")

@@ -1,4 +1,4 @@
-"""A small study on the real processor, as a program that can be told to die: see `main`."""
+"""Run a small study on the real processor, as a program that ends at a chosen stage (`main`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPEC = StudySpec(
 
 
 def main(folder: str, stage: str = "", number: str = "0") -> None:
-    """Runs or resumes the study in folder; ends with SIGKILL when `stage` of trial `number` begins."""
+    """Run or resume the study in a folder; end with SIGKILL when `stage` of trial `number` begins."""
 
     def at(trial: int, now: str) -> None:
         if now == stage and trial >= int(number):

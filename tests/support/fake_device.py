@@ -1,6 +1,6 @@
-"""A device without hardware: its kernel is one oracle step through the placements, or a planted fault.
+"""Fake a device: its kernel is one oracle step through the placements, or a planted fault.
 
-What the kernel does is said by the text of the program, which the renderer takes from the configuration's padding.
+The text of the program names the fault; the renderer takes it from the configuration's padding.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ FAULTS = (
     "touchy",
 )
 _REPEATED = 3
-"""Launches that verification at full size makes do with."""
+"""Launches of a verification at full size."""
 
 
 def config(fault: str = "right", backend: str = "cpu") -> KernelConfig:
-    """A legal configuration whose kernel behaves so."""
+    """Return a legal configuration whose kernel has a fault."""
     padding = 16 * FAULTS.index(fault)
     if backend == "cuda":
         return cuda.Direct(block=(16, 1, 1), layout=SoA(padding=padding), storage="fp64", compute="fp64")
@@ -99,7 +99,7 @@ def open_cuda() -> FakeDevice:
 
 
 def open_late() -> FakeDevice:
-    """After minutes, so that whoever waits for less has given up before, however fast the machine is."""
+    """Open the device after minutes, so that every shorter time limit is exceeded."""
     time.sleep(300)
     return FakeDevice("cpu")
 
@@ -134,7 +134,7 @@ class FakeExecutable:
 
 
 def step(case: Case, config: KernelConfig, source: Any, target: Any, fault: str) -> None:
-    """One pull step of storage, unscaled."""
+    """Take a pull step of unscaled storage."""
     places = list(placements(case, config, case.domain, 0, np))
     weights = np.asarray([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)
     f = np.stack([source[place.indices] for place in places]) + weights
@@ -153,7 +153,7 @@ def step(case: Case, config: KernelConfig, source: Any, target: Any, fault: str)
 
 @dataclass
 class FakeDevice:
-    """Takes `step_s` seconds per time step by its own clock; conditions come from `weather`."""
+    """Times runs by `durations_s`, or by a clock; conditions come from `weather`."""
 
     backend: str = "cpu"
     xp: ModuleType = np

@@ -1,4 +1,4 @@
-"""A study without a device: an evaluator whose speeds are a formula. Also a program: see `main`."""
+"""Fake a study: an evaluator whose speeds are a formula. Also a program (`main`)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CASE = box("d3q19", "bgk", (64, 64, 64))
 LIMITS = Limits(cores=2, memory_bytes=2**36)
 BANDWIDTH = 4e12
 DEVICE_ID = os.environ.setdefault("MADE_UP_DEVICE", f"uuid-{os.getpid()}")
-"""Of the made-up device: another one in each worker of the tests, since a device has one study; programs inherit it."""
+"""Device id, different in each test worker, since a device runs one study; programs inherit it."""
 _SCHEME = {"pull": 0.86, "push": 0.8, "aa": 1.0, "esoteric-twist": 0.97, "esoteric-pull": 0.98}
 
 
@@ -52,12 +52,12 @@ def usual_axes(backend: str) -> Axes:
 
 
 def scatter(config: KernelConfig) -> float:
-    """A number in 0..1 that belongs to the configuration."""
+    """Return a number in 0..1 that is fixed for a configuration."""
     return int(hashlib.sha256(config.key.encode()).hexdigest()[:8], 16) / 2**32
 
 
 def speed(config: KernelConfig) -> float:
-    """MLUPS with the interactions that real kernels have: a cap hurts wide threads, streaming helps pull."""
+    """Return MLUPS with interactions of knobs as in real kernels, such as a register cap with wide threads."""
     value = 26000.0 * _SCHEME.get(config.scheme, 0.6) * (0.75 if config.memory.name == "aosoa" else 1.0)
     if isinstance(config, CudaConfig):
         threads = config.block[0] * config.block[1] * config.block[2]
@@ -111,7 +111,7 @@ def ignore(stage: str, number: int) -> None:
 
 
 class FakeEvaluator:
-    """Answers in another order than asked. fails: what has no speed; at: called with stage and number."""
+    """Returns trials in another order than submitted. fails: outcome of all; at: called with stage and number."""
 
     max_in_flight = 3
     incumbent_s: float | None = None
@@ -204,7 +204,7 @@ ACCURACY = Accuracy(
 
 
 def verification() -> Verification:
-    """On the whole domain, passed."""
+    """Return a passed verification on the whole domain."""
     return Verification(
         error=1e-8,
         bound=1e-7,
@@ -234,7 +234,7 @@ def machine(backend: str = "cpu") -> Machine:
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = None) -> FakeEvaluator:
-    """Puts a made-up device in the place of the real ones, for the command line in this process."""
+    """Replace the real devices by a fake one, for the command line in this process."""
     import lbmtune.api.devices as here
     import lbmtune.api.measured_machines as machines
     from lbmtune.api import kernels, reproduction, studies
@@ -264,7 +264,7 @@ def spec(backend: str = "cuda", axes: Axes | None = None, **changes: object) -> 
 
 
 def one_family() -> Axes:
-    """Axes of kernels among which nobody has a final but the best."""
+    """Return a space in which only the best kernel has a final."""
     return {
         **usual_axes("cuda"),
         "scheme": ("aa",),
@@ -280,7 +280,7 @@ def space_of(study: StudySpec, backend: str = "cuda") -> Space:
 
 @cache
 def _space(case: Case, backend: str, axes: tuple[tuple[tuple[str, tuple[str | int, ...]], ...], ...]) -> Space:
-    """The same for spaces of axes that can be told apart: dozens of studies have one."""
+    """Return a cached space: dozens of studies share it."""
     return legal_set(case, backend, [dict(table) for table in axes], LIMITS)
 
 
@@ -303,7 +303,7 @@ def search(folder: Path, evaluator: FakeEvaluator, observer: Observer | None = N
 
 
 def main(folder: str, stage: str, number: str) -> None:
-    """Runs or resumes a study in folder and kills its own process (SIGKILL) when `stage` of trial `number` begins."""
+    """Run or resume a study in a folder; kill this process (SIGKILL) when `stage` of trial `number` begins."""
     from lbmtune.search.study import run_study
 
     def at(now: str, trial: int) -> None:

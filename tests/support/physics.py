@@ -1,4 +1,4 @@
-"""Running flows with the CPU kernels, for the tests against known answers."""
+"""Run flows with CPU kernels, for tests against known solutions."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ FP64 = cpu.Direct(compute="fp64", storage="fp64")
 
 
 def viscosity(case: Case) -> float:
-    """Kinematic viscosity in lattice units."""
+    """Return the kinematic viscosity in lattice units."""
     return (1 / case.relaxation_rate - 0.5) / 3
 
 
 def relaxation_rate(viscosity_: float) -> float:
-    """The omega that gives a kinematic viscosity."""
+    """Return the relaxation rate of a kinematic viscosity."""
     return 1 / (3 * viscosity_ + 0.5)
 
 
 def start(case: Case, config: CpuConfig, velocity: Sequence[Any] = (0.0, 0.0, 0.0), density: Any = 1.0) -> Simulation:
-    """A simulation at an equilibrium: velocity, three values or (nz, ny, nx) arrays; density, one of either."""
+    """Create a simulation at equilibrium. velocity: three values or (nz, ny, nx) arrays; density: one of either."""
     config = replace(config, vector_bits=min(256, _device().limits.vector_bits))
     program, binary = _compiled(_without_extents(case), config)
     simulation = Simulation(program, binary, _device(), case)
@@ -42,7 +42,7 @@ def start(case: Case, config: CpuConfig, velocity: Sequence[Any] = (0.0, 0.0, 0.
 
 
 def _without_extents(case: Case) -> Case:
-    """The case that all cases share which differ in launch arguments alone."""
+    """Return the case shared by all that differ only in launch arguments."""
     flat = case.stencil.dimensions == 2
     return replace(case, domain=(64, 8, 1 if flat else 8), relaxation_rate=1.0, magic=3 / 16)
 

@@ -1,4 +1,4 @@
-"""Kernels of the CPU with planted faults. Workers import this file, and not what tests are made of."""
+"""CPU kernels with planted faults. Workers import this file without the tests."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FAULTS = {
 
 
 def config(fault: str = "") -> CpuConfig:
-    """The padding between the direction arrays stands for the fault."""
+    """Return a configuration whose padding names the fault."""
     number = [*FAULTS].index(fault) + 1 if fault else 0
     return cpu.Direct(vector_bits=0, wrap="select", row_offset=0, layout=SoA(padding=16 * number))
 
 
 def planted(case: Case, config: KernelConfig) -> Program:
-    """The kernel of the configuration, with a fault at the end of its loop where the padding asks for one."""
+    """Render the kernel, with the fault that its padding names at the end of its loop."""
     program = render(case, config)
     assert isinstance(config.layout, SoA)
     if not config.layout.padding:

@@ -1,4 +1,4 @@
-"""The real CPU, measured in a moment. Workers import this file, and not what tests are made of."""
+"""The real CPU with short measurements. Workers import this file without the tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lbmtune.measure.calibration import microbench
 
 
 def small_cpu(_: str) -> Device:
-    """With arrays that do not take long."""
+    """Open the CPU with small arrays and short samples."""
     microbench._CPU_STREAM_BYTES = 1 << 16
     microbench._TIMES_CACHE = 0
     microbench._SAMPLES = 3

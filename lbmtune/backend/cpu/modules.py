@@ -14,8 +14,7 @@ from numba.core.errors import NumbaError
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.codegen.program import Program
 from lbmtune.records import Resources
-from lbmtune.records.caches import CACHE_VARIABLE, cache_folder
-from lbmtune.records.store import write_atomically
+from lbmtune.records.store import CACHE_VARIABLE, cache_folder, write_atomically
 
 _ELSEWHERE = f"set {CACHE_VARIABLE} to a folder that can be written, where compiled kernels are kept"
 

@@ -18,8 +18,7 @@ from lbmtune.codegen.render import render
 from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Resources
-from lbmtune.records.caches import cache_folder
-from lbmtune.records.store import write_atomically
+from lbmtune.records.store import cache_folder, write_atomically
 
 _SHARE = 4
 """Kernels that a process compiles per task."""

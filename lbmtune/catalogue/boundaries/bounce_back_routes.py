@@ -9,7 +9,7 @@ from lbmtune.lattice import negate
 
 WAITING = 3
 """Values that wait at a cell of a march of moments, in three dimensions, for what it exchanges: see
-`codegen.cuda.temporal_blocking.returned`."""
+`codegen.cuda.temporal_blocking.wall_moments`."""
 
 
 def cuts(case: Case) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.limits import Limits
-from lbmtune.catalogue.problem.case import NO_COLLISION, Case
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import told
 from lbmtune.catalogue.record import KernelConfig
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from lbmtune.catalogue.collisions import COLLISIONS, NO_COLLISION
 from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, Face, Faces, streamed
 from lbmtune.catalogue.problem.fields import Problem
 from lbmtune.errors import InputError, unknown
@@ -14,10 +15,6 @@ from lbmtune.lattice import Vector, lattice
 
 CutKind = Literal["open", "wall", "moving"]
 
-COLLISIONS = ("bgk", "trt", "regularised", "mrt", "cumulant")
-NO_COLLISION = "none"
-"""Streaming alone: not to be chosen in a study, but what a kernel is held against that collides
-(`measure.profiling.loss_breakdown`)."""
 _LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
 """Where not all lattices have the moments that a collision relaxes."""
 

@@ -7,17 +7,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lbmtune import api
 from lbmtune.api import devices
 from lbmtune.api.configs import LOG, backend_of_knobs, current_values, fitted, known_names, parse_values
 from lbmtune.api.folders import study_folders
 from lbmtune.api.machines import machine_of, named_machine
-from lbmtune.api.ranking import ranked_before
-from lbmtune.backend.cuda.compiled_cache import compiled_before
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import broken
-from lbmtune.catalogue.problem.case import COLLISIONS, Case
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError, unknown
 from lbmtune.files.studyfile import TABLES, load_study
 from lbmtune.model.machine.description import Machine
@@ -83,7 +83,7 @@ class Subject:
     def compiled(self, machine: Machine) -> Resources | None:
         """Return the resources of the kernel if it was recorded on that machine, or compiled for it by a ranking."""
         if self.ranked and BACKENDS[self.config.backend].reports_resources and not self.reason:
-            return compiled_before(self.case, machine.environment.architecture, self.config)
+            return api.compiled_before(self.case, machine.environment.architecture, self.config)
         return self.recorded.resources if self.recorded and not self.other_device(machine) else None
 
     def legal(self) -> Subject:
@@ -188,7 +188,7 @@ def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConf
 
 def _ranked(key: str, study: str) -> KernelConfig:
     """Return the configuration with that key from the rankings on disk. Raises InputError."""
-    if found := ranked_before(key):
+    if found := api.ranked_before(key):
         return found
     raise InputError(
         f"{study} is no folder of trials, and no ranking that is kept has the key {key}; lbmtune predict {study} ranks."

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 
-from lbmtune.records.caches import CACHE_VARIABLE, cache_folder
+from lbmtune.records.store import CACHE_VARIABLE, cache_folder
 
 LOG = logging.getLogger("lbmtune")
 

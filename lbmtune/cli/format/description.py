@@ -6,17 +6,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from lbmtune import api
 from lbmtune.api.devices import doubt
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli.arguments.configs import Subject
-from lbmtune.model.gpu.families import estimated
 from lbmtune.model.machine.description import Machine
-from lbmtune.model.tuning_hints import worth_varying
 from lbmtune.records import Prediction, Resources
-from lbmtune.records.disturbance import left_alone
-from lbmtune.records.in_cache import in_cache, last_cache
+from lbmtune.records.remarks import in_cache, last_cache, left_alone
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 LOG = logging.getLogger("lbmtune")
@@ -100,7 +98,7 @@ def prediction_rows(prediction: Prediction, subject: Subject, compiled: Resource
 
 def _worth_varying(prediction: Prediction, subject: Subject) -> list[tuple[str, object]]:
     """Return the axes that the largest term depends on, and how their values are compared."""
-    term, axes = worth_varying(prediction, subject.config)
+    term, axes = api.worth_varying(prediction, subject.config)
     return [("worth varying", f"{', '.join(axes)} (--vary {axes[0]} compares), for {term}")] if axes else []
 
 
@@ -108,7 +106,7 @@ def _used(subject: Subject, compiled: Resources | None) -> list[tuple[str, objec
     """Return registers and spilled bytes of a kernel, compiled or estimated."""
     if not BACKENDS[subject.config.backend].reports_resources:
         return []
-    found = compiled or estimated(subject.case, cast("CudaConfig", subject.config))
+    found = compiled or api.estimated(subject.case, cast("CudaConfig", subject.config))
     spilled = f"{found.spill_bytes} bytes spilled" if found.spill_bytes else "nothing spilled"
     source = "estimated, since the kernel is not compiled here"
     if compiled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lbmtune.backend.registry import backend_of
@@ -21,8 +21,9 @@ def print_listing(facts: dict[str, Any]) -> None:
     operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
     console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")
     sizes = facts["legal_of_each_space"]
-    title = f"axes, with the values in {facts['study']}, or the default in brackets"
-    axes = (row for name, axis in facts["axes"].items() for row in axis_rows(name, axis))
+    families = facts["axes"]["family"]["known"]
+    title = f"knobs, with the values in {facts['study']}, or the default in brackets"
+    axes = (row for name, axis in facts["axes"].items() for row in axis_rows(name, axis, families))
     console.print(output.table(title, ("name", "title"), axes), "")
     each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""
     console.print(f"{facts['legal_configurations']} legal configurations{each} on {_where(facts)}")
@@ -30,8 +31,11 @@ def print_listing(facts: dict[str, Any]) -> None:
     console.print(output.table("illegal points", ("points>", "reason"), reasons))
 
 
-def axis_rows(name: str, axis: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """Return an axis, then its values: of each space if they differ, and all known names."""
+def axis_rows(name: str, axis: dict[str, Any], families: Sequence[str] = ()) -> Iterable[tuple[str, str]]:
+    """Return a knob, then its values (of each space if they differ), all allowed ones, and the families that have it.
+
+    families: of the backend; they are left out if all of them have the knob.
+    """
     spaces = [", ".join(map(str, values)) or f"({axis['default']})" for values in axis["spaces"]]
     yield name, axis["title"]
     if len(set(spaces)) == 1:
@@ -39,7 +43,9 @@ def axis_rows(name: str, axis: dict[str, Any]) -> Iterable[tuple[str, str]]:
     else:
         yield from ((f"  space {number}", values) for number, values in enumerate(spaces, 1))
     if axis["known"]:
-        yield "  all names", ", ".join(axis["known"])
+        yield "  allowed", ", ".join(map(str, axis["known"]))
+    if set(axis["families"]) < set(families):
+        yield "  families", ", ".join(axis["families"])
 
 
 def _where(facts: dict[str, Any]) -> str:

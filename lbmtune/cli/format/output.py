@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Column, Table
 
-from lbmtune.catalogue.config import Scalar, defaults, family
+from lbmtune.catalogue.config import DEFAULT_FAMILY, Scalar, defaults, family
 
 _GAP = 2
 """Blanks between the columns of a table."""
@@ -99,8 +99,9 @@ def _lines(text: str, room: int) -> list[str]:
 
 
 def short(config: Mapping[str, Scalar]) -> str:
-    """A configuration in one line: scheme, layout and storage, then the axes that differ from their default."""
+    """Return a configuration in one line: scheme, layout, storage, then the knobs that differ from their default."""
     usual = defaults(family(str(config["backend"]), str(config["family"])))
-    first = ("family", "scheme", "layout", "storage")
+    first = ("backend", "family", "scheme", "layout", "storage")
     rest = (f"{name}={value}" for name, value in config.items() if name not in first and usual.get(name) != value)
-    return " ".join([*(str(config[name]) for name in first if name in config), *rest])
+    kind = [str(config["family"])] if config["family"] != DEFAULT_FAMILY else []
+    return " ".join([*kind, *(str(config[name]) for name in first[2:] if name in config), *rest])

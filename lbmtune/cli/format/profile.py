@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.cli.format import output
-from lbmtune.records.disturbance import profile_disturbance
 from lbmtune.records.profile import Profile
+from lbmtune.records.remarks import profile_disturbance
 from lbmtune.report import profile_tables as report
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from lbmtune.api.grouping import others, with_scheme
-from lbmtune.api.ranking import Ranking, Row
 from lbmtune.cli.format import output
 from lbmtune.records import Prediction
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes, format_mlups
+
+if TYPE_CHECKING:
+    from lbmtune.api.ranking import Ranking, Row
 
 
 def print_ranking(ranked: Ranking, case: str) -> None:

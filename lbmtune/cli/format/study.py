@@ -9,8 +9,7 @@ from rich.table import Table
 
 from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
-from lbmtune.records.disturbance import disturbance, doubt, unsteadiness
-from lbmtune.records.in_cache import in_cache_of
+from lbmtune.records.remarks import disturbance, doubt, in_cache_of, unsteadiness
 from lbmtune.records.study import StudyRecord
 from lbmtune.units import format_bytes, format_mlups
 

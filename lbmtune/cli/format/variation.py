@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from lbmtune.api.variation import Variation
+from typing import TYPE_CHECKING
+
 from lbmtune.catalogue.config import Scalar, backend_knobs
 from lbmtune.cli.format import output
 from lbmtune.cli.format.ranking_table import binding
 from lbmtune.units import format_mlups
+
+if TYPE_CHECKING:
+    from lbmtune.api.variation import Variation
 
 _BAR = 12
 """Characters of the longest bar."""

@@ -10,14 +10,12 @@ import typer
 from msgspec import to_builtins
 
 from lbmtune import api
-from lbmtune.api import devices as here
 from lbmtune.api.folders import RESULTS
 from lbmtune.backend import registry
 from lbmtune.cli.arguments.configs import Subject, other_machine, resolve
 from lbmtune.cli.arguments.options import Config, Device, Json, Machine, Out, Sets, Study
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import arithmetic_text, config_text, machine_rows, prediction_rows, print_remarks
-from lbmtune.codegen.render import render as rendered
 from lbmtune.model.machine.description import Machine as Description
 from lbmtune.records import Prediction, Resources
 from lbmtune.units import format_bytes, format_mlups
@@ -81,7 +79,7 @@ def _predicted(subject: Subject) -> tuple[Prediction | None, Resources | None]:
     machine = subject.bounds.machine or api.measured_machine(subject.device)
     print_remarks(machine, subject)
     compiled = subject.compiled(machine)
-    return here.predictor(subject.case, machine)(subject.config, resources=compiled), compiled
+    return api.predictor(subject.case, machine)(subject.config, resources=compiled), compiled
 
 
 def _facts(subject: Subject, prediction: Prediction | None) -> dict[str, Any]:
@@ -133,7 +131,7 @@ def render(
 ) -> None:
     """Print the source text of a kernel."""
     subject = resolve(config, study, sets, device, out, other_machine(machine, device)).legal()
-    program = rendered(subject.case, subject.config)
+    program = api.render(subject.case, subject.config, subject.device, machine=subject.bounds.machine)
     if as_json:
         output.emit_json(
             {

@@ -10,11 +10,9 @@ from typing import Annotated
 import typer
 
 from lbmtune import api
-from lbmtune.api.devices import chosen, place, predictor
+from lbmtune.api.configs import config_text
+from lbmtune.api.devices import chosen, place
 from lbmtune.api.folders import RESULTS
-from lbmtune.api.ranking import rank as ranking
-from lbmtune.api.variation import check_axis
-from lbmtune.api.variation import vary as variation
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import (
     Subject,
@@ -36,7 +34,6 @@ from lbmtune.files.ranges import COMPILABLE, PRINTED
 from lbmtune.files.studyfile import check_acts
 from lbmtune.model.machine.description import Machine as Description
 from lbmtune.records.store import check_writable
-from lbmtune.report.varied import write_varied
 
 LOG = logging.getLogger("lbmtune")
 _TOP, _COMPILED = 10, 200
@@ -107,7 +104,7 @@ def predict(
 def _predict(subject: Subject, as_json: bool) -> None:
     machine = subject.bounds.machine or api.measured_machine(subject.device)
     compiled = subject.compiled(machine)
-    prediction = predictor(subject.case, machine)(subject.config, resources=compiled)
+    prediction = api.predictor(subject.case, machine)(subject.config, resources=compiled)
     print_remarks(machine, subject)
     print_cached([prediction], machine, subject.case)
     costs = api.costs(subject.case, subject.config)
@@ -143,7 +140,7 @@ def rank(
     spec = study_spec(study, sets)
     check_acts(sets or (), backend_of(where), place(where, instead))
     on = _machine(instead, where)
-    ranked = ranking(spec, on, top or _TOP, compiled)
+    ranked = api.rank(spec, on, top or _TOP, compiled)
     print_cached([one.first.prediction for one in (*ranked.rows, *ranked.families)], on, spec.case)
     if as_json:
         output.emit_json(ranked.facts())
@@ -176,20 +173,20 @@ def vary(
         instead = around.bounds.machine
     where = around.device if around else chosen(device, machine=instead)
     check_backend((axis,), where, instead)
-    check_axis(axis, backend_of(where))  # before the device is measured
+    api.check_axis(axis, backend_of(where))  # before the device is measured
     spec = study_spec(study if around else subject, sets)
     check_acts(sets or (), backend_of(where), place(where, instead))
     if around:
         spec = replace(spec, case=around.case)
     on = _machine(instead, where)
-    found = variation(spec, on, axis, around.config if around else None, compiled)
+    found = api.vary(spec, on, axis, around.config if around else None, compiled)
     print_cached(list(found.predictions.values()), on, spec.case)
     has_record = around is not None and not ("=" in subject or around.ranked)
     if remark := single_value(found, has_record=has_record):
         LOG.info(remark)
-    title = f"{axis} around {found.around.said} on {found.machine}\n{api.case_summary(found.case)}"
+    title = f"{axis} around {config_text(found.around)} on {found.machine}\n{api.case_summary(found.case)}"
     if page:
-        write_varied(page, title, axis, {str(value): one for value, one in found.predictions.items()})
+        api.write_varied(page, title, axis, {str(value): one for value, one in found.predictions.items()})
         LOG.info("page  %s", page)
     if as_json:
         output.emit_json(found.facts)

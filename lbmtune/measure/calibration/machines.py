@@ -31,7 +31,7 @@ from lbmtune.measure.timing.cpu_share import Usage, cpu_share, usage
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Environment
-from lbmtune.records.disturbance import left_alone
+from lbmtune.records.remarks import left_alone
 
 if TYPE_CHECKING:
     from lbmtune.codegen.program import Target

@@ -217,14 +217,14 @@ def temporary_worker(name: str, opener: Opener, limit_s: float) -> Iterator[Work
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def await_answer(worker: Worker, progress: Progress | None) -> Any:
-    """Wait for the next greeting or answer of a worker that measures a device. Raises what ended the worker."""
+def await_answer(worker: Worker, progress: Progress | None, what: str = "the device could not be measured") -> Any:
+    """Wait for the next greeting or answer of a worker. Raises what ended it, or DeviceUnavailableError with `what`."""
     while True:
         event = next_event(worker)
         if isinstance(event, (Greeting, Answer)):
             return event.value
         if isinstance(event, Death):
-            raise unavailable("the device could not be measured", event)
+            raise unavailable(what, event)
         if progress:
             progress(event.name)
 

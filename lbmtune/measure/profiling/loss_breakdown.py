@@ -32,9 +32,10 @@ from lbmtune.backend.protocol import (
     TooManyResourcesError,
 )
 from lbmtune.backend.registry import compiler_for
+from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
-from lbmtune.catalogue.problem.case import NO_COLLISION, Case
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.ablation import ablated, can_be_ablated
 from lbmtune.codegen.probes import RUNS, WORD_BYTES, probe
 from lbmtune.codegen.program import Program

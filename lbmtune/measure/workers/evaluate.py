@@ -37,9 +37,9 @@ from lbmtune.measure.workers.messages import (
     MeasureResult,
     Renderer,
 )
-from lbmtune.measure.workers.outcomes import after_compiling, after_death, after_measuring
+from lbmtune.measure.workers.outcomes import after_compiling, after_death, after_failed_final, after_measuring, culprit
 from lbmtune.measure.workers.worker_pool import WorkerPool
-from lbmtune.measure.workers.worker_tasks import final_stage, open_compiler
+from lbmtune.measure.workers.worker_tasks import open_compiler
 from lbmtune.records import Accuracy, Outcome, Prediction, Resources, Trial
 from lbmtune.records.claims import SideTask
 from lbmtune.records.study import TimingProtocol
@@ -58,15 +58,12 @@ class Predict(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """A configuration in progress. full: verify at full size and do not time; sustained: run it for seconds."""
+    """A configuration in progress. request: to the measurer, once it is compiled."""
 
     trial: Trial
     config: KernelConfig
-    path: Path
-    full: bool = False
-    timed: bool = True
+    request: MeasureRequest
     side_task: SideTask | None = None
-    sustained: bool = False
 
 
 class Evaluator:
@@ -239,9 +236,9 @@ class Evaluator:
         number: int,
         config: KernelConfig,
         *,
+        side_task: SideTask | None = None,
         full: bool = False,
         timed: bool = True,
-        side_task: SideTask | None = None,
         sustained: bool = False,
     ) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -253,7 +250,8 @@ class Evaluator:
             trial = replace(trial, prediction=self._predict(config))
         self._jobs += 1
         path = self.pool.spool / f"{self._jobs}.pickle"
-        self._to_compile.append(Job(trial, config, path, full, timed, side_task, sustained))
+        request = MeasureRequest(path=path, full=full, timed=timed, sustained=sustained)
+        self._to_compile.append(Job(trial, config, request, side_task))
 
     def _update_incumbent(self, trial: Trial) -> None:
         if trial.mlups:
@@ -268,15 +266,14 @@ class Evaluator:
         compiling = any(worker.jobs for worker in self.pool.compilers)
         while self._to_measure and len(self.pool.measurer.jobs) < depth and not (self._quiet and compiling):
             job = self._to_measure.popleft()
-            request = MeasureRequest(path=job.path, full=job.full, timed=job.timed, sustained=job.sustained)
-            self.pool.measurer.send(job, replace(request, incumbent_s=self.incumbent_s))
+            self.pool.measurer.send(job, replace(job.request, incumbent_s=self.incumbent_s))
 
     def _start_compiling(self) -> None:
         if self._quiet and (self.pool.measurer.jobs or self._to_measure):
             return
         while self._to_compile and (worker := self._free_compiler()):
             job = self._to_compile.popleft()
-            worker.send(job, (job.config, job.path, job.side_task))
+            worker.send(job, (job.config, job.request.path, job.side_task))
 
     def _free_compiler(self) -> Worker | None:
         for worker in self.pool.compilers:
@@ -313,16 +310,16 @@ class Evaluator:
         self._to_measure.extendleft(reversed(worker.jobs))
         if job is None:
             return  # a dry run: the first trial of its kind will report the fault
-        job.path.unlink(missing_ok=True)
+        job.request.path.unlink(missing_ok=True)
         self._finished.append(after_death(job.trial, death))
 
     def _process_answer(self, job: Job, result: CompileResult | MeasureResult) -> None:
         if isinstance(result, MeasureResult):
             self._finished.append(after_measuring(job.trial, result))
-            if job.full and result.outcome is Outcome.OK:
-                self._verified[job.trial.number] = job.path
+            if job.request.full and result.outcome is Outcome.OK:
+                self._verified[job.trial.number] = job.request.path
             else:
-                job.path.unlink()
+                job.request.path.unlink()
             return
         trial = after_compiling(job.trial, result)
         if self._predict and result.resources:
@@ -341,11 +338,11 @@ class Evaluator:
         if isinstance(event, Answer) and not isinstance(event.value, FinalsFailure):
             return [replace(trial, final=final) for trial, final in zip(trials, event.value, strict=True)]
         reason = event.reason if isinstance(event, Death) else event.value.reason
-        position = _culprit(event, len(trials))
+        position = culprit(event, len(trials))
         if position is None:
             return [replace(trial, reason=reason) for trial in trials]
         rest = [one for n, one in enumerate(verified) if n != position]
-        return [_failed(trials[position], event), *self._time_interleaved(rest)]
+        return [after_failed_final(trials[position], event), *self._time_interleaved(rest)]
 
     def _time_finals(self, trials: Sequence[Trial], paths: Sequence[Path]) -> Answer | Death:
         def on_stage(stage: str) -> None:
@@ -354,17 +351,3 @@ class Evaluator:
 
         self.pool.measurer.send(trials, FinalsRequest(paths=tuple(paths)))
         return self.pool.await_answer(on_stage)
-
-
-def _culprit(event: Answer | Death, count: int) -> int | None:
-    """Return the position of the finalist that ran when the finals failed; None if unknown."""
-    if isinstance(event, Answer):
-        position: int | None = event.value.position
-        return position
-    return next((n for n in range(count) if final_stage(n) == event.stage), None)
-
-
-def _failed(trial: Trial, event: Answer | Death) -> Trial:
-    if isinstance(event, Death):
-        return after_death(trial, event)
-    return replace(trial, outcome=Outcome.WRONG_RESULT, reason=event.value.reason)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lbmtune.measure.processes.worker import Death
+from lbmtune.measure.processes.worker import Answer, Death
 from lbmtune.measure.workers.messages import CompileResult, MeasureResult
+from lbmtune.measure.workers.worker_tasks import final_stage
 from lbmtune.records import Costs, Outcome, Trial
 
 
@@ -41,3 +42,18 @@ def after_death(trial: Trial, death: Death) -> Trial:
     costs = replace(trial.costs, **{name: death.stage_s}) if hasattr(trial.costs, name) else trial.costs
     outcome = Outcome.TIMED_OUT if death.timed_out else Outcome.CRASHED
     return replace(trial, outcome=outcome, reason=death.reason, costs=costs)
+
+
+def culprit(event: Answer | Death, count: int) -> int | None:
+    """Return the position of the finalist that ran when the finals failed; None if unknown."""
+    if isinstance(event, Answer):
+        position: int | None = event.value.position
+        return position
+    return next((n for n in range(count) if final_stage(n) == event.stage), None)
+
+
+def after_failed_final(trial: Trial, event: Answer | Death) -> Trial:
+    """Return the trial of a finalist that made the finals fail."""
+    if isinstance(event, Death):
+        return after_death(trial, event)
+    return replace(trial, outcome=Outcome.WRONG_RESULT, reason=event.value.reason)

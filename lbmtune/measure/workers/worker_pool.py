@@ -13,13 +13,12 @@ from lbmtune.measure.processes.worker import (
     Answer,
     Death,
     Event,
-    Greeting,
     Opener,
     Stage,
     Worker,
+    await_answer,
     next_event,
     scratch_folder,
-    unavailable,
 )
 from lbmtune.measure.workers.messages import OpenedDevice
 from lbmtune.measure.workers.worker_tasks import ACCURACY, FINALS, FULL_SIZE, SUSTAINED, final_stage, open_measurer
@@ -48,13 +47,8 @@ class WorkerPool:
 
     def wait_ready(self) -> OpenedDevice:
         """Wait for the measurer to open its device. Raises DeviceUnavailableError."""
-        while True:
-            event = next_event(self.measurer)
-            if isinstance(event, Greeting):
-                assert isinstance(event.value, OpenedDevice)
-                return event.value
-            if isinstance(event, Death):
-                raise unavailable("the measuring process could not start", event)
+        opened: OpenedDevice = await_answer(self.measurer, None, "the measuring process could not start")
+        return opened
 
     def add_compiler(self, opener: Opener) -> Worker:
         """Start another compile worker."""

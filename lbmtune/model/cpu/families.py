@@ -21,7 +21,7 @@ from lbmtune.records import Resources, Term
 
 @dataclass(frozen=True)
 class Family:
-    """How the model predicts a family. inputs: answers to what shared terms ask; terms: of a calibrated machine."""
+    """The model of a family. inputs: quantities that shared terms need; terms: of a calibrated machine."""
 
     inputs: type[CpuInputs]
     terms: Callable[[Any, Collection[str]], list[Term]]
@@ -88,7 +88,7 @@ def terms(inputs: CpuInputs, without: Collection[str] = ()) -> list[Term]:
 
 
 def cells_read(_case: Case, _config: CpuConfig) -> float:
-    """Return 1: halos of CPU kernels are not told."""
+    """Return 1: halos of CPU kernels do not count."""
     return 1.0
 
 

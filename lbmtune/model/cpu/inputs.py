@@ -54,7 +54,7 @@ class CpuInputs:
 
     @property
     def repeated(self) -> float:
-        """How often a cell takes a step: more than once if halos are computed."""
+        """Computed steps per step of a cell: more than 1 with halos."""
         return 1.0
 
     @staticmethod

@@ -39,7 +39,7 @@ class MomentsWavefrontInputs(WavefrontInputs):
 
     @property
     def repeated(self) -> float:
-        """How often a cell takes a step, halos included."""
+        """Computed steps per step of a cell, halos included."""
         return computed(self.case, self.config)
 
     @property

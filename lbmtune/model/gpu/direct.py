@@ -18,30 +18,25 @@ from lbmtune.model.gpu.terms.solid_cells import solid_cells
 from lbmtune.model.gpu.terms.spills import local_memory
 from lbmtune.model.roofline import CALIBRATED, memory_term
 from lbmtune.records import Term
-from lbmtune.records.terms import (
-    IN_PLACE,
-    ISSUE,
-    LAUNCH,
-    LOCAL,
-    RINGS,
-    RUNS,
-    SECTORS,
-    SOLID,
-    THREADS,
-    WAVES,
-)
+from lbmtune.records import terms as names
 
 Terms = Mapping[str, Callable[[Any], Term]]
-SHARES: Mapping[str, Callable[[Inputs], float]] = {THREADS: in_flight, WAVES: waves}
+SHARES: Mapping[str, Callable[[Inputs], float]] = {names.THREADS: in_flight, names.WAVES: waves}
 """Shares of the bandwidth in use."""
-FIXED: Terms = {LAUNCH: launch, ISSUE: first_and_last}
+FIXED: Terms = {names.LAUNCH: launch, names.ISSUE: first_and_last}
 """Terms that do not go through memory."""
-_MOVED: Terms = {RUNS: runs, SECTORS: partial, SOLID: solid_cells, IN_PLACE: in_place, LOCAL: local_memory}
+_MOVED: Terms = {
+    names.RUNS: runs,
+    names.SECTORS: partial,
+    names.SOLID: solid_cells,
+    names.IN_PLACE: in_place,
+    names.LOCAL: local_memory,
+}
 
 
 def terms(inputs: Inputs, without: Collection[str]) -> list[Term]:
     """Return the terms of a kernel of one step of a box."""
-    return one_step_terms(inputs, without, _MOVED, {**FIXED, RINGS: rings})
+    return one_step_terms(inputs, without, _MOVED, {**FIXED, names.RINGS: rings})
 
 
 def one_step_terms(inputs: Inputs, without: Collection[str], moved: Terms, fixed: Terms) -> list[Term]:

@@ -40,9 +40,9 @@ def _one_cell(_case: Case, _config: CudaConfig) -> float:
 
 @dataclass(frozen=True)
 class Family:
-    """How the model predicts a family.
+    """The model of a family.
 
-    inputs: answers to what shared terms ask; terms: of a calibrated machine; estimated: resources of a kernel that was
+    inputs: quantities that shared terms need; terms: of a calibrated machine; estimated: resources of a kernel that was
     not compiled; memory_bytes: bytes per update that memory moves; uncalibrated: terms with that of memory; streams:
     whether memory limits it as it limits copies; cells_read: see `model.predict.cells_read`.
     """
@@ -81,8 +81,9 @@ def estimated(case: Case, config: CudaConfig) -> Resources:
 def inputs_of(case: Case, config: CudaConfig, machine: Machine, resources: Resources | None = None) -> Inputs:
     """Return the inputs of a prediction, with estimated resources unless given. The machine has to be calibrated."""
     assert machine.calibration is not None
-    told = resources or estimated(case, config)
-    return FAMILIES[config.family].inputs(case, config, machine, machine.calibration, told)
+    family = FAMILIES[config.family]
+    used = resources or family.estimated(case, config)
+    return family.inputs(case, config, machine, machine.calibration, used)
 
 
 def cells_read(case: Case, config: CudaConfig) -> float:

@@ -71,7 +71,7 @@ class Inputs:
         return prod(self.config.block)
 
     @property
-    def visits_solids(self) -> bool:
+    def skips_solid_cells(self) -> bool:
         """Whether the kernel visits all cells of a geometry and skips the solid ones."""
         return bool(self.case.geometry)
 

@@ -47,7 +47,7 @@ class SparseInputs(Inputs):
 
     config: Sparse
 
-    visits_solids = False
+    skips_solid_cells = False
     row_bytes = float("inf")
 
     @property
@@ -130,7 +130,7 @@ def _per_sector_s(inputs: SparseInputs, side: str) -> float:
 
 @dataclass(frozen=True)
 class _Sites:
-    """What decides where the sites of a warp lie. unit: streams begin at multiples of it, in elements."""
+    """Parameters of the places of the sites of a warp. unit: streams begin at multiples of it, in elements."""
 
     geometry: str
     domain: tuple[int, int, int]

@@ -1,4 +1,4 @@
-"""What the caches of a calibrated GPU do: how long L2 retains data, and what a byte of local memory costs."""
+"""Caches of a calibrated GPU: data that L2 retains, and the time of local memory."""
 
 from __future__ import annotations
 

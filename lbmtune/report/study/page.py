@@ -7,19 +7,17 @@ from dataclasses import replace
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.best import Kernel
-from lbmtune.records.disturbance import description_disturbance, disturbance, doubt, unsteadiness
+from lbmtune.records.remarks import description_disturbance, disturbance, doubt, unsteadiness
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, script_json
-from lbmtune.report.study.distribution import distribution_panel
-from lbmtune.report.study.finals import finals_info, finals_panels, finals_table
+from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels
 from lbmtune.report.study.history import history_panel
-from lbmtune.report.study.knobs import knobs_panels
 from lbmtune.report.study.outcomes import outcome_info, outcome_panels
 from lbmtune.report.study.parity import parity_panels
 from lbmtune.report.study.roofline import roofline_info, roofline_panel
+from lbmtune.report.study.speeds import distribution_panel, knobs_panels
 from lbmtune.report.study.steps import CellsRead
 from lbmtune.report.study.steps_figure import steps_panels
-from lbmtune.report.study.sustained import sustained_panels
 from lbmtune.report.study.tables import case_table, moved, protocol_table, trial_table
 from lbmtune.report.study.trials import headline
 from lbmtune.report.study.winner import winner_section

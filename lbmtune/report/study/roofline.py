@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.records import Prediction, Term
-from lbmtune.records.in_cache import in_cache_of
+from lbmtune.records.remarks import in_cache_of
 from lbmtune.records.study import CEILING_STREAMS, StudyRecord
 from lbmtune.records.terms import ISSUE
-from lbmtune.report.drawing import BESIDE, CEILING, MARK, log_axis, look, plain_figure, scatter, wrapped
+from lbmtune.report.drawing import BESIDE, CEILING, log_axis, look, plain_figure, scatter, winner_ring, wrapped
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.trials import Point, by_kind, points
 from lbmtune.units import format_mlups, format_rate
@@ -176,8 +176,17 @@ def roofline_figure(info: RooflineInfo) -> Figure:
             )
         )
     if info.points:
-        winner = info.points[0]
-        figure.add_trace(_winner(winner, info.flops, _shift(winner.kind.label, kinds)))
+        first = info.points[0]
+        figure.add_scatter(
+            **winner_ring(
+                first.intensity * _shift(first.kind.label, kinds),
+                first.mlups,
+                f"winner: trial {first.number}, {format_mlups(first.mlups)} MLUPS",
+                "top center",
+                hovertext=[_described(first, info.flops)],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        )
     speeds = [p.mlups for p in info.points]
     fastest = max([max(roof.bytes_per_s for roof in info.roofs) * high / info.flops / 1e6, *speeds])
     log_axis(figure.update_xaxes, low, high)
@@ -217,22 +226,6 @@ def _shift(name: str, kinds: Mapping[str, Sequence[Point]]) -> float:
     mine = {p.intensity for p in kinds[name]}
     beside = [k for k, others in kinds.items() if mine & {p.intensity for p in others}]
     return float(1.015 ** (beside.index(name) - (len(beside) - 1) / 2))
-
-
-def _winner(winner: Point, flops: int, shift: float) -> Any:
-    """Return a ring around the winner, with its name."""
-    return scatter(
-        x=[winner.intensity * shift],
-        y=[winner.mlups],
-        name=f"winner: trial {winner.number}, {format_mlups(winner.mlups)} MLUPS",
-        marker={"symbol": "circle-open", "size": 16, "color": MARK, "line": {"width": 2.5, "color": MARK}},
-        hovertext=[_described(winner, flops)],
-        hovertemplate="%{hovertext}<extra></extra>",
-        mode="markers+text",
-        text=["winner"],
-        textposition="top center",
-        textfont={"size": 13, "color": MARK},
-    )
 
 
 def _described(p: Point, flops: int) -> str:

@@ -150,8 +150,8 @@ def _beside_one_step(study: StudyRecord, stage: Stage, info: StepsInfo) -> str:
     )
     cache_bytes = study.header.last_cache_bytes
     if not 0 < footprint <= cache_bytes:
-        above = one.mlups > one.memory_mlups
-        return said + (f" It exceeds what {format_rate(info.bytes_per_s)} allow: no bound here." if above else "")
+        bound = f" It exceeds the memory bound of {format_rate(info.bytes_per_s)}, which does not apply."
+        return said + (bound if one.mlups > one.memory_mlups else "")
     return (
         f"{said} The footprint of that trial, {format_bytes(footprint)}, fits in the last-level cache "
         f"({format_bytes(cache_bytes)}): memory bandwidth does not bound it."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import BESIDE, MARK, NEUTRAL, STATE_COLOURS, log_axis, plain_figure
+from lbmtune.report.drawing import BESIDE, NEUTRAL, STATE_COLOURS, log_axis, plain_figure, winner_ring
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.steps import CellsRead, Stage, StepsInfo, explanation, steps_info
 from lbmtune.units import format_mlups
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _CAPTION = (
-    "The best of each number of steps. Dotted lines: bounds without halos, below of the bytes per update, above of the "
-    "speed that the ceiling allows with them."
+    "The best of each number of steps. Dotted lines: bounds without halos (below: bytes per update; above: speed that "
+    "the ceiling allows with these bytes)."
 )
 _SPEED = "%{y:,.0f} MLUPS"
 
@@ -49,7 +49,12 @@ def steps_figure(info: StepsInfo) -> Figure:
         line={"width": 1, "color": NEUTRAL},
     )
     if not info.winner.kind.on_chip:
-        _add_winner(figure, info.winner)
+        first = info.winner
+        name = f"winner: trial {first.number}, {format_mlups(first.mlups)} MLUPS"
+        # left of the ring, because the winner often has the most steps, at the right end of the figure
+        figure.add_scatter(
+            **winner_ring(first.kind.steps, first.mlups, name, "bottom left", yaxis="y2", hoverinfo="skip")
+        )
     elif info.winner not in info.stages:
         _add_on_chip(figure, info.winner, steps, winner=True)
     _set_axes(figure, info)
@@ -91,22 +96,6 @@ def _add_stages(figure: Figure, stages: Sequence[Stage]) -> None:
                 text=[f"trial {s.number}: {s.kind.label}" for s in stages],
                 hovertemplate=f"%{{text}}<br>{form}<extra>{name}</extra>",
             )
-
-
-def _add_winner(figure: Figure, stage: Stage) -> None:
-    """Add a ring around the winner, with its name."""
-    figure.add_scatter(
-        x=[stage.kind.steps],
-        y=[stage.mlups],
-        mode="markers+text",
-        name=f"winner: trial {stage.number}, {format_mlups(stage.mlups)} MLUPS",
-        yaxis="y2",
-        marker={"symbol": "circle-open", "size": 19, "color": MARK, "line": {"width": 2.5, "color": MARK}},
-        text=["winner"],
-        textposition="bottom left",  # the winner often has the most steps, at the right end of the figure
-        textfont={"size": 13, "color": MARK},
-        hoverinfo="skip",
-    )
 
 
 def _add_on_chip(figure: Figure, stage: Stage, steps: Sequence[int], *, winner: bool) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
-from lbmtune.records import Accuracy, Measurement, Prediction, Sustained, Trial, Verification
+from lbmtune.records import Accuracy, Measurement, Prediction, Trial, Verification
 from lbmtune.records.best import Kernel
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.roofline import roofline_info
 from lbmtune.report.study.tables import config_text, moved
-from lbmtune.report.tables import Pairs, conditions_table, product_text
+from lbmtune.report.tables import Pairs, conditions_table, product_text, sustained_table
 from lbmtune.search.kinds import rounding_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
@@ -22,10 +22,10 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
     return {
         "trial": winner,
         "config": config_text(winner.config),
-        "axes": list(winner.config.items()),
+        "knobs": list(winner.config.items()),
         "measured": winner_table(study, kernel),
         "verification": verification_table(winner.verification),
-        "sustained": sustained_table(winner.sustained, study.header.spec.case.speed_unit),
+        "sustained": sustained_table(run, study.header.spec.case.speed_unit) if (run := winner.sustained) else [],
         "accuracy": accuracy_table(winner.accuracy),
         "kinds": rounding_table(study),
         "precision": f"{winner.config['storage']} stored, {winner.config['compute']} computed",
@@ -177,26 +177,6 @@ def rounding_table(study: StudyRecord) -> list[dict[str, str]]:
 
 def _error(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.2e}"
-
-
-def sustained_table(run: Sustained | None, unit: str) -> Pairs:
-    """Return the sustained run. unit: of speeds of the case."""
-    if run is None:
-        return []
-    reasons = ", ".join(f"{reason} in {share:.0%} of the samples" for reason, share in run.throttled.items())
-    clock = run.conditions.sm_clock_hz
-    rows = [
-        ("speed", f"{format_mlups(run.mlups)} {unit} over {run.seconds:.1f} s, {run.steps:,} time steps"),
-        ("energy", f"{run.nj_per_update:.3g} nJ per update, by {run.energy_source}" if run.nj_per_update else ""),
-        ("mean power", f"{run.power_w:.0f} W" if run.power_w else ""),
-        ("power limit", f"{run.power_limit_w:.0f} W" if run.power_limit_w else ""),
-        ("SM clock", f"{clock / 1e6:,.0f} MHz, median" if clock else ""),
-        ("reasons for lower clocks", (reasons or "none") if clock or reasons else ""),
-        ("temperature", f"{run.conditions.temperature_c:.0f} degrees C" if run.conditions.temperature_c else ""),
-        ("CPU share", f"{run.conditions.cpu_share:.1%}" if run.conditions.cpu_share else ""),
-        ("remark", "the conditions of the protocol were not met" if run.disturbed else ""),
-    ]
-    return [(name, value) for name, value in rows if value]
 
 
 def launch_table(kernel: Kernel) -> list[dict[str, Any]]:

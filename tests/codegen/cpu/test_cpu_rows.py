@@ -14,11 +14,10 @@ from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
 from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.protocol import Binary, TooManyResourcesError
-from lbmtune.catalogue.collisions import collision
+from lbmtune.catalogue.collisions import COLLISIONS, collision
 from lbmtune.catalogue.collisions.min_instruction_forms import by_axes
 from lbmtune.catalogue.collisions.operator import assignments
 from lbmtune.catalogue.families.rules import broken
-from lbmtune.catalogue.problem.case import COLLISIONS
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.cpu.shared.collision import relaxation_text
 from lbmtune.codegen.cpu.shared.filling import between

@@ -11,7 +11,7 @@ import pytest
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.collisions import OPERATORS
+from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import collides
 from lbmtune.catalogue.schemes import SCHEMES
@@ -46,7 +46,7 @@ def test_schemes_that_leave_pairs_where_they_were() -> None:
 @pytest.mark.parametrize(
     ("collision", "lattice"),
     [
-        *((name, "d2q9") for name in OPERATORS if collides(name, "d2q9")),
+        *((name, "d2q9") for name in COLLISIONS if collides(name, "d2q9")),
         pytest.param("cumulant", "d3q27", marks=pytest.mark.slow),
     ],
 )

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from lbmtune.catalogue.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
-from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.schemes import SCHEMES
-from lbmtune.catalogue.schemes.scheme import HERE, Phase, Place, Scheme, shared_slot
+from lbmtune.catalogue.schemes.scheme import HERE, Place, Scheme, shared_slot
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
@@ -253,21 +252,14 @@ def test_the_tables_let_a_thread_read_ahead(scheme: Scheme) -> None:
             assert bool(shared_slot(phase)) is phase.blockwise, "blocks with rings need a barrier because they share"
 
 
-def test_a_table_whose_places_are_shared_forbids_reading_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    case, one = flows("d3q19", "bgk")["box"], config(scheme="aa", march=4, prefetch=1)
-    assert broken(case, one, Limits()) is None
-
-    def shifted(stencil: object, parity: int) -> Phase:
-        """Writes f_1 one cell on: the next cell of another thread may read it."""
-        phase = SCHEMES["aa"].phase(lattice("d3q19"), parity)
-        moved = phase.accesses[1]._replace(write=Place(phase.accesses[1].write.slot, (0, 0, 1)))
-        return replace(phase, accesses=(phase.accesses[0], moved, *phase.accesses[2:]))
-
-    wrong = replace(SCHEMES["aa"], phase=shifted)
-    monkeypatch.setattr(type(one), "propagation", property(lambda self: wrong))
-    slot = SCHEMES["aa"].phase(lattice("d3q19"), 0).accesses[1].write.slot
-    reason = broken(case, one, Limits())
-    assert reason is not None
-    assert reason.startswith(f"prefetch_cells=1 is not supported for scheme=aa (use 0): slot {slot} is accessed at ")
-    assert str(HERE) in reason
-    assert "so another thread may write what is read ahead" in reason
+def test_a_table_whose_places_are_shared_is_noticed() -> None:
+    """A write of f_1 one cell on: the next cell of another thread may read it."""
+    phase = SCHEMES["aa"].phase(lattice("d3q19"), 0)
+    assert shared_slot(phase) is None
+    first, second, *others = phase.accesses
+    moved = second._replace(write=Place(second.write.slot, (0, 0, 1)))
+    found = shared_slot(replace(phase, accesses=(first, moved, *others)))
+    assert found is not None
+    slot, *places = found
+    assert slot == second.write.slot
+    assert {place.offset for place in places} == {HERE, (0, 0, 1)}

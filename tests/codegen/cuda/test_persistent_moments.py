@@ -202,7 +202,7 @@ def _of_other_tiles(case: Case, config: CudaConfig) -> np.ndarray:
     nx, ny, nz = case.domain
     z, y, _ = np.indices((nz, ny, nx))
     flat, found = case.stencil.dimensions == 2, []
-    rows, planes = config.march if flat else config.block[1] * config.rows, 1 if flat else config.march
+    rows, planes = config.tile_planes if flat else config.block[1] * config.rows, 1 if flat else config.tile_planes
     for c in case.stencil.velocities:
         from_y, from_z = y - c[1], z - c[2]
         beyond = (from_y < 0) | (from_y >= ny) | (from_z < 0) | (from_z >= nz)

@@ -8,10 +8,11 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import KernelConfig, completed, cpu, cuda, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.precision import STORAGES
-from lbmtune.catalogue.problem.case import COLLISIONS, Case, collides
+from lbmtune.catalogue.problem.case import Case, collides
 from lbmtune.lattice import LATTICES
 from tests.support.choices import LIMITS, WALLED_OR_PERIODIC, Sample, case_of
 from tests.support.covering_parts.tiles import forced

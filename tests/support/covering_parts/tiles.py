@@ -9,10 +9,11 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.families.cuda import temporal_blocking_rules
 from lbmtune.catalogue.families.rules import Limits
-from lbmtune.catalogue.problem.case import COLLISIONS, Case, collides
+from lbmtune.catalogue.problem.case import Case, collides
 from lbmtune.lattice import LATTICES
 from tests.support.choices import LIMITS, ROOMY, WALLED_OR_PERIODIC, Choices, Sample, case_of, sample_of
 from tests.support.covering_parts.arrays import MOST_POINTS, Covering, Missing, covering_array, decided

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from types import ModuleType
 from typing import Any
-
-import numpy as np
 
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box as _box
@@ -44,8 +43,9 @@ FLOWS: Mapping[str, Flow] = {
 }
 
 
-def initial_flow(case: Case, xp: ModuleType = np) -> tuple[Array, Array]:
-    """Return density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, in lattice units. xp: numpy or cupy."""
+def initial_flow(case: Case, xp: ModuleType | None = None) -> tuple[Array, Array]:
+    """Return density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, in lattice units. xp: numpy, or cupy."""
+    xp = xp or import_module("numpy")  # here: the command line starts without arrays
     initial = FLOWS[case.flow].initial if case.flow in FLOWS else None
     if initial:
         return initial(case, xp)

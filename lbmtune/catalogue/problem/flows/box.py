@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows.flow import Flow, Parameters
-from lbmtune.catalogue.problem.geometry import solid
 
 Array = Any
 
@@ -30,15 +28,18 @@ def _viscosity(parameters: Parameters, reynolds: float) -> float:
 
 
 def _initial(case: Case, xp: ModuleType) -> tuple[Array, Array]:
+    from lbmtune.catalogue.problem.geometry import solid  # here: it loads NumPy, without which the command line starts
+
     density, velocity = taylor_green(case, xp)
     return (density, velocity * xp.asarray(~solid(case))) if case.geometry else (density, velocity)
 
 
-def taylor_green(case: Case, xp: ModuleType = np) -> tuple[Array, Array]:
+def taylor_green(case: Case, xp: ModuleType | None = None) -> tuple[Array, Array]:
     """Taylor-Green vortices that fill the periodic box once, with peak velocity `velocity_scale` along x.
 
     The density carries their pressure (p = rho / 3). Source: Taylor, Green 1937; in two dimensions Taylor 1923.
     """
+    xp = xp or import_module("numpy")  # here: the command line starts without arrays
     nx, ny, nz = case.domain
     z, y, x = (2 * math.pi / n * xp.arange(n, dtype=xp.float64) for n in (nz, ny, nx))
     z, y, x = z[:, None, None], y[None, :, None], x[None, None, :]

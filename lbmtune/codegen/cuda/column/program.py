@@ -17,10 +17,7 @@ _COLUMN = "column/column.cu"
 
 def render(case: Case, config: Column, parts: Parts = WHOLE) -> Program:
     """Return the program of a legal configuration: one entry per parity, and refreshes of a ghost layer."""
-    x, y, z = config.block
-    cells = x * config.cells_per_thread, y, z * config.z_cells
-    period = box.period(case, config, cells, lambda _: config.shared_bytes(case))
-    return entry.launched(box.program(case, config, _entries(case, config, parts), period), config)
+    return entry.launched(box.program(case, config, _entries(case, config, parts)), config)
 
 
 def _prefetch(config: Column) -> str:

@@ -21,9 +21,7 @@ _BARRIER = "\n    __syncthreads();  // the whole block has read"
 
 def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
     """Return the program of a legal configuration: one entry per parity, and refreshes of a ghost layer."""
-    x, y, z = config.block
-    period = box.period(case, config, (x * config.cells_per_thread, y, z), lambda _: 0)
-    program = box.program(case, config, _entries(case, config, parts), period)
+    program = box.program(case, config, _entries(case, config, parts))
     if config.macroscopics != "never":
         storing = macroscopics.with_macroscopics(program, parts)
         program = replace(storing, period=storing.with_macroscopics)

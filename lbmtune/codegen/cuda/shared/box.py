@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from lbmtune.catalogue.boundaries.cell_flags import tables
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
@@ -21,11 +19,7 @@ RING_THREADS = 128
 """Threads of a block that refreshes rings of ghost cells, as in kernels/cuda/shared/ring.cu."""
 
 
-Period = tuple[tuple[Launch, ...], ...]
-"""The launches of each parity."""
-
-
-def program(case: Case, config: CudaConfig, entries: str, period: Period) -> Program:
+def program(case: Case, config: CudaConfig, entries: str) -> Program:
     """Return the program of the entries of all passes, with the refreshes of a ghost layer."""
     regions = {
         "title": entry.title(case, config),
@@ -41,7 +35,7 @@ def program(case: Case, config: CudaConfig, entries: str, period: Period) -> Pro
         rings = frame(case.stencil, config).blocks is not None
         parts.append(fill("shared/ring.cu" if rings else "shared/ghost.cu", {"entry": "\n".join(refreshes)}))
     source = "\n".join(parts) + "\n"
-    return entry.program(case, config, source, period, layout.max_elements(case, config))
+    return entry.program(case, config, source, _period(case, config), layout.max_elements(case, config))
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -138,24 +132,18 @@ def _refreshes(case: Case, config: CudaConfig, one: Pass) -> list[str]:
     ]
 
 
-def period(case: Case, config: CudaConfig, cells: tuple[int, int, int], shared_bytes: Callable[[Phase], int]) -> Period:
-    """Return the launches of each parity. cells: cells along each axis that a block updates."""
+def _period(case: Case, config: CudaConfig) -> tuple[tuple[Launch, ...], ...]:
+    """Return the launches of each parity."""
     return tuple(
-        tuple(
-            launch
-            for one in passes_of(config, case.stencil, parity)
-            for launch in _launches(case, config, one, cells, shared_bytes(one.phase))
-        )
+        tuple(launch for one in passes_of(config, case.stencil, parity) for launch in _launches(case, config, one))
         for parity in range(config.propagation.period)
     )
 
 
-def _launches(
-    case: Case, config: CudaConfig, one: Pass, cells: tuple[int, int, int], shared_bytes: int
-) -> tuple[Launch, ...]:
-    phase = one.phase
+def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
+    phase, covers = one.phase, config.block_cells(case.stencil)
     arguments = (*one.places, *tables(case, config, phase), *entry.EXTENTS, *_scalars(case, phase))
-    step = Launch(one.entry, arguments, block=config.block, covers=cells, shared_bytes=shared_bytes)
+    step = Launch(one.entry, arguments, block=config.block, covers=covers, shared_bytes=config.shared_bytes(case))
     if phase.blockwise:
         threads, arguments = (RING_THREADS, 1, 1), (*one.buffers, *entry.EXTENTS)
         return (Launch(one.refresh("read"), arguments, block=threads, covers=config.block), step)

@@ -33,7 +33,7 @@ class TemporalInputs(Inputs):
         return self.config.rows
 
     @property
-    def visits_solids(self) -> bool:
+    def skips_solid_cells(self) -> bool:
         """Solid cells are loaded and computed like others."""
         return False
 

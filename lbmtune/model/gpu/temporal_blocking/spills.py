@@ -1,12 +1,22 @@
-"""Spilled registers of temporal blocking: bytes that the loop over planes stores and loads, and how long it waits."""
+"""Spilled registers of temporal blocking: bytes of the loop over planes, waits for them, and hazards.
+
+Write-after-read hazards are words of local memory that are stored while a load of them is in flight: compilers put the
+register that a loop spills next into the place of the one that it has just loaded. If memory has to answer the load,
+the multiprocessor stalls until it has (docs/design/gpu.md).
+"""
 
 from __future__ import annotations
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.families.cuda.temporal_blocking import planes_together
+from lbmtune.catalogue.limits import WARP
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
 from lbmtune.model.gpu.terms.spills import left_in_l1
+from lbmtune.model.machine.benchmark_names import OVERTAKEN_WARPS, OVERTAKING, overtaken_name
 from lbmtune.model.machine.caches import retained_in_l2
+from lbmtune.model.machine.curves import interpolated
+from lbmtune.records import Term
+from lbmtune.records.terms import SPILL_HAZARDS
 
 _IN_LOOP = {1: 0.70, 2: 0.59}
 """Share of spilled bytes that the loop stores and loads, by the planes of a pass; medians of 94 loops that were
@@ -75,3 +85,35 @@ def _retained_in_l2(inputs: TemporalInputs) -> float:
     """
     stored = _in_loop(inputs) * inputs.resources.local_bytes
     return retained_in_l2(inputs.machine, stored * inputs.threads * inputs.machine.multiprocessors)
+
+
+def hazard_stalls(inputs: TemporalInputs, turns: float) -> Term | None:
+    """Return the time of the stalls; None if there is no hazard, or if one was not counted or not measured.
+
+    turns: planes that a multiprocessor takes one after the other. Memory answers as far as L2 has lost what all threads
+    have spilled. Source: compiled code;
+    `Calibration.overtaken_s`, `again_bytes_per_s`.
+    """
+    case, config, words = inputs.case, inputs.config, inputs.resources.overtaken
+    if not words or not inputs.calibration.overtaken_s:
+        return None
+    warps = inputs.threads // WARP
+    spilled_bytes = inputs.threads * inputs.resources.local_bytes * inputs.machine.multiprocessors
+    lost = 1 - retained_in_l2(inputs.machine, spilled_bytes)
+    each = turns / planes_together(case, config) * warps * words * lost / (case.fluid_sites * config.steps)
+    return Term(
+        name=SPILL_HAZARDS,
+        seconds=each * stall_s(inputs, warps),
+        sentence=f"{words} stores of a loop to spilled words whose load is in flight, {lost:.1%} of it from memory",
+        source="compiled code; micro-benchmarks `overtaken`, `again`",
+    )
+
+
+def stall_s(inputs: TemporalInputs, warps: int) -> float:
+    """Return the additional seconds of a multiprocessor for such a word, over a word that is stored after its load."""
+    measured, warps = inputs.calibration.overtaken_s, max(warps, OVERTAKEN_WARPS[0])
+    used, meanwhile = (
+        interpolated([(count, measured[overtaken_name(how, count)]) for count in OVERTAKEN_WARPS], warps)
+        for how in OVERTAKING
+    )
+    return max(0.0, meanwhile - used)

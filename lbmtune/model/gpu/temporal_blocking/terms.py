@@ -20,8 +20,13 @@ from lbmtune.model.gpu.occupancy import warps_of
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import Issue, efficiency, issue, registers, together
 from lbmtune.model.gpu.temporal_blocking.l2_refetch import memory_bytes
-from lbmtune.model.gpu.temporal_blocking.spill_hazards import hazard_stalls
-from lbmtune.model.gpu.temporal_blocking.spills import found_in_l1, loop_answers_s, loop_byte_s, loop_bytes
+from lbmtune.model.gpu.temporal_blocking.spills import (
+    found_in_l1,
+    hazard_stalls,
+    loop_answers_s,
+    loop_byte_s,
+    loop_bytes,
+)
 from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.fixed_costs import launch
 from lbmtune.model.gpu.terms.mva import Shares, shares
@@ -30,17 +35,7 @@ from lbmtune.model.machine.curves import by_number, interpolated
 from lbmtune.model.machine.description import WORD_BYTES, Machine
 from lbmtune.model.roofline import memory_term
 from lbmtune.records import Resources, Term
-from lbmtune.records.terms import (
-    EXCHANGE,
-    ISSUE,
-    L2_REFETCH,
-    LATENCY,
-    LAUNCH,
-    LOCAL,
-    SPILL_HAZARDS,
-    STAGES,
-    WALLS,
-)
+from lbmtune.records import terms as names
 
 _PLANES, _LATE = 5, 2
 """Planes in flight with several steps; and if the next one is loaded in the last stage: that one and the present one.
@@ -65,19 +60,19 @@ def estimated(case: Case, config: TemporalBlocking) -> Resources:
 def terms(inputs: TemporalInputs, without: Collection[str]) -> list[Term]:
     """Return the terms of a calibrated machine."""
     case, config, blocks = inputs.case, inputs.config, inputs.blocks
-    found = issue(case, config, inputs.machine, blocks, walls=WALLS not in without)
-    start, cached = (None, 1.0) if LAUNCH in without else launch_start(inputs)
+    found = issue(case, config, inputs.machine, blocks, walls=names.WALLS not in without)
+    start, cached = (None, 1.0) if names.LAUNCH in without else launch_start(inputs)
     memory = _memory(inputs, without)
     memory = replace(memory, seconds=cached * memory.seconds)
     computed = [one for one in (issued(found) if found else ()) if one.name not in without]
-    waits = [] if LATENCY in without else [planes_wait(inputs)]
-    stages_s = 0.0 if STAGES in without else stages_wait(inputs)
+    waits = [] if names.LATENCY in without else [planes_wait(inputs)]
+    stages_s = 0.0 if names.STAGES in without else stages_wait(inputs)
     result = overlapped(case, config, memory, computed, waits, blocks, stages_s)
-    if LOCAL not in without:
+    if names.LOCAL not in without:
         result.append(local_memory(inputs, computed, stages_s, found.useful if found else 1.0))
-    hazards = None if SPILL_HAZARDS in without else hazard_stalls(inputs, inputs.turns)
+    hazards = None if names.SPILL_HAZARDS in without else hazard_stalls(inputs, inputs.turns)
     if hazards:
-        waited = 0.0 if LOCAL in without else _local_alone_s(inputs)
+        waited = 0.0 if names.LOCAL in without else _local_alone_s(inputs)
         result.append(_behind_waits(inputs, hazards, computed, waited, stages_s))
     return [*result, start] if start else result
 
@@ -95,7 +90,7 @@ def _memory(inputs: TemporalInputs, without: Collection[str]) -> Term:
             rate *= share(inputs)
     case, config, machine = inputs.case, inputs.config, inputs.machine
     at_once = inputs.blocks * machine.multiprocessors
-    moved = traffic(case, config).total if L2_REFETCH in without else memory_bytes(case, config, machine, at_once)
+    moved = traffic(case, config).total if names.L2_REFETCH in without else memory_bytes(case, config, machine, at_once)
     return memory_term(moved, rate, "micro-benchmarks")
 
 
@@ -127,7 +122,7 @@ def launch_start(inputs: TemporalInputs) -> tuple[Term, float]:
         interpolated([(size, seconds - nothing_s) for size, seconds in curve], moved) + max(0, moved - most) / rate
     )
     term = Term(
-        name=LAUNCH,
+        name=names.LAUNCH,
         seconds=nothing_s / (case.fluid_sites * config.steps),
         sentence=f"a launch of nothing, {nothing_s * 1e6:.2g} us",
         source="micro-benchmark `small`",
@@ -215,7 +210,7 @@ def _stages(
 def _stages_term(seconds: float, stages_s: float) -> Term:
     """Return the term of stages that wait for exchanges."""
     sentence = f"stages wait for what warps exchange, {stages_s * 1e12:.3g} ps if nothing hides it"
-    return Term(name=STAGES, seconds=seconds, sentence=sentence, source="micro-benchmark `stages`")
+    return Term(name=names.STAGES, seconds=seconds, sentence=sentence, source="micro-benchmark `stages`")
 
 
 def _queueing(stations: Sequence[Term], waits: Sequence[Term], planes: int, together: int) -> list[Term]:
@@ -235,9 +230,9 @@ def issued(found: Issue) -> list[Term]:
     """Return the terms of instructions and exchanges, halos included."""
     halos = "per update, halos included"
     return [
-        Term(name=ISSUE, seconds=found.seconds, sentence=f"{found.slots:.0f} slots {halos}", source=found.source),
+        Term(name=names.ISSUE, seconds=found.seconds, sentence=f"{found.slots:.0f} slots {halos}", source=found.source),
         Term(
-            name=EXCHANGE,
+            name=names.EXCHANGE,
             seconds=found.exchange_s,
             sentence=f"{found.exchanges:.0f} words between lanes and in shared memory {halos}",
             source=found.source,
@@ -254,7 +249,7 @@ def planes_wait(inputs: TemporalInputs) -> Term:
     turns, planes = inputs.waves, inputs.planes
     waited = turns * planes * found.latency_s
     return Term(
-        name=LATENCY,
+        name=names.LATENCY,
         seconds=waited / (case.fluid_sites * config.steps),
         sentence=f"{turns} x {planes:.4g} planes, one after the other",
         source="micro-benchmark `latency`",
@@ -290,7 +285,7 @@ def local_memory(inputs: TemporalInputs, computed: Sequence[Term], stages_s: flo
     """
     moved = loop_bytes(inputs) / useful
     return Term(
-        name=LOCAL,
+        name=names.LOCAL,
         seconds=moved * loop_byte_s(inputs) + _local_waits_s(inputs, computed, stages_s) if moved else 0.0,
         sentence=f"{moved:.3g} bytes of spilled registers per update",
         source="compiled code; micro-benchmarks `local`, `again`, `latency`",

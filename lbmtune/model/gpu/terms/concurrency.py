@@ -30,7 +30,7 @@ def _of_fluid(inputs: Inputs) -> float:
     A warp waits for flags first, and then for the loads that they leave. A block without fluid cells ends at once, and
     another one takes its place. Reasoned: both waits are taken to be equally long.
     """
-    if not inputs.visits_solids:
+    if not inputs.skips_solid_cells:
         return 1.0
     case, config = inputs.case, inputs.config
     whole = traffic(case, config).populations / (2 * SECTOR_BYTES)

@@ -54,7 +54,7 @@ class Own(NamedTuple):
 
 @dataclass(frozen=True)
 class Placement:
-    """What decides where the first warp of a block reads and writes. threads, cells: of that warp, along each axis."""
+    """Parameters of the accesses of the first warp of a block. threads, cells: of that warp, along each axis."""
 
     scheme: Scheme
     memory: Layout
@@ -144,7 +144,7 @@ def stored_apart(case: Case, config: CudaConfig) -> float:
     """Return the sectors per update that are stored in two parts by vectors of a kernel with flags.
 
     The first and the last lane of a warp do not have the flags of the cells beside theirs. They store apart from the
-    others (kernels/cuda/flags.cu) what may go to a wall, and share a sector with a lane that does not.
+    others (kernels/cuda/direct/flags.cu) what may go to a wall, and share a sector with a lane that does not.
     """
     cells, lanes = config.cells_per_thread, min(config.block[0], WARP)
     lane_bytes = cells * config.stored.bytes

@@ -70,7 +70,7 @@ class Lanes(NamedTuple):
 def solid_cells(inputs: Inputs) -> Term:
     """Return the time of moving whole sectors and completing those that are stored in part."""
     case, config = inputs.case, inputs.config
-    if not inputs.visits_solids:
+    if not inputs.skips_solid_cells:
         return Term(name=SOLID, seconds=0.0, sentence="none", source="")
     found = touched(case, config)
     more_bytes = found.paired * SECTOR_BYTES - traffic(case, config).populations
@@ -180,7 +180,7 @@ def _slices(rows: int) -> list[slice]:
 
 
 class _Part:
-    """Whole rows of a geometry, and where their populations lie. Rows and planes are rings."""
+    """A part of a geometry: whole rows and the places of their populations. Rows and planes are rings."""
 
     def __init__(self, placed: Placement, fluid: Array) -> None:
         """Take fluid cells: bool, (nz, ny, nx)."""

@@ -72,7 +72,7 @@ def _pass_s(inputs: Inputs, spilled: Spilled) -> float:
     moved, local_bytes = spilled
     if not moved:
         return 0.0
-    if not inputs.visits_solids:
+    if not inputs.skips_solid_cells:
         return _local_s(inputs, moved, local_bytes)
     found = lanes(inputs.case, inputs.config)
     stored = found.sectors * moved * inputs.config.cells_per_thread / (2 * WORD_BYTES)

@@ -1,25 +1,27 @@
-"""Speeds of a study by the value of each knob."""
+"""Speeds of a study by the value of each knob, and their distribution by kind of kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import choose, plain_figure, scheme_colour, wrapped
+from lbmtune.report.drawing import choose, look, plain_figure, scheme_colour, wrapped
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.study.trials import label, varied_knobs
+from lbmtune.report.study.trials import by_kind, label, points, varied_knobs
+from lbmtune.search.kinds import Kind
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-_CAPTION = (
+_KNOBS = (
     "Verified trials by the value of a knob, in the order of the share of the variance of speeds that lies between the "
     "values."
 )
+_DISTRIBUTION = "Share of verified trials up to a speed. A steep end at the right means an easy search."
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def explained_variance(groups: Sequence[Sequence[float]]) -> float:
 def knobs_panels(study: StudyRecord) -> list[Panel]:
     """Return the figure, if any knob varies."""
     knobs = knobs_info(study)
-    return [panel("knobs", "Speed by knob", _CAPTION, knobs_figure(knobs))] if knobs else []
+    return [panel("knobs", "Speed by knob", _KNOBS, knobs_figure(knobs))] if knobs else []
 
 
 def knobs_figure(knobs: Sequence[KnobInfo]) -> Figure:
@@ -99,4 +101,35 @@ def knobs_figure(knobs: Sequence[KnobInfo]) -> Figure:
         ],
     )
     figure.update_xaxes(type="category")
+    return figure
+
+
+def distribution_info(study: StudyRecord) -> dict[Kind, tuple[float, ...]]:
+    """Return the speeds of the verified trials by kind, ascending, in MLUPS."""
+    return {mine[0].kind: tuple(sorted(p.mlups for p in mine)) for mine in by_kind(points(study)).values()}
+
+
+def distribution_panel(study: StudyRecord) -> Panel:
+    """Return the figure with its caption."""
+    figure = distribution_figure(distribution_info(study))
+    return panel("distribution", "Distribution of speeds", _DISTRIBUTION, figure)
+
+
+def distribution_figure(distributions: Mapping[Kind, tuple[float, ...]]) -> Figure:
+    """Draw the share of the verified trials up to each speed."""
+    figure = plain_figure("MLUPS", "share of verified trials (%)")
+    for kind, values in distributions.items():
+        drawn = look(kind)
+        figure.add_scatter(
+            x=values,
+            y=[100 * (i + 1) / len(values) for i in range(len(values))],
+            mode="lines+markers",
+            line={"shape": "hv", "color": drawn.colour, "dash": drawn.dash},
+            marker={"size": 5, "symbol": drawn.symbol, "color": drawn.colour},
+            name=f"{kind.label} ({len(values)})",
+            legendgroup=kind.label,  # groups flow into rows, where single entries stand in columns
+            hovertemplate="%{y:.0f} % up to %{x:,.0f} MLUPS<extra>" + kind.label + "</extra>",
+        )
+    figure.update_yaxes(range=[0, 102])
+    figure.update_layout(legend={"tracegroupgap": 0})
     return figure

@@ -1,12 +1,20 @@
-"""What an update costs by the case and the configuration alone, and a case in words."""
+"""What follows from case, configuration and machine without a device: costs, the model, and a case in words."""
 
 from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.model.machine.description import Machine
+from lbmtune.model.predict import predict
 from lbmtune.report.titles import subject
+
+if TYPE_CHECKING:
+    from lbmtune.measure.workers.evaluate import Predict
 
 
 def costs(case: Case, config: KernelConfig) -> dict[str, float]:
@@ -23,3 +31,8 @@ def costs(case: Case, config: KernelConfig) -> dict[str, float]:
 def case_summary(case: Case) -> str:
     """Return a case in words: 'D3Q19 BGK box, 24 x 24 x 24 cells'."""
     return subject(case, [])
+
+
+def predictor(case: Case, machine: Machine) -> Predict:
+    """Return the model of a case on a machine: configuration -> Prediction."""
+    return partial(predict, case, machine=machine)

@@ -1,0 +1,61 @@
+"""Files about the project agree with the package."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import lbmtune
+from lbmtune.catalogue.config import FAMILIES, backend_knobs
+from lbmtune.records.legacy import RENAMED
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_version_is_the_newest_of_the_changelog_and_the_one_to_cite() -> None:
+    released = re.findall(
+        r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    assert released[0] == lbmtune.__version__
+    assert released == sorted(released, key=lambda version: [*map(int, version.split("."))], reverse=True)
+    assert f"version: {lbmtune.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_knobs_of_the_changelog_are_those_of_today() -> None:
+    rows = re.findall(r"^\| `(\w+).*?\| `(\w+)[`=].*?\|", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    now = {name for backend in FAMILIES for name in backend_knobs(backend)}
+    assert len(rows) > 20
+    assert {new for _, new in rows} <= now
+    assert {*RENAMED} <= {old for old, _ in rows}
+
+
+def test_make_targets_of_the_guide_for_contributors_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = {target for code in re.findall(r"`make ([a-z-]+)`", text) for target in [code]}
+    assert len(named) > 8
+    assert named <= targets
+
+
+def test_folders_of_the_guide_for_contributors_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = re.findall(r"`((?:catalogue|codegen|measure|report|cli|api|records)/[a-z_/]+)", text)
+    assert len(named) > 8
+    for name in named:
+        path = ROOT / "lbmtune" / name
+        assert path.is_dir() or path.with_suffix(".py").is_file() or path.parent.is_dir(), name
+
+
+def test_every_file_whose_duration_is_kept_is_a_test() -> None:
+    kept = json.loads((ROOT / "tests" / "durations.json").read_text())
+    assert len(kept) > 10
+    assert all(re.fullmatch(r"tests/[\w/]+/test_\w+\.py", name) and seconds > 0 for name, seconds in kept.items())
+
+
+def test_python_versions_are_those_that_the_classifiers_name() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    versions = [name.rpartition(" ")[2] for name in project["classifiers"] if ":: Python :: 3." in name]
+    assert versions == ["3.11", "3.12", "3.13"]
+    assert project["requires-python"] == f">={versions[0]}"
