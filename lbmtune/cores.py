@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def usable_cores() -> int:
-    """How many there are: of a process that is bound to some of them, those."""
+    """Return the number of processors that this process may run on."""
     return len(os.sched_getaffinity(0))
 
 
 def pool(processes: int) -> ProcessPoolExecutor:
-    """Processes that start anew, and that end when this one does, even if it is killed."""
+    """Return a pool of spawned processes that end when this one does, even if it is killed."""
     from concurrent.futures import ProcessPoolExecutor  # here: what asks for processors alone starts without it
     from multiprocessing import get_context
 
@@ -23,7 +23,7 @@ def pool(processes: int) -> ProcessPoolExecutor:
 
 
 def _end_with_parent() -> None:
-    """A killed process tells its pool nothing, whose processes would wait for work without end."""
+    """Start a thread that ends this process when its parent ends: a killed parent does not end its pool."""
     from threading import Thread
 
     Thread(target=_wait_and_end, daemon=True).start()

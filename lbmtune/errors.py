@@ -35,18 +35,18 @@ class DeviceUnavailableError(LbmtuneError):
 
 
 def unknown(kind: str, value: object, known: Iterable[str]) -> InputError:
-    """An InputError for a name outside a known set, with the closest known name suggested."""
+    """Return an InputError for a name outside a known set, with the closest known name suggested."""
     return InputError(f"unknown {kind} {value!r}; {suggestion(value, sorted(known))}")
 
 
 def suggestion(value: object, known: Iterable[str], otherwise: str = "") -> str:
-    """The known name that is near, as a question; where none is: what else to do, by default to choose one of them."""
+    """Return a question with the nearest known name; if none is near, `otherwise`, by default the list of names."""
     names = list(known)
     near = nearest(value, names)
     return f"did you mean {near!r}?" if near else otherwise or f"choose one of {', '.join(names)}."
 
 
 def nearest(value: object, known: Iterable[str]) -> str | None:
-    """The known name that one may have meant; None where none is near."""
+    """Return the nearest known name, or None."""
     names = {name.lower(): name for name in known}
     return next((names[near] for near in difflib.get_close_matches(str(value).lower(), list(names), n=1)), None)

@@ -33,28 +33,28 @@ class Lattice:
     weights: tuple[Fraction, ...]
 
     def __hash__(self) -> int:
-        """By the name: tables are remembered by lattice, and fractions are slow to hash."""
+        """Return the hash of the name: fractions are slow to hash, and tables are cached by lattice."""
         return hash(self.name)
 
     @property
     def q(self) -> int:
-        """Number of directions."""
+        """Return the number of directions."""
         return len(self.velocities)
 
     @cached_property
     def opposite(self) -> tuple[int, ...]:
-        """Index of -c_i for each direction i."""
+        """Return the index of -c_i for each direction i."""
         index = {c: i for i, c in enumerate(self.velocities)}
         return tuple(index[negate(c)] for c in self.velocities)
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """The (q - 1) / 2 pairs (i, opposite of i), i odd."""
+        """Return the (q - 1) / 2 pairs (i, opposite of i), i odd."""
         return tuple((i, i + 1) for i in range(1, self.q, 2))
 
 
 def negate(c: Vector) -> Vector:
-    """The opposite vector."""
+    """Return the opposite vector."""
     return (-c[0], -c[1], -c[2])
 
 
@@ -87,7 +87,7 @@ LATTICES: Mapping[str, Lattice] = {
 
 
 def lattice(name: str) -> Lattice:
-    """The lattice of that name ('d2q9', 'd3q19', 'd3q27'). Raises InputError for an unknown one."""
+    """Return the lattice of a name ('d2q9', 'd3q19', 'd3q27'). Raises InputError for an unknown one."""
     try:
         return LATTICES[name]
     except KeyError:

@@ -9,22 +9,22 @@ from lbmtune.errors import InputError
 
 _SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "m": 60.0, "min": 60.0, "h": 3600.0}
 _THREE_DIGITS = 99.5
-"""From here on a whole number has as many."""
+"""Whole numbers from here on have three digits."""
 
 
 def mlups(sites: int, steps: float, seconds: float) -> float:
-    """Million lattice-site updates per second."""
+    """Return million lattice-site updates per second."""
     return sites * steps / seconds / 1e6
 
 
 def format_mlups(mlups: float) -> str:
-    """A speed for people, in three digits at least: 27512.3 -> '27,512', 62.31 -> '62.3'."""
+    """Return a speed with at least three digits: 27512.3 -> '27,512', 62.31 -> '62.3'."""
     decimals = 2 - floor(log10(mlups)) if 0 < mlups < _THREE_DIGITS else 0
     return f"{mlups:,.{decimals}f}"
 
 
 def parse_duration_s(text: str) -> float:
-    """Seconds from '90', '90s', '5m', '1.5h'. Raises InputError."""
+    """Return the seconds of '90', '90s', '5m', '1.5h'. Raises InputError."""
     match = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*)\s*", text)
     if match and match[2] in _SECONDS:
         try:
@@ -35,7 +35,7 @@ def parse_duration_s(text: str) -> float:
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes from '4GiB', '512 MiB', '8GB', '1000'. Raises InputError."""
+    """Return the bytes of '4GiB', '512 MiB', '8GB', '1000'. Raises InputError."""
     match = re.fullmatch(r"\s*([0-9.]+)\s*(?:([KMGT])(i?)B|B)?\s*", text)
     if match:
         try:
@@ -47,7 +47,7 @@ def parse_bytes(text: str) -> int:
 
 
 def format_bytes(n: float) -> str:
-    """Bytes with a binary prefix, for people: 1536 -> '1.5 KiB'."""
+    """Return bytes with a binary prefix: 1536 -> '1.5 KiB'."""
     for prefix in ("", "Ki", "Mi", "Gi", "Ti", "Pi"):
         if abs(n) < 1024:
             return f"{n:.4g} {prefix}B"
@@ -56,5 +56,5 @@ def format_bytes(n: float) -> str:
 
 
 def format_rate(bytes_per_s: float) -> str:
-    """Bytes per second with a decimal prefix, for people: 4.08e12 -> '4080 GB/s'."""
+    """Return bytes per second with a decimal prefix: 4.08e12 -> '4080 GB/s'."""
     return f"{bytes_per_s / 1e9:.4g} GB/s"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lbmtune.api.ranking import rank, ranked_before
     from lbmtune.api.reproduction import claims_page, reproduce
     from lbmtune.api.studies import Study, study
-    from lbmtune.api.variation import check_axis, vary
+    from lbmtune.api.variation import check_knob, vary
     from lbmtune.backend.cuda.compiled_cache import compiled_before
     from lbmtune.catalogue.problem.case import Case
     from lbmtune.files.claimsfile import load_documents
@@ -40,7 +40,7 @@ _MODULES = {
     "Study": "lbmtune.api.studies",
     "accuracy": "lbmtune.api.kernels",
     "case_summary": "lbmtune.api.estimates",
-    "check_axis": "lbmtune.api.variation",
+    "check_knob": "lbmtune.api.variation",
     "claims_page": "lbmtune.api.reproduction",
     "compiled_before": "lbmtune.backend.cuda.compiled_cache",
     "costs": "lbmtune.api.estimates",
@@ -74,7 +74,7 @@ __all__ = [
     "Study",
     "accuracy",
     "case_summary",
-    "check_axis",
+    "check_knob",
     "claims_page",
     "compiled_before",
     "costs",

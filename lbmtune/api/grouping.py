@@ -1,4 +1,4 @@
-"""What of a ranking a person tells apart: configurations that print alike together, and the best of each family.
+"""Group the configurations of a ranking: those that print alike, and the best of each kind.
 
 The first hundreds of a large space are permutations of values that the model says the same of.
 """
@@ -13,11 +13,11 @@ from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups
 
 Differences = dict[str, list[Scalar]]
-"""Names of axes, with the values that they take."""
+"""Names of knobs with the values that they take."""
 
 
 def folded(order: Sequence[int], configs: Sequence[KernelConfig], speeds: Mapping[int, float]) -> list[list[int]]:
-    """Numbers of configurations of one printed speed that a solver stores alike, each group where its first one stands.
+    """Return groups of configurations of one printed speed and one storage format, in the order of their first ones.
 
     order: of a ranking, which stays within a group, too.
     """
@@ -25,7 +25,7 @@ def folded(order: Sequence[int], configs: Sequence[KernelConfig], speeds: Mappin
 
 
 def families(order: Sequence[int], configs: Sequence[KernelConfig]) -> list[list[int]]:
-    """Numbers of configurations by what one would compare: scheme, what is kept, one step or several (`finalists`).
+    """Return groups of configurations by scheme, stored state, and one or several steps (`search.kinds`).
 
     How many steps several are makes no family: the first one of a group has the number that is best.
     """
@@ -33,7 +33,7 @@ def families(order: Sequence[int], configs: Sequence[KernelConfig]) -> list[list
 
 
 def differences(configs: Iterable[KernelConfig]) -> Differences:
-    """The axes in which configurations differ; values in the order in which they are met."""
+    """Return the knobs in which configurations differ, with their values in order of appearance."""
     found: dict[str, dict[Scalar, None]] = {}
     for config in configs:
         for name, value in config.flat().items():
@@ -42,20 +42,20 @@ def differences(configs: Iterable[KernelConfig]) -> Differences:
 
 
 def others(count: int, differ: Iterable[str]) -> str:
-    """How many one configuration stands for beside itself, and in which axes they differ; empty where for none."""
+    """Return in words how many more a row holds, and in which knobs they differ; empty if there are none."""
     return (
         f" (and {count - 1:,} more that differ{'s' if count == 2 else ''} in {', '.join(differ)})" if count > 1 else ""
     )
 
 
 def with_scheme(config: KernelConfig) -> str:
-    """The text that the command line reads back, which begins with the scheme even where it is the default."""
+    """Return the text that is read back as the configuration, with the scheme first."""
     rest = (part for part in config_text(config).split(",") if not part.startswith("scheme="))
     return ",".join((f"scheme={config.scheme}", *rest))
 
 
 def _kept_as(config: KernelConfig) -> Hashable:
-    """What somebody who takes a kernel into a solver has to know of it."""
+    """Return what a solver that takes the kernel has to know of its state."""
     return kind_of(config), config.layout, config.storage, config.compute
 
 

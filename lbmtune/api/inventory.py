@@ -1,4 +1,4 @@
-"""List the catalogue, the axes of a study, and how many of its configurations are legal on a device."""
+"""List the catalogue, the knobs of a study, and how many of its configurations are legal on a device."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lbmtune.search.space import legal_set
 
 
 def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dict[str, Any]:
-    """Return the catalogue, the axes of a study with their values, and the counts of legal and illegal points.
+    """Return the catalogue, the knobs of a study with their values, and the counts of legal and illegal points.
 
     device: 'cpu' or the index of a GPU; machine: whose limits hold instead of those of the device.
     """
@@ -37,7 +37,7 @@ def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dic
     return {
         **catalogue(),
         "flops_per_update": _flops(),
-        "axes": _axes(backend, tables(spec.axes[backend]), here.limits),
+        "axes": _knobs(backend, tables(spec.axes[backend]), here.limits),
         "study": spec.name,
         "device": device,
         "limits_of_device": here.known,
@@ -90,19 +90,19 @@ def _first_sentence(module: str) -> str:
     return text.partition(". ")[0].rstrip(".")
 
 
-def _axes(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str, dict[str, Any]]:
-    """Return each axis: title, values of all spaces, of each space (none: the default), default, and known names."""
+def _knobs(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str, dict[str, Any]]:
+    """Return each knob: title, values of all spaces, of each space (none: the default), default, and known names."""
     filled = completed({"backend": backend}, limits)
-    found = {axis: [tuple(table.get(axis.name, ())) for table in searched] for axis in backend_knobs(backend).values()}
+    found = {knob: [tuple(table.get(knob.name, ())) for table in searched] for knob in backend_knobs(backend).values()}
     return {
-        axis.name: {
-            "title": axis.meaning,
-            "unit": axis.unit,
-            "families": families_with(axis.name, backend),
+        knob.name: {
+            "title": knob.meaning,
+            "unit": knob.unit,
+            "families": families_with(knob.name, backend),
             "values": tuple(dict.fromkeys(value for values in each for value in values)),
             "spaces": each,
-            "default": filled.get(axis.name, axis.default),
-            "known": axis.allowed,
+            "default": filled.get(knob.name, knob.default),
+            "known": knob.allowed,
         }
-        for axis, each in found.items()
+        for knob, each in found.items()
     }

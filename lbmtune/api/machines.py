@@ -1,4 +1,4 @@
-"""Machine descriptions that come with the package, by name: measured ones, and what data sheets say."""
+"""Shipped machine descriptions by name: measured ones, and those of data sheets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lbmtune.model.machine.toml import described, read_machine
 _LENDER = "h200"
 _MEASURED = ("h100", _LENDER)
 _RECORDED = "studies/recorded/nvidia-{name}/machine.toml"
-"""Where a checkout has what was measured; a wheel has all in one folder."""
+"""Measured machines of a checkout; a wheel has all in one folder."""
 
 
 def as_machine(machine: Machine | str | Path) -> Machine:
@@ -23,9 +23,9 @@ def as_machine(machine: Machine | str | Path) -> Machine:
 
 
 def named_machine(reference: str) -> Machine:
-    """The description in a file, or the shipped one of that name. Raises InputError.
+    """Return the description in a file, or the shipped one of that name. Raises InputError.
 
-    One from a data sheet has the calibration of a measured one, scaled, whether it is shipped or somebody's own.
+    One from a data sheet gets the scaled calibration of a measured one.
     """
     path = Path(reference)
     if path.suffix or path.is_file():
@@ -38,14 +38,14 @@ def named_machine(reference: str) -> Machine:
 
 
 def _with_curves(found: Machine) -> Machine:
-    """With those of the lender where a GPU is known by its data sheet alone; what was measured is left as it is."""
+    """Return a GPU of a data sheet with scaled curves of a measured one; a measured machine as it is."""
     if found.measured or found.calibrated or found.datasheet is None or BACKENDS[found.environment.backend].shares_host:
         return found
     return with_scaled_calibration(found, read_machine(shipped_machines()[_LENDER]))
 
 
 def _in_file(path: Path) -> Machine:
-    """The description in a file that the user named, which is nobody else's to delete. Raises InputError."""
+    """Return the description in the user's file. Raises InputError."""
     try:
         return described(path)
     except (OSError, ValueError) as error:
@@ -55,13 +55,13 @@ def _in_file(path: Path) -> Machine:
 
 
 def machine_of(device: str) -> Machine | None:
-    """The shipped description of devices with this name, if there is one."""
+    """Return the shipped description of devices with this name, or None."""
     names = (name for name, path in shipped_machines().items() if read_machine(path).environment.device == device)
     return next(map(named_machine, names), None)
 
 
 def shipped_machines() -> dict[str, Path]:
-    """By name."""
+    """Return the files of the shipped descriptions by name."""
     package = Path(str(resources.files("lbmtune")))
     root = package if (package / "machines").is_dir() else package.parent
     found = {path.stem: path for path in (root / "machines").glob("*.toml")}

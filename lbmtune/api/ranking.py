@@ -34,16 +34,16 @@ from lbmtune.search.kinds import kind_of
 from lbmtune.search.space import legal_set
 
 _KEPT = 1000
-"""How many of the first are kept on disk, at least."""
+"""Least number of configurations that are kept on disk, the first ones."""
 _QUIET_S = 10.0
-"""Seconds between two lines on how far compiling is."""
+"""Seconds between two lines of progress."""
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 Say = Callable[[str], None]
 
 
 class Entry(NamedTuple):
-    """A configuration with its prediction; compiled: whether that knows what was compiled."""
+    """A configuration with its prediction; compiled: it knows the registers and spills of the kernel."""
 
     config: KernelConfig
     prediction: Prediction
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Configurations of which the first one stands for all. place: its place in the ranking, from 1 on.
+    """Configurations that a person does not tell apart, by the first of them. place: its place, from 1 on.
 
     compiled: how many of them were compiled; differ: the axes in which they differ, where that is said.
     """
@@ -63,7 +63,7 @@ class Row(NamedTuple):
     differ: Differences
 
     def facts(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {
             "place": self.place,
             "configurations": self.size,
@@ -76,7 +76,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Ranking:
-    """Configurations with their predictions, the fastest first; those that are expected to be equal as in the space.
+    """Configurations with their predictions, the fastest first; equal ones in the order of the space.
 
     legal: how many there are, of which `entries` are the first; rows: the first of those that a person tells apart, as
     many, and so from more of them; families: the best of each.
@@ -91,7 +91,7 @@ class Ranking:
     families: tuple[Row, ...]
 
     def facts(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data."""
         return {
             "study": self.study,
             "case": self.case,
@@ -109,20 +109,20 @@ def _facts(entry: Entry) -> dict[str, Any]:
 
 
 class _One(msgspec.Struct, frozen=True):
-    """A configuration as it is kept: in flat form, with its key, and with what was compiled of it."""
+    """A configuration on disk: flat, with its key and its compiled resources."""
 
     key: str
     config: dict[str, Scalar]
     resources: Resources | None
 
     def entry(self, case: Case, machine: Machine) -> Entry:
-        """With its prediction, which is quickly made again."""
+        """Return the entry with its prediction, which is made again."""
         config = from_flat(self.config)
         return Entry(config, predict(case, config, machine, self.resources), self.resources is not None)
 
 
 class _Several(msgspec.Struct, frozen=True):
-    """A Row as it is kept."""
+    """A row on disk."""
 
     place: int
     first: _One
@@ -131,12 +131,12 @@ class _Several(msgspec.Struct, frozen=True):
     differ: dict[str, list[Scalar]]
 
     def row(self, case: Case, machine: Machine) -> Row:
-        """With the prediction of the first one."""
+        """Return the row with the prediction of the first one."""
         return Row(self.place, self.first.entry(case, machine), self.size, self.compiled, self.differ)
 
 
 class _First(msgspec.Struct, frozen=True):
-    """The first of a ranking, as they are kept. ranked: how many it has; legal: those that do not compile, too."""
+    """The first of a ranking on disk. ranked: its length; legal: with those that do not compile."""
 
     legal: int
     ranked: int
@@ -145,7 +145,7 @@ class _First(msgspec.Struct, frozen=True):
     families: list[_Several]
 
     def named(self, key: str) -> _One | None:
-        """The configuration with that key: any that was printed."""
+        """Return the configuration with a key if it was printed."""
         every = (*self.ones, *(row.first for row in (*self.rows, *self.families)))
         return next((one for one in every if one.key == key), None)
 
@@ -183,7 +183,7 @@ def rank(
 
 
 def ranked_before(key: str) -> KernelConfig | None:
-    """The configuration that has a key, from any ranking that is kept."""
+    """Return the configuration with a key from any ranking on disk, or None."""
     for path in cache_folder("rankings").glob("*.json"):
         found = _kept(path)
         if found and (one := found.named(key)):
@@ -192,7 +192,7 @@ def ranked_before(key: str) -> KernelConfig | None:
 
 
 def _kept(path: Path) -> _First | None:
-    """None where it is not there, or was written by another version."""
+    """Return a ranking on disk; None if it is missing or of another version."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=_First)
     except (OSError, msgspec.DecodeError):
@@ -200,7 +200,7 @@ def _kept(path: Path) -> _First | None:
 
 
 def _name(spec: StudySpec, machine: Machine, compiler: str, compiled: int) -> str:
-    """The digest of what a ranking follows from: case and axes, machine, compiler, and the text of this package."""
+    """Return a digest of case, axes, machine, compiler and the text of this package."""
     digest = hashlib.sha256(msgspec.json.encode((spec.case, spec.axes, machine, compiler, compiled)))
     for path in sorted((*_PACKAGE.rglob("*.py"), *kernels_folder().rglob("*.*"))):
         digest.update(path.read_bytes())
@@ -208,7 +208,7 @@ def _name(spec: StudySpec, machine: Machine, compiler: str, compiled: int) -> st
 
 
 def compiler_of(machine: Machine, say: Say) -> str:
-    """NVRTC and its version, or '' where it does not compile for the machine, which is said."""
+    """Return NVRTC and its version; empty, with a remark, if it does not compile for the machine."""
     if not BACKENDS[machine.environment.backend].reports_resources:
         return ""
     alone = "the ranking is of estimates alone"
@@ -225,7 +225,7 @@ def compiler_of(machine: Machine, say: Say) -> str:
 
 
 def _ranked(spec: StudySpec, machine: Machine, compiled: int, keep: int, say: Say) -> _First:
-    """Estimates of all; the first of them compiled, and all sorted anew. What cannot be compiled is left out."""
+    """Estimate all, compile the first, and sort again without those that do not compile."""
     environment = machine.environment
     say(f"estimating all legal configurations of {spec.name} on {machine.name}")
     space = legal_set(spec.case, environment.backend, spec.axes[environment.backend], limits_of(machine))
@@ -253,7 +253,7 @@ def _ranked(spec: StudySpec, machine: Machine, compiled: int, keep: int, say: Sa
 def _first(
     configs: Sequence[KernelConfig], speeds: Mapping[int, float], resources: Mapping[int, Resources], keep: int
 ) -> _First:
-    """So many places and rows, and all families. speeds, resources: by number, of those that have any."""
+    """Return the first `keep` places and rows, and all families. speeds, resources: by number."""
     order = _fastest(speeds)
     places = {n: place for place, n in enumerate(order, 1)}
 
@@ -275,7 +275,7 @@ def _first(
 
 
 def compiled_first(case: Case, configs: Sequence[KernelConfig], architecture: str, say: Say) -> Iterator[Compiled]:
-    """What NVRTC says of them, and every few seconds how many there have been: those on chip take seconds each."""
+    """Compile configurations with NVRTC and report progress every few seconds."""
     said_s, count = time.monotonic(), len(configs)
     for done, one in enumerate(compiled_cache.compiled_all(case, configs, architecture, usable_cores()), 1):
         yield one
@@ -285,5 +285,5 @@ def compiled_first(case: Case, configs: Sequence[KernelConfig], architecture: st
 
 
 def _fastest(speeds: Mapping[int, float]) -> list[int]:
-    """Numbers in the order of their speeds; equal ones as they are numbered."""
+    """Return numbers in the order of their speeds; equal ones as they are numbered."""
     return sorted(speeds, key=lambda n: (-speeds[n], n))

@@ -65,7 +65,7 @@ class Study:
 
     @property
     def spec(self) -> StudySpec:
-        """Return what was asked: case, axes, budget, objective."""
+        """Return what was asked: case, knobs, budget, objective."""
         return self.record.header.spec
 
     @property
@@ -86,7 +86,7 @@ class Study:
         return from_flat(self.winner.config)
 
     def frame(self) -> pandas.DataFrame:
-        """Return all trials as a table: number, key, outcome, MLUPS measured and predicted, and each axis."""
+        """Return all trials as a table: number, key, outcome, MLUPS measured and predicted, and each knob."""
         import pandas  # loads slowly, and nothing else here needs it
 
         rows = [
@@ -133,7 +133,7 @@ def study(
 ) -> Study:
     """Search the fastest verified kernel of a case on a device and return the study.
 
-    spec: a study, a case (all axes with their usual values), a study file, or the name of a shipped study. device:
+    spec: a study, a case (all knobs with their usual values), a study file, or the name of a shipped study. device:
     'cpu' or the index of a GPU; None: GPU 0 if there is one. folder: where records go; None: a new one under
     lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
     of Optuna; refresh: measure the device's bandwidths again; observer: is told of each trial.

@@ -1,4 +1,4 @@
-"""Vary one axis around a configuration by the model, without a device."""
+"""Vary one knob around a configuration by the model, without a device."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from lbmtune.records.study import StudySpec, tables
 
 @dataclass(frozen=True)
 class Variation:
-    """What the model expects of each value of an axis.
+    """What the model expects of each value of a knob.
 
     predictions: by legal value, in order; illegal: the reason of each other value; compiled: whether the predictions
     know registers and spills of the compiled kernels.
     """
 
-    axis: str
+    knob: str
     case: Case
     around: KernelConfig
     machine: str
@@ -51,7 +51,7 @@ class Variation:
     def facts(self) -> dict[str, Any]:
         """Return plain data."""
         return {
-            "axis": self.axis,
+            "axis": self.knob,
             "case": self.case,
             "around": self.around.flat(),
             "machine": self.machine,
@@ -64,11 +64,11 @@ class Variation:
 def vary(
     spec: StudySpec | Case | Path | str,
     machine: Machine | Path | str,
-    axis: str,
+    knob: str,
     config: Config | None = None,
     compiled: int = 200,
 ) -> Variation:
-    """Return what the model expects of each value that a study gives to an axis, all else as in a configuration.
+    """Return what the model expects of each value that a study gives to a knob, all else as in a configuration.
 
     spec: a study, a case, a study file or the name of a shipped study; machine: a description, a file of one or the
     name of a shipped one. config: by default the first of the study's ranking (`api.rank`, which compiles `compiled`
@@ -76,46 +76,46 @@ def vary(
     """
     spec, machine = as_spec(spec), as_machine(machine)
     backend = machine.environment.backend
-    check_axis(axis, backend)
+    check_knob(knob, backend)
     if config is None:
-        return _around_best(spec, machine, axis, compiled)
+        return _around_best(spec, machine, knob, compiled)
     base = config_of(config, spec.case, limits_of(machine), backend)
-    axis = _axis_of(base, axis)
-    return _variation(spec, machine, axis, base, *_configs(spec, machine, axis, base))
+    knob = _knob_of(base, knob)
+    return _variation(spec, machine, knob, base, *_configs(spec, machine, knob, base))
 
 
-def check_axis(axis: str, backend: str) -> None:
+def check_knob(knob: str, backend: str) -> None:
     """Raise InputError if no family of a backend has a knob, by its name of today or of version 0.1."""
     known = backend_knobs(backend)
-    if not any(one.name in known for one in RENAMED.get(axis, (Renamed(axis),))):
-        raise unknown(f"knob of {backend} kernels", axis, known)
+    if not any(one.name in known for one in RENAMED.get(knob, (Renamed(knob),))):
+        raise unknown(f"knob of {backend} kernels", knob, known)
 
 
-def _axis_of(config: KernelConfig, axis: str) -> str:
+def _knob_of(config: KernelConfig, knob: str) -> str:
     """Return what the family of a configuration calls a knob. Raises InputError if it has no such knob."""
-    names = [one.name for one in RENAMED.get(axis, (Renamed(axis),))]
+    names = [one.name for one in RENAMED.get(knob, (Renamed(knob),))]
     if found := next((name for name in names if name in config.flat()), None):
         return found
     having = [family for name in names for family in families_with(name, config.backend)]
     if config.family in having:
         raise InputError(
-            f"{axis} is not a knob of layout {config.memory.name}; take a configuration with another layout."
+            f"{knob} is not a knob of layout {config.memory.name}; take a configuration with another layout."
         )
-    raise InputError(f"{axis} is not a knob of family {config.family} (use family {' or '.join(having)}).")
+    raise InputError(f"{knob} is not a knob of family {config.family} (use family {' or '.join(having)}).")
 
 
-def _around_best(spec: StudySpec, machine: Machine, axis: str, compiled: int) -> Variation:
-    """Vary the axis around the first of the ranking.
+def _around_best(spec: StudySpec, machine: Machine, knob: str, compiled: int) -> Variation:
+    """Vary the knob around the first of the ranking.
 
     If the ranking compiles kernels, all values are compiled: estimates beside them would be of another kind.
     """
     base = rank(spec, machine, 1, compiled).entries[0].config
-    axis = _axis_of(base, axis)
-    configs, illegal = _configs(spec, machine, axis, base)
+    knob = _knob_of(base, knob)
+    configs, illegal = _configs(spec, machine, knob, base)
     where = f"around {base.key}, the first of the ranking of {spec.name}"
     if not (compiled and compiler_of(machine, lambda _: None)):
         LOG.info("%s by estimates; no kernel was compiled", where)
-        return _variation(spec, machine, axis, base, configs, illegal)
+        return _variation(spec, machine, knob, base, configs, illegal)
     architecture = machine.environment.architecture
     LOG.info("%s; the kernels of all values are compiled for %s", where, architecture)
     answers = zip(configs, compiled_first(spec.case, list(configs.values()), architecture, LOG.info), strict=True)
@@ -126,17 +126,17 @@ def _around_best(spec: StudySpec, machine: Machine, axis: str, compiled: int) ->
         else:
             resources[value] = answer.resources
     legal = {value: configs[value] for value in resources}
-    return _variation(spec, machine, axis, base, legal, illegal, resources)
+    return _variation(spec, machine, knob, base, legal, illegal, resources)
 
 
 def _configs(
-    spec: StudySpec, machine: Machine, axis: str, base: KernelConfig
+    spec: StudySpec, machine: Machine, knob: str, base: KernelConfig
 ) -> tuple[dict[Scalar, KernelConfig], dict[Scalar, str]]:
-    """Return the legal configurations by value of the axis, and the reasons of the illegal values."""
+    """Return the legal configurations by value of the knob, and the reasons of the illegal values."""
     limits = limits_of(machine)
-    rest = {name: value for name, value in base.flat().items() if (axis, name) != ("storage", "compute")}
-    values = _values(spec, machine.environment.backend, axis, base)
-    configs = {value: from_flat(completed({**rest, axis: value}, limits)) for value in values}
+    rest = {name: value for name, value in base.flat().items() if (knob, name) != ("storage", "compute")}
+    values = _values(spec, machine.environment.backend, knob, base)
+    configs = {value: from_flat(completed({**rest, knob: value}, limits)) for value in values}
     reasons = {value: broken(spec.case, config, limits) for value, config in configs.items()}
     legal = {value: config for value, config in configs.items() if not reasons[value]}
     return legal, {value: reason for value, reason in reasons.items() if reason}
@@ -145,7 +145,7 @@ def _configs(
 def _variation(
     spec: StudySpec,
     machine: Machine,
-    axis: str,
+    knob: str,
     base: KernelConfig,
     configs: Mapping[Scalar, KernelConfig],
     illegal: dict[Scalar, str],
@@ -154,12 +154,12 @@ def _variation(
     """Predict all values. resources: of every configuration, if they were compiled."""
     expected, compiled = predictor(spec.case, machine), resources or {}
     predictions = {value: expected(config, resources=compiled.get(value)) for value, config in configs.items()}
-    return Variation(axis, spec.case, base, machine.name, predictions, illegal, resources is not None)
+    return Variation(knob, spec.case, base, machine.name, predictions, illegal, resources is not None)
 
 
-def _values(spec: StudySpec, backend: str, axis: str, base: KernelConfig) -> list[Scalar]:
+def _values(spec: StudySpec, backend: str, knob: str, base: KernelConfig) -> list[Scalar]:
     """Return the values of the study and that of the configuration: numbers by size, names as the study has them."""
     spaces = [one for one in tables(spec.axes[backend]) if base.family in one.get("family", (DEFAULT_FAMILY,))]
-    given = [value for table in spaces for value in table.get(axis, ())]
-    found = list(dict.fromkeys((*given, base.flat()[axis])))
+    given = [value for table in spaces for value in table.get(knob, ())]
+    found = list(dict.fromkeys((*given, base.flat()[knob])))
     return sorted(found) if all(isinstance(value, int) for value in found) else found

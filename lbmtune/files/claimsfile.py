@@ -40,7 +40,7 @@ _ON = re.compile(r"(\w[\w -]*?)(?: every (\d+))?")
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesFile:
-    """[series.NAME]. case: the keys of a study's [case] without the domain; cuda, cpu: domains."""
+    """A table [series.NAME]. case: the keys of a study's [case] without the domain; cuda, cpu: domains."""
 
     title: str
     case: dict[str, Any]
@@ -50,7 +50,7 @@ class SeriesFile:
 
 @dataclass(frozen=True, kw_only=True)
 class VariantFile:
-    """[variants.NAME]. duty: 'save every 10'.
+    """A table [variants.NAME]. duty: 'save every 10'.
 
     published: device -> where -> MLUPS; where: 'DOMAIN or other circumstances', 'EXPERIMENT' or
     'EXPERIMENT: circumstances'.
@@ -66,7 +66,7 @@ class VariantFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimFile:
-    """[claims.NAME]; see records.claims.Claim."""
+    """A table [claims.NAME], as in records.claims.Claim."""
 
     sentence: str
     kind: str = "ratio"
@@ -83,7 +83,7 @@ class ClaimFile:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFile:
-    """What a file may hold."""
+    """The tables of a document."""
 
     name: str
     title: str
@@ -94,12 +94,12 @@ class DocumentFile:
 
 
 def published() -> dict[str, Path]:
-    """The documents that come with the package, by name."""
+    """Return the files of the shipped documents by name."""
     return {path.stem: path for path in sorted((studies_folder() / "published").glob("*.toml"))}
 
 
 def load_documents(only: Sequence[str]) -> tuple[Document, ...]:
-    """The documents of these names or paths; all that are shipped where none is named. Raises InputError."""
+    """Return the documents of names or paths; all shipped ones if none is named. Raises InputError."""
     shipped = published()
     return tuple(load_document(_found(name, shipped)) for name in (only or shipped))
 
@@ -116,12 +116,12 @@ def _found(name: str, shipped: Mapping[str, Path]) -> Path:
 
 
 def load_document(path: Path) -> Document:
-    """The document of a file. Raises InputError."""
+    """Return the document of a file. Raises InputError."""
     return parse_document(read_text(path), str(path))
 
 
 def parse_document(text: str, name: str) -> Document:
-    """The document of a text. Raises InputError."""
+    """Return the document of a text. Raises InputError."""
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -158,7 +158,7 @@ class _NotHereError(Exception):
 
 
 def _case(tree: Mapping[str, Any], domain: str) -> Case:
-    """The case on a domain. What the catalogue does not have is no error of the file."""
+    """Return the case on a domain. What the catalogue lacks is not an error of the file."""
     for key in tree:
         if key not in {f.name for f in fields(CaseFile)}:
             raise _NotHereError(f"this catalogue's cases have no {key}")
@@ -184,7 +184,7 @@ def _variant(name: str, entry: Mapping[str, Any], series: Mapping[str, Any], sou
     for backend in _BACKENDS:
         for item in filter(None, getattr(file, backend).split(",")):
             if item.count("=") != 1 or not all(part.strip() for part in item.split("=")):
-                source.fail(f"{key}.{backend}", f"{item!r} is not of the form axis=value; write for example scheme=aa.")
+                source.fail(f"{key}.{backend}", f"{item!r} is not of the form knob=value; write for example scheme=aa.")
     return Variant(
         name=name,
         title=file.title,
@@ -202,7 +202,7 @@ def _printed(
     series: Mapping[str, Any],
     source: Source,
 ) -> Iterator[Printed]:
-    """The figures in order. mine: the experiments of the variant; series: all of them."""
+    """Return the figures in order. mine: the experiments of the variant; series: all of them."""
     for device, figures in published.items():
         for where, mlups in figures.items():
             first, _, rest = (part.strip() for part in where.partition(":"))
@@ -258,7 +258,7 @@ def _claim(name: str, entry: Mapping[str, Any], variants: set[str], source: Sour
 def _check_askable(
     file: ClaimFile, of: Sequence[str], over: Sequence[str], hopeless: bool, key: str, source: Source
 ) -> None:
-    """A claim that some backend can test says what is measured, and when it holds."""
+    """Check that a claim that some backend can test says what is measured and when it holds."""
     if hopeless:
         return
     if not of:
@@ -275,7 +275,7 @@ def _check_askable(
 
 
 def _checked(tree: Mapping[str, Any], kind: type[T], table: str, source: Source) -> T:
-    """The table in its type."""
+    """Return a table in its type. Raises InputError."""
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]  # a dataclass
     prefix = f"{table}." if table else ""
     for key in tree:

@@ -1,4 +1,4 @@
-"""--set key=value: what stands in a study file, replaced or added."""
+"""Overrides key=value of a study file (--set)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _put(path: str, node: dict[str, Any], name: str, value: Any) -> str:
 
 
 def _inner(node: dict[str, Any], path: str, name: str, item: str) -> list[tuple[str, dict[str, Any]]]:
-    """The tables of a name in a table, with their dotted keys. name: 'cuda', or 'cuda[2]' for one of several."""
+    """Return the tables of a name in a table, with their dotted keys. name: 'cuda', or 'cuda[2]' for one of several."""
     name, _, number = name.rstrip("]").partition("[")
     inner, key = node.setdefault(name, {}), f"{path}.{name}" if path else name
     several = isinstance(inner, list)
@@ -103,7 +103,7 @@ def _inner(node: dict[str, Any], path: str, name: str, item: str) -> list[tuple[
 
 
 def _drop_rivals(case: dict[str, Any], key: str) -> None:
-    """An override of one way to give the viscosity takes the place of the file's."""
+    """Drop the other ways to give the viscosity."""
     rivals = ("relaxation_rate", "viscosity", "reynolds")
     for rival in rivals if key in rivals else ():
         if rival != key:
@@ -126,14 +126,14 @@ def _targets(key: str, known: Known) -> list[str]:
 
 
 def _keys(known: Known) -> str:
-    """What a study file has, in words."""
+    """Return the keys of a study file in words."""
     alone = ", ".join(name for name in known[""] if name not in known)
     each = (f"{table}.({', '.join(known[table])})" for table in ("case", "budget", "accuracy", "protocol"))
-    return f"there are {alone}, {', '.join(each)}, and the axes that lbmtune list shows."
+    return f"there are {alone}, {', '.join(each)}, and the knobs that lbmtune list shows."
 
 
 def _value(text: str) -> object:
-    """A TOML value where it is one, else the text itself; a comma makes a list."""
+    """Return a TOML value if the text is one, else the text itself; a comma makes a list."""
     try:
         return tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:

@@ -1,4 +1,4 @@
-"""Which numbers a study file and the options of the verbs may hold."""
+"""Ranges of the numbers in study files and options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lbmtune.records.study import TimingProtocol
 
 @dataclass(frozen=True)
 class Range:
-    """From low to high, both included; above: without low itself. A NaN is in no range."""
+    """A range from low to high, both included; above: without low itself. It holds no NaN."""
 
     low: float
     high: float
@@ -27,7 +27,7 @@ class Range:
 
 _SECONDS = Range(0, 86_400, above=True)
 _SAMPLES = Range(2, 1_000_000)
-"""One sample has no spread."""
+"""Numbers of samples: a single one has no spread."""
 PROTOCOL: Mapping[str, Range] = {
     "verify_periods": Range(1, 1000),
     "warmup_s": _SECONDS,
@@ -51,22 +51,22 @@ TRIALS = Range(1, 1_000_000_000)
 SAMPLE = Range(0, 1_000_000_000)
 TIME_S = Range(0, 1_000_000_000, above=True)
 SEED = Range(0, 2**32 - 1)
-"""Of NumPy's generators."""
+"""Seeds of NumPy's generators."""
 PRINTED, COMPILABLE = Range(1, 1_000_000_000), Range(0, 1_000_000_000)
-"""Configurations of a ranking."""
+"""Numbers of a ranking's configurations that are printed, and compiled."""
 MEMORY_BYTES = Range(1, inf)
 SPEED = Range(-0.5, 0.5)
-"""Of a wall or a flow, in cells per step: the method holds for small ones alone."""
+"""Speeds of a wall or a flow, in cells per step: the method holds for small ones alone."""
 
 
 def check(value: float, allowed: Range, key: str, source: Source, hint: str = "correct the value.") -> None:
-    """Raises InputError that names the key, the value and the range."""
+    """Raise InputError that names the key, the value and the range."""
     if value not in allowed:
         source.fail(key, f"{value} is not {allowed}; {hint}")
 
 
 def check_protocol(protocol: TimingProtocol, source: Source) -> None:
-    """Raises InputError for the first value that is out of its range."""
+    """Raise InputError for the first value that is out of its range."""
     for name, allowed in PROTOCOL.items():
         check(getattr(protocol, name), allowed, f"protocol.{name}", source)
     if protocol.max_samples < protocol.min_samples:

@@ -1,4 +1,4 @@
-"""The text of a study file: where a key stands, and errors that say so."""
+"""The text of a study file, and errors that name the line of a key."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from lbmtune.errors import InputError, suggestion
 
 @dataclass(frozen=True)
 class Source:
-    """Where a study comes from. overridden: keys that --set gave, which stand on no line."""
+    """The name and text of a study file. overridden: keys of --set, which are on no line."""
 
     name: str
     text: str
     overridden: frozenset[str] = frozenset()
 
     def fail(self, key: str, problem: str) -> NoReturn:
-        """Raises InputError for a key such as 'case.lattice'."""
+        """Raise InputError for a key such as 'case.lattice'."""
         if key in self.overridden:
             raise InputError(f"--set {self._as_given(key)}: {problem}")
         line = line_of(self.text, key)
         raise InputError(f"{self.name}{f', line {line}' if line else ''}: {key}: {problem}")
 
     def _as_given(self, key: str) -> str:
-        """An axis that was set for kernels of every kind at once has its name alone."""
+        """Return a key as --set gave it: a knob that was set for all backends has its name alone."""
         name = key.rpartition(".")[2]
         matches = (re.fullmatch(rf"axes\.(\w+)(\[\d+\])?\.{name}", one) for one in self.overridden)
         kinds = {match[1] for match in matches if match}
         return name if key.startswith("axes.") and len(kinds) > 1 else key
 
     def check_name(self, key: str, value: str, known: Iterable[str]) -> None:
-        """Raises InputError where a value is none of the known ones."""
+        """Raise InputError if a value is none of the known ones."""
         names = list(known)
         if value not in names:
             self.fail(key, f"unknown {key.rpartition('.')[2]} {value!r}; {suggestion(value, names)}")
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; a mark of its byte order, as some editors leave, is no part of it. Raises InputError."""
+    """Return the text of a UTF-8 file without a byte order mark. Raises InputError."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -52,7 +52,7 @@ def read_text(path: Path) -> str:
 
 
 def line_of(text: str, key: str) -> int | None:
-    """The line, from 1, on which a dotted key stands; else that of the nearest table above it.
+    """Return the line, from 1, of a dotted key; else that of the nearest table above it.
 
     Of several tables of one name, the second is 'name[2]'.
     """

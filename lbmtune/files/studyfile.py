@@ -37,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")  # the name of a study names
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetFile:
-    """[budget]: trials; time of the trials alone, such as '5m'. None: no limit of that kind.
+    """The table [budget]: trials; time of the trials alone, such as '5m'. None: no limit of that kind.
 
     sample: first trials, spread over the space.
     """
@@ -49,14 +49,14 @@ class BudgetFile:
 
 @dataclass(frozen=True, kw_only=True)
 class AccuracyFile:
-    """[accuracy]: max_error of the velocity of a vortex after many steps, relative. None: any."""
+    """The table [accuracy]: max_error, relative, of the velocity of a vortex after many steps. None: any."""
 
     max_error: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
-    """What a study file may hold."""
+    """The tables of a study file."""
 
     name: str
     case: CaseFile
@@ -88,7 +88,7 @@ _NAMES: Mapping[str, Iterable[str]] = {
 }
 
 UNSTABLE_RATE = 1.95
-"""A relaxation rate above it that follows from Reynolds number or viscosity gets a warning."""
+"""Relaxation rates above it that follow from Reynolds number or viscosity get a warning."""
 
 _FORMS = {
     "case.domain": f"two or three cell counts; write for example {EXAMPLE_DOMAIN}",
@@ -96,12 +96,12 @@ _FORMS = {
     "case.inlet_velocity": "three components of a velocity; write for example [0.05, 0.0, 0.0]",
     "budget.time": "a time; write for example 90s, 5m or 1h",
 }
-"""What a value of more than one type has to be, and what to do."""
+"""Forms of values that may have more than one type, and what to do."""
 _KINDS = {"float": "a number", "int": "a whole number", "str": "a text"}
 
 
 def as_spec(study: StudySpec | Case | Path | str, overrides: Sequence[str] = ()) -> StudySpec:
-    """Return a study given as one, as a case (all axes with their usual values), as a file or by its shipped name.
+    """Return a study given as one, as a case (all knobs with their usual values), as a file or by its shipped name.
 
     overrides: 'key=value'. Raises InputError.
     """
@@ -115,13 +115,13 @@ def as_spec(study: StudySpec | Case | Path | str, overrides: Sequence[str] = ())
 
 
 def load_study(reference: str, overrides: Sequence[str] = ()) -> StudySpec:
-    """The study of a file, or of the shipped study of that name. overrides: 'key=value'. Raises InputError."""
+    """Return the study of a file, or the shipped study of that name. overrides: 'key=value'. Raises InputError."""
     path = find_study(reference)
     return parse_study(read_text(path), str(path), overrides)
 
 
 def parse_study(text: str, name: str, overrides: Sequence[str] = ()) -> StudySpec:
-    """The study of a text."""
+    """Return the study of a text. Raises InputError."""
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -136,7 +136,7 @@ def parse_study(text: str, name: str, overrides: Sequence[str] = ()) -> StudySpe
 
 
 def overridden(kept: StudySpec, overrides: Sequence[str]) -> StudySpec:
-    """A study that was read before, with 'key=value' overrides. Raises InputError."""
+    """Return a study with 'key=value' overrides. Raises InputError."""
     if not overrides:
         return kept
     tree = _tree(kept)
@@ -147,7 +147,7 @@ def overridden(kept: StudySpec, overrides: Sequence[str]) -> StudySpec:
 
 
 def check_acts(overrides: Sequence[str], backend: str, place: str) -> None:
-    """Refuses axes of kernels of the other kind alone, which change nothing there. Raises InputError.
+    """Refuse overrides of knobs that only kernels of another backend have. Raises InputError.
 
     place: the device or the machine in words.
     """
@@ -156,12 +156,12 @@ def check_acts(overrides: Sequence[str], backend: str, place: str) -> None:
         if kinds and backend not in kinds:
             raise InputError(
                 f"--set {item} acts on {', '.join(kinds).upper()} kernels alone, and {place} runs {backend.upper()} "
-                f"kernels; leave it out, or set one of their axes: {', '.join(sorted(TABLES[f'axes.{backend}']))}."
+                f"kernels; leave it out, or set one of their knobs: {', '.join(sorted(TABLES[f'axes.{backend}']))}."
             )
 
 
 def _tree(spec: StudySpec) -> dict[str, Any]:
-    """What a study file would say."""
+    """Return the tree of the study file that says the same."""
     case = spec.case
     flow: dict[str, Any] = {name: getattr(case, name) for name in TABLES["case"] if hasattr(case, name)}
     along = max(range(3), key=lambda axis: abs(case.force[axis]))
@@ -188,7 +188,7 @@ def _plain(axes: Axes) -> AxesFile:
 
 
 def find_study(reference: str) -> Path:
-    """The path of a study file, or of a shipped study by its bare name. Raises InputError."""
+    """Return the path of a study file, or of a shipped study by its name. Raises InputError."""
     if not reference.strip():
         known = ", ".join(shipped_studies())
         raise InputError(f"{reference!r} names no study; give a study file, or one of the shipped studies {known}.")
@@ -205,18 +205,18 @@ def find_study(reference: str) -> Path:
 
 
 def shipped_studies() -> dict[str, Path]:
-    """Studies that come with the package, by name."""
+    """Return the files of the shipped studies by name."""
     return {path.stem: path for path in sorted(studies_folder().glob("*.toml"))}
 
 
 def studies_folder() -> Path:
-    """Where shipped studies lie: in the wheel beside the modules, in a checkout at its root."""
+    """Return the folder of the shipped studies: in a wheel beside the modules, in a checkout at its root."""
     package = Path(str(resources.files("lbmtune")))
     return next((f for f in (package / "studies", package.parent / "studies") if f.is_dir()), package)
 
 
 def _check_keys(tree: Mapping[str, Any], table: str, source: Source, at: str = "") -> None:
-    """at: the key of the table, where it is one of several."""
+    """Refuse unknown keys. at: the key of the table if it is one of several."""
     for key, value in tree.items():
         dotted, place = (f"{one}.{key}" if one else key for one in (table, at or table))
         if key not in TABLES[table]:
@@ -226,7 +226,7 @@ def _check_keys(tree: Mapping[str, Any], table: str, source: Source, at: str = "
 
 
 def _check_table(value: object, key: str, source: Source) -> None:
-    """That it is a table, or for axes and patches one or more of them, with known keys."""
+    """Check that a value is a table with known keys; axes and patches may be several."""
     each = {key: value}
     if isinstance(value, (list, tuple)) and (key == "case.patches" or (value and key.startswith("axes."))):
         each = {f"{key}[{n}]": one for n, one in enumerate(value, 1)}
@@ -247,7 +247,7 @@ def _converted(tree: Mapping[str, Any], source: Source) -> StudyFile:
 
 
 def _checked(tree: Mapping[str, Any], kind: type[T], source: Source, table: str = "") -> T:
-    """The tree in its type; table: where it stands in the file."""
+    """Return a tree in its type. table: its place in the file. Raises InputError."""
     try:
         return msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:
@@ -261,7 +261,7 @@ def _checked(tree: Mapping[str, Any], kind: type[T], source: Source, table: str 
 
 
 def _mistyped(message: str, key: str, tree: Mapping[str, Any]) -> str:
-    """What is wrong with the type of a value, without the words of the parser."""
+    """Return what is wrong with the type of a value, without the words of the parser."""
     if key in _FORMS:
         return f"{_at(tree, key)!r} is not {_FORMS[key]}."
     expected = re.match(r"Expected `(\w+)( \| null)?`, got", message)
@@ -318,7 +318,7 @@ def _case(file: CaseFile, source: Source) -> Case:
 
 
 def _numbers(value: object, key: str) -> Iterator[tuple[str, float]]:
-    """The numbers of a field, each with its key; those of a patch have the key of the patch."""
+    """Return the numbers of a field, each with its key; those of a patch have the key of the patch."""
     if isinstance(value, Patch):
         yield from ((key, number) for part in astuple(value) for _, number in _numbers(part, key))
     elif isinstance(value, tuple):
@@ -329,7 +329,7 @@ def _numbers(value: object, key: str) -> Iterator[tuple[str, float]]:
 
 
 def _key_of(message: str) -> str:
-    """The key of the case that a message is about: the first one that it names."""
+    """Return the key of the case that a message is about: the first one that it names."""
     patch = re.match(r"patches: (?:numbers \d+ and |number )(\d+)", message)
     if patch:
         return f"case.patches[{patch[1]}]"

@@ -197,7 +197,7 @@ def test_available_counts_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_device_is_bad_input() -> None:
-    with pytest.raises(InputError, match="'gpu' is neither"):
+    with pytest.raises(InputError, match=r"device=gpu is not supported \(use cpu, or the index of a GPU"):
         registry.open_device("gpu")
 
 

@@ -252,7 +252,7 @@ def test_a_spread_needs_two_and_names_what_is_missing() -> None:
             'of = "fast"',
             "claims.faster.kind: unknown kind 'ratoi'; did you mean 'ratio'?",
         ),
-        ('cuda = "aa"', 'cuda = "scheme=aa,block=32x1x1"', "variants.fast.cuda: 'aa' is not of the form axis=value"),
+        ('cuda = "aa"', 'cuda = "scheme=aa,block=32x1x1"', "variants.fast.cuda: 'aa' is not of the form knob=value"),
         (
             'duty = "sing"\ncuda = "scheme=aa"',
             'cuda = "scheme=aa,block=32x1x1"',

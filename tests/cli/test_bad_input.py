@@ -111,8 +111,8 @@ def test_an_axis_of_the_other_backend(refused, gpu):
     assert f"block, a knob of CUDA kernels, does not go with device cpu; {NEEDS_A_GPU}" in said
 
 
-_CPU_AXES = "; leave it out, or set one of their axes: .*parallel_loop, .*tile, "
-_CUDA_AXES = "; leave it out, or set one of their axes: .*block, "
+_CPU_AXES = "; leave it out, or set one of their knobs: .*parallel_loop, .*tile, "
+_CUDA_AXES = "; leave it out, or set one of their knobs: .*block, "
 
 
 @pytest.mark.parametrize(

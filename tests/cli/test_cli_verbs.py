@@ -15,7 +15,7 @@ import lbmtune
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.cli import main
 from lbmtune.cli.format import output
-from lbmtune.cli.format.listing import axis_rows
+from lbmtune.cli.format.listing import knob_rows
 from lbmtune.cli.verbs.run import show_proofs
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.files.studyfile import load_study, overridden
@@ -202,7 +202,7 @@ def test_axes_are_listed_without_breaking_their_values():
         "families": (),
     }
     console = Console(file=io.StringIO(), width=80, soft_wrap=True)
-    console.print(output.table("axes", ("name", "title"), axis_rows("prefetch_propagated", axis)))
+    console.print(output.table("axes", ("name", "title"), knob_rows("prefetch_propagated", axis)))
     text = console.file.getvalue()
     assert not re.search(r"^ *,", text, re.MULTILINE)
     assert all(text.count(f" {name}") >= 2 for name in names)

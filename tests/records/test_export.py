@@ -259,16 +259,16 @@ def test_wrong_arguments_of_a_flow_get_a_sentence(tmp_path: Path) -> None:
         flow.initialise(velocity=(0.1, 0.0))
     with pytest.raises(InputError, match="density is not an array of numbers"):
         flow.initialise("dense")
-    with pytest.raises(InputError, match=r"shape \(8, 1, 10, 16\); give .* \(q, nz, ny, nx\) = \(9, 1, 10, 16\)"):
+    with pytest.raises(InputError, match=r"shape \(8, 1, 10, 16\) \(use .* \(q, nz, ny, nx\) = \(9, 1, 10, 16\)"):
         flow.initialise_populations(before[:8])
     with pytest.raises(InputError, match=r"populations are a float \(use"):
         flow.initialise_populations(1.0)
-    with pytest.raises(InputError, match="steps -1 is negative"):
+    with pytest.raises(InputError, match="steps=-1 is negative"):
         flow.step(-1)
     for steps in (2.5, float("inf"), float("nan"), "two", None):
-        with pytest.raises(InputError, match=f"steps {re.escape(str(steps))} is not a whole number"):
+        with pytest.raises(InputError, match=f"steps={re.escape(str(steps))} is not a whole number"):
             flow.step(steps)
-    with pytest.raises(InputError, match="steps 0 is not positive"):
+    with pytest.raises(InputError, match="steps=0 is not positive"):
         flow.time_per_step_s(0)
     np.testing.assert_array_equal(flow.populations(), before)
     flow.step(np.int64(1))

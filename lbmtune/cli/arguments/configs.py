@@ -1,4 +1,4 @@
-"""The CONFIG argument: best.json, the key of a trial or of a ranking, or the values of the axes."""
+"""The CONFIG argument: best.json, the key of a trial or of a ranking, or the values of the knobs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Subject:
     def legal(self) -> Subject:
         """Return itself. Raises InputError if it is illegal."""
         if self.reason:
-            legal = "lbmtune list shows the values of the axes"
+            legal = "lbmtune list shows the values of the knobs"
             what_to_do = legal if self.bounds.known else f"{legal}, and --machine h200 asks for that device's limits"
             raise InputError(f"illegal configuration{self.bounds.place}: {self.reason}; {what_to_do}.")
         return self
@@ -206,14 +206,14 @@ def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machin
     check_backend(values, where, machine)
     values = current_values(values)
     _check_places(values, backend)
-    # an axis that the study fixes to one value keeps it, unless the configuration says otherwise
+    # a knob that the study fixes to one value keeps it, unless the configuration says otherwise
     here = devices.bounds(where, machine)
     full = completed({**_precision(spec.axes[backend]), **values}, here.limits)
     return Subject(spec.case, fitted(spec.case, full, here.limits), where, here)
 
 
 def check_backend(names: Collection[str], where: str, machine: Machine | None) -> None:
-    """Refuse axes that only kernels of other backends have. Raises InputError."""
+    """Refuse knobs that only kernels of other backends have. Raises InputError."""
     backend = backend_of(where)
     axes = {name: known_names(name) for name in FAMILIES}
     for name in names:
@@ -224,7 +224,7 @@ def check_backend(names: Collection[str], where: str, machine: Machine | None) -
 
 
 def _check_places(values: Mapping[str, Scalar], backend: str) -> None:
-    """Refuse keys of the case, and values of another axis. Raises InputError."""
+    """Refuse keys of the case, and values of another knob. Raises InputError."""
     axes = {name: one.allowed if one.is_name else () for name, one in backend_knobs(backend).items()}
     for name, value in values.items():
         key = name.removeprefix("case.")

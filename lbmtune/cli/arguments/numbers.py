@@ -1,4 +1,4 @@
-"""Numbers that options take: each reader returns one, or refuses in a sentence with the option as it was given."""
+"""Readers of the numbers of options; they refuse in one sentence with the option as it was given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Number = TypeVar("Number", int, float)
 
 
 def whole(option: str, allowed: Range, example: int) -> Callable[[str], int]:
-    """A reader of whole numbers, which raises InputError."""
+    """Return a reader of whole numbers, which raises InputError."""
 
     def read(text: str) -> int:
         return _read(option, text, int, f"a whole number {allowed}", allowed, f"{option} {example}")
@@ -23,7 +23,7 @@ def whole(option: str, allowed: Range, example: int) -> Callable[[str], int]:
 
 
 def time_s(option: str) -> Callable[[str], float]:
-    """A reader of times such as '90s', which raises InputError."""
+    """Return a reader of times such as '90s', in seconds, which raises InputError."""
 
     def read(text: str) -> float:
         rule = f"a time {TIME_S} seconds"
@@ -33,7 +33,7 @@ def time_s(option: str) -> Callable[[str], float]:
 
 
 def memory_bytes(option: str, text: str, example: str) -> int:
-    """What a size such as '1GiB' stands for. Raises InputError."""
+    """Return the bytes of a size such as '1GiB'. Raises InputError."""
     return _read(option, text, parse_bytes, "a size of at least one byte", MEMORY_BYTES, f"{option} {example}")
 
 

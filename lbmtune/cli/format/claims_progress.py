@@ -1,4 +1,4 @@
-"""Progress of a run of claims on standard error; nothing is drawn while a group is measured."""
+"""Progress of a reproduction on standard error; nothing is drawn while a group is measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lbmtune.units import format_mlups
 
 
 class ClaimsProgress(Shown, Observer):
-    """Shows what is being measured, how much is done and how long it took. A context manager."""
+    """Show the group under measurement, how many are done, and their time. A context manager."""
 
     def __init__(self, console: Console, device: str, documents: int) -> None:
         super().__init__(console)
@@ -25,21 +25,21 @@ class ClaimsProgress(Shown, Observer):
         self._total = self._done = 0
 
     def started(self, planned: Sequence[Plan], done: Sequence[Measured]) -> None:
-        """The run begins."""
+        """Print the size of the run."""
         self._total, self._done = len(planned), len(done)
         count = sum(len(plan.runnable) for plan in planned)
         resumed = f", {len(done)} {'group' if len(done) == 1 else 'groups'} done before" if done else ""
         self._say(f"{self._documents} documents on {self._device}: {count} variants in {self._total} groups{resumed}")
 
     def measuring(self, plan: Plan) -> None:
-        """A group begins."""
+        """Show the group under measurement."""
         text = f"{plan.document}: {plan.series.title}, {_cells(plan.case.domain)}, {len(plan.runnable)} variants"
         if self._live:
             bar = ProgressBar(max(self._total, 1), self._done, width=60)
             self._live.update(Group(bar, f"{self._counted()}: {text}"), refresh=True)
 
     def finished(self, group: Measured) -> None:
-        """A group is on disk."""
+        """Print a finished group."""
         self._done += 1
         speeds = [row.trial.mlups for row in group.rows if row.trial and row.trial.mlups]
         best = f", fastest {format_mlups(max(speeds))} MLUPS" if speeds else ""
@@ -48,7 +48,7 @@ class ClaimsProgress(Shown, Observer):
         self._say(f"{self._counted()}: {where}: {of}{best}, {group.seconds:.1f} s")
 
     def counting(self, kernels: int) -> None:
-        """After the last group."""
+        """Print that hardware counters are read."""
         self._say(f"{self._counted()}: counters of {kernels} kernels on which claims that do not hold rest")
 
     def _counted(self) -> str:

@@ -72,7 +72,7 @@ def _copy_name(streams: int, access: str) -> str:
 
 
 def config_text(config: KernelConfig) -> str:
-    """Return a configuration in words: the axes that are not at their default."""
+    """Return a configuration in words: the knobs that are not at their default."""
     return ", ".join([*(f"{name}={value}" for name, value in config.identity.items()), "all else at its default"])
 
 
@@ -97,9 +97,9 @@ def prediction_rows(prediction: Prediction, subject: Subject, compiled: Resource
 
 
 def _worth_varying(prediction: Prediction, subject: Subject) -> list[tuple[str, object]]:
-    """Return the axes that the largest term depends on, and how their values are compared."""
-    term, axes = api.worth_varying(prediction, subject.config)
-    return [("worth varying", f"{', '.join(axes)} (--vary {axes[0]} compares), for {term}")] if axes else []
+    """Return the knobs that the largest term depends on, and how their values are compared."""
+    term, knobs = api.worth_varying(prediction, subject.config)
+    return [("worth varying", f"{', '.join(knobs)} (--vary {knobs[0]} compares), for {term}")] if knobs else []
 
 
 def _used(subject: Subject, compiled: Resources | None) -> list[tuple[str, object]]:

@@ -1,4 +1,4 @@
-"""Print the catalogue and the axes of a study."""
+"""Print the catalogue and the knobs of a study."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ def print_listing(facts: dict[str, Any]) -> None:
     sizes = facts["legal_of_each_space"]
     families = facts["axes"]["family"]["known"]
     title = f"knobs, with the values in {facts['study']}, or the default in brackets"
-    axes = (row for name, axis in facts["axes"].items() for row in axis_rows(name, axis, families))
-    console.print(output.table(title, ("name", "title"), axes), "")
+    knobs = (row for name, knob in facts["axes"].items() for row in knob_rows(name, knob, families))
+    console.print(output.table(title, ("name", "title"), knobs), "")
     each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""
     console.print(f"{facts['legal_configurations']} legal configurations{each} on {_where(facts)}")
     reasons = ((count, f"such as: {reason}") for reason, count in facts["illegal_configurations"].items())
     console.print(output.table("illegal points", ("points>", "reason"), reasons))
 
 
-def axis_rows(name: str, axis: dict[str, Any], families: Sequence[str] = ()) -> Iterable[tuple[str, str]]:
+def knob_rows(name: str, knob: dict[str, Any], families: Sequence[str] = ()) -> Iterable[tuple[str, str]]:
     """Return a knob, then its values (of each space if they differ), all allowed ones, and the families that have it.
 
     families: of the backend; they are left out if all of them have the knob.
     """
-    spaces = [", ".join(map(str, values)) or f"({axis['default']})" for values in axis["spaces"]]
-    yield name, axis["title"]
+    spaces = [", ".join(map(str, values)) or f"({knob['default']})" for values in knob["spaces"]]
+    yield name, knob["title"]
     if len(set(spaces)) == 1:
         yield "  values", spaces[0]
     else:
         yield from ((f"  space {number}", values) for number, values in enumerate(spaces, 1))
-    if axis["known"]:
-        yield "  allowed", ", ".join(map(str, axis["known"]))
-    if set(axis["families"]) < set(families):
-        yield "  families", ", ".join(axis["families"])
+    if knob["known"]:
+        yield "  allowed", ", ".join(map(str, knob["known"]))
+    if set(knob["families"]) < set(families):
+        yield "  families", ", ".join(knob["families"])
 
 
 def _where(facts: dict[str, Any]) -> str:

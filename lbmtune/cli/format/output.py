@@ -15,20 +15,20 @@ from lbmtune.catalogue.config import DEFAULT_FAMILY, Scalar, defaults, family
 _GAP = 2
 """Blanks between the columns of a table."""
 _ROOM = 40
-"""Characters of its width that a column of words needs to be read beside others."""
+"""Least characters of a column of words beside others."""
 
 
 _PIPED = 10_000
-"""Characters of a line that nobody's screen has to hold: no row is as long."""
+"""Characters of a line that is piped: no row is as long."""
 
 
 def stdout() -> Console:
-    """The console for facts."""
+    """Return the console for facts."""
     return _console(to_stderr=False)
 
 
 def stderr() -> Console:
-    """The console for progress and remarks."""
+    """Return the console for progress."""
     return _console(to_stderr=True)
 
 
@@ -39,13 +39,13 @@ def _console(*, to_stderr: bool) -> Console:
 
 
 def emit_json(facts: object) -> None:
-    """Prints facts as JSON."""
+    """Print facts as JSON."""
     encoded = msgspec.json.encode(facts, order="deterministic")
     sys.stdout.write(msgspec.json.format(encoded).decode() + "\n")
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A plain table; columns whose name ends in '>' are aligned to the right."""
+    """Return a plain table; columns whose name ends in '>' are aligned to the right."""
     result = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in columns:
         result.add_column(column.rstrip(">"), justify="right" if column.endswith(">") else "left", overflow="fold")
@@ -55,7 +55,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 
 def fitted(wide: Table, width: int, spare: Sequence[str]) -> tuple[Table, ...]:
-    """A table of figures, a key and words for so many characters, in which no figure, heading or key is ever broken.
+    """Return a table of figures, a key and words in up to `width` characters, with no figure, heading or key broken.
 
     Where the words, which are its last column, have no room beside the others, they stand in a table of their own with
     the key. Then columns that say nothing are left out, and as many of those named in `spare`, the first ones first,
@@ -74,7 +74,7 @@ def fitted(wide: Table, width: int, spare: Sequence[str]) -> tuple[Table, ...]:
 
 
 def _width(columns: Sequence[Column]) -> int:
-    """Characters of columns beside one another, with nothing broken."""
+    """Return the characters of columns beside one another, with nothing broken."""
     widest = (max(len(str(text)) for text in (column.header, *column.cells)) for column in columns)
     return sum(widest) + _GAP * (len(columns) - 1)
 
@@ -85,7 +85,7 @@ def _of_columns(title: str, columns: Sequence[Column]) -> Table:
 
 
 def print_pairs(rows: Sequence[tuple[str, object]]) -> None:
-    """Names and values, one a line; on a terminal a long value goes on below its beginning."""
+    """Print names and values, one a line; on a terminal a long value is wrapped below its beginning."""
     console, width = stdout(), max(len(name) for name, _ in rows)
     room = max(console.width - width - 2, _ROOM) if console.is_terminal else sys.maxsize
     for name, value in rows:
@@ -94,7 +94,7 @@ def print_pairs(rows: Sequence[tuple[str, object]]) -> None:
 
 
 def _lines(text: str, room: int) -> list[str]:
-    """A text in lines of so many characters, broken between words."""
+    """Return a text in lines of up to `room` characters, broken between words."""
     return [text] if len(text) <= room else wrap(text, room, break_long_words=False, break_on_hyphens=False)
 
 

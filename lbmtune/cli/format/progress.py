@@ -26,12 +26,12 @@ from lbmtune.units import format_mlups
 _LAST = 8
 _QUIET_S = 2.0
 _BAR = 20
-"""Characters of the bar: what stands beside it, in the same line, needs most of a narrow terminal."""
+"""Characters of the bar; the text beside it needs most of a narrow terminal."""
 _SUSTAINED = "sustained: the best one, for seconds without a pause"
 
 
 class Shown:
-    """What is drawn anew in its place, where the console is a terminal, until the context that it manages ends."""
+    """A display that is redrawn in place if the console is a terminal. A context manager."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -48,7 +48,7 @@ class Shown:
 
 
 class Progress(Shown, Observer):
-    """Shows trial, best so far, predicted against measured, time left. A context manager."""
+    """Show trials, the best so far, predicted and measured speeds, and the time left. A context manager."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
@@ -58,7 +58,7 @@ class Progress(Shown, Observer):
         self._here = 0
 
     def started(self, header: StudyHeader, done: Sequence[Trial]) -> None:
-        """The search begins."""
+        """Print the size of the space, and what the time limit covers."""
         self._begin_s = time.monotonic()
         self._trials = list(done)
         self._limit_trials, self._limit_s = budget_left(header.spec, done)
@@ -80,7 +80,7 @@ class Progress(Shown, Observer):
             )
 
     def finished(self, trial: Trial) -> None:
-        """A trial is on disk."""
+        """Show a finished trial."""
         better = _best([trial]) > _best(self._trials)
         self._trials.append(trial)
         self._here += 1
@@ -93,7 +93,7 @@ class Progress(Shown, Observer):
             )
 
     def finals(self, finalists: Sequence[Trial]) -> None:
-        """The finalists are measured again."""
+        """Show that finalists are measured again."""
         count = f"{len(finalists)} configuration{'s' if len(finalists) != 1 else ''}"
         text = f"finals: {count}, verified at full size and measured interleaved"
         if self._live:
@@ -102,7 +102,7 @@ class Progress(Shown, Observer):
             self._console.print(text, markup=False)
 
     def sustained(self, trials: Sequence[Trial]) -> None:
-        """The best are run for seconds."""
+        """Show that the best run for seconds."""
         text = f"sustained: the best {len(trials)}, seconds of each without a pause" if len(trials) > 1 else _SUSTAINED
         if self._live:
             self._live.update(Group(self._display(), text), refresh=True)
@@ -122,7 +122,7 @@ class Progress(Shown, Observer):
         )
 
     def _left_s(self) -> float | None:
-        """By trials at the pace so far, or by the time budget, whichever ends first."""
+        """Return the seconds until the trials end at the pace so far, or the time budget, whichever is first."""
         passed = time.monotonic() - self._begin_s
         by_time = self._limit_s - passed
         by_trials = passed / self._here * (self._limit_trials - self._here) if self._here else inf
@@ -147,7 +147,7 @@ class Progress(Shown, Observer):
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds."""
+    """Return minutes and seconds: '2:05'."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 

@@ -1,4 +1,4 @@
-"""What the framework of the command line finds wrong with arguments, in one sentence as of every other bad input."""
+"""Errors of the command line framework as one sentence, like every other bad input."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import typer
 from lbmtune.errors import nearest
 
 UsageError: Any = next(one for one in typer.BadParameter.__mro__ if one.__name__ == "UsageError")
-"""Typer carries Click's class with it, or takes it from Click: which one depends on its version."""
+"""Click's class, which Typer has a copy of or imports, depending on its version."""
 
 
 def sentence(error: Any, verb: str) -> str:
-    """What was given, the rule that it breaks, and what to do. verb: empty where none is known."""
+    """Return the argument, the rule that it breaks, and what to do. verb: empty if none is known."""
     command = f"lbmtune {verb}".rstrip()
     match type(error).__name__:
         case "NoSuchOption":
@@ -27,12 +27,12 @@ def sentence(error: Any, verb: str) -> str:
 
 
 def _meant(error: Any) -> str:
-    """The option that one may have meant, as a question; empty where none is near."""
+    """Return a question with the nearest option; empty if none is near."""
     known = {name.lstrip("-"): name for param in error.ctx.command.params for name in param.opts if name[0] == "-"}
     near = nearest(error.option_name.lstrip("-"), known)
     return f"did you mean {known[near]}?" if near else ""
 
 
 def _clause(text: str) -> str:
-    """A sentence of the framework as part of another."""
+    """Return a sentence of the framework as part of another."""
     return text[:1].lower() + text[1:].rstrip(".")

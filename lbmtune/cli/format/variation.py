@@ -1,4 +1,4 @@
-"""Print the predictions for each value of an axis."""
+"""Print the predictions for each value of a knob."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ _BAR = 12
 
 
 def single_value(found: Variation, *, has_record: bool) -> str:
-    """Return a sentence on how to add values if the axis has one only; else an empty text.
+    """Return a sentence on how to add values if the knob has one only; else an empty text.
 
     has_record: the configuration comes from a file or a study, whose case --set cannot change.
     """
     values = [*found.predictions, *found.illegal]
     if len(values) > 1:
         return ""
-    axis = backend_knobs(found.around.backend)[found.axis]
-    others = [value for value in (*axis.search, *axis.allowed) if value not in values]
-    more = f"--set {axis.name}={','.join(map(str, [*values, *dict.fromkeys(others)][:3])) if others else 'A,B,C'}"
+    knob = backend_knobs(found.around.backend)[found.knob]
+    others = [value for value in (*knob.search, *knob.allowed) if value not in values]
+    more = f"--set {knob.name}={','.join(map(str, [*values, *dict.fromkeys(others)][:3])) if others else 'A,B,C'}"
     how = f"add others with {more}"
     if has_record:
-        how = f"beside a best.json name a study that has others with --study, or give axis=value,... and {more}"
-    return f"only the values of the study are compared, and it gives {axis.name} none but {values[0]}; {how}."
+        how = f"beside a best.json name a study that has others with --study, or give knob=value,... and {more}"
+    return f"only the values of the study are compared, and it gives {knob.name} none but {values[0]}; {how}."
 
 
 def print_variation(found: Variation, title: str) -> None:
     """Print a table with a bar as long as the speed; a star marks the value of the configuration."""
     best = max((one.mlups for one in found.predictions.values()), default=1.0)
-    here = found.around.flat()[found.axis]
+    here = found.around.flat()[found.knob]
     rows = [
         (_marked(value, here), format_mlups(one.mlups), "#" * round(_BAR * one.mlups / best), binding(one))
         for value, one in found.predictions.items()
     ]
     rows += [(str(value), "-", "", f"illegal: {reason}") for value, reason in found.illegal.items()]
-    output.stdout().print(output.table(title, (found.axis, "MLUPS>", "", "limit"), rows))
+    output.stdout().print(output.table(title, (found.knob, "MLUPS>", "", "limit"), rows))
 
 
 def _marked(value: Scalar, here: Scalar) -> str:

@@ -1,4 +1,4 @@
-"""The verb `list`: the catalogue, the axes of a study, and what of them is legal on a device."""
+"""The verb `list`: the catalogue, the knobs of a study, and what of them is legal on a device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def list_catalogue(
 ) -> None:
     """List the catalogue, and count legal configurations.
 
-    Schemes, layouts, lattices, collisions, storages, flows, geometries and the axes with their values.
+    Schemes, layouts, lattices, collisions, storages, flows, geometries and the knobs with their values.
     """
     spec, instead = study_spec(study, sets), other_machine(machine, device)
     where = chosen(device, machine=instead)

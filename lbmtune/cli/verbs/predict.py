@@ -1,4 +1,4 @@
-"""Verbs of the model: predict a configuration, rank a study, vary an axis."""
+"""Verbs of the model: predict a configuration, rank a study, vary a knob."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ Compiled = Annotated[
         parser=whole("--compile", COMPILABLE, 50),
     ),
 ]
-Axis = Annotated[str, typer.Argument(metavar="AXIS", help="axis whose values are compared; lbmtune list names them")]
+KnobName = Annotated[str, typer.Argument(metavar="KNOB", help="knob whose values are compared (see lbmtune list)")]
 Page = Annotated[Path | None, typer.Option("--page", metavar="FILE", help="with --vary: also an HTML page")]
 
 
@@ -76,9 +76,9 @@ def predict(
     out: Out = RESULTS,
     top: Top = None,
     compiled: Compiled = _COMPILED,
-    vary_axis: Annotated[
+    vary_knob: Annotated[
         str,
-        typer.Option("--vary", metavar="AXIS", help="as lbmtune vary, around CONFIG or the first of STUDY's ranking"),
+        typer.Option("--vary", metavar="KNOB", help="as lbmtune vary, around CONFIG or the first of STUDY's ranking"),
     ] = "",
     page: Page = None,
     as_json: Json = False,
@@ -88,13 +88,13 @@ def predict(
     With a study and no configuration, as lbmtune rank.
     """
     check_key(subject)
-    if top and (vary_axis or is_config(subject)):
-        instead = "--vary" if vary_axis else f"the configuration {subject}"
+    if top and (vary_knob or is_config(subject)):
+        instead = "--vary" if vary_knob else f"the configuration {subject}"
         raise InputError(f"--top {top} goes with a ranking of a study's space, not with {instead}; leave it out.")
-    if page and not vary_axis:
+    if page and not vary_knob:
         raise InputError(f"--page {page} goes with --vary alone; add that, or leave --page out.")
-    if vary_axis:
-        vary(vary_axis, subject, study, sets, device, machine, out, compiled, page, as_json)
+    if vary_knob:
+        vary(vary_knob, subject, study, sets, device, machine, out, compiled, page, as_json)
     elif is_config(subject):
         _predict(resolve(subject, study, sets, device, out, other_machine(machine, device)).legal(), as_json)
     else:
@@ -149,7 +149,7 @@ def rank(
 
 
 def vary(
-    axis: Axis,
+    knob: KnobName,
     subject: ConfigOrStudy = "quick",
     study: Study = None,
     sets: Sets = None,
@@ -160,33 +160,33 @@ def vary(
     page: Page = None,
     as_json: Json = False,
 ) -> None:
-    """Predict the speed for each value that a study gives to an axis.
+    """Predict the speed for each value that a study gives to a knob.
 
     All else is as in CONFIG, or as in the first of STUDY's ranking.
     """
     check_key(subject)
     _check_page(page)
     around, instead = None, other_machine(machine, device)
-    if is_config(subject):  # beside a file, a study gives the values of the axis and no case
+    if is_config(subject):  # beside a file, a study gives the values of the knob and no case
         case_of = None if subject.endswith(".json") else study
         around = resolve(subject, case_of, sets, device, out, instead).legal()
         instead = around.bounds.machine
     where = around.device if around else chosen(device, machine=instead)
-    check_backend((axis,), where, instead)
-    api.check_axis(axis, backend_of(where))  # before the device is measured
+    check_backend((knob,), where, instead)
+    api.check_knob(knob, backend_of(where))  # before the device is measured
     spec = study_spec(study if around else subject, sets)
     check_acts(sets or (), backend_of(where), place(where, instead))
     if around:
         spec = replace(spec, case=around.case)
     on = _machine(instead, where)
-    found = api.vary(spec, on, axis, around.config if around else None, compiled)
+    found = api.vary(spec, on, knob, around.config if around else None, compiled)
     print_cached(list(found.predictions.values()), on, spec.case)
     has_record = around is not None and not ("=" in subject or around.ranked)
     if remark := single_value(found, has_record=has_record):
         LOG.info(remark)
-    title = f"{axis} around {config_text(found.around)} on {found.machine}\n{api.case_summary(found.case)}"
+    title = f"{knob} around {config_text(found.around)} on {found.machine}\n{api.case_summary(found.case)}"
     if page:
-        api.write_varied(page, title, axis, {str(value): one for value, one in found.predictions.items()})
+        api.write_varied(page, title, knob, {str(value): one for value, one in found.predictions.items()})
         LOG.info("page  %s", page)
     if as_json:
         output.emit_json(found.facts)
