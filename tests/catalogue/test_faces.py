@@ -139,7 +139,7 @@ def _on_shim(scheme: str, flow: str, lattice: str) -> None:
     "axes",
     [
         {"macroscopics": "every-step", "scheme": "esoteric-pull", "storage": "fp64"},
-        {"march": 3, "prefetch": 1, "scheme": "aa", "storage": "fp16s"},
+        {"z_cells": 3, "prefetch_cells": 1, "scheme": "aa", "storage": "fp16s"},
         {"flags": "memory", "scheme": "aa", "cells_per_thread": 2},
         {"wrap": "ghost", "scheme": "push", "storage": "bf16"},
     ],

@@ -171,7 +171,7 @@ def test_a_knob_of_another_family_does_not_exist(record: Any, name: str) -> None
     with pytest.raises(InputError) as raised:
         parse_study(study_with(record, name, value), "study.toml")
     assert f"axes.{record.backend}.{name}: is not a knob of family {record.family}" in str(raised.value)
-    assert f"(use family {', '.join(having)})" in str(raised.value)
+    assert f"(use family {' or '.join(having)})" in str(raised.value)
 
 
 def study_with(record: type[KernelConfig], name: str, value: Scalar) -> str:

@@ -23,7 +23,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.sparse import nodes
-from tests.support.configs import old_cuda
+from tests.support.cuda_samples import config as sample_config
 
 CUBE = (256, 256, 256)
 SITES = 256**3
@@ -163,9 +163,7 @@ def test_every_scheme_in_every_layout(scheme: str, layout: str, storage: str, si
     """Bytes of an update do not depend on the layout, and what is kept does not on what is moved."""
     axes, slots, cells = LAYOUTS[layout]
     copies, moved = MOVED[scheme]
-    config = old_cuda(
-        scheme=scheme, layout=layout, storage=storage, compute="fp64" if storage == "fp64" else "fp32", **axes
-    )
+    config = sample_config(family="direct", scheme=scheme, layout=layout, storage=storage, **axes)
     case = box("d3q19", "bgk", SMALL)
     assert bytes_per_update(case, config) == moved * size
     assert footprint_bytes(case, config) == copies * slots * prod(cells) * size
@@ -191,8 +189,7 @@ def test_every_scheme_in_every_layout_by_a_list(scheme: str, layout: str, storag
     axes, slots, _ = LAYOUTS[layout]
     copies, moved = MOVED[scheme]
     kept, read = LISTED[scheme]
-    compute = "fp64" if storage == "fp64" else "fp32"
-    config = old_cuda(scheme=scheme, layout=layout, addressing="indirect", storage=storage, compute=compute, **axes)
+    config = sample_config(family="sparse", scheme=scheme, layout=layout, storage=storage, **axes)
     case = box("d3q19", "bgk", SMALL)
     assert bytes_per_update(case, config) == moved * size + 4 * read
     assert footprint_bytes(case, config) == 23 * 128 * (copies * slots * size + 4 * kept)
@@ -209,7 +206,7 @@ def test_all_that_there_is_has_exact_bytes() -> None:
 def test_rings_in_every_layout(layout: str) -> None:
     """Blocks of 8 x 4 x 2 cells have 10 x 6 x 4 with their rings: 5 x 3 x 3 of them lie side by side."""
     axes, slots, _ = LAYOUTS[layout]
-    config = old_cuda(scheme="ghost-cell", block=(8, 4, 2), layout=layout, **axes)
+    config = sample_config(family="direct", scheme="ghost-cell", block=(8, 4, 2), layout=layout, **axes)
     whole = {"aosoa": 64, "bundle-aosoa": 64}.get(layout, 50)  # 5 x 10 cells along x, in groups of 16 and 32
     case = box("d3q19", "bgk", SMALL)
     assert footprint_bytes(case, config) == slots * whole * 18 * 12 * 4

@@ -37,14 +37,13 @@ from lbmtune.runtime import load as loading
 from tests.shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
 from tests.support import made_up_records as made
 from tests.support.choices import case_of
-from tests.support.configs import old_cpu, old_cuda
 from tests.support.cpu_cases import InterpretingDevice
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, cores=8)
-MOMENTS = {"representation": "moments", "layout": "rows", "block": (32, 8, 1), "march": 5, "steps": 3}
-POPULATIONS = {"scheme": "push", "layout": "rows", "block": (32, 8, 1), "march": 5, "steps": 2}
-FLAT = {"block": (32, 2, 1), "cells_per_thread": 2, "pack": 2, "prefetch": 1, "steps": 6}
+MOMENTS: dict[str, Any] = {"representation": "moments", "chunk_planes": 5, "plane_fetch": "none", "steps": 3}
+POPULATIONS: dict[str, Any] = {"chunk_planes": 5, "steps": 2}
+FLAT: dict[str, Any] = {"block": (32, 2, 1), "cells_per_thread": 2, "pack": 2, "plane_fetch": "registers", "steps": 6}
 
 
 LONG = "in the plane"
@@ -56,13 +55,17 @@ def small(flow: str, lattice: str, collision: str) -> Case:
     return replace(case_of(flow, lattice, collision), domain=domain)
 
 
+blocked = cuda.TemporalBlocking
 SAMPLES: dict[str, tuple[Case, KernelConfig]] = {
-    "moments": (small("box", "d3q19", "regularised"), old_cuda(**MOMENTS, rows=2, barrier="neighbours")),
-    "moments, walls": (small("grinder", "d3q19", "regularised"), old_cuda(**MOMENTS, rows=2, prefetch=1)),
-    "populations": (small("box", "d3q19", "bgk"), old_cuda(**POPULATIONS, pack=2, prefetch=2)),
-    "populations, walls": (small("cavity", "d3q19", "bgk"), old_cuda(**POPULATIONS, prefetch=1, rows=2)),
-    "in the plane": (small("grinder", "d2q9", "regularised"), old_cuda(**{**MOMENTS, **FLAT})),
-    "in the plane, solids": (small("solids", "d2q9", "trt"), old_cuda(**{**POPULATIONS, **FLAT}, flags="memory")),
+    "moments": (small("box", "d3q19", "regularised"), blocked(**MOMENTS, rows=2, warp_sync="neighbours")),
+    "moments, walls": (
+        small("grinder", "d3q19", "regularised"),
+        blocked(**{**MOMENTS, "plane_fetch": "registers"}, rows=2),
+    ),
+    "populations": (small("box", "d3q19", "bgk"), blocked(**POPULATIONS, pack=2, plane_fetch="cp_async")),
+    "populations, walls": (small("cavity", "d3q19", "bgk"), blocked(**POPULATIONS, rows=2)),
+    "in the plane": (small("grinder", "d2q9", "regularised"), blocked(**{**MOMENTS, **FLAT})),
+    "in the plane, solids": (small("solids", "d2q9", "trt"), blocked(**{**POPULATIONS, **FLAT}, flags="memory")),
 }
 
 
@@ -95,8 +98,7 @@ def test_any_number_of_steps(name: str) -> None:
 
 def test_any_number_of_steps_on_a_cpu() -> None:
     case = replace(box("d2q9", "regularised", (16, 5, 1), 1.3), force=(1e-3, -5e-4, 0.0))
-    precise = {"storage": "fp64", "compute": "fp64", "vector_bits": 0}
-    config = old_cpu(representation="moments", loop="tile", tile_x=8, tile_y=3, tile_z=1, steps=3, **precise)
+    config = cpu.MomentsWavefront(tile=(8, 3, 1), steps=3, storage="fp64", compute="fp64", vector_bits=0)
     program = render(case, config)
     single, empty = render_single(program), Binary(b"", "", Resources())
     assert single

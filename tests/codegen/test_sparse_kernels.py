@@ -13,8 +13,9 @@ import pytest
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
 from lbmtune.backend.cuda.nvrtc import compile_cuda
-from lbmtune.catalogue.config import CpuConfig, CudaConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig, KernelConfig, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.catalogue.knobs import scalar
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import cavity
 from lbmtune.catalogue.schemes import SCHEMES as ALL_SCHEMES
@@ -30,7 +31,6 @@ from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, memory
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled, cpu_cases
-from tests.support.configs import old_cpu, old_cuda
 
 SCHEMES = {
     name: one
@@ -59,14 +59,23 @@ def flow(kind: str, lattice: str, collision: str = "bgk") -> Case:
     return solid if kind == "both" else replace(solid, faces=("periodic",) * 6, wall_velocity=(0.0, 0.0, 0.0))
 
 
-def cuda(scheme: str, storage: str = "fp32", **axes: Any) -> CudaConfig:
-    usual = {"block": (32, 1, 1), "compute": PRECISIONS[storage], "addressing": "indirect"}
-    return old_cuda(**{"scheme": scheme, "storage": storage, **usual, **axes})
+def cuda(scheme: str, storage: str = "fp32", **knobs: Any) -> CudaConfig:
+    found = _sparse("cuda", {"scheme": scheme, "storage": storage, "block": (32, 1, 1), **knobs})
+    assert isinstance(found, CudaConfig)
+    return found
 
 
-def cpu(scheme: str, storage: str = "fp32", **axes: Any) -> CpuConfig:
-    usual = {"vector_bits": 0, "compute": PRECISIONS[storage], "addressing": "indirect"}
-    return old_cpu(**{"scheme": scheme, "storage": storage, **usual, **axes})
+def cpu(scheme: str, storage: str = "fp32", **knobs: Any) -> CpuConfig:
+    found = _sparse("cpu", {"scheme": scheme, "storage": storage, "vector_bits": 0, **knobs})
+    assert isinstance(found, CpuConfig)
+    return found
+
+
+def _sparse(backend: str, given: dict[str, Any]) -> KernelConfig:
+    values = {"compute": PRECISIONS[given["storage"]], **given}
+    return from_flat(
+        {"backend": backend, "family": "sparse", **{name: scalar(value) for name, value in values.items()}}
+    )
 
 
 def on_shim(case: Case, config: CudaConfig) -> Verification:
@@ -98,7 +107,7 @@ def test_cuda_text_in_every_order(scheme: str, order: str) -> None:
     ("lattice", "kind", "cells"), [("d2q9", "both", 4), ("d3q19", "solid", 1), ("d3q27", "walls", 2)]
 )
 def test_cuda_text_with_chased_pointers(lattice: str, kind: str, cells: int) -> None:
-    config = cuda("esoteric-twist", cells_per_thread=cells, neighbours="chase", order="hilbert")
+    config = cuda("esoteric-twist", cells_per_thread=cells, links="three_pointers", order="hilbert")
     found = on_shim(flow(kind, lattice), config)
     assert found.passed, found
 
@@ -128,7 +137,7 @@ def test_every_row_that_a_pass_reads_is_asked_for() -> None:
     assert prefetches(cuda("pull")) == []
     assert prefetches(cuda("pull", prefetch_index=96)) == [f"ask_for(links, {n}, sites, site + 96)" for n in range(8)]
     rows = [f"ask_for(links, {n}, nodes, site + 96)" for n in (0, 1, 2)]
-    chased = prefetches(cuda("esoteric-twist", prefetch_index=96, neighbours="chase"))
+    chased = prefetches(cuda("esoteric-twist", prefetch_index=96, links="three_pointers"))
     assert sorted(chased) == sorted([*rows[:2], *rows])
     on_cpu = prefetches(cpu("pull", vector_bits=512, prefetch_index=64))
     assert on_cpu == ["prefetch(links, x + 64)", *(f"prefetch(links, {n} * sites + x + 64)" for n in range(1, 8))]
@@ -151,7 +160,7 @@ def test_cpu_text_with_prefetched_words(scheme: str) -> None:
 
 @on_host
 def test_verification_finds_a_wrong_pointer_of_a_solid_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = render(flow("solid", "d2q9"), cuda("esoteric-twist", neighbours="chase"))
+    program = render(flow("solid", "d2q9"), cuda("esoteric-twist", links="three_pointers"))
     binary, rows = compile_on_host(program), listed_rows(program.case, program.config)
     assert verify(program, binary, HostDevice()).passed
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from lbmtune.backend.cpu.device import CpuDevice, CpuExecutable
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.config import FAMILIES, CpuConfig, from_flat, knobs_by_name
+from lbmtune.catalogue.config import CpuConfig, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.knobs import scalar
 from lbmtune.catalogue.problem.case import Case
@@ -22,7 +22,6 @@ from lbmtune.lattice import lattice as lattice_named
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources, Verification
 from tests.support import interpreted_simd
-from tests.support.configs import old_cpu
 
 LIMITS = Limits(cores=8)
 SCHEME_NAMES = list(SCHEMES)
@@ -30,7 +29,6 @@ BLOCKWISE = [name for name, scheme in SCHEMES.items() if scheme.phase(lattice_na
 ORDERED = [name for name, scheme in SCHEMES.items() if scheme.phase(lattice_named("d2q9"), 0).ordered]
 TILES = {"parallel_loop": "tile-3x2", "threads": 2}
 """Blocks with rings are tiles, here of which some are cut short and others lie between tiles."""
-_OLD_TILES = {"loop": "tile", "tile_y": 3, "tile_z": 2, "threads": 2}
 PRECISIONS = {"fp64": ("fp64", "fp64"), "fp32": ("fp32", "fp32"), "fp16s": ("fp16s", "fp32")}
 PRECISIONS |= {"fp16c": ("fp16c", "fp32"), "bf16": ("bf16", "fp32")}
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -78,10 +76,8 @@ def config_of(scheme: str, layout: str, precision: str = "fp64", **given: Any) -
     """A configuration of family direct, or of the one given, in one of the layouts above."""
     stored, computed = PRECISIONS[precision]
     chosen = {"scheme": scheme, "storage": stored, "compute": computed, **LAYOUTS[layout]}
-    family = str(given.get("family", "direct"))
-    if not given.keys() - {"family"} <= knobs_by_name(FAMILIES["cpu"][family]).keys():  # knobs of version 0.1
-        return old_cpu(**{**chosen, **(_OLD_TILES if scheme in BLOCKWISE else {}), **given})
-    flat = {"backend": "cpu", "family": family, **chosen, **(TILES if scheme in BLOCKWISE else {}), **given}
+    tiles = TILES if scheme in BLOCKWISE and given.get("family", "direct") == "direct" else {}
+    flat = {"backend": "cpu", "family": "direct", **chosen, **tiles, **given}
     return from_flat({name: scalar(value) for name, value in flat.items()})
 
 

@@ -24,8 +24,9 @@ from lbmtune.backend.protocol import (
     OutOfMemoryError,
     TooManyResourcesError,
 )
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.config import KernelConfig, cpu, cuda
 from lbmtune.catalogue.families.rules import Limits
+from lbmtune.catalogue.layouts import SoA
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.program import Launch, Program
@@ -33,7 +34,6 @@ from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.verification import oracle
 from lbmtune.records import Conditions, Environment, Resources
 from lbmtune.runtime.placement import placements
-from tests.support.configs import old_cpu, old_cuda
 
 CASE = box("d2q9", "bgk", (16, 12, 1))
 FAULTS = (
@@ -66,12 +66,13 @@ def config(fault: str = "right", backend: str = "cpu") -> KernelConfig:
     """Return a legal configuration whose kernel has a fault."""
     padding = 16 * FAULTS.index(fault)
     if backend == "cuda":
-        return old_cuda(scheme="pull", block=(16, 1, 1), padding=padding, storage="fp64", compute="fp64")
-    return old_cpu(scheme="pull", vector_bits=0, padding=padding, storage="fp64", compute="fp64")
+        return cuda.Direct(block=(16, 1, 1), layout=SoA(padding=padding), storage="fp64", compute="fp64")
+    return cpu.Direct(vector_bits=0, layout=SoA(padding=padding), storage="fp64", compute="fp64")
 
 
 def renderer(case: Case, config: KernelConfig) -> Program:
     launch = Launch("step", ("f0", "f1", "nx", "ny", "nz"))
+    assert isinstance(config.layout, SoA)
     fault = FAULTS[config.layout.padding // 16]
     return Program(config.backend, case, config, fault, (), ((launch,),) * config.propagation.period)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.catalogue.config import CpuConfig, KernelConfig, cpu
+from lbmtune.catalogue.layouts import SoA
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from tests.support.configs import old_cpu
 
 CASE = box("d2q9", "bgk", (64, 48, 1))
 FAULTS = {
@@ -23,12 +23,13 @@ FAULTS = {
 def config(fault: str = "") -> CpuConfig:
     """Return a configuration whose padding names the fault."""
     number = [*FAULTS].index(fault) + 1 if fault else 0
-    return old_cpu(scheme="pull", vector_bits=0, wrap="select", row_offset=0, padding=16 * number)
+    return cpu.Direct(vector_bits=0, wrap="select", row_offset=0, layout=SoA(padding=16 * number))
 
 
 def planted(case: Case, config: KernelConfig) -> Program:
     """Render the kernel, with the fault that its padding names at the end of its loop."""
     program = render(case, config)
+    assert isinstance(config.layout, SoA)
     if not config.layout.padding:
         return program
     fault = list(FAULTS.values())[config.layout.padding // 16 - 1]

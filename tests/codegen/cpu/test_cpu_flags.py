@@ -59,7 +59,7 @@ def test_cases(scheme: str, flow: str, lattice: str, geometry: str, layout: str,
     ("scheme", "layout", "axes"),
     [
         ("pull", "soa", {"streaming_stores": 1, "row_offset": 8, "row_padding": 7, "threads": 2}),
-        ("aa", "aosoa", {"loop": "zy", "threads": 2}),
+        ("aa", "aosoa", {"parallel_loop": "zy", "threads": 2}),
         ("esoteric-twist", "soa-256", {}),
         ("push", "soa-select", {}),
     ],

@@ -94,14 +94,14 @@ def test_a_stride_is_a_number_in_the_text(scheme: str, precision: str, axes: dic
 @pytest.mark.parametrize(
     ("scheme", "passes", "precision", "axes"),
     [
-        ("esoteric-twist", "pipelined", "fp16s", {"loop": "zy"}),
+        ("esoteric-twist", "pipelined", "fp16s", {"parallel_loop": "zy"}),
         (
             "aa",
             "pipelined",
             "fp32",
-            {"loop": "tile", "tile_y": 3, "tile_z": 2, "steps": 3, "prefetch_rows": 1, "threads": 2},
+            {"family": "wavefront", "tile": (3, 2), "steps": 3, "prefetch_rows": 1, "threads": 2},
         ),
-        ("esoteric-twist", "minimal", "fp32", {"loop": "tile", "tile_y": 3, "tile_z": 1, "steps": 2}),
+        ("esoteric-twist", "minimal", "fp32", {"family": "wavefront", "tile": (3, 1), "steps": 2}),
         ("esoteric-pull", "one", "fp64", {"prefetch_local": 16, "prefetch_propagated": 32}),
     ],
 )
@@ -112,7 +112,7 @@ def test_compiled(scheme: str, passes: str, precision: str, axes: dict[str, Any]
     assert found.passed, found
 
 
-TILED = {"loop": "tile", "tile_y": 3, "tile_z": 2}
+TILED = {"family": "wavefront", "tile": (3, 2)}
 ASKING = {"stride": CELLS, "prefetch_local": 16, "prefetch_propagated": 32}
 
 

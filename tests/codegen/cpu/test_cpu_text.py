@@ -94,10 +94,9 @@ def test_what_is_prefetched_is_what_is_read_further_on(scheme: str, layout: str,
     assert last > size - 96  # beyond the end of the last row
 
 
-@pytest.mark.parametrize("loop", ["z", "zy", "tile"])
+@pytest.mark.parametrize("loop", ["z", "zy", "tile-3x2"])
 def test_loops_visit_every_row(loop: str) -> None:
-    tile = {"tile_y": 3, "tile_z": 2} if loop == "tile" else {}
-    found = interpret(program_of(case_of("cavity", "d3q19"), config_of("aa", "soa", loop=loop, threads=2, **tile)))
+    found = interpret(program_of(case_of("cavity", "d3q19"), config_of("aa", "soa", parallel_loop=loop, threads=2)))
     assert found.passed, found
 
 
@@ -172,7 +171,7 @@ def test_a_block_that_reads_past_its_ring_is_noticed() -> None:
 
 def test_rows_go_home_as_soon_as_they_may() -> None:
     """What a thread keeps is all that the footprint says, not the whole block."""
-    config = config_of("ghost-cell", "soa", tile_y=4, tile_z=3)
+    config = config_of("ghost-cell", "soa", parallel_loop="tile-4x3")
     program = program_of(case_of("box", "d3q19"), config)
     assert "behind = 1 + 1 * rows_y" in program.source
     kept = int(re.search(r"np\.zeros\((\d+) \* nx", program.source)[1])  # type: ignore[index]
@@ -203,11 +202,16 @@ def test_mutations_fail(mutation: str, precision: str) -> None:
 
 
 STREAMED = {"streaming_stores": 1, "row_offset": 16, "row_padding": 15, "threads": 2}
-TILED = {"loop": "tile", "tile_y": 4, "tile_z": 1}
-SWEPT = {"loop": "tile", "tile_y": 8, "tile_z": 1, "threads": 2, "steps": 4}
+TILED = {"parallel_loop": "tile-4x1"}
+SWEPT = {"family": "wavefront", "tile": (8, 1), "threads": 2, "steps": 4}
+SHARED_ROWS = {"threads": 2, "parallel_loop": "zy"}
 EXAMPLES = {
     "pull_d3q19_box": ("box", "d3q19", config_of("pull", "soa", "fp32", **STREAMED)),
-    "esoteric-pull_d2q9_channel": ("channel", "d2q9", config_of("esoteric-pull", "soa", "fp16s", threads=2, loop="zy")),
+    "esoteric-pull_d2q9_channel": (
+        "channel",
+        "d2q9",
+        config_of("esoteric-pull", "soa", "fp16s", **SHARED_ROWS),
+    ),
     "aa_aosoa_d2q9_cavity": ("cavity", "d2q9", config_of("aa", "aosoa", "fp32")),
     "esoteric-twist_aos_d2q9_cavity": ("cavity", "d2q9", config_of("esoteric-twist", "aos-select", "fp64")),
     "swap-ordered_d2q9_channel": ("channel", "d2q9", config_of("swap-ordered", "soa", "fp32", threads=2)),

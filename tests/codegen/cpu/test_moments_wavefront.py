@@ -13,10 +13,11 @@ import pytest
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cpu.device import vector_bits
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.config import CpuConfig, completed, cpu, from_flat, knobs
+from lbmtune.catalogue.config import completed, cpu, from_flat, knobs
 from lbmtune.catalogue.families.cpu.moments_wavefront import fetched, ring_rows, ring_values, thread_values
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+from lbmtune.catalogue.knobs import scalar
 from lbmtune.catalogue.moments.basis import orders
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
@@ -32,7 +33,6 @@ from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import places
 from tests.support.choices import case_of
-from tests.support.configs import old_cpu
 from tests.support.cpu_cases import InterpretingDevice, interpret
 
 LIMITS = Limits(cores=8)
@@ -45,9 +45,11 @@ def flow(lattice: str = "d3q19", *, forced: bool = True) -> Case:
     return replace(case, force=(*FORCE[:2], 0.0 if flat else FORCE[2])) if forced else case
 
 
-def config(**axes: Any) -> CpuConfig:
-    usual = {"representation": "moments", "loop": "tile", "tile_x": 16, "tile_y": 3, "tile_z": 2, "threads": 2}
-    return old_cpu(**{**usual, **axes})
+def config(**knobs: Any) -> cpu.MomentsWavefront:
+    given = {"backend": "cpu", "family": "moments-wavefront", "tile": (16, 3, 2), "threads": 2, **knobs}
+    found = from_flat({name: scalar(value) for name, value in given.items()})
+    assert isinstance(found, cpu.MomentsWavefront)
+    return found
 
 
 def program(lattice: str = "d3q19", *, forced: bool = True, **axes: Any) -> Program:
@@ -75,7 +77,7 @@ def test_interpreted_kernels_are_right(lattice: str, steps: int) -> None:
         {"vector_bits": 256, "layout": "rows", "row_offset": 0, "row_padding": 3},
         {"padding": 5},
         {"storage": "fp16s"},
-        {"storage": "bf16", "tile_y": 2, "tile_z": 1},
+        {"storage": "bf16", "tile": (16, 2, 1)},
         {"streaming_stores": 1, "prefetch_rows": 1},
     ],
     ids=str,
@@ -92,7 +94,7 @@ def test_formats_layouts_and_vectors(axes: dict[str, Any]) -> None:
 def test_halos_that_go_around_the_domain(domain: tuple[int, int, int]) -> None:
     """Thin domains, where a halo meets a cell more than once, and rows that fit into a tile or just do not."""
     for tile_x in (16, 32):
-        precise = {"storage": "fp64", "compute": "fp64", "vector_bits": vector_bits(), "tile_x": tile_x}
+        precise = {"storage": "fp64", "compute": "fp64", "vector_bits": vector_bits(), "tile": (tile_x, 3, 2)}
         several, single = (
             _run(replace(made, case=replace(made.case, domain=domain)), 4, compiled=True)
             for made in (program(**precise, steps=4), program(**precise))
@@ -146,7 +148,7 @@ def test_wrong_kernels_fail(mutation: str) -> None:
         ("d3q19", {"steps": 2, "vector_bits": 0}),
         ("d3q19", {"steps": 3, "storage": "fp64", "compute": "fp64"}),
         ("d3q27", {"steps": 3, "storage": "fp64", "compute": "fp64"}),
-        ("d2q9", {"steps": 8, "tile_x": 32, "storage": "bf16"}),
+        ("d2q9", {"steps": 8, "tile": (32, 3, 2), "storage": "bf16"}),
     ],
 )
 def test_compiled_kernels_are_right(lattice: str, axes: dict[str, Any]) -> None:
@@ -163,21 +165,21 @@ def test_compiled_kernels_are_right(lattice: str, axes: dict[str, Any]) -> None:
 
 def test_bytes() -> None:
     """Ten values read, fetched and written per launch, and read again for halos; not fetched where stores stream."""
-    whole = {"tile_x": 192, "tile_y": 64, "tile_z": 64}
+    whole = {"tile": (192, 64, 64)}
     halo = (1 + 2 / 64) ** 2
     assert bytes_per_update(flow(), config(**whole)) == pytest.approx(40 * (halo + 2))
     assert bytes_per_update(flow(), config(**whole, streaming_stores=1)) == pytest.approx(40 * (halo + 1))
     halo = (1 + 4 / 64) * (1 + 4 / 64) * (1 + 2 * 2 * 16 / 192)
-    cut = config(steps=2, tile_x=96, tile_y=16, tile_z=64)
+    cut = config(steps=2, tile=(96, 16, 64))
     assert fetched(flow(), cut) == pytest.approx(halo)
     assert bytes_per_update(flow(), cut) == pytest.approx(20 * (halo + 2))
     # along y alone in two dimensions
-    assert fetched(flow("d2q9"), config(steps=2, tile_x=192, tile_y=16, tile_z=1)) == pytest.approx(1 + 4 * 4 / 64)
+    assert fetched(flow("d2q9"), config(steps=2, tile=(192, 16, 1))) == pytest.approx(1 + 4 * 4 / 64)
 
 
 def test_rings_are_part_of_the_footprint() -> None:
     """A row and two more of what goes down, a plane more of what stays, two of what goes up; all of a tile's width."""
-    one = config(steps=2, tile_x=32, tile_y=4)
+    one = config(steps=2, tile=(32, 4, 2))
     assert [ring_rows(flow(), one, c_z) for c_z in (-1, 0, 1)] == [3, 4 + 3, 2 * 4 + 3]
     assert ring_values(flow(), one) == (32 + 32) * (5 * 3 + 9 * 7 + 5 * 11)
     # and two rows of each plane for the next tile
@@ -234,8 +236,8 @@ def test_knobs_of_other_families_cannot_be_written(knob: str) -> None:
         (case_of("cavity", "d3q19", "regularised"), {"flags": "memory"}, "faces are compiled in"),
         (flow(), {"storage": "fp16c"}, "storage=fp16c is not supported for representation=moments"),
         (flow(), {"steps": 9}, "steps=9 is not supported for family moments-wavefront (use 1 to 8)"),
-        (flow(), {"tile_x": 24}, "tile=24x3x2: rows of a tile have a multiple of 16 cells"),
-        (flow(), {"tile_y": 1}, "tile=16x1x2: what a cell sends may pass 2 rows of a tile"),
+        (flow(), {"tile": (24, 3, 2)}, "tile=24x3x2: rows of a tile have a multiple of 16 cells"),
+        (flow(), {"tile": (16, 1, 2)}, "tile=16x1x2: what a cell sends may pass 2 rows of a tile"),
         (flow(), {"steps": 1, "prefetch_rows": 1}, "prefetch_rows=1 is not supported for steps=1"),
     ],
 )

@@ -44,13 +44,13 @@ def test_interpreted_kernels_are_right(name: str) -> None:
 
 
 SAMPLES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "cavity": ("cavity", "d3q19", {"steps": 3, "tile_y": 4}),
-    "channel, many steps": ("channel", "d3q19", {"steps": 8, "tile_y": 2, "tile_z": 1, "streaming_stores": 1}),
+    "cavity": ("cavity", "d3q19", {"steps": 3, "tile": (16, 4, 2)}),
+    "channel, many steps": ("channel", "d3q19", {"steps": 8, "tile": (16, 2, 1), "streaming_stores": 1}),
     "grinder of 27, double": ("grinder", "d3q27", {**_DOUBLE, "steps": 2}),
     "grinder, single cells": ("grinder", "d2q9", {"steps": 3, "vector_bits": 0}),
-    "grinder, tiles along x": ("grinder", "d3q19", {"steps": 5, "tile_x": 32, "storage": "bf16"}),
-    "solids, halves": ("solids", "d3q19", {"steps": 4, "storage": "fp16s", "tile_y": 5, "threads": 1}),
-    "solids, tiles along x": ("solids", "d3q19", {"steps": 2, "tile_x": 32, "tile_y": 2}),
+    "grinder, tiles along x": ("grinder", "d3q19", {"steps": 5, "tile": (32, 3, 2), "storage": "bf16"}),
+    "solids, halves": ("solids", "d3q19", {"steps": 4, "storage": "fp16s", "tile": (16, 5, 2), "threads": 1}),
+    "solids, tiles along x": ("solids", "d3q19", {"steps": 2, "tile": (32, 2, 2)}),
     "solids, bfloat": ("solids", "d2q9", {"steps": 8, "storage": "bf16"}),
     "rocks of 27": ("rocks", "d3q27", {"steps": 3, "layout": "rows", "row_offset": 0}),
     "rocks, one step": ("rocks", "d3q19", {"steps": 1, "streaming_stores": 1}),
@@ -142,7 +142,7 @@ def test_a_kernel_without_walls_has_no_word_of_them() -> None:
 
 def test_what_walls_need_besides() -> None:
     """What goes down waits for its own cells as long as what stays in its plane; words are read once per launch."""
-    one = config(steps=2, tile_x=32, tile_y=4, flags="memory")
+    one = config(steps=2, tile=(32, 4, 2), flags="memory")
     channel, rock = (case_of(name, "d3q19", "regularised") for name in ("channel", "rocks"))
     assert [ring_rows(channel, one, c_z) for c_z in (-1, 0, 1)] == [4 + 3, 4 + 3, 2 * 4 + 3]
     more = 2 * 5 * 4 * (32 + 32)

@@ -44,7 +44,7 @@ from tests.support.cpu_cases import (
 from tests.support.interpreted_simd import RaceError
 
 IN_PLACE = ["aa", "esoteric-twist", "esoteric-pull"]
-TILES: dict[str, Any] = {"loop": "tile", "tile_y": 3, "tile_z": 2}
+TILES: dict[str, Any] = {"family": "wavefront", "tile": (3, 2)}
 
 
 def _config(scheme: str, layout: str = "soa", precision: str = "fp64", **axes: Any) -> CpuConfig:
@@ -105,7 +105,7 @@ def _around(difference: np.ndarray, extent: int) -> np.ndarray:
 
 
 def _text(lattice: str, steps: int, threads: int, tile: tuple[int, int]) -> str:
-    config = _config("esoteric-pull", steps=steps, threads=threads, tile_y=tile[0], tile_z=tile[1])
+    config = _config("esoteric-pull", steps=steps, threads=threads, tile=tile)
     return loops(case_of("box", lattice), config)
 
 
@@ -252,7 +252,8 @@ def test_any_number_of_steps_leaves_the_bits_of_single_steps(scheme: str, steps:
 @pytest.mark.parametrize("scheme", IN_PLACE)
 def test_row_kernels_are_those_of_single_steps(scheme: str) -> None:
     case = case_of("moving-x", "d3q19")
-    one, many = (program_of(case, _config(scheme, steps=n)).source for n in (1, 3))
+    configs = config_of(scheme, "soa", parallel_loop="tile-3x2"), _config(scheme, steps=3)
+    one, many = (program_of(case, config).source for config in configs)
 
     def kernels(text: str) -> list[str]:
         return ["def row" + part.split("\n\n\n")[0] for part in text.split("def row")[1:3]]
@@ -274,7 +275,7 @@ def test_launches_of_a_period_end_where_they_began(scheme: str, steps: int, laun
 def test_what_all_steps_ask_for_is_what_the_first_takes_next() -> None:
     """Each step a share of the slots: together every row but those that the first tiles begin with."""
     case = replace(case_of("box", "d2q9"), domain=(16, 20, 1))
-    simulation = _simulation(case, _config("aa", tile_y=2, prefetch_rows=1, row_padding=0))
+    simulation = _simulation(case, _config("aa", tile=(2, 2), prefetch_rows=1, row_padding=0))
     interpreted_simd.prefetches.clear()
     simulation.step(3)
     pitch = 16 + 2
