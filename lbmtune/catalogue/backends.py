@@ -1,4 +1,4 @@
-"""Backends by their traits: what the rest of the package asks instead of their names."""
+"""Traits of the backends; other modules query traits, not names."""
 
 from __future__ import annotations
 
