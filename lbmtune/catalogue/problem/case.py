@@ -113,8 +113,8 @@ def _check(case: Case) -> None:
         raise unknown("collision", case.collision, COLLISIONS)
     if not collides(case.collision, case.lattice):
         raise InputError(
-            f"collision {case.collision} relaxes the 27 moments of d3q27, and {case.lattice} has {stencil.q}; "
-            "take d3q27, or mrt, which relaxes those that a lattice has."
+            f"collision={case.collision} is not supported for {case.lattice} (use mrt or d3q27): "
+            "it relaxes the 27 moments of d3q27."
         )
     domain = "x".join(map(str, case.domain))
     if min(case.domain) < 1:
@@ -128,7 +128,7 @@ def _check(case: Case) -> None:
             f"relaxation_rate {case.relaxation_rate} is not between 0 and 2; choose omega = 1 / (3 nu + 1/2)."
         )
     if case.magic <= 0:
-        raise InputError(f"magic {case.magic} is not positive; 3/16 puts the bounce-back wall half-way.")
+        raise InputError(f"magic {case.magic} is not positive; 3/16 places a bounce-back wall half-way between cells.")
     _check_faces(case)
     if case.patches:
         # here, as below: it imports numpy, without which the command line starts
@@ -159,16 +159,16 @@ def _check_faces(case: Case) -> None:
 def _check_local_faces(case: Case) -> None:
     local = [face // 2 for face, kind in enumerate(case.faces) if kind in LOCAL]
     if case.stencil.dimensions == 2 and 2 in local:
-        raise InputError(f"{case.lattice} moves nothing along z, but its z faces are {case.faces[4:]}; set 'periodic'.")
+        raise InputError(f"{case.lattice} has no velocity along z; set its z faces {case.faces[4:]} periodic.")
     for axis in local:
         if case.domain[axis] < 2:
             raise InputError(f"domain {case.domain} has one cell between faces {case.faces}; give it two or more.")
     opened = sorted({face // 2 for face, kind in enumerate(case.faces) if kind in OPEN})
     if len(opened) > 1:
         names = " and ".join("xyz"[axis] for axis in opened)
-        raise InputError(f"faces across {names} have given velocity or pressure; only those across one axis can.")
+        raise InputError(f"faces across {names} have a given velocity or pressure; use one axis only.")
     speed = max(map(abs, case.inlet_velocity))
     if "velocity" in case.faces and not 0 < speed < 0.5:
         raise InputError(f"inlet_velocity {case.inlet_velocity} of a 'velocity' face is not between 0 and 0.5.")
     if case.outlet_density <= 0:
-        raise InputError(f"outlet_density {case.outlet_density} is not positive; it is near one.")
+        raise InputError(f"outlet_density {case.outlet_density} is not positive; give a density near one.")

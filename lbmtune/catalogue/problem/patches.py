@@ -45,11 +45,11 @@ class Rectangle:
             low, high = self.bounds(axis)
             if not 0 <= low < high <= 1:
                 raise InputError(
-                    f"{axis}={low:g}..{high:g} of a rectangle reaches beyond its face; give shares from 0 to 1, the "
+                    f"{axis}={low:g}..{high:g} of a rectangle exceeds its face; give fractions from 0 to 1, the "
                     "lower one first."
                 )
             if axis not in axes and (low, high) != (0, 1):
-                raise InputError(f"{axis}={low:g}..{high:g} of a rectangle: its face lies along {' and '.join(axes)}.")
+                raise InputError(f"{axis}={low:g}..{high:g} of a rectangle: give it {' and '.join(axes)} only.")
 
     def cells(self, axes: str, extents: tuple[int, ...]) -> Layer:
         """Return the cells between the rounded ends of each range."""
@@ -87,11 +87,11 @@ class Disc:
         """Check centre and radius for a face along `axes`. Raises InputError."""
         for axis in "xyz":
             if not 0 <= (at := getattr(self, axis)) <= 1:
-                raise InputError(f"{axis}={at:g} of a disc lies beyond its face; give a share from 0 to 1.")
+                raise InputError(f"{axis}={at:g} of a disc lies outside its face; give a fraction from 0 to 1.")
             if axis not in axes and at != 0.5:
-                raise InputError(f"{axis}={at:g} of a disc: its face lies along {' and '.join(axes)}.")
+                raise InputError(f"{axis}={at:g} of a disc: give its centre along {' and '.join(axes)} only.")
         if not 0 < self.radius <= 1:
-            raise InputError(f"radius={self.radius:g} of a disc is not between 0 and 1; it is a share of the face.")
+            raise InputError(f"radius={self.radius:g} of a disc is not between 0 and 1; give a fraction of the face.")
 
     def cells(self, axes: str, extents: tuple[int, ...]) -> Layer:
         """Return the cells whose centres lie within the radius, at least the one at the centre."""
@@ -113,7 +113,7 @@ class Cells:
     def check(self, _: str) -> None:
         """Check the value. Raises InputError."""
         if self.value < 1:
-            raise InputError(f"value={self.value} of cells is not positive; 0 is plain fluid.")
+            raise InputError(f"value={self.value} of cells is not positive; give 1 or more; 0 is fluid.")
 
 
 SHAPES = {"rectangle": Rectangle, "disc": Disc, "cells": Cells}
@@ -275,8 +275,8 @@ def check_patches(case: Problem) -> None:
     bits, free = layout(case, everywhere=False).bits, WORD_BITS - case.stencil.q
     if bits > free:
         raise InputError(
-            f"patches: what they say takes {bits} bits of a cell's word; beside the links of {case.lattice} it has "
-            f"{free}; give fewer kinds and velocities."
+            f"patches: their conditions take {bits} bits of a cell's word, which has {free} besides the links of "
+            f"{case.lattice}; give fewer kinds and velocities."
         )
 
 
@@ -293,7 +293,7 @@ def _check_kind(patch: Patch) -> None:
             f"velocity {list(patch.velocity)} with kind {patch.kind}: leave it out, or choose another kind."
         )
     if patch.density <= 0:
-        raise InputError(f"density {patch.density} is not positive; it is near one.")
+        raise InputError(f"density {patch.density} is not positive; give a density near one.")
     if patch.kind != "pressure" and patch.density != 1:
         raise InputError(f"density {patch.density} with kind {patch.kind}: leave it out, or choose kind pressure.")
 
@@ -304,7 +304,7 @@ def _check_place(case: Problem, patch: Patch) -> None:
         raise InputError(f"where {patch.where} needs a voxel file; give the case a geometry file:path=....")
     if not patch.face:
         if patch.kind in LOCAL:
-            raise InputError(f"kind {patch.kind} needs a face: give the one that its cells lie at, {', '.join(SIDES)}.")
+            raise InputError(f"kind {patch.kind} needs a face; give the one of its cells, one of {', '.join(SIDES)}.")
         if not isinstance(shape, Cells):
             raise InputError(f"where {patch.where} needs a face; give one of {', '.join(SIDES)}.")
         shape.check("")
@@ -314,7 +314,7 @@ def _check_place(case: Problem, patch: Patch) -> None:
     face = SIDES.index(patch.face)
     shape.check(_axes(case, face))
     if face // 2 >= case.stencil.dimensions:
-        raise InputError(f"face {patch.face}: {case.lattice} moves nothing along {patch.face[0]}.")
+        raise InputError(f"face {patch.face}: {case.lattice} has no velocity along {patch.face[0]}; give another face.")
     if case.faces[face] == "periodic":
         raise InputError(f"face {patch.face} is periodic; make both faces across {patch.face[0]} a wall, for example.")
     if patch.kind in LOCAL and case.domain[face // 2] < 2:
@@ -344,7 +344,7 @@ def check_cells(case: Problem) -> None:
             )
         fluid = cells if not case.geometry else cells & ~solid(case)[at_face(patch.side, case.domain)]
         if not fluid.any():
-            raise InputError(f"patches: number {number}: {patch.where} holds no fluid cell of face {patch.face}.")
+            raise InputError(f"patches: number {number}: {patch.where} holds no fluid cell at {patch.face}; move it.")
         taken[patch.side] = np.where(cells, np.int8(number), 0 if before is None else before)
     _check_edges(case)
 
@@ -360,8 +360,8 @@ def _check_file(case: Problem) -> None:
         if inner.any():
             z, y, x = (int(n) for n in np.argwhere(inner)[0])
             raise InputError(
-                f"patches: number {number}: cell ({x}, {y}, {z}) has {patch.where} and does not lie at face "
-                f"{patch.face}; the condition is of a flat boundary there."
+                f"patches: number {number}: cell ({x}, {y}, {z}) has {patch.where} and is not at face "
+                f"{patch.face}; give the value to cells of that face only."
             )
 
 

@@ -29,7 +29,7 @@ def check_fraction(name: str, fraction: float, most: float = 0.99) -> None:
     """Raise InputError if the solid fraction is out of range."""
     if not 0.0 <= fraction <= most:
         raise InputError(
-            f"geometry {name}: fraction={fraction:g} is not between 0 and {most:g}; it is the solid share."
+            f"geometry {name}: fraction={fraction:g} is not between 0 and {most:g}; give the solid fraction."
         )
 
 
