@@ -213,7 +213,7 @@ def accuracy(run: Run) -> dict[str, object]:
 def claims(run: Run) -> dict[str, object]:
     """Measure the published claims; start or resume."""
     folder = run.work / "claims"
-    command = [sys.executable, "-m", "lbmtune", "claims", "--device", run.device, "--out", str(folder)]
+    command = [sys.executable, "-m", "lbmtune", "reproduce", "--device", run.device, "--out", str(folder)]
     done = run.call("claims", [*command, *(["--resume"] if folder.exists() else [])], run.limit_s)
     for name in ("claims.json", "claims.html"):
         if (folder / name).exists():

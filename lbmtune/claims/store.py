@@ -70,7 +70,7 @@ def decoded(content: bytes, path: Path) -> Claims:
     if schema > CLAIMS_SCHEMA:
         raise InputError(f"{path} has schema {schema}, this version reads up to {CLAIMS_SCHEMA}; update lbmtune.")
     if schema < CLAIMS_SCHEMA:
-        remedy = "lbmtune claims --resume on its folder keeps what was measured and writes it anew"
+        remedy = "lbmtune reproduce --resume on its folder keeps what was measured and writes it anew"
         raise InputError(f"{path} has schema {schema}, this version reads {CLAIMS_SCHEMA}; {remedy}.")
     return _decoded(content, path, Claims)
 
@@ -79,7 +79,7 @@ def _content(folder: Path) -> bytes:
     try:
         return (folder / RESULTS).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"no claims at {folder}; give the folder that lbmtune claims wrote.") from None
+        raise InputError(f"no claims at {folder}; give the folder that lbmtune reproduce wrote.") from None
     except OSError as error:
         raise InputError(f"cannot read {folder / RESULTS}: {error.strerror}; see to the folder.") from error
 
@@ -88,7 +88,7 @@ def _decoded(content: bytes, path: Path, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(content, type=kind)
     except msgspec.MsgspecError as error:
-        raise InputError(f"{path} is damaged: {error}; restore it or run lbmtune claims again.") from error
+        raise InputError(f"{path} is damaged: {error}; restore it or run lbmtune reproduce again.") from error
 
 
 def claims_folder(reference: str, out: Path) -> Path | None:

@@ -636,7 +636,7 @@ def test_claims_of_an_older_version_are_resumed_and_not_read(tmp_path: Path) -> 
     older["header"]["schema"] = 2
     older["documents"][0]["variants"][0]["published"] = {"64x64x64": 200.0}
     path.write_text(json.dumps(older))
-    with pytest.raises(InputError, match="has schema 2, this version reads 3; lbmtune claims --resume"):
+    with pytest.raises(InputError, match="has schema 2, this version reads 3; lbmtune reproduce --resume"):
         read_claims(tmp_path)
     check_same_device(tmp_path, environment("cuda"))
     Made.asked = []

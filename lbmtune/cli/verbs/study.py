@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,9 @@ from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import check_acts, load_study, overridden
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
+
+if TYPE_CHECKING:
+    from lbmtune.api import Study
 
 LOG = logging.getLogger("lbmtune")
 
@@ -81,9 +84,14 @@ def study(
         if (folder / HEADER).exists():
             _stopped(where, folder, storage)
         raise
+    _show(found, as_json)
+
+
+def _show(found: Study, as_json: bool) -> None:
+    """Write report and best.json, and print what was found. Raises NothingValidError if there is no winner."""
     written, best = found.report(), found.export() if found.record.winner else None
     if as_json:
-        output.emit_json(_facts(found.record, folder, written, best))
+        output.emit_json(_facts(found.record, found.folder, written, best))
     elif best:
         print_study(found.record, written, best)
     if best is None:

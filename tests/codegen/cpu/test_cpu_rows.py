@@ -213,7 +213,7 @@ def test_reads_lean_is_legal_where_it_is_another_form(name: str) -> None:
     reason = broken(case, config_of("aa", "soa", "fp32", collision_passes="minimal"), LIMITS)
     leaner = by_axes(collision(name), case.stencil, False) != assignments(collision(name), case.stencil, False)
     assert (reason is None) == leaner
-    assert leaner or f"collision_passes=minimal is not supported for collision {name} (use two): bgk and trt" in str(
+    assert leaner or f"collision_passes=minimal is not supported for collision={name} (use two): bgk and trt" in str(
         reason
     )
 

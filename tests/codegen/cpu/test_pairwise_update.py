@@ -144,4 +144,4 @@ def test_what_a_face_completes_is_not_read_again() -> None:
     assert broken(case, replace(config, collision_passes="one"), LIMITS) is None
     reason = broken(case, config, LIMITS)
     assert reason is not None
-    assert reason.startswith("collision_passes=two is not supported for faces ('slip', 'slip'")
+    assert reason.startswith("collision_passes=two is not supported for a slip face x- (use one)")
