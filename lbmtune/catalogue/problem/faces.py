@@ -11,12 +11,12 @@ Faces = tuple[Face, Face, Face, Face, Face, Face]
 Real3 = tuple[float, float, float]
 
 FACES: Mapping[Face, str] = {
-    "periodic": "the far face follows",
+    "periodic": "the opposite face is adjacent",
     "wall": "resting wall, half-way bounce-back",
     "moving": "wall with a velocity, half-way bounce-back",
     "slip": "free slip: a plane of symmetry through the cells of the face",
     "velocity": "velocity given at the cells of the face (Zou, He 1997; Hecht, Harting 2010)",
-    "pressure": "density given at the cells of the face, flow normal to it (the same)",
+    "pressure": "density given at the cells of the face, flow normal to it (sources as for velocity)",
 }
 """Kinds of faces with their descriptions."""
 OPEN: tuple[Face, ...] = ("velocity", "pressure")
