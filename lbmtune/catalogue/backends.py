@@ -1,4 +1,4 @@
-"""Backends by their traits: what the rest of the package asks instead of their names."""
+"""Traits of the backends; other modules query traits, not names."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 class Backend:
     """Traits of the devices and compilers of one kind.
 
-    name: in configurations, records and study files; title: for people; device_kind: its devices, with an article.
-    shares_host: programs of the host take processor time, caches and bandwidth from kernels.
+    name: in configurations, records and study files; title: for display; device_kind: its devices, with an article.
+    shares_host: kernels share processor time, caches and bandwidth with programs of the host.
     write_allocates: an ordinary store first loads the cache line that it writes to.
     reports_resources: the compiler reports registers and spills.
-    power_capped: load without pauses lowers the clocks, so samples that are compared need pauses.
+    power_capped: continuous load lowers the clocks, so compared samples need pauses between them.
     slot_pointers: kernels take the start of a slot as a pointer, otherwise as the number of an element.
     overlaps_memory: arithmetic of other threads hides memory accesses, so that the longer of both is the time.
     """

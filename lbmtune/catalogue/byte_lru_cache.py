@@ -1,6 +1,6 @@
-"""Results that are remembered up to so many bytes: large arrays that many trials share, and small ones beside them.
+"""Least-recently-used caches limited in bytes, for arrays that many trials share.
 
-A limit on their number would let a dozen small domains, on which kernels are verified, displace the large one.
+With a limit on their number, a dozen small domains, on which kernels are verified, would evict the large one.
 """
 
 from __future__ import annotations
@@ -16,62 +16,62 @@ _all: list[OrderedDict[Hashable, Any]] = []
 
 
 class Remembered(Generic[P, R]):
-    """A function of hashable arguments that is worked out once; what was not asked for longest is forgotten first.
+    """A function of hashable arguments with cached results; the least recently used one is evicted first.
 
-    What it returns is an array (anything with `nbytes`). The last result is kept however large it is.
+    Results are arrays (anything with `nbytes`). The last result is cached whatever its size.
     """
 
     def __init__(self, function: Callable[P, R], most_bytes: int) -> None:
         self._function, self._most_bytes = function, most_bytes
-        self._known: OrderedDict[Hashable, Any] = OrderedDict()
-        _all.append(self._known)
+        self._results: OrderedDict[Hashable, Any] = OrderedDict()
+        _all.append(self._results)
         update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The result, from memory where it is there."""
+        """Return the result, from the cache if it is there."""
         key = _key(args, kwargs)
-        if key not in self._known:
-            self._known[key] = self._function(*args, **kwargs)
-            _shrink(self._known, self._most_bytes)
-        self._known.move_to_end(key)
-        found: R = self._known[key]
+        if key not in self._results:
+            self._results[key] = self._function(*args, **kwargs)
+            _shrink(self._results, self._most_bytes)
+        self._results.move_to_end(key)
+        found: R = self._results[key]
         return found
 
     def known(self, *args: P.args, **kwargs: P.kwargs) -> R | None:
-        """The result where it is remembered; else None, and nothing is worked out."""
-        found: R | None = self._known.get(_key(args, kwargs))
+        """Return the cached result, or None, without computing it."""
+        found: R | None = self._results.get(_key(args, kwargs))
         return found
 
     def forget(self) -> None:
-        """Lets go of all results."""
-        self._known.clear()
+        """Empty the cache."""
+        self._results.clear()
 
     @property
     def held_bytes(self) -> int:
-        """Of all results that are remembered now."""
-        return _bytes_of(self._known)
+        """Bytes of all cached results."""
+        return _bytes_of(self._results)
 
 
 def remembered(most_bytes: int) -> Callable[[Callable[P, R]], Remembered[P, R]]:
-    """Makes a function one that remembers up to so many bytes of results."""
+    """Return a decorator that caches up to most_bytes of a function's results."""
     return lambda function: Remembered(function, most_bytes)
 
 
 def forget_all() -> None:
-    """Lets go of everything that is remembered: a device may need the memory."""
-    for known in _all:
-        known.clear()
+    """Empty all caches, if a device needs the memory."""
+    for results in _all:
+        results.clear()
 
 
 def _key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
     return args, tuple(sorted(kwargs.items()))
 
 
-def _shrink(known: OrderedDict[Hashable, Any], most_bytes: int) -> None:
-    held = _bytes_of(known)
-    while held > most_bytes and len(known) > 1:
-        held -= known.popitem(last=False)[1].nbytes
+def _shrink(results: OrderedDict[Hashable, Any], most_bytes: int) -> None:
+    held = _bytes_of(results)
+    while held > most_bytes and len(results) > 1:
+        held -= results.popitem(last=False)[1].nbytes
 
 
-def _bytes_of(known: OrderedDict[Hashable, Any]) -> int:
-    return sum(value.nbytes for value in known.values())
+def _bytes_of(results: OrderedDict[Hashable, Any]) -> int:
+    return sum(value.nbytes for value in results.values())

@@ -1,9 +1,8 @@
-"""Cache hints of CUDA loads and stores: names, and the qualifiers of the instructions.
+"""Cache hints of CUDA loads and stores: names, and qualifiers of the PTX instructions.
 
 Source: PTX ISA, instructions ld, ld.global.nc and st (cache operators, eviction priorities, prefetch sizes).
-Eviction priorities need compute capability 7.0, prefetch sizes 7.5, that of 256 bytes 8.0. What PTX calls
-write-back is what a store does by itself, and the assembler makes the same code of evict-first as of streaming
-(sm_80, sm_90), so neither is a value of its own.
+Eviction priorities need compute capability 7.0, prefetch sizes 7.5, that of 256 bytes 8.0. Write-back is the default of
+stores, and evict-first assembles to the same code as streaming (sm_80, sm_90), so neither is a value.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ L2_PREFETCHES = (0, 64, 128, 256)
 
 
 def load_instruction(hint: str, prefetch_bytes: int, *, constant: bool) -> str:
-    """The load without its type. constant: of memory that nobody writes during the launch."""
+    """Return the load without its type. constant: the memory is read-only during the launch."""
     operator, priority = (LOAD_HINTS[hint], "") if hint in _OPERATORS else ("", LOAD_HINTS[hint])
     prefetch = f".L2::{prefetch_bytes}B" if prefetch_bytes else ""
     return f"ld.global{operator}{'.nc' if constant else ''}{priority}{prefetch}"
 
 
 def store_instruction(hint: str) -> str:
-    """The store without its type."""
+    """Return the store without its type."""
     return f"st.global{STORE_HINTS[hint]}"

@@ -1,4 +1,4 @@
-"""Bytes: what a configuration keeps in memory and what one update has to move."""
+"""Bytes that a configuration allocates and bytes that one update moves."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ MACROSCOPIC_FIELDS = 4
 
 
 def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> int:
-    """Elements of one copy of the lattice, ghost cells, padding and what waits at the faces of tiles included."""
+    """Return the elements of one copy of the lattice, with ghost cells, padding and buffers at the faces of tiles."""
     cells = int(config.memory.length(stored_extents(case, config, domain)))
     return cells + int(config.extra_elements(case.stencil, domain or case.domain))
 
 
 def list_elements(case: Case, config: KernelConfig) -> int:
-    """32-bit words of the index list; 0 with direct addressing."""
+    """Return the 32-bit words of the index list; 0 with direct addressing."""
     from lbmtune.catalogue.sparse.nodes import pitch  # here: it needs arrays, which the command line starts without
 
     return listed_rows(case, config).rows * pitch(case, config) if config.indirect else 0
 
 
 def largest_index(case: Case, config: KernelConfig) -> int:
-    """What the index of a cell within one component, or the length of a component, may come to."""
+    """Return an upper bound of the index of a cell within one component and of the length of a component."""
     return _largest(stored_extents(case, config), config)
 
 
 def index_fits(case: Case, config: KernelConfig, bits: int) -> bool:
-    """Whether that index has no more than so many bits. Solid cells are counted only where they decide it."""
+    """Return whether `largest_index` fits in some bits. Solid cells are counted only if they decide it."""
     most = _most_nodes(case, config)
     if most and _largest(most, config) < (1 << bits):
         return True
@@ -63,12 +63,12 @@ def _largest(extents: Extents, config: KernelConfig) -> int:
 
 
 def footprint_bytes(case: Case, config: KernelConfig) -> int:
-    """Bytes of all buffers: copies of the lattice, words of flags or of the index list, density and velocity."""
+    """Return the bytes of all buffers: copies of the lattice, flags or index list, density and velocity."""
     return _footprint(case, config, buffer_elements(case, config), list_elements(case, config))
 
 
 def footprint_fits(case: Case, config: KernelConfig, memory_bytes: int) -> bool:
-    """Whether all buffers have room in so many bytes. Solid cells are counted only where they decide it."""
+    """Return whether all buffers fit in memory_bytes. Solid cells are counted only if they decide it."""
     most = _most_nodes(case, config)
     if most:
         elements, words = int(config.memory.length(most)), listed_rows(case, config).rows * int(most.x)
@@ -78,7 +78,7 @@ def footprint_fits(case: Case, config: KernelConfig, memory_bytes: int) -> bool:
 
 
 def _footprint(case: Case, config: KernelConfig, elements: int, listed_words: int) -> int:
-    """elements: of one copy of the lattice; listed_words: of the index list."""
+    """Return the bytes of all buffers. elements: of one copy of the lattice; listed_words: of the index list."""
     populations = config.copies * elements * config.stored.bytes
     every = phases(case.stencil, config.propagation)
     flags = {name for phase in every for name in tables(case, config, phase)}
@@ -88,7 +88,7 @@ def _footprint(case: Case, config: KernelConfig, elements: int, listed_words: in
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """Bytes that the update of one fluid cell must move to and from memory, by what they are."""
+    """Bytes that the update of one fluid cell must move to and from memory, by content."""
 
     populations: float
     flags: float = 0
@@ -97,12 +97,15 @@ class Traffic:
 
     @property
     def total(self) -> float:
-        """All of them together."""
+        """Sum of all contents."""
         return self.populations + self.flags + self.index + self.macroscopics
 
 
 def traffic(case: Case, config: KernelConfig) -> Traffic:
-    """What an update moves, as the mean over the parities; words that only sites at moving walls read are left out."""
+    """Return the traffic of an update, averaged over the parities.
+
+    Words that only sites at moving walls read are neglected.
+    """
     populations = config.population_bytes(case) * _moved_cells(case, config)
     if not config.indirect:
         flags = _flag_bytes(case, config)
@@ -116,10 +119,10 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
 
 
 def pass_bytes(case: Case, config: KernelConfig, *, allocates: bool = False) -> float:
-    """Return the bytes of stored values that one step moves: each pass reads and writes what it moves once.
+    """Return the bytes of stored values that one step moves: each pass reads and writes once the values that it moves.
 
-    allocates: an ordinary store to a line that was not read first loads it, so that passes from one lattice to another
-    move a third share (write-allocate; Wellein et al. 2006).
+    allocates: an ordinary store to a line that was not read loads it first, so that passes from one lattice to another
+    move each value three times (write-allocate; Wellein et al. 2006).
     """
     shares = 0
     for phase in config.propagation.passes(case.stencil, 0):
@@ -139,10 +142,10 @@ def macroscopic_bytes(config: KernelConfig) -> int:
 
 
 def _flag_bytes(case: Case, config: KernelConfig) -> float:
-    """Words of flags per fluid cell and step: every cell has one, each pass that depends on it reads it.
+    """Return the bytes of flags per fluid cell and step: each pass that needs flags reads one word of every cell.
 
-    One table for all parities does not know that in some of them a cut link changes nothing. Those of moving walls are
-    read at the walls alone, and count nothing.
+    With pointer swap, passes read flags also at parities at which cut links change nothing. Words of moving walls are
+    read at walls only and are neglected.
     """
     period = config.propagation.period
     every = (phase for parity in range(period) for phase in phases_of(config, case.stencil, parity))
@@ -152,14 +155,14 @@ def _flag_bytes(case: Case, config: KernelConfig) -> float:
 
 
 def bytes_per_update(case: Case, config: KernelConfig) -> float:
-    """All of that together."""
+    """Return the total traffic of an update, in bytes."""
     return traffic(case, config).total
 
 
 def ring_bytes(case: Case, config: KernelConfig) -> float:
-    """Bytes per update that the refresh of the rings around blocks moves: what a full block reads from outside.
+    """Return the bytes per update that refreshing the ghost cells of blocks moves; a full block is assumed.
 
-    It is read where it is kept and written to the ring, whose lines a CPU fetches first.
+    Each value is read from its block and written to a ghost cell, with write-allocate on CPUs.
     """
     blocks = frame(case.stencil, config).blocks
     if not blocks:
@@ -172,7 +175,7 @@ def ring_bytes(case: Case, config: KernelConfig) -> float:
 
 
 def largest_cube(case: Case, config: KernelConfig, memory_bytes: int) -> tuple[int, int, int]:
-    """The largest cube (square in two dimensions) of cells, in steps of 16, that fits in memory_bytes."""
+    """Return the largest cube (square in two dimensions) of cells, in steps of 16, that fits in memory_bytes."""
     flat = case.stencil.dimensions == 2
     edge = 16
     while footprint_bytes(replace(case, domain=_cube(edge + 16, flat)), config) <= memory_bytes:

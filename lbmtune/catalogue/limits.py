@@ -1,4 +1,4 @@
-"""What a device allows."""
+"""Limits of a device."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 WARP = 32
-"""Threads of a warp."""
+"""Threads per warp."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device allows; the defaults are those of every CUDA device since compute capability 3.5.
+    """Limits of a device; the defaults are those of every CUDA device since compute capability 3.5.
 
-    cooperative: whether it can promise that all blocks of a launch run at once; dependent: whether a launch may begin
-    before the one that it depends on has ended (programmatic dependent launch, since compute capability 9.0);
-    asynchronous: whether copies to shared memory are under way while a thread goes on (cp.async, since 8.0);
-    bulk: whether one thread copies whole runs of bytes to shared memory (cp.async.bulk, since 9.0).
+    cooperative: all blocks of a launch can be resident at once; dependent: a launch may begin before the one on which
+    it depends has ended (programmatic dependent launch, since compute capability 9.0); asynchronous: copies to shared
+    memory overlap with the thread that issues them (cp.async, since 8.0); bulk: one thread copies contiguous runs to
+    shared memory (cp.async.bulk, since 9.0).
     """
 
     threads_per_block: int = 1024
@@ -45,7 +45,7 @@ _SHARED_KIB = {
     "sm_90": (227, 228),
     "sm_100": (227, 228),
 }
-"""Shared memory of a block and of a multiprocessor; 48 and 48 before.
+"""Shared memory of a block and of a multiprocessor, in KiB; 48 KiB each before sm_70.
 
 Source: CUDA C++ Programming Guide, technical specifications per compute capability.
 """
@@ -54,7 +54,7 @@ _COOPERATIVE_SINCE, _ASYNCHRONOUS_SINCE, _BULK_SINCE, _DEPENDENT_SINCE = 60, 80,
 
 
 def cuda_limits(architecture: str, multiprocessors: int, memory_bytes: int) -> Limits:
-    """Of a GPU that is known by its description alone."""
+    """Return the limits of a GPU from its architecture ('sm_90'), multiprocessors and memory."""
     name = architecture.rstrip("af")
     capability = name.removeprefix("sm_")
     number = int(capability) if capability.isdecimal() else 0
@@ -72,14 +72,14 @@ def cuda_limits(architecture: str, multiprocessors: int, memory_bytes: int) -> L
 
 
 MOST_REGISTERS = 255
-"""Of a thread."""
+"""Most registers of a thread."""
 REGISTERS, SCHEDULERS = 65536, 4
-"""Of a multiprocessor since compute capability 3.0."""
+"""Registers and warp schedulers of a multiprocessor since compute capability 3.0."""
 REGISTER_UNIT = 8
 
 
 def registers_allowed(threads: int) -> int:
-    """Registers of a thread where so many share a multiprocessor: whole warps on each scheduler, eight at a time.
+    """Return the most registers per thread if `threads` share a multiprocessor, in whole warps and units of eight.
 
     Source: CUDA C++ Programming Guide, technical specifications per compute capability.
     """
@@ -88,9 +88,9 @@ def registers_allowed(threads: int) -> int:
 
 
 RESERVED_BYTES = 1 << 10
-"""Of shared memory, for each block, that the device keeps for itself. Source: the same."""
+"""Shared memory that the device reserves per block. Source: as above."""
 
 
 def extents(cells: Sequence[int]) -> str:
-    """Three numbers as reasons print them: 32x4x1."""
+    """Format numbers as 32x4x1."""
     return "x".join(map(str, cells))

@@ -1,4 +1,4 @@
-"""Small floating-point formats that no array library has: values to and from the codes that stand for them."""
+"""Small floating-point formats that array libraries lack: conversion of values to codes and back."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Array = Any
 class Codes:
     """A binary format of a sign, exponent and mantissa bits (in this order from the top) in 16-bit codes.
 
-    As in IEEE formats the smallest exponent code holds the subnormal values. bias: of the exponent; special: whether
-    the largest exponent code holds infinity and NaN; where it does not, it holds numbers, and what is too large, or
-    is no number, becomes the largest one.
+    As in IEEE formats the smallest exponent code holds subnormal values. bias: of the exponent; special: whether the
+    largest exponent code holds infinity and NaN; if not, it holds numbers, and encoding a larger value or NaN gives the
+    largest number.
     """
 
     exponent_bits: int
@@ -26,7 +26,7 @@ class Codes:
 
     @property
     def smallest(self) -> float:
-        """The smallest positive number, which is the distance of subnormal ones."""
+        """The smallest positive number, which is the spacing of subnormal ones."""
         return float(2.0 ** (1 - self.bias - self.mantissa_bits))
 
     @property
@@ -36,7 +36,7 @@ class Codes:
         return float((2.0 - 2.0**-self.mantissa_bits) * 2.0 ** (top - self.bias))
 
     def encode(self, values: Array, xp: ModuleType) -> Array:
-        """Codes (uint16) of the nearest numbers, ties to the even code."""
+        """Return the codes (uint16) of the nearest numbers, ties to the even code."""
         magnitude = abs(xp.asarray(values, dtype=xp.float64))
         known = xp.isfinite(magnitude)
         bounded = xp.where(known, xp.minimum(magnitude, 4 * self.largest), 4 * self.largest)
@@ -49,7 +49,7 @@ class Codes:
         return (code + 0x8000 * xp.signbit(values)).astype(xp.uint16)
 
     def decode(self, codes: Array, xp: ModuleType) -> Array:
-        """The numbers of codes (uint16), float64."""
+        """Return the numbers of codes (uint16) as float64."""
         rest = codes.astype(xp.int64) & 0x7FFF
         exponent, mantissa = rest >> self.mantissa_bits, rest & (2**self.mantissa_bits - 1)
         steps = mantissa + xp.where(exponent > 0, 2**self.mantissa_bits, 0)

@@ -1,9 +1,8 @@
 """Floating-point operations of a cell update, counted on the assignments of its collision operator.
 
-An addition, subtraction, multiplication or division is one operation, a fused multiply-add two. What depends on
-numbers and launch arguments alone is worked out beforehand: it costs nothing, and is one operand where it meets a
-value of the cell. The half of a force that belongs to the collision is counted, bounce-back and its moving walls
-are not.
+An addition, subtraction, multiplication or division is one operation, a fused multiply-add two. Expressions of numbers
+and launch arguments only are computed beforehand: they cost nothing, and each is one operand. Half of the force is
+counted as part of the collision; bounce-back and moving walls are not counted.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ _ARGUMENTS = (Parameters.omega, Parameters.omega_minus, Parameters.unit, *Parame
 
 
 def flops_per_update(case: Case) -> int:
-    """Operations of one cell of the case, with its force, without its walls."""
+    """Return the operations of one cell of the case, with its force, without its walls."""
     return operator_flops(case.collision, case.lattice, case.forced)
 
 
 @lru_cache(maxsize=64)
 def operator_flops(name: str, lattice_name: str, forced: bool = False) -> int:
-    """Operations of a collision operator on a lattice."""
+    """Return the operations of a collision operator on a lattice."""
     return flops(assignments(collision(name), lattice(lattice_name), forced))
 
 
 def flops(steps: Iterable[Assignment]) -> int:
-    """Operations of these assignments."""
+    """Return the operations of some assignments."""
     beforehand, count = set(_ARGUMENTS), 0
     for step in steps:
         if step.value.free_symbols <= beforehand:
@@ -44,7 +43,7 @@ def flops(steps: Iterable[Assignment]) -> int:
 
 
 def _operations(value: Expr, beforehand: set[Symbol]) -> int:
-    """Of one expression: its operands joined pairwise, those known beforehand taken as one."""
+    """Return the operations of one expression: operands are joined pairwise, precomputed ones taken as one."""
     if value.is_Pow:
         return _operations(value.base, beforehand) + (1 if value.exp == -1 else int(value.exp) - 1)
     known = [part for part in value.args if part.free_symbols <= beforehand]

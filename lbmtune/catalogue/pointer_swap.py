@@ -1,7 +1,7 @@
-"""One table for all parities: where steps differ in slots alone, pointers to the slots are exchanged between them.
+"""Pointer swap: one table for all parities, if steps differ in slots only; pointers to the slots are exchanged.
 
-Esoteric Twist and Esoteric Pull find each population at the same offset in every step, but after each step the slots of
-opposite directions have changed their roles. So one kernel serves every step if it takes pointers to the slots.
+Esoteric Twist and Esoteric Pull read each population at the same offset in every step, but after each step the slots of
+opposite directions are exchanged. One kernel therefore serves every step if it takes pointers to the slots.
 Source: Geier, Schoenherr 2017.
 """
 
@@ -15,9 +15,9 @@ from lbmtune.lattice import Lattice, Vector
 
 
 class Exchange(NamedTuple):
-    """phase: the one table; slots[p][n]: where pointer n leads in a step of parity p.
+    """A scheme with pointers. phase: the one table; slots[p][n]: slot of pointer n in a step of parity p.
 
-    A place that is reached by a pointer has its number for a slot. Places of cut links keep their slots.
+    The slot of a place with a pointer is the number of the pointer. Places of cut links have slots.
     """
 
     phase: Phase
@@ -25,7 +25,7 @@ class Exchange(NamedTuple):
 
 
 class Elsewhere(NamedTuple):
-    """A population that a step of another parity finds, or leaves, where no other pointer leads."""
+    """A population whose offset differs between parities, so that no pointer to a slot serves both."""
 
     direction: int
     verb: str
@@ -34,7 +34,7 @@ class Elsewhere(NamedTuple):
 
 
 def elsewhere(scheme: Scheme, lattice: Lattice) -> Elsewhere | None:
-    """The first one; None where all steps have the same offsets."""
+    """Return the first population whose offset differs between parities, or None."""
     first = scheme.phase(lattice, 0)
     for parity in range(1, scheme.period):
         for now, later in zip(first.accesses, scheme.phase(lattice, parity).accesses, strict=True):
@@ -45,20 +45,20 @@ def elsewhere(scheme: Scheme, lattice: Lattice) -> Elsewhere | None:
 
 
 def exchanges_slots(scheme: Scheme, lattice: Lattice) -> bool:
-    """Whether steps are one pass each that differ in slots alone."""
+    """Return whether a step is one pass and the parities differ in slots only."""
     return scheme.period > 1 and scheme.moves is None and elsewhere(scheme, lattice) is None
 
 
 def exchange(scheme: Scheme, lattice: Lattice) -> Exchange:
-    """The one table of a scheme whose steps differ in slots alone, each of which is one pass."""
+    """Return the table and the slots of a scheme for which `exchanges_slots` is true."""
     parities = [scheme.passes(lattice, parity) for parity in range(scheme.period)]
     (first,), *_ = parities
-    slots = tuple(_led_to(first, phase, lattice.q) for (phase,) in parities)
+    slots = tuple(_pointer_slots(first, phase, lattice.q) for (phase,) in parities)
     return Exchange(Phase(tuple(map(_pointed, first.accesses)), first.wall_term), slots)
 
 
 def phases_of(config: KernelConfig, lattice: Lattice, parity: int) -> tuple[Phase, ...]:
-    """The passes of a step of that parity as the text of its kernels has them."""
+    """Return the passes of a step of that parity as a configuration's kernels contain them."""
     if config.pointer_swap:
         return (exchange(config.propagation, lattice).phase,)
     return config.propagation.passes(lattice, parity)
@@ -72,7 +72,7 @@ def _by_pointer(place: Place) -> Place:
     return place._replace(pointer=True)
 
 
-def _led_to(first: Phase, phase: Phase, q: int) -> tuple[int, ...]:
+def _pointer_slots(first: Phase, phase: Phase, q: int) -> tuple[int, ...]:
     pairs = {(a.read.slot, b.read.slot) for a, b in zip(first.accesses, phase.accesses, strict=True)}
     pairs |= {(a.write.slot, b.write.slot) for a, b in zip(first.accesses, phase.accesses, strict=True)}
     leads = dict(pairs)

@@ -1,9 +1,9 @@
-"""How populations are stored, and in which precision a cell is computed.
+"""Storage formats of populations, and arithmetic precisions.
 
-What is stored is the deviation f_i - w_i times a power of two (`scale`). The collision operator is
-homogeneous in it once the density one is replaced by `scale`, so nothing is rescaled on load or store.
+The stored value is the deviation f_i - w_i times a power of two (`scale`). The collision operator is homogeneous in it
+if the density one is replaced by `scale`, so loads and stores need no scaling.
 
-The 16-bit formats, by the deviation d = f_i - w_i that they can hold:
+The 16-bit formats, for the deviation d = f_i - w_i:
 
 | format | sign, exponent, mantissa | largest abs(d) | relative round-off | below abs(d) | absolute round-off there |
 |---|---|---|---|---|---|
@@ -11,7 +11,7 @@ The 16-bit formats, by the deviation d = f_i - w_i that they can hold:
 | fp16c | 1, 4, 11, bias 15 | 2 - 2^-11 = 1.9995 | 2^-12 | 2^-14 | 2^-26 |
 | bf16 | 1, 8, 7 (bias 127) | 3.4e38 | 2^-8 | 2^-126 | 2^-134 |
 
-fp16c has no infinity and no NaN: its largest exponent holds numbers, and what is beyond them becomes the largest one.
+fp16c has no infinity and no NaN: its largest exponent holds numbers, and larger values become the largest number.
 Source: shifted populations: Skordos 1993; fp16s, fp16c: Lehmann et al. 2022 (arXiv 2112.08926).
 """
 
@@ -29,7 +29,7 @@ from lbmtune.errors import unknown
 class Storage:
     """A storage format. bytes: per value; dtype: NumPy name; epsilon: unit round-off of one rounding.
 
-    codes: how its 16-bit codes (dtype uint16) stand for numbers, where no dtype does.
+    codes: conversion of its 16-bit codes (dtype uint16), if no dtype represents them.
     """
 
     name: str
@@ -41,17 +41,17 @@ class Storage:
     codes: Codes | None = None
 
     def stored(self, values: Array, xp: ModuleType, scale: float = 0) -> Array:
-        """An array of deviations as it is stored, scaled (by `scale` where one is given) and rounded to nearest."""
+        """Return deviations as stored: scaled (by `scale` if given) and rounded to nearest."""
         scaled = values * (scale or self.scale)
         return self.codes.encode(scaled, xp) if self.codes else scaled.astype(self.dtype)
 
     def deviations(self, stored: Array, xp: ModuleType, scale: float = 0) -> Array:
-        """The deviations that a stored array stands for, float64."""
+        """Return the deviations of a stored array, float64."""
         return (self.codes.decode(stored, xp) if self.codes else stored.astype(xp.float64)) / (scale or self.scale)
 
     @property
     def poison(self) -> float:
-        """A value for elements that nobody has written: NaN, or the largest number where there is no NaN."""
+        """The value of elements before they are written: NaN, or the largest number if the format has no NaN."""
         return 0x7FFF if self.codes else float("nan")
 
 
@@ -83,7 +83,7 @@ COMPUTES: Mapping[str, Compute] = {
 
 
 def storage(name: str) -> Storage:
-    """The storage format of that name. Raises InputError for an unknown one."""
+    """Return the storage format of that name. Raises InputError for an unknown one."""
     try:
         return STORAGES[name]
     except KeyError:
@@ -91,7 +91,7 @@ def storage(name: str) -> Storage:
 
 
 def compute(name: str) -> Compute:
-    """The arithmetic precision of that name. Raises InputError for an unknown one."""
+    """Return the arithmetic precision of that name. Raises InputError for an unknown one."""
     try:
         return COMPUTES[name]
     except KeyError:

@@ -1,4 +1,4 @@
-"""Storage of a case's domain by a configuration: its extents, and what does not fit."""
+"""Storage of a case's domain by a configuration: its extents and its limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def frame(lattice: Lattice, config: KernelConfig) -> StorageFrame:
 
 
 def stored_extents(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> Extents:
-    """Storage extents of the case's domain or of another one; with indirect addressing, one row of nodes."""
+    """Return the storage extents of the case's domain or of another one; with indirect addressing, one row of nodes."""
     if config.indirect:
         there = replace(case, domain=domain) if domain else case
         from lbmtune.catalogue.sparse.nodes import (

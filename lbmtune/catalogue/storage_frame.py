@@ -1,8 +1,8 @@
-"""Where the cells of a domain lie in storage: ghost cells, padding, and how periodic neighbours are found.
+"""Position of a domain in storage: ghost cells, padding and periodic neighbours.
 
-Along an axis with ghost cells a coordinate is taken as it is, and the ghost cell stands for its periodic image;
-along the others it wraps. A population whose link is cut by a wall never leaves its private place, so its
-coordinate is not mapped to an image.
+Along an axis with ghost cells a coordinate beyond the domain addresses the ghost cell, which stands for its periodic
+image; along other axes it wraps. A population whose link is cut by a wall stays at its own place, so its coordinate is
+not mapped to an image.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Domain(NamedTuple):
 class StorageFrame:
     """Constants that place a domain in storage: storage x = origin_x + x, extents multiples of `align`.
 
-    ghost: per axis, whether ghost cells exist on both sides; tail: cells after the last one, per axis.
-    blocks: extents of the blocks around each of which the ghost cells lie, 0 along an axis that is not cut into blocks;
-    None: they lie around the domain.
+    ghost: per axis, whether ghost cells exist on both sides; tail: cells after the last one, per axis. blocks: extents
+    of the blocks that have ghost cells around them, 0 along an axis without blocks; None: the domain has ghost cells
+    around it.
     """
 
     ghost: tuple[bool, bool, bool]
@@ -38,7 +38,7 @@ class StorageFrame:
     blocks: tuple[int, int, int] | None = None
 
     def extents(self, domain: Domain) -> Extents:
-        """Storage extents of a domain; with traced values, their formulas."""
+        """Return the storage extents of a domain; with traced values, their formulas."""
         outer = tuple(low + high for low, high in zip(self.origin, self.tail, strict=True))
         blocks = self.blocks or (0, 0, 0)
         needed = (_with_ghosts(n, more, block) for n, more, block in zip(domain, outer, blocks, strict=True))
@@ -46,7 +46,7 @@ class StorageFrame:
         return Extents(x, y, z, self.q)
 
     def coordinate(self, axis: int, i: Int) -> Int:
-        """Storage coordinate of cell i of the domain along an axis; beyond the domain, of a ghost cell there."""
+        """Return the storage coordinate of cell i of the domain along an axis; beyond the domain, of a ghost cell."""
         block = self.blocks[axis] if self.blocks else 0
         if not block:
             return i + self.origin[axis]
@@ -54,12 +54,12 @@ class StorageFrame:
 
 
 def _with_ghosts(extent: Int, more: int, block: int) -> Int:
-    """An extent with `more` cells added once, or for every block begun."""
+    """Return an extent with `more` cells added once, or per block, the last one possibly partial."""
     return (extent + (block - 1)) // block * (block + more) if block else extent + more
 
 
 def _multiple(extent: Int, unit: int) -> Int:
-    """The smallest multiple of a unit that is no smaller."""
+    """Return the smallest multiple of a unit that is not smaller."""
     return (extent + (unit - 1)) // unit * unit if unit > 1 else extent
 
 

@@ -43,7 +43,7 @@ def load(
     differ from the recorded one in the values that the kernel takes as arguments: the domain (cells along x, y, z),
     the relaxation rate, the body force and the wall velocity (lattice units).
 
-    Raises InputError (damaged file, wrong version, a case or device that the kernel cannot serve) and
+    Raises InputError (damaged file, wrong version, a case or device that the kernel does not support) and
     DeviceUnavailableError; warns if the device is not the one that the speed was measured on.
     """
     best = read_best(Path(path))

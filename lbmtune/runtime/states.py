@@ -23,7 +23,7 @@ Array = Any
 Sums = tuple[Array, tuple[Array, Array, Array]]
 """Density, and momentum without the share of a force, as float64 arrays (nz, ny, nx); zeros may be numbers."""
 _FEW_SITES = 1 << 18
-"""Most sites of a domain whose element indices are kept (a few megabytes)."""
+"""Most sites of a domain whose element indices are cached (a few megabytes)."""
 
 
 class State(Protocol):
@@ -54,18 +54,18 @@ def summed(populations: Iterable[Array], lattice: Lattice) -> Sums:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _CaseState:
     case: Case
     config: KernelConfig
     xp: ModuleType
 
     @cached_property
     def weights(self) -> Array:
-        """w_i, shape (q, 1, 1, 1)."""
+        """The weights w_i, shape (q, 1, 1, 1)."""
         return self.xp.asarray([float(w) for w in self.case.stencil.weights]).reshape(-1, 1, 1, 1)
 
 
-class PopulationState(_Kept):
+class PopulationState(_CaseState):
     """Each f_i - w_i, at a place that changes with the parity of the time step (`runtime.placement`)."""
 
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
@@ -92,7 +92,7 @@ class PopulationState(_Kept):
         return populations
 
 
-class MomentState(_Kept):
+class MomentState(_CaseState):
     """Moments of f_i - w_i, always at the same places (`runtime.moments`)."""
 
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:

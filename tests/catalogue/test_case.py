@@ -18,13 +18,13 @@ CAVITY = cavity("d3q19", "bgk", (8, 6, 4), 1.5)
     ("base", "change", "sentence"),
     [
         (BOX, {"collision": "tbk"}, "unknown collision 'tbk'; "),
-        (BOX, {"collision": "cumulant"}, "collision cumulant relaxes the 27 moments of d3q27, and d3q19 has 19; take"),
+        (BOX, {"collision": "cumulant"}, "collision=cumulant is not supported for d3q19 (use mrt or d3q27): it "),
         (BOX, {"lattice": "d3q15"}, "unknown lattice 'd3q15'; did you mean"),
         (BOX, {"domain": (8, 0, 4)}, "domain 8x0x4 has an extent below 1; give three positive cell counts."),
         (BOX, {"lattice": "d2q9"}, "d2q9 is two-dimensional but domain 8x6x4 has nz = 4; set nz = 1."),
         (BOX, {"relaxation_rate": 2.0}, "relaxation_rate 2.0 is not between 0 and 2; choose omega = 1 / (3 nu + 1/2)."),
         (BOX, {"relaxation_rate": 0.0}, "relaxation_rate 0.0 is not between 0 and 2"),
-        (BOX, {"magic": 0.0}, "magic 0.0 is not positive; 3/16 puts the bounce-back wall half-way."),
+        (BOX, {"magic": 0.0}, "magic 0.0 is not positive; 3/16 places a bounce-back wall half-way between cells."),
         (
             BOX,
             {"faces": ("wall", *BOX.faces[1:])},

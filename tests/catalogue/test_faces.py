@@ -220,7 +220,7 @@ def test_macroscopics_are_those_of_the_completed_state() -> None:
 @pytest.mark.parametrize(
     ("faces", "changes", "reason"),
     [
-        (("velocity", "wall", "pressure", "wall"), {}, "faces across x and y have given velocity or pressure"),
+        (("velocity", "wall", "pressure", "wall"), {}, "faces across x and y have a given velocity or pressure"),
         (("velocity", "wall", "wall", "wall"), {"inlet_velocity": (0.0, 0.0, 0.0)}, "is not between 0 and 0.5"),
         (("slip", "wall", "wall", "wall"), {"domain": (1, 5, 1)}, "has one cell between faces"),
         (("pressure", "wall", "wall", "wall"), {"outlet_density": 0.0}, "is not positive"),
@@ -230,7 +230,7 @@ def test_what_cannot_be_is_said(faces: tuple[str, ...], changes: dict[str, objec
     case = pipe("d2q9", "bgk", (6, 5, 1), 1.0)
     with pytest.raises(InputError, match=reason):
         replace(case, faces=(*faces, "periodic", "periodic"), **changes)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="moves nothing along z"):
+    with pytest.raises(InputError, match="has no velocity along z"):
         replace(case, faces=(*case.faces[:4], "slip", "slip"))
 
 

@@ -359,9 +359,9 @@ def test_kernels_of_typed_cells(axes: dict[str, Any], tmp_path: Path) -> None:
         ({"domain": "8x6x6"}, r"has 8x6x5 cells and faces of its own; set domain to 8x6x5"),
         (
             {"face": "x+"},
-            r"cell \(0, 1, 1\) has cells:value=2 and does not lie at face x\+; the condition is of a flat",
+            r"cell \(0, 1, 1\) has cells:value=2 and is not at face x\+; give the value to cells",
         ),
-        ({"where": "cells:value=9"}, r"number 1: cells:value=9 holds no fluid cell of face x-"),
+        ({"where": "cells:value=9"}, r"number 1: cells:value=9 holds no fluid cell at x-"),
     ],
 )
 def test_typed_cells_that_cannot_be(change: dict[str, Any], sentence: str, tmp_path: Path) -> None:
@@ -411,9 +411,9 @@ def test_a_study_file_has_a_table_for_each_patch() -> None:
     ("old", "new", "sentence"),
     [
         ("radius=0.25", "radius=2", "line 9: case.patches[1]: patches: number 1: radius=2 of a disc is not between"),
-        ("radius=0.25", "x=0.1", "number 1: x=0.1 of a disc: its face lies along y and z."),
+        ("radius=0.25", "x=0.1", "number 1: x=0.1 of a disc: give its centre along y and z only."),
         ("disc:", "dsc:", "number 1: unknown patch 'dsc'; did you mean 'disc'?"),
-        ("x=0.5..1", "x=0.5..1.5", "line 15: case.patches[2]: patches: number 2: x=0.5..1.5 of a rectangle reaches"),
+        ("x=0.5..1", "x=0.5..1.5", "line 15: case.patches[2]: patches: number 2: x=0.5..1.5 of a rectangle exceeds"),
         ("x=0.5..1", "x=half", "number 2: x=half of a rectangle is not a range"),
         ('"y+"', '"y"', "number 2: unknown face 'y'"),
         ("velocity = [0.1, 0.0, 0.0]", "", "number 2: velocity [0.0, 0.0, 0.0] of kind moving is not between 0 and"),
@@ -445,7 +445,7 @@ def test_a_word_of_a_lattice_holds_so_much() -> None:
     lids = [Patch("moving", f"rectangle:x={n / 8}..{(n + 1) / 8}", "y+", (0.01 + n / 100, 0, 0)) for n in range(8)]
     case = replace(_walled(*inlets, *lids), domain=(8, 8, 8))
     assert layout(case, everywhere=False).bits == 4 + 8
-    with pytest.raises(InputError, match="takes 12 bits of a cell's word; beside the links of d3q27 it has 5"):
+    with pytest.raises(InputError, match="take 12 bits of a cell's word, which has 5 besides the links of d3q27"):
         replace(case, lattice="d3q27")
 
 

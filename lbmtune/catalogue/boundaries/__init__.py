@@ -1,1 +1,1 @@
-"""Boundaries as kernels meet them: cut links, words of flags, launch arguments."""
+"""Boundaries in kernels: cut links, cell flags, conditions at faces, launch arguments."""

@@ -1,4 +1,4 @@
-"""Launch arguments of boundaries; known without SymPy. Those of patch n end with _n, those of the case with nothing."""
+"""Launch arguments of boundaries; this module does not need SymPy. Names of patch n end with _n."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from lbmtune.catalogue.problem.cell_types import conditions, suffix, walls
 
 INLET = ("inlet_x", "inlet_y", "inlet_z")
 EXCESS = "excess"
-"""Density of 'pressure' faces less one, in storage units."""
+"""Density deviation of 'pressure' faces from one, in storage units."""
 WALL = ("wall_x", "wall_y", "wall_z")
 
 
 def boundary_scalars(case: Case) -> tuple[str, ...]:
-    """Names of those that cells which complete what arrives use, but for the force."""
+    """Return the names of the arguments, besides the force, of cells that complete arriving populations."""
     names: list[str] = []
     for kind, values in (("velocity", INLET[: case.stencil.dimensions]), ("pressure", (EXCESS,))):
         ends = dict.fromkeys(c.values for c in conditions(case) if c.kind == kind)
@@ -23,12 +23,15 @@ def boundary_scalars(case: Case) -> tuple[str, ...]:
 
 
 def wall_scalars(case: Case) -> tuple[str, ...]:
-    """Names of the velocities of moving walls."""
+    """Return the names of the arguments for the velocities of moving walls."""
     return tuple(f"{name}{suffix(number)}" for number in walls(case) for name in WALL)
 
 
 def boundary_values(case: Case, unit: float) -> dict[str, float]:
-    """The values of all of them in storage units; velocities of faces have none, those of walls are momenta."""
+    """Return the values of all arguments by name. unit: the density one as stored.
+
+    Velocities of faces are in lattice units; walls have momenta and faces density deviations, in storage units.
+    """
     of_case = zip(WALL, (u * unit for u in case.wall_velocity), strict=True)
     values = {**dict(zip(INLET, case.inlet_velocity, strict=True)), EXCESS: (case.outlet_density - 1) * unit}
     values |= of_case
@@ -41,7 +44,7 @@ def boundary_values(case: Case, unit: float) -> dict[str, float]:
 
 
 def in_order(used: Iterable[str], scalars: tuple[str, ...]) -> tuple[str, ...]:
-    """Names in the order of some, then those of patches, one patch after the other."""
+    """Return the used names in the order of `scalars`, then those of the patches, one patch after the other."""
     places = {name: n for n, name in enumerate(scalars)}
 
     def place(name: str) -> tuple[int, int]:

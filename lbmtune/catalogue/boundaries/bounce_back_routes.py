@@ -1,4 +1,4 @@
-"""Which links bring back to a cell what it sent, within a kernel of moments."""
+"""Links by which populations may return to their cell (bounce-back) in a kernel of moments."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.lattice import negate
 
 WAITING = 3
-"""Values that wait at a cell of a march of moments, in three dimensions, for what it exchanges: see
-`codegen.cuda.temporal_blocking.wall_moments`."""
+"""Values per cell that a kernel of moments buffers in three dimensions for the exchange at walls
+(`codegen.cuda.temporal_blocking.wall_moments`)."""
 
 
 def cuts(case: Case) -> bool:
-    """Whether any link can be cut."""
+    """Return whether any link can be cut."""
     return case.walled or bool(case.geometry)
 
 
 def returning(case: Case) -> tuple[int, ...]:
-    """Directions i by which something may return: the link from the cell along -c_i may be cut."""
+    """Return the directions i by which populations may return: the link from the cell along -c_i may be cut."""
     return tuple(i for i, c in enumerate(case.stencil.velocities) if any(c) and may_cut(case, negate(c)))
 
 
 def returned_sums(case: Case) -> tuple[tuple[int, int, int], ...]:
-    """Sums of what returns to a cell in two dimensions: c_x of the links, and the powers of c_y and c_z, upright."""
+    """Return the moments of the returning populations in two dimensions: (c_x, power of c_y, power of c_z).
+
+    Velocities are those of the upright lattice.
+    """
     velocities, found = upright(case.stencil).velocities, list[tuple[int, int, int]]()
     for c_x in (1, -1, 0):
         sides = [velocities[i][1:] for i in returning(case) if velocities[i][0] == c_x]

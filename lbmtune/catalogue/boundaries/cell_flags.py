@@ -1,9 +1,9 @@
-"""Flags: what a kernel reads of a cell's links, as words, and when it does.
+"""Cell flags: one word per cell that says which of its links are cut.
 
-Bit i of a word says that the link by which f_i arrives is cut (it comes from the cell along -c_i); what leaves along
-c_i goes by the link of the opposite direction. Bit 0: the cell is solid, and then all other bits of links are set,
-too. Words of moving walls have the same bits for the links that a moving face cuts. Above the bits of the links
-stands what a cell at a patch does (`catalogue.problem.cell_types`).
+Bit i says that the link by which f_i arrives is cut (it goes from the cell along -c_i); the population that leaves
+along c_i uses the link of the opposite direction. Bit 0 says that the cell is solid; then all bits of links are set.
+Words of moving walls have the same bits for the links that a moving face cuts. The bits above those of links hold the
+condition of a cell at a patch (`catalogue.problem.cell_types`).
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ from lbmtune.lattice import negate
 
 Array = Any
 WORDS, MOVING_WORDS = "flags", "moving"
-"""Names of the tables, as launches take them."""
+"""Names of the flag tables in launches."""
 WORD_BYTES = 4
 _ALIGNMENT_BYTES = 256
 _REMEMBERED_BYTES = 1 << 29
 
 
 def moving_links(case: Case) -> tuple[int, ...]:
-    """Directions i whose population may arrive from a moving face."""
+    """Return the directions i whose population may arrive from a moving wall."""
     return tuple(i for i, c in enumerate(case.stencil.velocities) if case.may_move(negate(c)))
 
 
 def reads_flags(case: Case, phase: Phase) -> bool:
-    """Whether a pass depends on flags: it may skip a cell, take a population elsewhere, or add a wall's momentum."""
+    """Return whether a pass needs flags: to skip cells, redirect populations, add wall momentum or complete."""
     redirects = any(a.read != a.cut_read or a.write != a.cut_write for a in phase.accesses)
     completes = phase.collides and bool(layout(case, everywhere=False).conditions)
     return bool(case.geometry) or redirects or adds_momentum(case, phase) or completes
 
 
 def adds_momentum(case: Case, phase: Phase) -> bool:
-    """Whether a pass adds the momentum of moving walls."""
+    """Return whether a pass adds the momentum of moving walls."""
     return case.moving and phase.wall_term != "none"
 
 
 def by_words(case: Case, config: KernelConfig) -> bool:
-    """Whether a kernel of a box knows cut links by words: read from memory, or worked out where faces have patches."""
+    """Return whether a kernel of a box takes cut links from words: from memory, or computed if faces have patches."""
     return not config.indirect and (config.flags == "memory" or bool(case.patches))
 
 
 def tables(case: Case, config: KernelConfig, phase: Phase) -> tuple[str, ...]:
-    """Names of the tables that a pass of a kernel takes."""
+    """Return the names of the flag tables that a pass reads."""
     if config.flags != "memory" or not reads_flags(case, phase):
         return ()
     return (WORDS, MOVING_WORDS) if adds_momentum(case, phase) and config.kept.reads_moving else (WORDS,)
 
 
 def words(case: Case, table: str, xp: ModuleType) -> Array:
-    """A table of a case in an array module: uint32, one word per cell, x fastest, nx * ny * nz of them."""
+    """Return a flag table of a case as an array of `xp`: uint32, one word per cell, x fastest, length nx * ny * nz."""
     return _words(_bounds(case), table, xp)
 
 
 def _bounds(case: Case) -> Case:
-    """What cuts links, and what cells do there, so that cases that differ in other ways share their tables."""
+    """Return the case with default values for all that does not affect flags, so that cases share cached tables."""
     if case.patches:
         return replace(case, flow="box", collision="bgk", relaxation_rate=1.0, force=(0.0, 0.0, 0.0))
     walls = tuple(map(streamed, case.faces))
@@ -82,15 +82,15 @@ def _words(case: Case, table: str, xp: ModuleType) -> Array:
     if case.geometry and table == WORDS:
         made |= solid_in(case, whole(case.domain), xp).astype(xp.uint32)
     if case.patches and table == WORDS:
-        from lbmtune.catalogue.problem.patches import types  # here: what a kernel reads is known without arrays
+        from lbmtune.catalogue.problem.patches import types  # here: names of tables need no arrays
 
         made |= types(case, everywhere=False, xp=xp)
     return made.reshape(-1)
 
 
 def aligned_words(elements: int, xp: ModuleType) -> Array:
-    """Memory of that many words (uint32), not filled; on the host aligned as a device aligns."""
-    import numpy as np  # here: what a kernel reads is known without it
+    """Return uninitialised memory of some words (uint32); on the host aligned to 256 bytes, as on a device."""
+    import numpy as np  # here: names of tables need no numpy
 
     if xp is not np:
         return xp.empty(elements, xp.uint32)

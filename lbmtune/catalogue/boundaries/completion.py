@@ -1,14 +1,14 @@
-"""Faces whose cells work out what arrives over them from what else has arrived, derived once for every backend.
+"""Completion at slip, velocity and pressure faces: the populations that arrive over a face from those of the cell.
 
-It happens in each step after a cell has read its populations and before it collides, and needs no neighbour: every
-propagation scheme has it alike. Populations are deviations f_i - w_i times the storage scale, as in
-`catalogue.collisions.operator`; n is the normal of the face into the domain, and f_i arrives over it where c_i . n > 0.
+It happens in each step between reading and collision and needs no neighbour, so it is the same for every propagation
+scheme and backend. Populations are deviations f_i - w_i times the storage scale, as in
+`catalogue.collisions.operator`; n is the normal of the face into the domain, and f_i arrives over it if c_i . n > 0.
 
 - slip: f_i is the population whose velocity is mirrored at the face.
-- velocity, pressure: mass and momentum of what is known fix density and normal momentum; the rest is bounce-back of
-  the non-equilibrium part, with a correction by weights that gives the tangential momentum:
+- velocity, pressure: mass and momentum of the known populations fix density and normal momentum; the rest is
+  bounce-back of the non-equilibrium part, with a correction by weights that gives the tangential momentum:
   f_i = f_opposite(i) + 6 w_i (j_n + 3 sum over tangents t of c_it (j_t - sum of c_kt f_k over c_k . n = 0)).
-  Half the body force belongs to the momentum j (Guo).
+  The momentum j includes half of the body force (Guo).
 
 Source: Zou, He 1997 (D2Q9); Hecht, Harting 2010 (D3Q19); the same sum over weights serves D3Q27.
 """
@@ -38,18 +38,21 @@ _SLIDES = sympy.symbols("slide_x slide_y slide_z")
 
 @lru_cache(maxsize=64)
 def face_steps(lattice_name: str, face: int, kind: Face, forced: bool) -> tuple[Assignment, ...]:
-    """What a cell at a face does, in order: helpers, then a new value for each f_i that arrives over the face."""
+    """Return the assignments of a cell at a face: helper values, then each f_i that arrives over the face."""
     found = lattice(lattice_name)
     return _slip(found, face) if kind == "slip" else _open(found, face, kind, forced)
 
 
 def arriving(found: Lattice, face: int) -> tuple[int, ...]:
-    """Directions that arrive over a face."""
+    """Return the directions that arrive over a face."""
     return tuple(i for i in range(found.q) if _inward(found, i, face) > 0)
 
 
 def reconstructed(f: Any, case: Case, xp: ModuleType) -> Any:
-    """Populations (q, nz, ny, nx), not shifted, with those that arrive over the faces of a case worked out."""
+    """Return populations with those that arrive over the faces of a case completed.
+
+    f: (q, nz, ny, nx), not shifted.
+    """
     weights = xp.asarray([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)
     shifted = f - weights
     values = {**boundary_values(case, 1.0), "unit": 1.0}
@@ -68,7 +71,7 @@ def reconstructed(f: Any, case: Case, xp: ModuleType) -> Any:
 
 
 def _inward(found: Lattice, i: int, face: int) -> int:
-    """c_i . n."""
+    """Return c_i . n."""
     axis, high = divmod(face, 2)
     return -found.velocities[i][axis] if high else found.velocities[i][axis]
 

@@ -1,6 +1,6 @@
-"""Which links are cut, and by what: the one place that knows, from the faces of the box and its solid cells.
+"""Cut links of all cells, from the faces of the box and its solid cells.
 
-A link goes from a cell along c_i. All links of a solid cell count as cut by a wall: nothing leaves or enters it.
+A link goes from a cell along c_i. All links of a solid cell count as cut by a wall: no population leaves or enters it.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 Array = Any
 """A numpy or cupy array."""
 Window = tuple[range, range, range]
-"""Cells along x, y and z: a part of a domain, which may reach beyond a periodic face."""
+"""Ranges of cells along x, y and z: a part of a domain, which may extend beyond a periodic face."""
 OPEN, WALL, MOVING = 0, 1, 2
 _SOLID_BYTES = 1 << 28
 
 
 def whole(domain: tuple[int, int, int]) -> Window:
-    """The window that is the domain."""
+    """Return the window of the whole domain."""
     nx, ny, nz = domain
     return range(nx), range(ny), range(nz)
 
 
 @lru_cache(maxsize=4)
 def cut_kinds(case: Case) -> npt.NDArray[np.uint8]:
-    """What the link from each cell along each c_i meets: uint8, (q, nz, ny, nx), read-only.
+    """Return for each c_i and cell by what the link is cut: uint8, (q, nz, ny, nx), read-only.
 
-    0: another cell; 1: a wall, be it a face or a solid cell; 2: a moving face, which wins at an edge.
+    0: open; 1: a wall, either a face or a solid cell; 2: a moving wall, which takes precedence at an edge.
     """
-    import numpy as np  # here, as below: the command line, which knows rules, starts without it
+    import numpy as np  # here, as below: the command line starts without it
 
     kinds = np.stack([cut_kind(case, c) for c in case.stencil.velocities])
     kinds.flags.writeable = False
@@ -48,17 +48,17 @@ def cut_kinds(case: Case) -> npt.NDArray[np.uint8]:
 
 
 def seen_by(case: Case, config: KernelConfig) -> Case:
-    """The case as a kernel sees its links: with implicit bounce-back all are open."""
+    """Return the case with the links that a kernel treats as cut: with implicit bounce-back, solid cells cut none."""
     return replace(case, geometry="") if config.implicit else case
 
 
 def may_cut(case: Case, velocity: Vector) -> bool:
-    """Whether any link along a velocity can be cut."""
+    """Return whether any link along a velocity can be cut."""
     return bool(case.geometry and any(velocity)) or bool(case.crossed(velocity))
 
 
 def cut_kind(case: Case, velocity: Vector, window: Window | None = None, xp: ModuleType | None = None) -> Array:
-    """The same for one velocity, in a window: uint8, (nz, ny, nx) of it, in an array module (None: numpy)."""
+    """Return `cut_kinds` of one velocity in a window: uint8, (nz, ny, nx) of it, as an array of `xp` (None: numpy)."""
     xp = xp or _numpy()
     window = window or whole(case.domain)
     kind = xp.zeros(tuple(map(len, reversed(window))), xp.uint8)
@@ -79,7 +79,7 @@ def cut_kind(case: Case, velocity: Vector, window: Window | None = None, xp: Mod
 
 
 def _set_patched(case: Case, face: int, window: Window, layer: Array, *, moving: bool, xp: ModuleType) -> None:
-    """What links meet at a face that has patches: a wall everywhere, or a moving one where it moves."""
+    """Set the links of a layer of cells at a face that has patches: to a wall everywhere, or to moving walls."""
     from lbmtune.catalogue.problem.patches import owners
 
     if not moving:
@@ -92,7 +92,7 @@ def _set_patched(case: Case, face: int, window: Window, layer: Array, *, moving:
 
 
 def _moving_solid_at(case: Case, window: Window, offset: Vector, xp: ModuleType) -> Array:
-    """The same as `_solid_at` of solid cells that move."""
+    """Return whether the cell at an offset from each cell of a window is a moving wall; coordinates wrap."""
     from lbmtune.catalogue.problem.patches import of_value
 
     moving = xp.zeros(case.domain[::-1], bool)
@@ -103,7 +103,7 @@ def _moving_solid_at(case: Case, window: Window, offset: Vector, xp: ModuleType)
 
 
 def solid_in(case: Case, window: Window, xp: ModuleType | None = None) -> Array:
-    """Which cells of a window are solid: bool, (nz, ny, nx) of it."""
+    """Return whether each cell of a window is solid: bool, (nz, ny, nx) of it."""
     return _solid_at(case, window, (0, 0, 0), xp or _numpy())
 
 
@@ -114,12 +114,12 @@ def _numpy() -> ModuleType:
 
 
 def _solid_at(case: Case, window: Window, offset: Vector, xp: ModuleType) -> Array:
-    """Whether the cell at an offset from each cell of a window is solid; coordinates wrap."""
+    """Return whether the cell at an offset from each cell of a window is solid; coordinates wrap."""
     return _around(_solid_on(case.geometry, case.domain, xp), case.domain, window, offset, xp)
 
 
 def _around(cells: Array, domain: tuple[int, int, int], window: Window, offset: Vector, xp: ModuleType) -> Array:
-    """A field of cells at an offset from each cell of a window."""
+    """Return a field of cells, shifted by an offset and restricted to a window; coordinates wrap."""
     if window == whole(domain):
         return xp.roll(cells, tuple(-o for o in reversed(offset)), axis=(0, 1, 2)) if any(offset) else cells
     for axis, (part, shift, n) in enumerate(zip(window, offset, domain, strict=True)):
@@ -136,7 +136,7 @@ def _solid_on(geometry: str, domain: tuple[int, int, int], xp: ModuleType) -> Ar
 
 
 def _layer(face: int, domain: tuple[int, int, int], window: Window) -> tuple[Any, ...] | None:
-    """Index of the cells of a window that lie at a face; None where there are none."""
+    """Return the index of the cells of a window that lie at a face, or None if there are none."""
     axis, high = divmod(face, 2)
     last = domain[axis] - 1 if high else 0
     if last not in window[axis]:

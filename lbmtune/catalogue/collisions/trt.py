@@ -11,7 +11,7 @@ _EVEN_PART, _ODD_PART = Symbol("even_part"), Symbol("odd_part")
 
 
 def prologue(moments: Moments, forced: bool) -> list[Assignment]:
-    """Return, with a force, assignments of 1 - omega/2 and 1 - omega_minus/2."""
+    """Return the assignments of 1 - omega/2 and 1 - omega_minus/2; none without a force."""
     if not forced:
         return []
     return [Assignment(_EVEN_PART, 1 - Parameters.omega / 2), Assignment(_ODD_PART, 1 - Parameters.omega_minus / 2)]

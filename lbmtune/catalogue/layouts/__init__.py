@@ -1,4 +1,4 @@
-"""The memory layouts: one file each, found by name; a layout's own knobs are the fields of its class."""
+"""The memory layouts: one file each, by name; a layout's own knobs are the fields of its class."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The problem: what is solved, on which domain, with which geometry and boundaries."""
+"""The problem that is solved: flow, domain, geometry and boundaries."""

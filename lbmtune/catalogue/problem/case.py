@@ -1,4 +1,4 @@
-"""The case: what is solved. It says nothing about how."""
+"""The case: the problem that is solved, without its implementation."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lbmtune.lattice import Vector, lattice
 CutKind = Literal["open", "wall", "moving"]
 
 _LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
-"""Where not all lattices have the moments that a collision relaxes."""
+"""Lattices of collisions whose moments not all lattices have."""
 
 
 @dataclass(frozen=True)
 class Case(Problem):
-    """A flow problem whose fields fit each other; `Problem` says what they are."""
+    """A flow problem with validated fields, which `Problem` describes."""
 
     def __post_init__(self) -> None:
-        """Checks the relations between the fields. Raises InputError."""
+        """Check that the fields are valid and fit each other. Raises InputError."""
         _check(self)
 
     @property
@@ -34,7 +34,7 @@ class Case(Problem):
 
     @property
     def fluid_sites(self) -> int:
-        """Number of cells that are not solid: those that an update counts."""
+        """Number of fluid cells, which speeds count."""
         if not self.geometry:
             return self.sites
         from lbmtune.catalogue.problem.geometry import fluid_cells
@@ -43,12 +43,12 @@ class Case(Problem):
 
     @property
     def speed_unit(self) -> str:
-        """What the literature calls the unit of a speed that counts fluid cells: MFLUPS where others are solid."""
+        """Unit of speed: MFLUPS if there are solid cells, which are not counted, else MLUPS."""
         return "MFLUPS" if self.geometry else "MLUPS"
 
     @property
     def walled(self) -> bool:
-        """Whether anything is streamed back at a face: at walls, and at faces whose cells overwrite it."""
+        """Whether populations bounce back at any face: at walls, and at faces whose cells then overwrite them."""
         return any(face != "periodic" for face in self.faces)
 
     @property
@@ -63,18 +63,18 @@ class Case(Problem):
 
     @property
     def relaxes(self) -> bool:
-        """Whether populations collide at all."""
+        """Whether there is collision."""
         return self.collision != NO_COLLISION
 
     def crossed(self, velocity: Vector) -> tuple[tuple[int, Face], ...]:
-        """Faces (0..5) that a link with this velocity can cross, as walls or moving ones, periodic ones left out.
+        """Return the non-periodic faces (0..5) that a link with this velocity can cross, each as 'wall' or 'moving'.
 
-        A face whose cells overwrite what arrives over it is a wall until then: nothing goes through it.
+        A face whose cells complete arriving populations counts as a wall during streaming: no population crosses it.
         """
         return _crossed(self.faces, velocity)
 
     def may_move(self, velocity: Vector) -> bool:
-        """Whether a link with this velocity can meet a moving wall, be it a face, a part of one or solid cells."""
+        """Return whether a moving wall can cut a link with this velocity, be it a face, a patch or solid cells."""
         crossed = self.crossed(velocity) if any(velocity) else ()
         met = {face for face, _ in crossed} | ({None} if any(velocity) else set())
         return ("moving" in (kind for _, kind in crossed)) or any(
@@ -82,9 +82,9 @@ class Case(Problem):
         )
 
     def cut(self, cell: Vector, velocity: Vector) -> CutKind:
-        """What the link from `cell` along `velocity` meets at the faces: 'open' (nothing), 'wall' or 'moving'.
+        """Return by what faces cut the link from `cell` along `velocity`: 'open' (nothing), 'wall' or 'moving'.
 
-        Solid cells are left out: `catalogue.boundaries.cut_links` knows both, for all cells at once.
+        Solid cells are not considered; `catalogue.boundaries.cut_links` considers both, for all cells at once.
         """
         kinds = {kind for face, kind in self.crossed(velocity) if _at_face(cell, face, self.domain)}
         return "moving" if "moving" in kinds else "wall" if kinds else "open"
@@ -92,13 +92,13 @@ class Case(Problem):
 
 @lru_cache(maxsize=1024)
 def _crossed(faces: Faces, velocity: Vector) -> tuple[tuple[int, Face], ...]:
-    """The same of given faces, once: every printed line that touches a population asks."""
+    """Return `Case.crossed` of some faces; cached, since each printed access to a population uses it."""
     crossed = [2 * axis + (c > 0) for axis, c in enumerate(velocity) if c]
     return tuple((face, streamed(faces[face])) for face in crossed if faces[face] != "periodic")
 
 
 def collides(collision: str, lattice_name: str) -> bool:
-    """Whether the collision operator is defined on the lattice."""
+    """Return whether the collision operator is defined on the lattice."""
     return lattice_name in _LATTICES_OF.get(collision, (lattice_name,))
 
 
@@ -113,8 +113,8 @@ def _check(case: Case) -> None:
         raise unknown("collision", case.collision, COLLISIONS)
     if not collides(case.collision, case.lattice):
         raise InputError(
-            f"collision {case.collision} relaxes the 27 moments of d3q27, and {case.lattice} has {stencil.q}; "
-            "take d3q27, or mrt, which relaxes those that a lattice has."
+            f"collision={case.collision} is not supported for {case.lattice} (use mrt or d3q27): "
+            "it relaxes the 27 moments of d3q27."
         )
     domain = "x".join(map(str, case.domain))
     if min(case.domain) < 1:
@@ -128,10 +128,10 @@ def _check(case: Case) -> None:
             f"relaxation_rate {case.relaxation_rate} is not between 0 and 2; choose omega = 1 / (3 nu + 1/2)."
         )
     if case.magic <= 0:
-        raise InputError(f"magic {case.magic} is not positive; 3/16 puts the bounce-back wall half-way.")
+        raise InputError(f"magic {case.magic} is not positive; 3/16 places a bounce-back wall half-way between cells.")
     _check_faces(case)
     if case.patches:
-        # here, as below, because it imports numpy, which the command line is to start without
+        # here, as below: it imports numpy, without which the command line starts
         from lbmtune.catalogue.problem.patches import check_patches
 
         check_patches(case)
@@ -159,16 +159,16 @@ def _check_faces(case: Case) -> None:
 def _check_local_faces(case: Case) -> None:
     local = [face // 2 for face, kind in enumerate(case.faces) if kind in LOCAL]
     if case.stencil.dimensions == 2 and 2 in local:
-        raise InputError(f"{case.lattice} moves nothing along z, but its z faces are {case.faces[4:]}; set 'periodic'.")
+        raise InputError(f"{case.lattice} has no velocity along z; set its z faces {case.faces[4:]} periodic.")
     for axis in local:
         if case.domain[axis] < 2:
             raise InputError(f"domain {case.domain} has one cell between faces {case.faces}; give it two or more.")
     opened = sorted({face // 2 for face, kind in enumerate(case.faces) if kind in OPEN})
     if len(opened) > 1:
         names = " and ".join("xyz"[axis] for axis in opened)
-        raise InputError(f"faces across {names} have given velocity or pressure; only those across one axis can.")
+        raise InputError(f"faces across {names} have a given velocity or pressure; use one axis only.")
     speed = max(map(abs, case.inlet_velocity))
     if "velocity" in case.faces and not 0 < speed < 0.5:
         raise InputError(f"inlet_velocity {case.inlet_velocity} of a 'velocity' face is not between 0 and 0.5.")
     if case.outlet_density <= 0:
-        raise InputError(f"outlet_density {case.outlet_density} is not positive; it is near one.")
+        raise InputError(f"outlet_density {case.outlet_density} is not positive; give a density near one.")

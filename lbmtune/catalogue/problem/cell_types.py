@@ -1,12 +1,11 @@
-"""Which conditions the cells of a case may have, and how a word says which ones a cell has.
+"""Conditions of cells at faces, and their encoding in a word per cell.
 
-A condition is what a cell at a face does with what arrives over it. Where it holds for a whole face, a kernel knows
-it by the coordinates of its cells; else a cell's word says so, as it does for all of them where cells have no
-coordinates. For each axis the word has a field with the number of the cell's condition across it, 0 for none; where
-walls move with several velocities, a bit for each of them says which one the cell lies at. In words that have bits of
-links, all of it lies above those.
+A condition completes the populations that arrive over a face. If it holds for a whole face, a kernel applies it by the
+coordinates of the cells; otherwise, and if cells have no coordinates, by the cell's word. For each axis the word has a
+field with the number of the cell's condition across it, 0 for none. If walls move with several velocities, one bit per
+velocity says which one applies to the cell. If words have bits of links, these fields are above them.
 
-Source: de Oliveira, Lugarini, Franco 2019 keep a word per node likewise: which condition, its normal, which values.
+Source: de Oliveira, Lugarini, Franco 2019 use a similar word per node: condition, normal and values.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ WORD_BITS = 32
 class Condition(NamedTuple):
     """A kind of boundary at a face. patch: number from 1 of the patch whose cells have it; 0: cells of no patch.
 
-    whole: whether those are all cells of the face.
+    whole: whether all cells of the face have it.
     """
 
     face: int
@@ -34,12 +33,12 @@ class Condition(NamedTuple):
 
     @property
     def values(self) -> str:
-        """What the names of its values end with."""
+        """Suffix of the names of its values."""
         return suffix(self.patch)
 
 
 class Field(NamedTuple):
-    """Bits of a word: where they start, how many there are, and the number that stands in them."""
+    """A bit field of a word: position, width and value."""
 
     shift: int
     bits: int
@@ -47,23 +46,23 @@ class Field(NamedTuple):
 
     @property
     def mask(self) -> int:
-        """Of the bits, once they are shifted down."""
+        """Mask of the bits after the shift."""
         return (1 << self.bits) - 1
 
 
 def suffix(patch: int) -> str:
-    """What the names of a patch's values end with; '' for those of the case itself, which have number 0."""
+    """Return the suffix of the names of a patch's values; '' for those of the case itself, number 0."""
     return f"_{patch}" if patch else ""
 
 
 def patched(case: Problem, face: int) -> bool:
-    """Whether parts of a face have kinds of their own."""
+    """Return whether a face has patches."""
     return any(patch.side == face for patch in case.patches)
 
 
 @lru_cache(maxsize=256)
 def conditions(case: Problem) -> tuple[Condition, ...]:
-    """What cells complete before they collide, in the order of doing so: slip comes first where faces meet."""
+    """Return the conditions of a case in the order in which cells apply them: slip first."""
     found = [Condition(face, kind, 0, not patched(case, face)) for face, kind in enumerate(case.faces)]
     found += [Condition(p.side, p.kind, n, False) for n, p in enumerate(case.patches, 1) if p.side is not None]
     order = [kind for kind in LOCAL if any(c.kind == kind for c in found)]
@@ -72,16 +71,16 @@ def conditions(case: Problem) -> tuple[Condition, ...]:
 
 @lru_cache(maxsize=256)
 def walls(case: Problem) -> tuple[int, ...]:
-    """Numbers of the patches that are moving walls; 0 for moving faces. Each has its velocity."""
+    """Return the numbers of the patches that are moving walls, after 0 if a face moves. Each has its own velocity."""
     own = (0,) if "moving" in case.faces else ()
     return (*own, *(n for n, patch in enumerate(case.patches, 1) if patch.kind == "moving"))
 
 
 @dataclass(frozen=True)
 class Words:
-    """Fields of the word of a cell, so many bits together.
+    """The fields of a cell's word. bits: of all fields together.
 
-    conditions: those that stand in it; walls: of several, each by the number of its patch.
+    conditions: those in the word; walls: if there are several, each by the number of its patch.
     """
 
     conditions: tuple[tuple[Condition, Field], ...]
@@ -92,13 +91,16 @@ class Words:
         return bool(self.conditions or self.walls)
 
     def field(self, condition: Condition) -> Field | None:
-        """Where a condition stands; None where coordinates say so."""
+        """Return the field of a condition, or None if coordinates determine it."""
         return dict(self.conditions).get(condition)
 
 
 @lru_cache(maxsize=256)
 def layout(case: Problem, *, everywhere: bool) -> Words:
-    """The fields of a case. everywhere: conditions of whole faces, too, in words that have no bits of links."""
+    """Return the fields of a case.
+
+    everywhere: include conditions of whole faces, in words that have no bits of links.
+    """
     first, placed = 0 if everywhere else case.stencil.q, list[tuple[Condition, Field]]()
     shift = first
     for axis in range(3):
@@ -112,25 +114,25 @@ def layout(case: Problem, *, everywhere: bool) -> Words:
 
 
 class Addressed(Protocol):
-    """What is asked of a configuration here."""
+    """The addressing of a configuration."""
 
     @property
     def indirect(self) -> bool:
-        """Whether sites are listed."""
+        """Whether fluid sites are listed."""
 
 
 def words_of(case: Problem, config: Addressed) -> Words:
-    """Return the fields of words that a kernel reads."""
+    """Return the fields of the words that a kernel reads."""
     return layout(case, everywhere=config.indirect)
 
 
 def told(case: Problem) -> str:
-    """The first condition in words, as reasons name it; '' where there is none."""
+    """Return the first condition in words for a reason, '' if there is none."""
     for c in conditions(case):
         return f"{c.kind} {'patch' if c.patch else 'face'} {SIDES[c.face]}"
     return ""
 
 
 def opens(condition: Condition) -> bool:
-    """Whether a velocity or a density is given."""
+    """Return whether the condition gives a velocity or a density."""
     return condition.kind in OPEN

@@ -1,4 +1,4 @@
-"""Kinds of boundaries, and patches: parts of faces, or types of cells, that have a kind and values of their own."""
+"""Kinds of boundaries, and patches: parts of faces, or solid cells, with their own kind and values."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ Faces = tuple[Face, Face, Face, Face, Face, Face]
 Real3 = tuple[float, float, float]
 
 FACES: Mapping[Face, str] = {
-    "periodic": "the far face follows",
+    "periodic": "the opposite face is adjacent",
     "wall": "resting wall, half-way bounce-back",
     "moving": "wall with a velocity, half-way bounce-back",
     "slip": "free slip: a plane of symmetry through the cells of the face",
     "velocity": "velocity given at the cells of the face (Zou, He 1997; Hecht, Harting 2010)",
-    "pressure": "density given at the cells of the face, flow normal to it (the same)",
+    "pressure": "density given at the cells of the face, flow normal to it (sources as for velocity)",
 }
-"""Kinds of faces and what they are."""
+"""Kinds of faces with their descriptions."""
 OPEN: tuple[Face, ...] = ("velocity", "pressure")
 LOCAL: tuple[Face, ...] = ("slip", *OPEN)
-"""Kinds whose cells work out by themselves what arrives over the face; slip comes first where faces meet."""
+"""Kinds whose cells complete the populations that arrive over the face; slip comes first at edges."""
 SIDES = ("x-", "x+", "y-", "y+", "z-", "z+")
 """The faces of a box by name, in the order of their numbers."""
 
 
 @dataclass(frozen=True)
 class Patch:
-    """Cells at a face with a kind of boundary of their own.
+    """Cells with their own kind of boundary.
 
-    where: which cells, as text (`catalogue.problem.patches`): 'rectangle:y=0.25..0.75:z=0..1',
-    'disc:y=0.5:z=0.5:radius=0.25', or 'cells:value=2' for those of a voxel file. face: 'x-' to 'z+', which is no
-    periodic one; '' for solid cells of a
-    voxel file, which are a resting or a moving wall.
+    where: the cells as text (`catalogue.problem.patches`): 'rectangle:y=0.25..0.75:z=0..1',
+    'disc:y=0.5:z=0.5:radius=0.25', or 'cells:value=2' for those of a voxel file.
+    face: 'x-' to 'z+', not a periodic one; '' for solid cells of a voxel file, which are a resting or a moving wall.
     velocity: of a 'moving' wall or at a 'velocity' patch; density: at a 'pressure' patch; both in lattice units.
     """
 
@@ -50,5 +49,5 @@ class Patch:
 
 
 def streamed(face: Face) -> Face:
-    """What streaming takes a face for: a wall, where its cells overwrite what arrives over it."""
+    """Return the kind of a face during streaming: 'wall' if its cells complete arriving populations."""
     return "wall" if face in LOCAL else face

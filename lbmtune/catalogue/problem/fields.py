@@ -1,4 +1,4 @@
-"""The fields of a case: what its boundaries and its solid cells follow from."""
+"""The fields of a case that determine its boundaries and its solid cells."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from lbmtune.lattice import Lattice, lattice
 
 @dataclass(frozen=True)
 class Problem:
-    """A flow problem on a box of nx x ny x nz fluid cells, in lattice units.
+    """A flow problem on a box of nx x ny x nz cells, in lattice units.
 
-    faces: what bounds the box at x-, x+, y-, y+, z-, z+. Walls are half-way bounce-back: they lie half a
-    cell outside the last fluid cell. 'moving' is a wall with the velocity wall_velocity; a link that
-    crosses several walled faces sees the moving one. 'slip', 'velocity' and 'pressure' go through the cells of the
-    face, which work out what arrives over it from what else has arrived (`catalogue.boundaries.completion`).
-    relaxation_rate: omega of BGK, omega+ of TRT; magic: Lambda of TRT, which fixes omega-.
-    force: body force density (Guo forcing).
-    geometry: what is solid inside the box, as text (`catalogue.problem.geometry`); '' for nothing.
-    inlet_velocity: at 'velocity' faces; outlet_density: at 'pressure' faces.
-    patches: parts of faces, and types of cells of a voxel file, with kinds and values of their own.
+    faces: kinds of boundary at x-, x+, y-, y+, z-, z+. Walls are half-way bounce-back: they lie half a cell outside the
+    last fluid cell. 'moving' is a wall with the velocity wall_velocity; it takes precedence if a link crosses several
+    walls. 'slip', 'velocity' and 'pressure' go through the cells of the face, which complete the populations that
+    arrive over it (`catalogue.boundaries.completion`). relaxation_rate: omega of BGK, omega+ of TRT; magic: Lambda of
+    TRT, which fixes omega-. force: body force density (Guo forcing). geometry: solid cells inside the box, as text
+    (`catalogue.problem.geometry`); '' for none. inlet_velocity: at 'velocity' faces; outlet_density: at 'pressure'
+    faces. patches: parts of faces, and cells of a voxel file, with their own kinds and values.
     """
 
     flow: str
@@ -40,5 +38,5 @@ class Problem:
 
     @property
     def stencil(self) -> Lattice:
-        """The lattice itself."""
+        """The velocity set."""
         return lattice(self.lattice)

@@ -1,8 +1,8 @@
-"""What is solid inside the box: a text of the case, and the voxels that it stands for on any domain.
+"""Solid cells inside the box: the text of a case, and its voxels on any domain.
 
 The text names a generator and its parameters: 'packing:fraction=0.5:radius=8:seed=1'. A generator is a function of
-the domain, so that a kernel can be verified on small extents and measured on large ones. `fraction` is always the
-solid one (one minus the porosity), and is met to the cell.
+the domain, so that a kernel can be verified on small extents and measured on large ones. `fraction` is the solid
+fraction (one minus the porosity), exact to one cell.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _FORM = "packing:fraction=0.5:radius=8:seed=1"
 
 
 class Generator(Protocol):
-    """Parameters of a geometry."""
+    """A geometry with its parameters."""
 
     def solid(self, shape: Shape) -> Voxels:
-        """Which cells are solid, (nz, ny, nx)."""
+        """Return the solid cells: bool, (nz, ny, nx)."""
 
 
 def solid(case: Problem) -> Voxels:
-    """Which cells of the case's domain are solid: bool, (nz, ny, nx), read-only; False where there is no geometry."""
+    """Return the solid cells of the case's domain: bool, (nz, ny, nx), read-only."""
     return voxels(case.geometry, case.domain)
 
 
 @remembered(_VOXELS_BYTES)
 def voxels(geometry: str, domain: tuple[int, int, int]) -> Voxels:
-    """The same for a text and a domain. Raises InputError: unknown geometry, a file that cannot be read."""
+    """Return the solid cells of a geometry: bool, (nz, ny, nx), read-only. Raises InputError."""
     shape = domain[::-1]
     made = generator(geometry).solid(shape) if geometry else np.zeros(shape, bool)
     made.flags.writeable = False
@@ -50,13 +50,13 @@ def voxels(geometry: str, domain: tuple[int, int, int]) -> Voxels:
 
 @lru_cache(maxsize=1024)
 def fluid_cells(geometry: str, domain: tuple[int, int, int]) -> int:
-    """Number of cells that are not solid."""
+    """Return the number of cells that are not solid."""
     nx, ny, nz = domain
     return nx * ny * nz - (int(voxels(geometry, domain).sum()) if geometry else 0)
 
 
 def cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
-    """What a voxel file says of each cell of a domain: its values, (nz, ny, nx), read-only. Raises InputError."""
+    """Return the values of a voxel file on a domain, (nz, ny, nx), read-only. Raises InputError."""
     return _cell_values(geometry, domain)
 
 
@@ -68,15 +68,15 @@ def _cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
 
 
 def generator(geometry: str) -> Generator:
-    """The generator of a text, with its parameters. Raises InputError."""
+    """Return the generator of a text, with its parameters. Raises InputError."""
     made: Generator = parsed(geometry, GENERATORS, "geometry", _FORM)
     return made
 
 
 def parsed(text: str, kinds: Mapping[str, Any], word: str, form: str) -> Any:
-    """What a text 'name:parameter=value:...' stands for, of some kinds by name. Raises InputError.
+    """Return the object of a text 'name:parameter=value:...'. Raises InputError.
 
-    word: what the kinds are; form: an example of a text.
+    kinds: classes by name; word: the noun for them in errors; form: an example of a text.
     """
     name, _, rest = text.partition(":")
     if name not in kinds:
@@ -95,7 +95,7 @@ def parsed(text: str, kinds: Mapping[str, Any], word: str, form: str) -> Any:
 
 
 def _converted(what: str, field: Field[Any], text: str, form: str) -> object:
-    """The value in the type of the parameter's default; a parameter without one is a text."""
+    """Return the value in the type of the parameter's default; a parameter without default is a text."""
     kind = str if field.default is MISSING else type(field.default)
     try:
         return kind(text)

@@ -1,7 +1,7 @@
-"""Which cells patches hold: parts of faces as shapes in shares of the face, or as values of a voxel file.
+"""Cells of patches: parts of faces as shapes relative to the face, or values of a voxel file.
 
 Shapes are functions of the domain, like geometries, so that a kernel can be verified on small extents and measured on
-large ones; each holds one cell at least. Where patches overlap on another domain than their own, the later one counts.
+large ones; each has at least one cell. If patches overlap on another domain than their own, the later one applies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lbmtune.errors import InputError, unknown
 Array = Any
 """A numpy or cupy array."""
 Layer = npt.NDArray[Any]
-"""Of the cells of a face: (nz, ny, nx) without the axis that the face lies across."""
+"""An array of the cells of a face: (nz, ny, nx) without the axis normal to the face."""
 Window = tuple[range, range, range]
 _TYPES_BYTES = 1 << 29
 _MOST = 100
@@ -33,26 +33,26 @@ _MOST = 100
 
 @dataclass(frozen=True)
 class Rectangle:
-    """From one share of the face's edge to another along each axis."""
+    """A rectangle; ranges along each axis are fractions of the face's edge."""
 
     x: str = "0..1"
     y: str = "0..1"
     z: str = "0..1"
 
     def check(self, axes: str) -> None:
-        """Raises InputError."""
+        """Check the ranges for a face along `axes`. Raises InputError."""
         for axis in "xyz":
             low, high = self.bounds(axis)
             if not 0 <= low < high <= 1:
                 raise InputError(
-                    f"{axis}={low:g}..{high:g} of a rectangle reaches beyond its face; give shares from 0 to 1, the "
+                    f"{axis}={low:g}..{high:g} of a rectangle exceeds its face; give fractions from 0 to 1, the "
                     "lower one first."
                 )
             if axis not in axes and (low, high) != (0, 1):
-                raise InputError(f"{axis}={low:g}..{high:g} of a rectangle: its face lies along {' and '.join(axes)}.")
+                raise InputError(f"{axis}={low:g}..{high:g} of a rectangle: give it {' and '.join(axes)} only.")
 
     def cells(self, axes: str, extents: tuple[int, ...]) -> Layer:
-        """Those between the rounded ends of each range."""
+        """Return the cells between the rounded ends of each range."""
         inside = np.ones((), bool)
         for axis, n in zip(axes, extents, strict=True):
             low, high = (round(share * n) for share in self.bounds(axis))
@@ -63,7 +63,7 @@ class Rectangle:
         return inside
 
     def bounds(self, axis: str) -> tuple[float, float]:
-        """The shares along an axis. Raises InputError."""
+        """Return the range along an axis, as fractions. Raises InputError."""
         text: str = getattr(self, axis)
         low, dots, high = text.partition("..")
         try:
@@ -76,7 +76,7 @@ class Rectangle:
 
 @dataclass(frozen=True)
 class Disc:
-    """Around a point of the face, given in shares of its edges; radius: a share of the shorter one."""
+    """A disc; its centre is in fractions of the face's edges, its radius a fraction of the shorter edge."""
 
     x: float = 0.5
     y: float = 0.5
@@ -84,17 +84,17 @@ class Disc:
     radius: float = 0.25
 
     def check(self, axes: str) -> None:
-        """Raises InputError."""
+        """Check centre and radius for a face along `axes`. Raises InputError."""
         for axis in "xyz":
             if not 0 <= (at := getattr(self, axis)) <= 1:
-                raise InputError(f"{axis}={at:g} of a disc lies beyond its face; give a share from 0 to 1.")
+                raise InputError(f"{axis}={at:g} of a disc lies outside its face; give a fraction from 0 to 1.")
             if axis not in axes and at != 0.5:
-                raise InputError(f"{axis}={at:g} of a disc: its face lies along {' and '.join(axes)}.")
+                raise InputError(f"{axis}={at:g} of a disc: give its centre along {' and '.join(axes)} only.")
         if not 0 < self.radius <= 1:
-            raise InputError(f"radius={self.radius:g} of a disc is not between 0 and 1; it is a share of the face.")
+            raise InputError(f"radius={self.radius:g} of a disc is not between 0 and 1; give a fraction of the face.")
 
     def cells(self, axes: str, extents: tuple[int, ...]) -> Layer:
-        """Those whose centres lie within the radius, and the one at the point."""
+        """Return the cells whose centres lie within the radius, at least the one at the centre."""
         squared = np.zeros(())
         for axis, n in zip(axes, extents, strict=True):
             along = np.arange(n) + 0.5 - getattr(self, axis) * n
@@ -106,40 +106,40 @@ class Disc:
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of the case's voxel file with this value."""
+    """The cells of the case's voxel file with this value."""
 
     value: int = 0
 
     def check(self, _: str) -> None:
-        """Raises InputError."""
+        """Check the value. Raises InputError."""
         if self.value < 1:
-            raise InputError(f"value={self.value} of cells is not positive; 0 is plain fluid.")
+            raise InputError(f"value={self.value} of cells is not positive; give 1 or more; 0 is fluid.")
 
 
 SHAPES = {"rectangle": Rectangle, "disc": Disc, "cells": Cells}
-"""What a patch may be, by name."""
+"""Shapes of patches by name."""
 _FORM = "rectangle:y=0.25..0.75:z=0..1"
 
 
 @lru_cache(maxsize=256)
 def shape_of(where: str) -> Rectangle | Disc | Cells:
-    """The shape of a text. Raises InputError."""
+    """Return the shape of a text. Raises InputError."""
     made: Rectangle | Disc | Cells = parsed(where, SHAPES, "patch", _FORM)
     return made
 
 
 def fluid_values(patches: Sequence[Patch]) -> tuple[int, ...]:
-    """Values of a voxel file whose cells are fluid: those with a condition at a face. Raises InputError."""
+    """Return the values of a voxel file whose cells are fluid: those with a condition at a face. Raises InputError."""
     shapes = [shape_of(patch.where) for patch in patches if patch.face]
     return tuple(sorted({shape.value for shape in shapes if isinstance(shape, Cells)}))
 
 
 def _axes(case: Problem, face: int) -> str:
-    """Axes that a face lies along, and that the lattice moves along."""
+    """Return the axes of a face along which the lattice has velocities."""
     return "".join(a for n, a in enumerate("xyz"[: case.stencil.dimensions]) if n != face // 2)
 
 
-# which cells
+# cells
 
 
 @remembered(_TYPES_BYTES)
@@ -154,7 +154,7 @@ def _owners(patches: tuple[Patch, ...], geometry: str, domain: tuple[int, int, i
 
 
 def _cells(patch: Patch, geometry: str, domain: tuple[int, int, int]) -> Layer:
-    """Cells of a face that a patch holds."""
+    """Return the cells of a face that belong to a patch."""
     assert patch.side is not None
     axis, high = divmod(patch.side, 2)
     shape, along = shape_of(patch.where), [n for n in range(3) if n != axis]
@@ -167,7 +167,7 @@ def _cells(patch: Patch, geometry: str, domain: tuple[int, int, int]) -> Layer:
 
 
 def owners(case: Problem, face: int, window: Window | None = None) -> Layer:
-    """Number of the patch of each cell of a face, 0 where there is none: int8; of a window, coordinates wrap."""
+    """Return the number of the patch of each cell of a face, 0 for none: int8. In a window, coordinates wrap."""
     found: Layer = _owners(case.patches, case.geometry, case.domain, face)
     for place, axis in enumerate(n for n in reversed(range(3)) if n != face // 2):
         if window is not None and window[axis] != range(case.domain[axis]):
@@ -177,30 +177,30 @@ def owners(case: Problem, face: int, window: Window | None = None) -> Layer:
 
 
 def holds(case: Problem, condition: Condition, window: Window | None = None) -> Layer:
-    """Which cells of its face have a condition: bool."""
+    """Return whether each cell of its face has a condition: bool."""
     return np.asarray(owners(case, condition.face, window) == condition.patch)
 
 
 def of_value(case: Problem, patch: Patch) -> Layer:
-    """Solid cells that a patch without a face holds: bool, (nz, ny, nx)."""
+    """Return the solid cells of a patch without a face: bool, (nz, ny, nx)."""
     shape = shape_of(patch.where)
     assert isinstance(shape, Cells)
     return np.asarray(cell_values(case.geometry, case.domain) == shape.value)
 
 
 def at_face(face: int, domain: tuple[int, int, int]) -> tuple[Any, ...]:
-    """Index of the cells of a face in an array (nz, ny, nx)."""
+    """Return the index of the cells of a face in an array (nz, ny, nx)."""
     axis, high = divmod(face, 2)
     index: list[Any] = [slice(None)] * 3
     index[2 - axis] = domain[axis] - 1 if high else 0
     return tuple(index)
 
 
-# what they are told
+# words and velocities of cells
 
 
 def types(case: Problem, *, everywhere: bool, xp: ModuleType = np) -> Array:
-    """The fields of every cell (`conditions.layout`): uint32, (nz, ny, nx), 0 for solid cells. Not to be written to."""
+    """Return the word of every cell (`cell_types.layout`): uint32, (nz, ny, nx), 0 for solid cells; read-only."""
     return _types(case, everywhere, xp)
 
 
@@ -221,9 +221,9 @@ def _types(case: Problem, everywhere: bool, xp: ModuleType) -> Array:
 
 @remembered(_TYPES_BYTES)
 def wall_numbers(case: Problem) -> Layer:
-    """By which of the case's moving walls (`conditions.walls`) each cell lies: int8, (nz, ny, nx), -1 for none.
+    """Return for each cell the index in `cell_types.walls` of its moving wall: int8, (nz, ny, nx), -1 for none.
 
-    A cell has one: that of the last patch whose wall it lies at.
+    A cell beside several patches has the last one.
     """
     numbers = np.full(case.domain[::-1], -1, np.int8)
     for number, patch in enumerate(walls(case)):
@@ -238,9 +238,9 @@ def wall_numbers(case: Problem) -> Layer:
 
 
 def wall_velocity(case: Problem, window: Window | None = None, xp: ModuleType = np) -> Sequence[Any]:
-    """Components of the velocity of the walls beside each cell, (nz, ny, nx); numbers where all have the same one.
+    """Return the components of the wall velocity at each cell, (nz, ny, nx); numbers if all walls have the same one.
 
-    What cells that lie at no moving wall have is of no use.
+    Values of cells that are not at a moving wall are undefined.
     """
     velocities = [case.patches[n - 1].velocity if n else case.wall_velocity for n in walls(case)]
     if len(velocities) < 2:
@@ -252,18 +252,18 @@ def wall_velocity(case: Problem, window: Window | None = None, xp: ModuleType = 
 
 
 def _beside(case: Problem, cells: Layer) -> Layer:
-    """Cells with a link to one of some cells."""
+    """Return the cells with a link to one of the given cells."""
     beside = np.zeros_like(cells)
     for c in case.stencil.velocities[1:]:
         beside |= np.roll(cells, (c[2], c[1], c[0]), axis=(0, 1, 2))
     return beside
 
 
-# what cannot be
+# checks
 
 
 def check_patches(case: Problem) -> None:
-    """What can be said of patches without their cells. Raises InputError."""
+    """Check patches without computing their cells. Raises InputError."""
     if len(case.patches) > _MOST:
         raise InputError(f"patches: {len(case.patches)} are more than {_MOST}; join those that are alike.")
     for number, patch in enumerate(case.patches, 1):
@@ -275,8 +275,8 @@ def check_patches(case: Problem) -> None:
     bits, free = layout(case, everywhere=False).bits, WORD_BITS - case.stencil.q
     if bits > free:
         raise InputError(
-            f"patches: what they say takes {bits} bits of a cell's word; beside the links of {case.lattice} it has "
-            f"{free}; give fewer kinds and velocities."
+            f"patches: their conditions take {bits} bits of a cell's word, which has {free} besides the links of "
+            f"{case.lattice}; give fewer kinds and velocities."
         )
 
 
@@ -293,7 +293,7 @@ def _check_kind(patch: Patch) -> None:
             f"velocity {list(patch.velocity)} with kind {patch.kind}: leave it out, or choose another kind."
         )
     if patch.density <= 0:
-        raise InputError(f"density {patch.density} is not positive; it is near one.")
+        raise InputError(f"density {patch.density} is not positive; give a density near one.")
     if patch.kind != "pressure" and patch.density != 1:
         raise InputError(f"density {patch.density} with kind {patch.kind}: leave it out, or choose kind pressure.")
 
@@ -304,7 +304,7 @@ def _check_place(case: Problem, patch: Patch) -> None:
         raise InputError(f"where {patch.where} needs a voxel file; give the case a geometry file:path=....")
     if not patch.face:
         if patch.kind in LOCAL:
-            raise InputError(f"kind {patch.kind} needs a face: give the one that its cells lie at, {', '.join(SIDES)}.")
+            raise InputError(f"kind {patch.kind} needs a face; give the one of its cells, one of {', '.join(SIDES)}.")
         if not isinstance(shape, Cells):
             raise InputError(f"where {patch.where} needs a face; give one of {', '.join(SIDES)}.")
         shape.check("")
@@ -314,7 +314,7 @@ def _check_place(case: Problem, patch: Patch) -> None:
     face = SIDES.index(patch.face)
     shape.check(_axes(case, face))
     if face // 2 >= case.stencil.dimensions:
-        raise InputError(f"face {patch.face}: {case.lattice} moves nothing along {patch.face[0]}.")
+        raise InputError(f"face {patch.face}: {case.lattice} has no velocity along {patch.face[0]}; give another face.")
     if case.faces[face] == "periodic":
         raise InputError(f"face {patch.face} is periodic; make both faces across {patch.face[0]} a wall, for example.")
     if patch.kind in LOCAL and case.domain[face // 2] < 2:
@@ -322,9 +322,9 @@ def _check_place(case: Problem, patch: Patch) -> None:
 
 
 def check_cells(case: Problem) -> None:
-    """That each patch has cells of its own, and each cell what it can do. Raises InputError.
+    """Check that each patch has fluid cells of its own and that their conditions are possible. Raises InputError.
 
-    On the domain that the patches were given for: on another one they may come to lie over each other.
+    This holds on the domain for which the patches were given; on another one they may overlap.
     """
     if case.geometry.startswith("file:"):
         generator(case.geometry).check_domain(case.domain[::-1])  # type: ignore[attr-defined]
@@ -344,13 +344,13 @@ def check_cells(case: Problem) -> None:
             )
         fluid = cells if not case.geometry else cells & ~solid(case)[at_face(patch.side, case.domain)]
         if not fluid.any():
-            raise InputError(f"patches: number {number}: {patch.where} holds no fluid cell of face {patch.face}.")
+            raise InputError(f"patches: number {number}: {patch.where} holds no fluid cell at {patch.face}; move it.")
         taken[patch.side] = np.where(cells, np.int8(number), 0 if before is None else before)
     _check_edges(case)
 
 
 def _check_file(case: Problem) -> None:
-    """That cells with a condition of the voxel file lie at the face where it can be met."""
+    """Check that cells of the voxel file with a condition lie at the face of that condition."""
     for number, patch in enumerate(case.patches, 1):
         shape = shape_of(patch.where)
         if patch.side is None or not isinstance(shape, Cells):
@@ -360,13 +360,13 @@ def _check_file(case: Problem) -> None:
         if inner.any():
             z, y, x = (int(n) for n in np.argwhere(inner)[0])
             raise InputError(
-                f"patches: number {number}: cell ({x}, {y}, {z}) has {patch.where} and does not lie at face "
-                f"{patch.face}; the condition is of a flat boundary there."
+                f"patches: number {number}: cell ({x}, {y}, {z}) has {patch.where} and is not at face "
+                f"{patch.face}; give the value to cells of that face only."
             )
 
 
 def _check_edges(case: Problem) -> None:
-    """A cell in a corner of two faces with given velocity or pressure knows too little."""
+    """Check that no edge cell has a given velocity or pressure at both faces: too few populations are known there."""
     given = np.full(case.domain[::-1], -1, np.int8)
     for condition in filter(opens, conditions(case)):
         index = at_face(condition.face, case.domain)

@@ -1,18 +1,18 @@
-"""Indirect addressing: fluid sites only, and for each a list of the nodes that hold its places in other cells.
+"""Indirect addressing: the rows of the index list, which holds pointers from fluid sites to nodes of other cells.
 
-What stands in the list follows from the table of the scheme:
+The table of the scheme determines the rows:
 
-- A place that lies at one and the same cell whether its link is cut or not needs one pointer for its offset, shared
-  by all such places: seven for Esoteric Twist, whatever the lattice.
-- A place that lies elsewhere where its link is cut needs a pointer for its link. Its two highest bits say whether the
-  link is cut, and whether by a moving wall. What is read of direction i and what is written of its opposite meet
-  there in the in-place schemes, so they share it.
-- Where all such places lie forward along the axes, the list may keep three rows of pointers, one per axis, for every
-  node: the others are found by chasing, the neighbour of a neighbour.
-- A place that stays in its cell, or shares its pointer, but changes its slot where its link is cut, needs one bit: it
-  stands in one more word of the site, the mask.
-- What a site does at faces that are no walls, and with which velocity its wall moves where there are several, stands
-  in one more word, its type (`catalogue.problem.cell_types`).
+- If a place lies at the same cell whether its link is cut or not, all places of that offset share one pointer: seven
+  pointers for Esoteric Twist on every lattice.
+- If a place lies at another cell when its link is cut, its link has a pointer. The two highest bits say whether the
+  link is cut, and whether by a moving wall. In in-place schemes the read of direction i and the write of its opposite
+  have the same place, so they share the pointer.
+- If all such places lie forward along the axes, the list may hold three pointers, one per axis, for every node; other
+  nodes are found by pointer chasing, as the neighbour of a neighbour.
+- If a place stays in its cell, or shares its pointer, but has another slot when its link is cut, it has one bit in
+  one more word of the site, the mask.
+- Conditions of a site at faces, and the velocity of its wall if there are several, are in one more word, its type
+  (`catalogue.problem.cell_types`).
 
 Sources: Robertsen 2018, section 3.2 (index list, 32 bits); Geier, Schoenherr 2017 (places shared by an octant,
 pointer chasing).
@@ -38,7 +38,7 @@ MAX_NODES = 1 << MOVING_BIT
 
 
 class Linked(Protocol):
-    """What can lie elsewhere where a link is cut."""
+    """A place that may differ if its link is cut."""
 
     @property
     def open(self) -> Place: ...
@@ -49,7 +49,7 @@ class Linked(Protocol):
 
 
 class Way(NamedTuple):
-    """A read or a write of one population: its place while its link is open, and where it is cut."""
+    """A read or write of one population: its place if its link is open, and its place if it is cut."""
 
     verb: str
     direction: int
@@ -59,9 +59,9 @@ class Way(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """A row of the list: for each site, the node at offset `open` or, where `link` is cut, at offset `cut`.
+    """A row of the list: for each site, the node at offset `open` or, if `link` is cut, at offset `cut`.
 
-    link: None where both are the same.
+    link: None if both are the same.
     """
 
     open: Vector
@@ -71,11 +71,11 @@ class Pointer(NamedTuple):
 
 @dataclass(frozen=True)
 class NodeList:
-    """The rows of the list: the kept pointers, then the mask, whose bit n says whether link masked[n] is cut.
+    """The rows of the list: pointers, then the mask, whose bit n says whether link masked[n] is cut.
 
-    pointers: what passes need; moves: whether a row follows that says so of moving walls; chased: whether only
-    pointers of one step are kept, of every node, and the others are found through them; typed: whether a row of types
-    comes last.
+    pointers: those that passes need; moves: whether a mask of moving walls follows; chased: whether the list holds
+    pointers of one cell only, for every node, and the others are found by pointer chasing; typed: whether a row of
+    types comes last.
     """
 
     pointers: tuple[Pointer, ...]
@@ -91,7 +91,7 @@ class NodeList:
 
     @property
     def rows(self) -> int:
-        """32-bit words per site, or per node where pointers are chased."""
+        """32-bit words per site; per node, if pointers are chased."""
         return self.type_row + self.typed
 
     @property
@@ -105,41 +105,41 @@ class NodeList:
         return len(self.kept)
 
     def row(self, found: Pointer) -> int:
-        """The row that the last step to a pointer's node is read from."""
-        return self.kept.index(_straight(_last_step(found.open)) if self.chased else found)
+        """Return the row of the last pointer that leads to a pointer's node."""
+        return self.kept.index(_uncut(_last_unit(found.open)) if self.chased else found)
 
     def read_first(self, needed: Used) -> tuple[int, ...]:
-        """Rows of which a pass reads its own word of each site: kept pointers, mask and types."""
+        """Return the rows of which a pass reads the word of the site itself: pointers, mask and types."""
         own = [self.row(p) for n in needed.pointers if self.before(p := self.pointers[n]) is None]
         return (*own, *[self.mask_row] * needed.masks, *[self.type_row] * needed.types)
 
     def before(self, found: Pointer) -> Pointer | None:
-        """The pointer to the node that this step starts from; None where that is the site itself."""
+        """Return the pointer to the node from which the last pointer starts, or None if that is the site itself."""
         if not self.chased or found in self.kept:
             return None
-        x, y, z = (a - b for a, b in zip(found.open, _last_step(found.open), strict=True))
-        return _straight((x, y, z))
+        x, y, z = (a - b for a, b in zip(found.open, _last_unit(found.open), strict=True))
+        return _uncut((x, y, z))
 
     def flags(self, link: Vector) -> tuple[int, int]:
-        """Row and bit that say whether a link is cut."""
+        """Return the row and the bit that say whether a link is cut."""
         for row, pointer in enumerate(self.pointers):
             if pointer.link == link:
                 return row, CUT_BIT
         return self.mask_row, self.masked.index(link)
 
 
-def _straight(offset: Vector) -> Pointer:
+def _uncut(offset: Vector) -> Pointer:
     return Pointer(offset, offset, None)
 
 
-def _last_step(offset: Vector) -> Vector:
-    """Along the first axis that an offset has a part in."""
+def _last_unit(offset: Vector) -> Vector:
+    """Return the unit vector along the first axis on which an offset is not zero."""
     axis = next(n for n, part in enumerate(offset) if part)
     return (int(axis == 0), int(axis == 1), int(axis == 2))
 
 
 def ways(lattice: Lattice, phase: Phase) -> Iterator[Way]:
-    """All reads, then all writes: what is read goes back along -c_i, what is written along c_i."""
+    """Yield all reads, whose link points along -c_i, then all writes, whose link points along c_i."""
     for a in phase.accesses:
         yield Way("read", a.direction, a.read, a.cut_read, negate(lattice.velocities[a.direction]))
     for a in phase.accesses:
@@ -147,12 +147,12 @@ def ways(lattice: Lattice, phase: Phase) -> Iterator[Way]:
 
 
 def gains(case: Case, phase: Phase, way: Way) -> bool:
-    """Whether a moving wall may add to the population on this way."""
+    """Return whether a moving wall may add momentum to the population of an access."""
     return way.verb == phase.wall_term and case.may_move(way.link)
 
 
 def pointer(case: Case, way: Linked) -> Pointer | None:
-    """The row of the list that leads to the places of a way; None where they lie in the cell itself."""
+    """Return the pointer to the places of an access, or None if they lie in the cell itself."""
     opened, cut = way.open.offset, way.cut.offset
     if may_cut(case, way.link) and opened != cut:
         return Pointer(opened, cut, way.link)
@@ -160,18 +160,18 @@ def pointer(case: Case, way: Linked) -> Pointer | None:
 
 
 def selects(case: Case, way: Linked) -> bool:
-    """Whether the slot depends on whether the link is cut: where a pointer leads, it does in one step at least."""
+    """Return whether the slot depends on whether the link is cut; with a slot pointer, it does in at least one step."""
     return may_cut(case, way.link) and (way.open.pointer or way.open.slot != way.cut.slot)
 
 
 def phases(lattice: Lattice, scheme: Scheme) -> tuple[Phase, ...]:
-    """The tables of all passes of all parities."""
+    """Return all passes of all parities."""
     return tuple(phase for parity in range(scheme.period) for phase in scheme.passes(lattice, parity))
 
 
 @lru_cache(maxsize=256)
 def node_list(case: Case, scheme: Scheme, chased: bool = False) -> NodeList:
-    """The rows that the passes of a scheme need. chased: see `NodeList`."""
+    """Return the rows that the passes of a scheme need. chased: see `NodeList`."""
     every = [(phase, way) for phase in phases(case.stencil, scheme) for way in ways(case.stencil, phase)]
     pointers = tuple(dict.fromkeys(p for _, way in every if (p := pointer(case, way))))
     linked = {p.link for p in pointers}
@@ -187,12 +187,12 @@ def node_list(case: Case, scheme: Scheme, chased: bool = False) -> NodeList:
 
 
 def listed_rows(case: Case, config: KernelConfig) -> NodeList:
-    """The rows of the list of a configuration."""
+    """Return the rows of the list of a configuration."""
     return node_list(seen_by(case, config), config.propagation, config.links == "three_pointers")
 
 
 class Used(NamedTuple):
-    """What one pass reads of the list at every site: pointers by number, kept or chased; mask and type, 0 or 1 each."""
+    """The part of the list that a pass reads at every site. masks, types: words, 0 or 1 each."""
 
     pointers: tuple[int, ...]
     masks: int
@@ -200,7 +200,7 @@ class Used(NamedTuple):
 
 
 def used(case: Case, scheme: Scheme, phase: Phase) -> Used:
-    """What a pass reads of the list; the row of moving walls apart, which only sites at one read."""
+    """Return the part of the list that a pass reads, without the mask of moving walls, which only sites at one read."""
     rows = node_list(case, scheme)
     found: set[int] = set()
     for way in ways(case.stencil, phase):

@@ -1,11 +1,11 @@
-"""The nodes of indirect addressing and the list that connects them, as arrays of numpy or of a device's module.
+"""Nodes of indirect addressing and the list that connects them, as arrays of numpy or cupy.
 
-Nodes are numbered: first the fluid sites in the order asked for; then spare ones, at least one, that fill up vectors
-and blocks and lead to themselves; then those other cells that some place of a fluid site lies in. Neighbours wrap
-around the box, walls or not: a place belongs to one link, so what a wall cuts off keeps it for itself.
+Nodes are numbered: first the fluid sites in the configured order; then spare sites, at least one, which fill up vectors
+and blocks and point to themselves; then other cells in which a place of a fluid site lies. Neighbours wrap around the
+box, also across walls: a place belongs to one link, so no other cell uses it if the link is cut.
 
-All of it is made of operations on whole fields and remembered: numberings and lists depend on the links of a case,
-on the rows of the list and on the order alone, which many configurations share.
+Numberings and lists are computed with whole-field operations and cached: they depend only on the links of a case, the
+rows of the list and the order, which many configurations share.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from lbmtune.lattice import Vector
 Array = Any
 Pointers = tuple[Pointer, ...]
 _GRANULE = 128
-"""Rows of the list and runs of nodes are a multiple of it, so that each starts at a line of 128 bytes.
+"""Divisor of the length of rows of the list and of runs of nodes, so that each starts at a line of 128 bytes.
 
-So are the groups of nearly every layout, so that configurations that differ in theirs share a list.
+It is a multiple of the groups of nearly every layout, so that configurations of several layouts share a list.
 """
 _CELLS_BYTES, _LIST_BYTES = 1 << 30, 4 << 30
-"""What is remembered: orders of cells and numberings each, and lists. Some of each for 256^3 cells."""
+"""Cache limits: of orders of cells and of numberings, each, and of lists; several of each for 256^3 cells."""
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """A numbering. cells: numbers of the fluid cells (x fastest) in the order of their sites, int64.
+    """A numbering of nodes. cells: numbers of the fluid cells (x fastest) in the order of their sites, int64.
 
-    sites: updated ones, the first len(cells) fluid and the rest spare; count: all nodes; at: number of the node of
-    each cell of the box, int32, (nz, ny, nx), -1 where there is none.
+    sites: updated sites, the first len(cells) fluid and the rest spare; count: all nodes; at: node of each cell of the
+    box, int32, (nz, ny, nx), -1 if it has none.
     """
 
     cells: Array
@@ -56,17 +56,17 @@ class Nodes:
 
     @property
     def fluid(self) -> int:
-        """Fluid sites."""
+        """Number of fluid sites."""
         return len(self.cells)
 
     @property
     def nbytes(self) -> int:
-        """Of both arrays."""
+        """Bytes of both arrays."""
         return int(self.cells.nbytes + self.at.nbytes)
 
 
 class Counts(NamedTuple):
-    """fluid: fluid sites; sites: updated ones, spare ones among them; nodes: all."""
+    """Numbers of nodes. fluid: fluid sites; sites: updated sites, including spare ones; nodes: all."""
 
     fluid: int
     sites: int
@@ -74,40 +74,40 @@ class Counts(NamedTuple):
 
 
 def counts(case: Case, config: KernelConfig) -> Counts:
-    """How many sites and nodes a configuration has."""
+    """Return the numbers of sites and nodes of a configuration."""
     if not case.geometry:
         return _counts(case.sites, 0, granule(config))
     return _counted(_shape(case), listed_rows(case, config).pointers, granule(config))
 
 
 def pitch(case: Case, config: KernelConfig) -> int:
-    """Words of a row of the list: one per site, or per node where pointers are chased."""
+    """Return the words of a row of the list: one per site or, if pointers are chased, per node."""
     _, sites, count = counts(case, config)
     return count if config.links == "three_pointers" else sites
 
 
 def most_nodes(case: Case, config: KernelConfig) -> int:
-    """What the number of nodes cannot exceed, found without the geometry."""
+    """Return an upper bound of the number of nodes, which does not need the geometry."""
     return case.sites + 2 * granule(config)
 
 
 def nodes(case: Case, config: KernelConfig, xp: ModuleType = np) -> Nodes:
-    """The numbering of a configuration, in an array module."""
+    """Return the numbering of a configuration, as arrays of `xp`."""
     rows = listed_rows(case, config)
     return _numbered(_shape(case), rows.pointers, config.order, granule(config), xp)
 
 
 def index_list(case: Case, config: KernelConfig, xp: ModuleType = np) -> Array:
-    """The list that a kernel reads: uint32, one row of `pitch` words for each of `listed_rows`, in one dimension.
+    """Return the list that a kernel reads: one-dimensional uint32, a row of `pitch` words for each of `listed_rows`.
 
-    Not to be written to: it is remembered.
+    Read-only: it is cached.
     """
     return _listed(_shape(case), listed_rows(case, config), config.order, granule(config), xp)
 
 
 @lru_cache(maxsize=256)
 def _shape(case: Case) -> Case:
-    """The case with all that does not concern its links at fixed values, so that what is remembered is found again."""
+    """Return the case with fixed values for all that does not affect links, so that cases share cached results."""
     velocity = (1.0, 0.0, 0.0) if case.moving else (0.0, 0.0, 0.0)
     return replace(
         case, collision="bgk", relaxation_rate=1.0, magic=0.25, force=(0.0, 0.0, 0.0), wall_velocity=velocity
@@ -115,7 +115,7 @@ def _shape(case: Case) -> Case:
 
 
 def granule(config: KernelConfig) -> int:
-    """What the numbers of sites and of nodes are multiples of."""
+    """Return the number of which the counts of sites and of nodes are multiples."""
     return lcm(_GRANULE, config.site_granule)
 
 
@@ -143,7 +143,7 @@ def _numbered(case: Case, pointers: Pointers, name: str, unit: int, xp: ModuleTy
 
 @remembered(_CELLS_BYTES)
 def _fluid(case: Case, name: str, xp: ModuleType) -> Array:
-    """Numbers of the fluid cells in an order."""
+    """Return the numbers of the fluid cells in an order."""
     return _sorted(xp.flatnonzero(~solid_in(case, whole(case.domain), xp)), name, case.domain)
 
 
@@ -158,27 +158,27 @@ def _coordinates(cells: Array, domain: tuple[int, int, int]) -> tuple[Array, Arr
 
 @remembered(_CELLS_BYTES)
 def _others(case: Case, pointers: Pointers, xp: ModuleType) -> Array:
-    """Numbers of the cells that are not fluid and that a place of a fluid site lies in, by rows."""
+    """Return the numbers of the solid cells in which a place of a fluid site lies, by rows."""
     solids = solid_in(case, whole(case.domain), xp)
     touched = xp.zeros(solids.shape, bool)
     for found in pointers:
-        for leads, offset in _ends(case, found, xp):
-            touched |= _seen_from(leads & ~solids, (-offset[0], -offset[1], -offset[2]), xp)
+        for leads, offset in _exits(case, found, xp):
+            touched |= _at_offset(leads & ~solids, (-offset[0], -offset[1], -offset[2]), xp)
     return xp.flatnonzero(touched & solids)
 
 
-def _ends(case: Case, found: Pointer, xp: ModuleType) -> list[tuple[Array, Vector]]:
-    """Where a pointer may lead out of the fluid: from which cells, and how far."""
+def _exits(case: Case, found: Pointer, xp: ModuleType) -> list[tuple[Array, Vector]]:
+    """Return from which cells, and by which offset, a pointer may lead out of the fluid."""
     if found.link is None:
         return [(xp.ones(case.domain[::-1], bool), found.open)]
     if found == Pointer(found.link, HERE, found.link):
-        return []  # along a link that is open, or nowhere
+        return []  # along an open link, or to the site itself
     cut = cut_kind(case, found.link, None, xp) > 0
     return [(~cut, found.open), (cut, found.cut)]
 
 
-def _seen_from(field: Array, offset: Vector, xp: ModuleType) -> Array:
-    """A field of cells, (nz, ny, nx), at an offset from each cell, around the box."""
+def _at_offset(field: Array, offset: Vector, xp: ModuleType) -> Array:
+    """Return a field of cells, (nz, ny, nx), shifted by an offset; coordinates wrap."""
     x, y, z = offset
     return xp.roll(field, (-z, -y, -x), axis=(0, 1, 2)) if any(offset) else field
 
@@ -193,7 +193,7 @@ def _listed(case: Case, rows: NodeList, name: str, unit: int, xp: ModuleType) ->
     for row, found in enumerate(rows.kept):
         words[row, : numbering.fluid] = _pointers(case, numbering, found, xp)
         if rows.chased:
-            _lead_on(numbering, found.open, words[row], xp)
+            _link_other_nodes(numbering, found.open, words[row], xp)
     if rows.masked:
         _fill_masks(case, numbering, rows, words, xp)
     if rows.typed:
@@ -210,28 +210,28 @@ def _pointers(case: Case, numbering: Nodes, found: Pointer, xp: ModuleType) -> A
     return target | _bit(kinds > 0, CUT_BIT, xp) | _bit(kinds > 1, MOVING_BIT, xp)
 
 
-def _lead_on(numbering: Nodes, offset: Vector, row: Array, xp: ModuleType) -> None:
-    """Sets the words of nodes that are no sites: to the node at an offset, to themselves where there is none."""
+def _link_other_nodes(numbering: Nodes, offset: Vector, row: Array, xp: ModuleType) -> None:
+    """Set the words of nodes that are not sites: to the node at an offset, or to themselves if there is none."""
     own = numbering.at.reshape(-1)
     cells = xp.flatnonzero(own >= numbering.sites)
-    start, end = (xp.take(field.reshape(-1), cells) for field in (own, _seen_from(numbering.at, offset, xp)))
+    start, end = (xp.take(field.reshape(-1), cells) for field in (own, _at_offset(numbering.at, offset, xp)))
     row[start] = xp.where(end < 0, start, end).astype(xp.uint32)
 
 
 def _neighbours(numbering: Nodes, offset: Vector, xp: ModuleType) -> Array:
-    """Nodes of the cells at an offset from each fluid site."""
+    """Return the nodes of the cells at an offset from each fluid site."""
     if offset == HERE:
         return xp.arange(numbering.fluid, dtype=xp.uint32)
-    return _at_sites(_seen_from(numbering.at, offset, xp), numbering, xp).astype(xp.uint32)
+    return _at_sites(_at_offset(numbering.at, offset, xp), numbering, xp).astype(xp.uint32)
 
 
 def _kinds(case: Case, numbering: Nodes, link: Vector, xp: ModuleType) -> Array:
-    """What the link of each fluid site meets: 0 open, 1 a wall, 2 a moving wall."""
+    """Return by what the link of each fluid site is cut: 0 open, 1 a wall, 2 a moving wall."""
     return _at_sites(cut_kind(case, link, None, xp), numbering, xp)
 
 
 def _at_sites(field: Array, numbering: Nodes, xp: ModuleType) -> Array:
-    """A field of cells at the fluid sites, in their order."""
+    """Return a field of cells at the fluid sites, in their order."""
     return xp.take(field.reshape(-1), numbering.cells)
 
 

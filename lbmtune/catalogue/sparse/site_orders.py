@@ -1,8 +1,7 @@
-"""The orders in which the fluid sites of a domain can be numbered: each gives a key by which its cells are sorted.
+"""Orders in which the fluid sites of a domain are numbered: each gives a key by which cells are sorted.
 
-Cells that are near each other in space should be near each other in memory. Sources: Morton 1966; Hilbert 1891 by
-the transposed form of Skilling 2004, 'Programming the Hilbert curve'. Written with operators alone, so that arrays
-of any module will do.
+Cells that are close in space should be close in memory. The keys use operators only, so that arrays of any module
+work. Sources: Morton 1966; Hilbert 1891 by the transposed form of Skilling 2004, 'Programming the Hilbert curve'.
 """
 
 from __future__ import annotations
@@ -14,26 +13,26 @@ from lbmtune.errors import unknown
 
 Array = Any
 TILE = 8
-"""Cells along each edge of the cubes that 'tile' goes through one after the other."""
+"""Cells along each edge of the cubes of 'tile'."""
 STRIPES = 16
-"""Parts of a row that 'stripe' goes through side by side: values that old devices read at once."""
+"""Parts of a row in 'stripe': the values that old devices load in one transaction."""
 
 
 def row(x: Array, y: Array, z: Array) -> Array:
-    """Rows along x, then y, then z; coordinates and key are int64 arrays of one shape."""
+    """Return the key of rows along x, then y, then z; coordinates and key are int64 arrays of one shape."""
     return (z << 42) | (y << 21) | x
 
 
 def tile(x: Array, y: Array, z: Array) -> Array:
-    """Cubes of TILE cells along each edge, rows of cubes; within a cube by rows."""
+    """Return the key of cubes with edges of TILE cells; cubes, and cells within a cube, are in the order of rows."""
     inside = ((z % TILE) * TILE + y % TILE) * TILE + x % TILE
     return row(x // TILE, y // TILE, z // TILE) * TILE**3 + inside
 
 
 def stripe(x: Array, y: Array, z: Array) -> Array:
-    """Rows in STRIPES parts, of which each has its first cell, then each its second, and so on.
+    """Return the key of rows in STRIPES parts: the first cell of each part, then the second of each, and so on.
 
-    Neighbours along x are STRIPES sites apart, so that aligned groups of as many sites touch aligned groups. Source:
+    Neighbours along x are STRIPES sites apart, so that aligned groups of STRIPES sites access aligned groups. Source:
     EsoStripe, Geier and Schoenherr 2017, section 4.2.
     """
     cells = -(-(int(x.max()) + 1) // STRIPES) if x.size else 1
@@ -41,18 +40,18 @@ def stripe(x: Array, y: Array, z: Array) -> Array:
 
 
 def morton(x: Array, y: Array, z: Array) -> Array:
-    """The bits of the coordinates in turn, those of x lowest."""
+    """Return the Morton key: the bits of the coordinates interleaved, those of x lowest."""
     return _interleaved([z, y, x])
 
 
 def hilbert(x: Array, y: Array, z: Array) -> Array:
-    """The Hilbert curve through the smallest cube (square where all z are 0) that holds all cells."""
+    """Return the place on the Hilbert curve of the smallest cube (square if all z are 0) that holds all cells."""
     axes = [x, y, z] if _largest(z) else [x, y]
     return _interleaved(_transposed([axis.copy() for axis in axes]))
 
 
 def _transposed(axes: list[Array]) -> list[Array]:
-    """Skilling's AxestoTranspose: in place, from the highest bit down, then Gray code."""
+    """Return Skilling's AxestoTranspose: in place, from the highest bit down, then Gray code."""
     bits = _bits(axes)
     for place in range(bits - 1, 0, -1):
         low = (1 << place) - 1
@@ -71,17 +70,17 @@ def _transposed(axes: list[Array]) -> list[Array]:
 
 
 def _bits(axes: list[Array]) -> int:
-    """Bits of the largest coordinate, at least one."""
+    """Return the bits of the largest coordinate, at least one."""
     return max(1, max(map(_largest, axes)).bit_length())
 
 
 def _largest(axis: Array) -> int:
-    """The largest coordinate. CuPy has `max` at hand; `any` it compiles for seconds, for each class of lengths anew."""
+    """Return the largest coordinate. CuPy has `max` precompiled; it compiles `any` for seconds."""
     return int(axis.max()) if axis.size else 0
 
 
 def _interleaved(axes: list[Array]) -> Array:
-    """One number from the bits of all, those of the first axis highest."""
+    """Return one number from the interleaved bits of all axes, those of the first axis highest."""
     key = axes[0] * 0
     for bit in range(_bits(axes)):
         for place, axis in enumerate(reversed(axes)):
@@ -99,7 +98,7 @@ ORDERS: Mapping[str, Callable[[Array, Array, Array], Array]] = {
 
 
 def order(name: str) -> Callable[[Array, Array, Array], Array]:
-    """The order of that name. Raises InputError for an unknown one."""
+    """Return the order of that name. Raises InputError for an unknown one."""
     if name not in ORDERS:
         raise unknown("order", name, ORDERS)
     return ORDERS[name]

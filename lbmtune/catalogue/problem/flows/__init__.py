@@ -1,4 +1,4 @@
-"""The flows: one file each, found by name."""
+"""The flows by name, one file each."""
 
 from __future__ import annotations
 

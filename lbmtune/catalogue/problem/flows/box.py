@@ -14,7 +14,7 @@ Array = Any
 
 
 def box(lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float = 1.6) -> Case:
-    """Return a periodic box; it starts from Taylor-Green vortices."""
+    """Return a periodic box with Taylor-Green vortices as its initial state."""
     return Case("box", lattice_name, collision, domain, relaxation_rate)
 
 
@@ -35,9 +35,9 @@ def _initial(case: Case, xp: ModuleType) -> tuple[Array, Array]:
 
 
 def taylor_green(case: Case, xp: ModuleType | None = None) -> tuple[Array, Array]:
-    """Taylor-Green vortices that fill the periodic box once, with peak velocity `velocity_scale` along x.
+    """Return Taylor-Green vortices that fill the periodic box once, with peak velocity `velocity_scale` along x.
 
-    The density carries their pressure (p = rho / 3). Source: Taylor, Green 1937; in two dimensions Taylor 1923.
+    The density includes their pressure (p = rho / 3). Source: Taylor, Green 1937; in two dimensions Taylor 1923.
     """
     xp = xp or import_module("numpy")  # here: the command line starts without arrays
     nx, ny, nz = case.domain

@@ -17,8 +17,8 @@ Array = Any
 class Parameters:
     """Parameters of flows, in lattice units; each flow takes those that it has.
 
-    lid: speed of a moving wall; force: body force density along `axis`; velocity_scale: peak velocity to start with;
-    inlet: speed of an inlet, None for the flow's own; geometry: solid cells.
+    lid: speed of a moving wall; force: body force density along `axis`; velocity_scale: peak initial velocity;
+    inlet: speed at an inlet, None for the flow's default; geometry: solid cells.
     """
 
     lattice: str
@@ -34,10 +34,10 @@ class Parameters:
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """A flow problem. case: from parameters and a relaxation rate.
+    """A flow problem. case: builds the case from parameters and a relaxation rate.
 
-    viscosity: of a Reynolds number, or the reason why it is not built from one; initial: density (nz, ny, nx) and
-    velocity (3, nz, ny, nx) of a case in an array module, None for rest.
+    viscosity: returns that of a Reynolds number, or is the reason why the flow has none; initial: returns density
+    (nz, ny, nx) and velocity (3, nz, ny, nx) of a case as arrays of a module, None for rest.
     """
 
     name: str

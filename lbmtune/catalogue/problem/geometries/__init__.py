@@ -1,4 +1,4 @@
-"""The geometries: one class each, found by name; its fields are the parameters."""
+"""The geometries by name, one class each; its fields are the parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cubes of solid cells at random, 0 to 99 %: the solid fraction of Robertsen 2018, figure 3.3."""
+"""Random cubes of solid cells, 0 to 99 %: the solid fractions of Robertsen 2018, figure 3.3."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from lbmtune.catalogue.problem.geometries.shape import Shape, check_fraction, ch
 
 @dataclass(frozen=True)
 class Blocks:
-    """fraction: of solid; size: edge of a cube in cells, 1 for uncorrelated cells."""
+    """Random cubes. fraction: of solid; size: edge of a cube in cells, 1 for uncorrelated cells."""
 
     fraction: float = 0.5
     size: int = 1
     seed: int = 1
 
     def __post_init__(self) -> None:
-        """Raises InputError."""
+        """Check the parameters. Raises InputError."""
         check_fraction("blocks", self.fraction)
         check_positive("blocks", "size", self.size)
 
     def solid(self, shape: Shape) -> npt.NDArray[np.bool_]:
-        """The cubes with the lowest numbers; the last one in part."""
+        """Return the cubes with the lowest random numbers; the last one in part."""
         drawn = random(self.seed, shape).random([-(-n // self.size) for n in shape], np.float32)
         owner = np.ix_(*(np.arange(n) // self.size for n in shape))
         return lowest(drawn[owner], self.fraction)

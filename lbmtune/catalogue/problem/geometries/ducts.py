@@ -1,6 +1,6 @@
 """Square ducts through the box, joined in its middle.
 
-Geier, Schonherr 2017, section 5.3: cross-sections of 5 x 5, 10 x 10 and 20 x 20 cells, each 128 cells long, run in
+Geier, Schonherr 2017, section 5.3: cross-sections of 5 x 5, 10 x 10 and 20 x 20 cells, each 128 cells long, in
 three orientations, named after the axis of the largest one.
 """
 
@@ -17,13 +17,13 @@ from lbmtune.errors import InputError, unknown
 
 @dataclass(frozen=True)
 class Ducts:
-    """sizes: edges in cells; axis: of the first duct, the others follow in the order x, y, z, x."""
+    """Square ducts. sizes: edges in cells; axis: of the first duct, the others follow in the order x, y, z, x."""
 
     sizes: str = "20x10x5"
     axis: str = "x"
 
     def __post_init__(self) -> None:
-        """Raises InputError."""
+        """Check the parameters. Raises InputError."""
         if self.axis not in ("x", "y", "z"):
             raise unknown("axis of geometry ducts", self.axis, ("x", "y", "z"))
         parts = self.sizes.split("x")
@@ -31,7 +31,7 @@ class Ducts:
             raise InputError(f"geometry ducts: sizes={self.sizes!r} is not one to three edges; write sizes=20x10x5.")
 
     def solid(self, shape: Shape) -> npt.NDArray[np.bool_]:
-        """All cells outside the ducts; a duct leaves a wall on each side where there is room."""
+        """Return all cells outside the ducts; a duct leaves a wall on each side if the extent allows it."""
         fluid = np.zeros(shape, bool)
         for number, size in enumerate(self.sizes.split("x")):
             along = 2 - ("xyz".index(self.axis) + number) % 3

@@ -29,19 +29,19 @@ _REACH = 1.6
 
 @dataclass(frozen=True)
 class Packing:
-    """fraction: of solid; radius: of the spheres in cells, a quarter of the shortest extent at most."""
+    """Equal spheres. fraction: of solid; radius: in cells, at most a quarter of the shortest extent."""
 
     fraction: float = 0.5
     radius: float = 8.0
     seed: int = 1
 
     def __post_init__(self) -> None:
-        """Raises InputError; random close packing ends at 64 %."""
+        """Check the parameters; random close packing ends at 64 %. Raises InputError."""
         check_fraction("packing", self.fraction, 0.64)
         check_positive("packing", "radius", self.radius)
 
     def solid(self, shape: Shape) -> npt.NDArray[np.bool_]:
-        """The cells nearest to the centres, as many as the fraction says: spheres of one radius."""
+        """Return the cells closest to the centres, up to the fraction, so that all spheres have one radius."""
         radius = resolved(self.radius, shape, 0.25)
         return lowest(
             _distance(_centres(shape, self.fraction, radius, self.seed), shape, _REACH * radius), self.fraction
@@ -49,9 +49,9 @@ class Packing:
 
 
 def _centres(shape: Shape, fraction: float, radius: float, seed: int) -> Positions:
-    """Centres (n, 3), one drawn from each cell of a coarse grid, then pushed apart where spheres overlap.
+    """Return centres (n, 3), one drawn from each cell of a coarse grid, then pushed apart if spheres overlap.
 
-    A sphere stays about the cell that it was drawn from, so its neighbours are those of the grid.
+    A sphere stays near its cell of the grid, so its neighbours are those of the grid.
     """
     axes = moved_axes(shape)
     volume = 4 / 3 * pi * radius**3 if len(axes) == 3 else pi * radius**2
@@ -69,7 +69,7 @@ def _centres(shape: Shape, fraction: float, radius: float, seed: int) -> Positio
 
 
 def _neighbours(counts: tuple[int, ...]) -> npt.NDArray[np.intp]:
-    """Numbers of the 26 cells around each cell of a periodic grid, (26, n)."""
+    """Return the numbers of the 26 cells around each cell of a periodic grid, (26, n)."""
     own = np.arange(prod(counts)).reshape(counts)
     shifts = (shift for shift in product((-1, 0, 1), repeat=3) if any(shift))
     return np.stack([np.roll(own, shift, (0, 1, 2)).reshape(-1) for shift in shifts])
@@ -78,7 +78,7 @@ def _neighbours(counts: tuple[int, ...]) -> npt.NDArray[np.intp]:
 def _push(
     centres: Positions, neighbours: npt.NDArray[np.intp], period: npt.NDArray[np.float64], diameter: float
 ) -> Positions:
-    """Half of every overlap with a neighbour, away from it."""
+    """Return the displacement by half of each overlap with a neighbour, away from it."""
     apart = centres - centres[neighbours]
     apart -= period * np.round(apart / period)
     distance = np.sqrt((apart**2).sum(axis=-1, keepdims=True))
@@ -88,7 +88,7 @@ def _push(
 
 
 def _distance(centres: Positions, shape: Shape, reach: float) -> npt.NDArray[np.float32]:
-    """Squared distance of every cell to the nearest centre, as far as it is within reach of one."""
+    """Return the squared distance of each cell to the closest centre; infinite beyond `reach` along an axis."""
     half = [min(int(reach) + 1, n // 2) if n > 1 else 0 for n in shape]
     around = np.full([n + 2 * h for n, h in zip(shape, half, strict=True)], np.inf, np.float32)
     for centre in centres:
@@ -101,7 +101,7 @@ def _distance(centres: Positions, shape: Shape, reach: float) -> npt.NDArray[np.
 
 
 def _folded(around: npt.NDArray[np.float32], shape: Shape, half: list[int]) -> npt.NDArray[np.float32]:
-    """The smallest of the values that a cell and its images in the margins have."""
+    """Return for each cell the smallest value of itself and its periodic images in the margins."""
     for axis, (n, h) in enumerate(zip(shape, half, strict=True)):
         moved = np.moveaxis(around, axis, 0)
         if h:

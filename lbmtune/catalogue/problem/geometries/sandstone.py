@@ -1,7 +1,7 @@
-"""A porous sample like a sandstone: smoothed noise with a threshold, periodic.
+"""A porous sample like sandstone: smoothed noise with a threshold, periodic.
 
-Robertsen 2018 runs a scanned sandstone with 13 % fluid. Source of the model: Quiblier 1984 (a Gaussian random field
-cut at a level).
+Robertsen 2018 uses a scanned sandstone with 13 % fluid. Source of the model: Quiblier 1984 (a Gaussian random field
+with a threshold).
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from lbmtune.catalogue.problem.geometries.shape import (
 
 @dataclass(frozen=True)
 class Sandstone:
-    """fraction: of solid, 0.8 for a porosity of 20 %; grain: length in cells over which the noise is smoothed."""
+    """Smoothed noise. fraction: of solid, 0.8 for a porosity of 20 %; grain: smoothing length in cells."""
 
     fraction: float = 0.8
     grain: float = 4.0
     seed: int = 1
 
     def __post_init__(self) -> None:
-        """Raises InputError."""
+        """Check the parameters. Raises InputError."""
         check_fraction("sandstone", self.fraction)
         check_positive("sandstone", "grain", self.grain)
 
     def solid(self, shape: Shape) -> npt.NDArray[np.bool_]:
-        """Cells below the level that gives the fraction."""
+        """Return the cells below the threshold of the fraction."""
         noise = random(self.seed, shape).standard_normal(shape, np.float32)
         return lowest(_smoothed(noise, resolved(self.grain, shape, 0.125)), self.fraction)
 
 
 def _smoothed(noise: npt.NDArray[np.float32], length: float) -> npt.NDArray[np.float32]:
-    """The noise folded with a Gaussian of that standard deviation."""
+    """Return the noise convolved with a Gaussian of that standard deviation."""
     axes = moved_axes(noise.shape)
     waves = np.fft.rfftn(noise)
     for axis in axes:

@@ -1,4 +1,4 @@
-"""What the generators share."""
+"""Functions that the geometry generators share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shape = tuple[int, int, int]
 
 
 def lowest(field: npt.NDArray[Any], fraction: float) -> npt.NDArray[np.bool_]:
-    """The share of cells with the smallest values, to the cell: of equal values the first ones."""
+    """Return the cells with the smallest values, exactly that fraction; of equal values the first ones."""
     count, values = round(fraction * field.size), field.reshape(-1)
     if not count:
         return np.zeros(field.shape, bool)
@@ -26,30 +26,30 @@ def lowest(field: npt.NDArray[Any], fraction: float) -> npt.NDArray[np.bool_]:
 
 
 def check_fraction(name: str, fraction: float, most: float = 0.99) -> None:
-    """Raises InputError for a solid fraction that the geometry cannot have."""
+    """Raise InputError if the solid fraction is out of range."""
     if not 0.0 <= fraction <= most:
         raise InputError(
-            f"geometry {name}: fraction={fraction:g} is not between 0 and {most:g}; it is the solid share."
+            f"geometry {name}: fraction={fraction:g} is not between 0 and {most:g}; give the solid fraction."
         )
 
 
 def check_positive(name: str, parameter: str, value: float) -> None:
-    """Raises InputError for a length that is not positive."""
+    """Raise InputError if a length is not positive."""
     if not value > 0:
         raise InputError(f"geometry {name}: {parameter}={value:g} is not positive; give a length in cells.")
 
 
 def random(seed: int, shape: Shape) -> np.random.Generator:
-    """Numbers that depend on the seed and on the extents."""
+    """Return a random generator that depends on the seed and the extents."""
     return np.random.default_rng([seed, *shape])
 
 
 def moved_axes(shape: Shape) -> tuple[int, ...]:
-    """Axes that have more than one cell."""
+    """Return the axes with more than one cell."""
     return tuple(axis for axis, n in enumerate(shape) if n > 1)
 
 
 def resolved(length: float, shape: Shape, share: float) -> float:
-    """A length, or what is left of it on a domain too small for it: a share of the shortest extent, at least a cell."""
+    """Return a length, limited to a share of the domain's shortest extent, but at least one cell."""
     extents = [n for n in shape if n > 1] or [prod(shape)]
     return max(1.0, min(length, share * min(extents)))

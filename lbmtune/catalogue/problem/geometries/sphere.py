@@ -12,16 +12,16 @@ from lbmtune.catalogue.problem.geometries.shape import Shape, check_positive, mo
 
 @dataclass(frozen=True)
 class Sphere:
-    """diameter: in shares of the shortest extent."""
+    """A sphere. diameter: as a fraction of the shortest extent."""
 
     diameter: float = 0.5
 
     def __post_init__(self) -> None:
-        """Raises InputError."""
+        """Check the parameters. Raises InputError."""
         check_positive("sphere", "diameter", self.diameter)
 
     def solid(self, shape: Shape) -> npt.NDArray[np.bool_]:
-        """Cells whose centre lies within the sphere."""
+        """Return the cells whose centre lies within the sphere."""
         axes = moved_axes(shape)
         radius = self.diameter * min((shape[axis] for axis in axes), default=1) / 2
         away = [np.arange(n) - (n - 1) / 2 if axis in axes else np.zeros(1) for axis, n in enumerate(shape)]

@@ -1,7 +1,7 @@
-"""A geometry from the user's own voxels: .npy, .raw or .vti, zero for fluid and anything else for solid.
+"""A geometry from a voxel file of the user: .npy, .raw or .vti, zero for fluid and other values for solid.
 
-On another domain than its own the sample is cut off, or repeated periodically; one with values that are fluid (cells
-with a condition at a face, `catalogue.problem.patches`) is stretched to it, so that its faces stay faces.
+On another domain the sample is cropped, or repeated periodically. A sample with fluid values (cells with a condition at
+a face, `catalogue.problem.patches`) is stretched instead, so that its faces remain faces.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _TYPES = {"Int8": "i1", "UInt8": "u1", "Int16": "i2", "UInt16": "u2", "Int32": "
 
 @dataclass(frozen=True)
 class VoxelFile:
-    """path: of the file; shape: 'nx x ny x nz' of a .raw one (bytes, x fastest); digest: of its content.
+    """A voxel file. path: of the file; shape: 'nx x ny x nz' of a .raw file (bytes, x fastest); digest: of its content.
 
-    fluid: values besides zero that are fluid, '2+3'; repeat: 1 where a domain may be larger than the sample.
-    The digest belongs to the identity of a case: a file that changed is another geometry.
+    fluid: values besides zero that are fluid, '2+3'; repeat: 1 if a domain may be larger than the sample.
+    The digest belongs to the identity of a case: a changed file is another geometry.
     """
 
     path: str
@@ -43,7 +43,7 @@ class VoxelFile:
     digest: str = ""
 
     def solid(self, shape: Shape) -> Voxels:
-        """The voxels on a domain. Raises InputError."""
+        """Return the solid cells of a domain: bool, (nz, ny, nx). Raises InputError."""
         values = self.values(shape)
         solid = values != 0
         for value in self._fluid_values():
@@ -57,13 +57,13 @@ class VoxelFile:
             raise InputError(f"fluid={self.fluid} is not whole numbers; join them with +, as in fluid=2+3.") from None
 
     def values(self, shape: Shape) -> Values:
-        """What the file says of the cells of a domain. Raises InputError."""
+        """Return the values of the file on a domain, (nz, ny, nx). Raises InputError."""
         found = _voxels(self.path, self.shape, self.digest)
         places = _stretched if self.fluid else _repeated
         return found[np.ix_(*(places(n, own) for n, own in zip(shape, found.shape, strict=True)))]
 
     def check_domain(self, shape: Shape) -> None:
-        """That the sample fills the domain as it is meant to. Raises InputError."""
+        """Raise InputError if the sample does not fill the domain as specified."""
         own = _voxels(self.path, self.shape, self.digest).shape
         has, wanted = ("x".join(map(str, reversed(extents))) for extents in (own, shape))
         if self.fluid and own != shape:
@@ -84,7 +84,7 @@ def _stretched(extent: int, own: int) -> npt.NDArray[np.int64]:
 
 
 def with_digest(geometry: str) -> str:
-    """The text of a geometry with the digest of its file, where it has one. Raises InputError."""
+    """Return the text of a geometry with the digest of its file, if it has one. Raises InputError."""
     if not geometry.startswith("file:") or ":digest=" in geometry:
         return geometry
     path = next((part[5:] for part in geometry.split(":") if part.startswith("path=")), None)
@@ -128,7 +128,7 @@ def _read(kind: str, content: bytes, shape: str) -> Values:
 
 
 def _npy(content: bytes) -> Values:
-    """An array [z, y, x] or [y, x]."""
+    """Return an array [z, y, x] or [y, x]."""
     found = np.load(BytesIO(content), allow_pickle=False)
     if found.ndim not in (2, 3):
         raise ValueError(f"{found.ndim} axes where two or three are expected")
@@ -136,7 +136,7 @@ def _npy(content: bytes) -> Values:
 
 
 def _raw(content: bytes, shape: str) -> Values:
-    """One byte per cell, x fastest."""
+    """Return one byte per cell, x fastest."""
     extents = [int(part) for part in shape.split("x") if part]
     if len(extents) not in (2, 3) or prod(extents) != len(content):
         raise ValueError(f"{len(content)} bytes and shape={shape or '?'}")
@@ -144,7 +144,7 @@ def _raw(content: bytes, shape: str) -> Values:
 
 
 def _vti(content: bytes) -> Values:
-    """The first array of an uncompressed VTK ImageData, ASCII or inline binary; cell data before point data."""
+    """Return the first array of an uncompressed VTK ImageData, ASCII or inline binary; cell data before point data."""
     root = ElementTree.fromstring(content)
     if root.get("compressor"):
         raise ValueError("it is compressed")
