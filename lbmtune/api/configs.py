@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import knobs_by_name
 from lbmtune.errors import InputError
-from lbmtune.records.legacy import DEFAULTS, is_legacy, migrated
+from lbmtune.records.legacy import DEFAULTS, RENAMED, is_legacy, migrated
 
 LOG = logging.getLogger("lbmtune")
 Config = KernelConfig | Mapping[str, Scalar] | str
@@ -77,6 +78,7 @@ def known_names(backend: str) -> set[str]:
 def current_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """Return flat values by the names of today; those of version 0.1 are translated, with a note. Raises InputError."""
     if not is_legacy(values):
+        _check_names(values)
         return dict(values)
     known = backend_knobs(str(values["backend"]))
     said = {
@@ -84,8 +86,24 @@ def current_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
         for name, value in migrated(values).items()
         if name in ("backend", "family") or name in values or value != known[name].default
     }
-    LOG.info("the configuration has names of version 0.1; today: %s", ",".join(f"{n}={v}" for n, v in said.items()))
+    LOG.info(
+        "without a family this is read as a configuration of version 0.1; today: %s",
+        ",".join(f"{n}={v}" for n, v in said.items()),
+    )
     return said
+
+
+def _check_names(values: Mapping[str, Scalar]) -> None:
+    """Refuse names of version 0.1 beside a family, with their names of today. Raises InputError."""
+    backend = str(values.get("backend", "cuda"))
+    record = FAMILIES.get(backend, {}).get(str(values.get("family", DEFAULT_FAMILY)))
+    if record is None:
+        return
+    now, known = knobs_by_name(record), backend_knobs(backend)
+    for old in (name for name in values if name in DEFAULTS[backend] and name not in known):
+        names = [one.name for one in RENAMED.get(old, ()) if one.name in now]
+        instead = f"say {names[0]}" if names else "lbmtune list shows those of today"
+        raise InputError(f"{old} is a knob of version 0.1, which family {record.family} does not have; {instead}.")
 
 
 def fitted(case: Case, values: Mapping[str, Scalar], limits: Limits) -> KernelConfig:

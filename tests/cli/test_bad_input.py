@@ -228,7 +228,7 @@ def test_wrong_options(refused, cpu, option):
         ("study --refersh", "unknown option --refersh of study; did you mean --refresh[?]"),
         ("study --bogus", "unknown option --bogus of study; lbmtune study --help lists them."),
         ("--bogus", "unknown option --bogus; lbmtune --help lists them."),
-        ("measure", "measure needs CONFIG, best.json, .* or scheme=aa,.*[.][.][.]; lbmtune measure --help says more."),
+        ("measure", "measure needs CONFIG: best.json, .* or scheme=aa,.*[.][.][.]; lbmtune measure --help says more."),
         ("study --device", "option '--device' requires an argument; lbmtune study --help says what it takes."),
         ("devices --json=3", "option '--json' does not take a value; lbmtune devices --help says what it takes."),
         ("study quick more", "got unexpected extra argument.* .more.; lbmtune study --help says what it takes."),
@@ -502,6 +502,24 @@ def test_a_configuration_for_another_device(refused, cpu, tmp_path):
     said = refused("verify", best, "--device", "cpu")
     assert f"a configuration for CUDA does not go with device cpu; {NEEDS_A_GPU}" in said
     assert "unknown backend 'cdua'; did you mean 'cuda'?" in refused("explain", "backend=cdua")
+    said = refused("explain", "family=temporal-blocking,representation=moments,steps=2", "--device", "cpu")
+    assert f"family=temporal-blocking, a family of CUDA kernels, does not go with device cpu; {NEEDS_A_GPU}" in said
+    said = refused("explain", "family=wavefront", "--machine", "h200")
+    assert "family=wavefront, a family of CPU kernels, does not go with NVIDIA H200, a GPU; say --device cpu" in said
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("family=column,march=2", "march is a knob of version 0.1, which family column does not have; say z_cells."),
+        ("family=sparse,march=2", "march is a knob of version 0.1, which family sparse does not have; say sites_per_t"),
+        ("family=sparse,addressing=indirect", "family sparse does not have; lbmtune list shows those of today."),
+        ("family=sparse,colour=2", "unknown knob 'colour' of family sparse (cuda); choose one of block, "),
+    ],
+)
+def test_a_name_of_version_0_1_beside_a_family(refused, config, said):
+    """It is refused with the name of today."""
+    assert said in refused("explain", config, "--machine", "h200")
 
 
 def test_an_axis_to_vary_is_looked_up_before_the_device_is(refused, monkeypatch):

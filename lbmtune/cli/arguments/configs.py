@@ -204,6 +204,7 @@ def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machin
     if values.setdefault("backend", backend) != backend:
         raise InputError(_misplaced(f"backend={values['backend']}", str(values["backend"]), where, machine))
     check_backend(values, where, machine)
+    _check_family(values, where, machine)
     values = current_values(values)
     _check_places(values, backend)
     # a knob that the study fixes to one value keeps it, unless the configuration says otherwise
@@ -221,6 +222,15 @@ def check_backend(names: Collection[str], where: str, machine: Machine | None) -
         if owners and backend not in owners:
             other = owners[0]
             raise InputError(_misplaced(f"{name}, a knob of {other.upper()} kernels,", other, where, machine))
+
+
+def _check_family(values: Mapping[str, Scalar], where: str, machine: Machine | None) -> None:
+    """Refuse a family that only another backend has. Raises InputError."""
+    family, backend = str(values.get("family", "")), backend_of(where)
+    owners = [other for other, families in FAMILIES.items() if family in families]
+    if owners and backend not in owners:
+        other = owners[0]
+        raise InputError(_misplaced(f"family={family}, a family of {other.upper()} kernels,", other, where, machine))
 
 
 def _check_places(values: Mapping[str, Scalar], backend: str) -> None:

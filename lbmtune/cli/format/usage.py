@@ -21,7 +21,7 @@ def sentence(error: Any, verb: str) -> str:
             return f"unknown option {error.option_name}{of}; {_meant(error) or f'{command} --help lists them.'}"
         case "MissingParameter":
             wanted = error.param
-            return f"{verb} needs {wanted.metavar}, {wanted.help}; {command} --help says more."
+            return f"{verb} needs {wanted.metavar}: {wanted.help}; {command} --help says more."
     rule, _, meant = error.format_message().partition(". Did ")
     return f"{_clause(rule)}; {f'did {meant}' if meant else f'{command} --help says what it takes.'}"
 
