@@ -32,7 +32,7 @@ class Bounds:
         """Return where they hold, as it follows 'legal'; empty for the device that is here."""
         if self.machine:
             return f" on {self.machine.name}"
-        return "" if self.known else " by the limits of any such device"
+        return "" if self.known else " by the limits that all GPUs share"
 
 
 def chosen(device: str | None, backend: str | None = None, machine: Machine | None = None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from lbmtune.api import devices
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.collisions import COLLISIONS, collision
-from lbmtune.catalogue.config import backend_knobs, completed, families_with
+from lbmtune.catalogue.config import FAMILIES, backend_knobs, completed, families_with
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.operation_counts import operator_flops
@@ -20,6 +20,7 @@ from lbmtune.catalogue.problem.faces import FACES
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.geometries import GENERATORS
 from lbmtune.catalogue.problem.patches import SHAPES
+from lbmtune.catalogue.record import knobs_by_name
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.lattice import LATTICES
 from lbmtune.model.machine.description import Machine
@@ -90,6 +91,12 @@ def _first_sentence(module: str) -> str:
     return text.partition(". ")[0].rstrip(".")
 
 
+def _other_titles(name: str, title: str, backend: str) -> dict[str, str]:
+    """Return what a knob means in the families of a backend where its title is another."""
+    meanings = {one: knobs_by_name(FAMILIES[backend][one])[name].meaning for one in families_with(name, backend)}
+    return {family: meaning for family, meaning in meanings.items() if meaning != title}
+
+
 def _knobs(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str, dict[str, Any]]:
     """Return each knob: title, values of all spaces, of each space (none: the default), default, and known names."""
     filled = completed({"backend": backend}, limits)
@@ -97,6 +104,7 @@ def _knobs(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str,
     return {
         knob.name: {
             "title": knob.meaning,
+            "other_titles": _other_titles(knob.name, knob.meaning, backend),
             "unit": knob.unit,
             "families": families_with(knob.name, backend),
             "values": tuple(dict.fromkeys(value for values in each for value in values)),

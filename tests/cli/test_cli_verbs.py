@@ -71,7 +71,7 @@ def test_help_is_for_people(run, monkeypatch):
         text = run(*filter(None, [verb]), "--help")[1]
         assert not re.search(r"<\w+|\bbool\b|\bTEXT\b|\.\.\.$", text.replace("block=256x1x1,...", "")), text
         assert max(map(len, text.splitlines())) <= 80
-    assert re.search(r"^  CONFIG  best.json, a trial's key", run("verify", "--help")[1], re.MULTILINE)
+    assert re.search(r"^  CONFIG  best.json, the key of a trial", run("verify", "--help")[1], re.MULTILINE)
     told = " ".join(run("study", "--help")[1].split())
     assert "limit of the trials alone: 90s, 5m, 1h; the device is measured and kernels are compiled before" in told
     assert re.search(r"^  --json +print the facts", run("verify", "--help")[1], re.MULTILINE)
@@ -196,6 +196,7 @@ def test_axes_are_listed_without_breaking_their_values():
     names = ("pull", "push", "aa", "esoteric-twist", "esoteric-pull", "two-step", "swap", "swap-ordered", "ghost-cell")
     axis = {
         "title": "propagation scheme",
+        "other_titles": {"wavefront": "scheme in place"},
         "spaces": [names, ("aa",)],
         "default": "pull",
         "known": names,
@@ -206,13 +207,23 @@ def test_axes_are_listed_without_breaking_their_values():
     text = console.file.getvalue()
     assert not re.search(r"^ *,", text, re.MULTILINE)
     assert all(text.count(f" {name}") >= 2 for name in names)
+    assert re.search(r"^  in wavefront +scheme in place *$", text, re.MULTILINE)
+
+
+def test_a_knob_is_described_for_each_family_in_which_it_means_something_else(run):
+    _, out, _ = run("list", "--device", "cpu")
+    assert re.search(
+        r"^tile +cells of a tile, x by y by z *\n  in wavefront +rows of a tile, y by z *$", out, re.MULTILINE
+    )
+    assert re.search(r"^family +kernel family *$", out, re.MULTILINE)
+    assert not re.search(r"^  families *$", out, re.MULTILINE)
 
 
 def test_list_of_a_gpu_that_is_not_here_says_so(run, monkeypatch):
     stand_in(monkeypatch)
     code, out, _ = run("list", "--device", "0")
     assert code == 0
-    assert "GPU 0 (not here; limits of any such device)" in out
+    assert "GPU 0 (not here; limits that all GPUs share)" in out
 
 
 def test_explain_a_legal_configuration(run, monkeypatch):
@@ -234,7 +245,7 @@ def test_explain_an_illegal_configuration_is_an_answer(run, monkeypatch):
     stand_in(monkeypatch)
     code, out, _ = run("explain", "scheme=aa,block=2048x1x1", "--device", "0")
     assert code == 0
-    assert "no by the limits of any such device: block 2048x1x1 = 2048 threads; this device allows 1024" in out
+    assert "no by the limits that all GPUs share: block 2048x1x1 = 2048 threads; this device allows 1024" in out
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,10 @@ import typer
 Device = Annotated[
     str | None,
     typer.Option(
-        "--device", "-d", metavar="DEVICE", help="cpu, or the index of a GPU (default: GPU 0 if there is one)"
+        "--device",
+        "-d",
+        metavar="DEVICE",
+        help="cpu, or the index of a GPU (default: what the knobs need, else GPU 0 if there is one, else cpu)",
     ),
 ]
 Sets = Annotated[
@@ -40,7 +43,8 @@ Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="folder that 
 Config = Annotated[
     str,
     typer.Argument(
-        metavar="CONFIG", help="best.json, a trial's key (with --study: of a ranking), or scheme=aa,block=256x1x1,..."
+        metavar="CONFIG",
+        help="best.json, the key of a trial or (with --study) of a ranking, or scheme=aa,block=256x1x1,...",
     ),
 ]
 Folder = Annotated[str, typer.Argument(metavar="STUDY", help="a study folder, or its name under --out")]

@@ -38,13 +38,14 @@ def knob_rows(name: str, knob: dict[str, Any], families: Sequence[str] = ()) -> 
     """
     spaces = [", ".join(map(str, values)) or f"({knob['default']})" for values in knob["spaces"]]
     yield name, knob["title"]
+    yield from ((f"  in {family}", title) for family, title in knob["other_titles"].items())
     if len(set(spaces)) == 1:
         yield "  values", spaces[0]
     else:
         yield from ((f"  space {number}", values) for number, values in enumerate(spaces, 1))
     if knob["known"]:
         yield "  allowed", ", ".join(map(str, knob["known"]))
-    if set(knob["families"]) < set(families):
+    if knob["families"] and set(knob["families"]) < set(families):
         yield "  families", ", ".join(knob["families"])
 
 
@@ -53,4 +54,4 @@ def _where(facts: dict[str, Any]) -> str:
         return str(facts["machine"])
     device = str(facts["device"])
     name = device if BACKENDS[backend_of(device)].shares_host else f"GPU {device}"
-    return name if facts["limits_of_device"] else f"{name} (not here; limits of any such device)"
+    return name if facts["limits_of_device"] else f"{name} (not here; limits that all GPUs share)"

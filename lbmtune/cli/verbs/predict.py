@@ -40,11 +40,13 @@ _TOP, _COMPILED = 10, 200
 """Defaults of --top and --compile."""
 
 ConfigOrStudy = Annotated[
-    str, typer.Argument(metavar="CONFIG|STUDY", help="as with explain, or a study, whose whole space is ranked")
+    str,
+    typer.Argument(
+        metavar="CONFIG|STUDY",
+        help="best.json, key or knobs such as scheme=aa,block=256x1x1; or a study, whose whole space is ranked",
+    ),
 ]
-RankedStudy = Annotated[
-    str, typer.Argument(metavar="STUDY", help="study file, shipped study or study folder (default: quick)")
-]
+RankedStudy = Annotated[str, typer.Argument(metavar="STUDY", help="study file, shipped study or study folder")]
 Top = Annotated[
     int | None,
     typer.Option(
@@ -59,12 +61,17 @@ Compiled = Annotated[
     typer.Option(
         "--compile",
         metavar="N",
-        help="configurations that a ranking compiles for the device, the first ones, if NVRTC is here",
+        help="compile the first N configurations of a ranking for the device, if NVRTC is installed; 0: none",
         parser=whole("--compile", COMPILABLE, 50),
     ),
 ]
 KnobName = Annotated[str, typer.Argument(metavar="KNOB", help="knob whose values are compared (see lbmtune list)")]
-Page = Annotated[Path | None, typer.Option("--page", metavar="FILE", help="with --vary: also an HTML page")]
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        "--page", metavar="FILE", help="also write the compared values as an HTML page (predict: with --vary)"
+    ),
+]
 
 
 def predict(

@@ -56,10 +56,13 @@ def study(
     ] = None,
     sets: Sets = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="of the search", parser=whole("--seed", SEED, 2))
+        int | None, typer.Option("--seed", metavar="N", help="seed of the search", parser=whole("--seed", SEED, 2))
     ] = None,
     storage: Annotated[
-        str | None, typer.Option("--storage", metavar="URL", help="of Optuna (default: a journal in the study folder)")
+        str | None,
+        typer.Option(
+            "--storage", metavar="URL", help="where Optuna keeps its trials (default: a journal in the study folder)"
+        ),
     ] = None,
     refresh: Annotated[bool, typer.Option("--refresh", help="measure the device's bandwidths again first")] = False,
     as_json: Json = False,
