@@ -164,13 +164,13 @@ def test_all_populations_of_a_scheme_in_place_go_back_to_where_they_came_from() 
     half = cuda.Direct(block=(64, 1, 1), storage="fp16s")
     assert in_place(subject(half)).seconds == 0
     found = in_place(subject(replace(half, scheme="aa")))
-    assert found.sentence == "19 in place per update, 8 of them in other rows, 64 bytes at once"
+    assert found.sentence == "19 accesses in place per update, 8 of them in other rows, 64 bytes at once"
     assert found.seconds > 0
     swapped = in_place(subject(replace(half, scheme="swap")))
-    assert swapped.sentence.startswith("37 in place per update, 8 of them in other rows")
+    assert swapped.sentence.startswith("37 accesses in place per update, 8 of them in other rows")
     runs = varied(half, scheme="aa", layout="aosoa", width=32)
     vectors = in_place(subject(replace(runs, cells_per_thread=4)))
-    assert vectors.sentence == "19 in place per update, 8 of them in other rows, 64 bytes at once"
+    assert vectors.sentence == "19 accesses in place per update, 8 of them in other rows, 64 bytes at once"
     assert vectors.seconds == in_place(subject(replace(runs, block=(256, 1, 1)))).seconds
 
 

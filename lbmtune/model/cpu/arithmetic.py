@@ -68,8 +68,8 @@ def arithmetic(inputs: CpuInputs) -> Term:
     plain_s = _plain_s(inputs, str(width), each, counted.products)
     vector_s = (plain_s + counted.quotients / found.divide_per_s[str(width)]) * inputs.repeated
     repeated = f", {inputs.repeated:.2f} times" if inputs.repeated > 1 else ""
-    quotients = f"{counted.quotients} quotient{'s' * (counted.quotients != 1)}"
-    sentence = f"{each:.0f} operations and {quotients} per update{repeated}, {lanes} cells at once"
+    divisions = f"{counted.quotients} division{'s' * (counted.quotients != 1)}"
+    sentence = f"{each:.0f} operations and {divisions} per update{repeated}, {lanes} cells at once"
     return Term(name=ARITHMETIC, seconds=vector_s / lanes / inputs.threads, sentence=sentence, source=CALIBRATED)
 
 

@@ -52,4 +52,6 @@ def one_step_terms(inputs: Inputs, without: Collection[str], moved: Terms, fixed
 
 def _unused(name: str, share: float, seconds: float) -> Term:
     """Return the additional time of what goes through memory at a share of its bandwidth."""
-    return Term(name=name, seconds=seconds / share - seconds, sentence=f"{share:.1%} of it in use", source=CALIBRATED)
+    return Term(
+        name=name, seconds=seconds / share - seconds, sentence=f"{share:.1%} of the bandwidth in use", source=CALIBRATED
+    )

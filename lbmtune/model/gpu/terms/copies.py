@@ -190,6 +190,6 @@ def in_place(inputs: Inputs) -> Term:
     return Term(
         name=IN_PLACE,
         seconds=seconds,
-        sentence=f"{found:g} in place per update, {further:g} of them in other rows, {piece} bytes at once",
+        sentence=f"{found:g} accesses in place per update, {further:g} of them in other rows, {piece} bytes at once",
         source="micro-benchmark `displaced`",
     )
