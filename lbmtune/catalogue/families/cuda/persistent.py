@@ -43,7 +43,9 @@ class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
         1, "rows along y of a thread", unit="rows", allowed=tuple(range(1, MAX_ROWS + 1)), acts=(_MOMENTS,)
     )
     register_planes: int = knob(0, "planes of a tile whose moments stay in registers", unit="planes", acts=(_MOMENTS,))
-    min_blocks: int = knob(0, "thread blocks of a multiprocessor that launch bounds ask for; 0: one", unit="blocks")
+    min_blocks: int = knob(
+        0, "least resident thread blocks per multiprocessor, by launch bounds; 0: one", unit="blocks"
+    )
     grid_sync: str = knob("all", "thread blocks that one synchronises with in each step", allowed=("all", "neighbours"))
 
     @property

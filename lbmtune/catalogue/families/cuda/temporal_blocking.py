@@ -63,7 +63,7 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
     )
     pack: int = knob(
         1,
-        "values of a cell that lie together",
+        "values of a cell that are adjacent in memory",
         unit="values",
         search=(1, 2, 4),
         allowed=PACKS,
@@ -86,12 +86,12 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
     )
     warp_sync: str = knob(
         "block",
-        "barrier of a warp that has sent: the thread block, or its two neighbouring warps",
+        "warps that a warp waits for after an exchange: all of the thread block, or its two neighbours",
         allowed=("block", "neighbours"),
     )
     z_buffer: str = knob(
         "registers",
-        "buffer of what goes up in z until the next plane: registers or shared memory",
+        "place of values that stream to the next plane along z: registers or shared memory",
         allowed=("registers", "shared"),
     )
 
