@@ -59,7 +59,7 @@ def test_what_a_limit_of_time_covers_is_told_at_the_beginning(tmp_path, budget, 
     _, second, *_ = console.file.getvalue().splitlines()
     line = (
         "the limit of 5,400 s is for the trials alone, from now on: what came before is not in it, nor are finals, "
-        "runs of seconds and accuracy, which follow"
+        "sustained runs and accuracy, which follow"
     )
     assert (second.rstrip() == line) is said
 

@@ -75,7 +75,7 @@ class Progress(Shown, Observer):
             limit = f"what is left of the limit, {seconds} s," if done else f"the limit of {seconds} s"
             self._console.print(
                 f"{limit} is for the trials alone, from now on: what came before is "
-                "not in it, nor are finals, runs of seconds and accuracy, which follow",
+                "not in it, nor are finals, sustained runs and accuracy, which follow",
                 markup=False,
             )
 

@@ -1,4 +1,4 @@
-"""Print a ranking: its rows, the best of each family, and ties of the model."""
+"""Print a ranking: its rows, the best of each kind of kernel, and ties of the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def print_ranking(ranked: Ranking, case: str) -> None:
-    """Print a table of rows, and one of families if there are several. case: in words."""
+    """Print a table of rows, and one of kinds of kernels if there are several. case: in words."""
     rows = (
         (
             format_mlups(row.first.prediction.mlups),
@@ -43,7 +43,7 @@ def print_ranking(ranked: Ranking, case: str) -> None:
 
 
 def _families(ranked: Ranking) -> Table:
-    """Return the best of each family beside the best of all as a table."""
+    """Return the best of each kind of kernel beside the best of all as a table."""
     best = ranked.families[0].first.prediction.mlups
     rows = (
         (
@@ -57,8 +57,8 @@ def _families(ranked: Ranking) -> Table:
         )
         for row in ranked.families
     )
-    columns = ("MLUPS>", "of the best>", "footprint>", "compiled", "legal>", "key", "family")
-    return output.table("The best of each family", columns, rows)
+    columns = ("MLUPS>", "of the best>", "footprint>", "compiled", "legal>", "key", "kind of kernel")
+    return output.table("The best of each kind of kernel", columns, rows)
 
 
 def _how_many_compiled(row: Row) -> str:
