@@ -44,7 +44,7 @@ def knob_rows(name: str, knob: dict[str, Any], families: Sequence[str] = ()) -> 
         yield from ((f"  space {number}", values) for number, values in enumerate(spaces, 1))
     if knob["known"]:
         yield "  allowed", ", ".join(map(str, knob["known"]))
-    if set(knob["families"]) < set(families):
+    if knob["families"] and set(knob["families"]) < set(families):
         yield "  families", ", ".join(knob["families"])
 
 
