@@ -38,7 +38,7 @@ docs: $(DEVELOP)
 	$(BIN)/python -m scripts.docs_pictures
 	$(BIN)/mkdocs build --quiet --strict
 
-# every legal combination of the catalogue's axes through NVRTC (make test compiles one of each kind)
+# every legal combination of the catalogue's knobs through NVRTC (make test compiles one of each kind)
 nvrtc-all: $(DEVELOP)
 	$(BIN)/python -m scripts.nvrtc_all $(ARGS)
 

@@ -275,11 +275,6 @@ class CudaConfig(KernelConfig):
         """Thread blocks of a multiprocessor that launch bounds ask for (0: none)."""
         return _limited(self.register_limit, "blocks")
 
-    @property
-    def hinted(self) -> bool:
-        """Whether any access has a cache hint."""
-        return (self.load_hint, self.store_hint, self.l2_prefetch) != ("default", "default", 0)
-
     def shared_bytes(self, case: Case) -> int:
         """Return the shared memory of a thread block, in bytes."""
         return 0

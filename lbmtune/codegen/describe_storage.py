@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lbmtune.catalogue.layouts.layout import index
 from lbmtune.catalogue.moments.basis import orders
 from lbmtune.catalogue.schemes.scheme import Access
 from lbmtune.catalogue.sparse.index_list import listed_rows
@@ -13,7 +12,7 @@ from lbmtune.catalogue.storage import Domain
 from lbmtune.codegen.describe import symbolic_extents
 from lbmtune.codegen.program import LIST, Program
 from lbmtune.codegen.trace import Traced, plain
-from lbmtune.codegen.value_index import VALUE_INDEX
+from lbmtune.codegen.value_index import SLOT_INDEX, VALUE_INDEX, by_layout
 from lbmtune.records.best import LinkRow, Links, Location, Moment, Storage
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
@@ -56,9 +55,8 @@ def _slot_index(program: Program) -> Any:
     """Return the element of slot Q of cell (X, Y, Z); the last slots may lie in a smaller group."""
     config, symbols = program.config, symbolic_extents(program)
     x, y, z, q = (Traced(name) for name in "XYZQ")
-    if config.family == "temporal-blocking":
-        return VALUE_INDEX[config.family](q, x, y, z, symbols, config, program.case.stencil)
-    return index(config.memory, symbols, x, y, z, q)
+    slot_index = SLOT_INDEX.get(config.family, by_layout)
+    return slot_index(q, x, y, z, symbols, config, program.case.stencil)
 
 
 def _with_moments(common: Storage, program: Program) -> Storage:

@@ -17,14 +17,17 @@ def _with_row_offset(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: A
     return kept_index(k, x, y, z, extents, config)
 
 
-def _by_layout(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: Any, _lattice: Lattice) -> Int:
+def by_layout(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: Any, _lattice: Lattice) -> Int:
+    """Return the element of value k of cell (x, y, z) by the layout alone."""
     return index(config.memory, extents, x, y, z, k)
 
 
+SLOT_INDEX: Mapping[str, ValueIndex] = {"temporal-blocking": tile_index}
+"""Element of a slot of populations, by family; others find it by their layout (`by_layout`)."""
 VALUE_INDEX: Mapping[str, ValueIndex] = {
     "temporal-blocking": tile_index,
-    "persistent": _by_layout,
-    "face-exchange": _by_layout,
+    "persistent": by_layout,
+    "face-exchange": by_layout,
     "moments-wavefront": _with_row_offset,
 }
 """Element of value k of cell (x, y, z) in storage of some extents, by family; ints, arrays or traced values."""

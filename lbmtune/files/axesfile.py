@@ -9,7 +9,7 @@ from typing import Any
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, Knob, Scalar, backend_knobs, families_with, knobs_by_name
 from lbmtune.errors import InputError
 from lbmtune.files.source import Source
-from lbmtune.records.legacy import DEFAULTS, is_legacy_table, migrated_tables
+from lbmtune.records.legacy import DEFAULTS, RENAMED, is_legacy_table, migrated_tables
 
 LOG = logging.getLogger("lbmtune")
 Values = dict[str, tuple[Scalar, ...]]
@@ -85,7 +85,8 @@ def _not_of_family(name: str, family: str, backend: str) -> str:
     """Return why a knob cannot be in a space: other families have it, or it is one of version 0.1."""
     if having := families_with(name, backend):
         return f"is not a knob of family {family} (use family {' or '.join(having)})."
-    return "is a knob of version 0.1, which a space with a family cannot have; lbmtune list shows those of today."
+    today = " or ".join(dict.fromkeys(one.name for one in RENAMED.get(name, ()))) or "the knobs of lbmtune list"
+    return f"is a knob of version 0.1, which is not supported beside those of today (use {today})."
 
 
 def _values_of(one: Knob, values: object, key: str, source: Source) -> tuple[Scalar, ...]:

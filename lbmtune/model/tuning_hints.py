@@ -8,7 +8,7 @@ from lbmtune.catalogue.config import KernelConfig, knobs_by_name
 from lbmtune.records import Prediction
 from lbmtune.records import terms as names
 
-AXES_OF: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+KNOBS_OF: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "cuda": {
         names.MEMORY: ("storage", "representation", "steps", "scheme"),
         names.RUNS: ("layout", "width", "pack"),
@@ -47,7 +47,7 @@ def worth_varying(prediction: Prediction, config: KernelConfig) -> tuple[str, tu
     """Return the largest term that knobs of this kernel act on, and these knobs; empty if there is none."""
     flat = config.flat()
     for term in prediction.terms:
-        known = AXES_OF[config.backend].get(term.name, ())
+        known = KNOBS_OF[config.backend].get(term.name, ())
         mine = knobs_by_name(type(config))
         if acting := tuple(name for name in known if name in mine and mine[name].neutral(flat) is None):
             return term.name, acting

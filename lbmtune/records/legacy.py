@@ -201,7 +201,8 @@ def _translated(old: str, value: Scalar, name: str, backend: str, *, is_usual: b
     having = sorted(
         {family for one in RENAMED.get(old, (Renamed(old),)) for family in families_with(one.name, backend)}
     )
-    where = f" (families {', '.join(having)} have {names})" if having else ""
+    who = f"family {having[0]} has" if len(having) == 1 else f"families {', '.join(having)} have"
+    where = f" ({who} {names})" if having else ""
     raise InputError(f"{old}={value} is not supported for family {name} of {backend}{where}; leave it out.")
 
 

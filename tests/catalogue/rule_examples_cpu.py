@@ -391,7 +391,7 @@ MOMENTS_WAVEFRONT: tuple[Example, ...] = (
     Example(
         "",
         "",
-        "representation=moments is not supported for collision=bgk (use populations, or "
+        "family moments-wavefront is not supported for collision=bgk (use family direct, or "
         "case.collision=regularised): only regularised collision depends on moments alone",
         case=CASE,
         legal_case=MOMENTS,
@@ -399,14 +399,14 @@ MOMENTS_WAVEFRONT: tuple[Example, ...] = (
     Example(
         "storage=fp16s",
         "storage=fp16c",
-        "storage=fp16c is not supported for representation=moments (use fp16s or bf16): it holds numbers below "
+        "storage=fp16c is not supported for family moments-wavefront (use fp16s or bf16): it holds numbers below "
         "2, and moments are larger",
         case=MOMENTS,
     ),
     Example(
         "",
         "",
-        "slip face x- is not supported for representation=moments (use populations): its cells complete what "
+        "slip face x- is not supported for family moments-wavefront (use family direct): its cells complete what "
         "arrives, population by population, which moments do not hold",
         case=slipping(MOMENTS),
         legal_case=walled(MOMENTS),

@@ -962,7 +962,7 @@ FACE_EXCHANGE: tuple[Example, ...] = (
     Example(
         "",
         "",
-        "representation=moments is not supported for collision=bgk (use populations, or "
+        "family face-exchange is not supported for collision=bgk (use family direct, or "
         "case.collision=regularised): only regularised collision depends on moments alone",
         case=CASE,
         legal_case=MOMENTS,
@@ -970,14 +970,14 @@ FACE_EXCHANGE: tuple[Example, ...] = (
     Example(
         "storage=fp16s",
         "storage=fp16c",
-        "storage=fp16c is not supported for representation=moments (use fp16s or bf16): it holds numbers below "
+        "storage=fp16c is not supported for family face-exchange (use fp16s or bf16): it holds numbers below "
         "2, and moments are larger",
         case=MOMENTS,
     ),
     Example(
         "",
         "",
-        "slip face x- is not supported for representation=moments (use populations): its cells complete what "
+        "slip face x- is not supported for family face-exchange (use family direct): its cells complete what "
         "arrives, population by population, which moments do not hold",
         case=slipping(MOMENTS),
         legal_case=walled(MOMENTS),

@@ -8,7 +8,7 @@ import pytest
 
 from lbmtune.catalogue.config import KernelConfig, backend_knobs, cpu, cuda
 from lbmtune.model.predict import CPU_TERMS, TERMS
-from lbmtune.model.tuning_hints import AXES_OF, worth_varying
+from lbmtune.model.tuning_hints import KNOBS_OF, worth_varying
 from lbmtune.records import Prediction, Term
 
 
@@ -29,9 +29,9 @@ def predicted(*names: str) -> Prediction:
 
 
 def test_every_term_of_the_model_has_axes_and_each_is_one_of_the_backend() -> None:
-    assert AXES_OF["cpu"].keys() == {"memory", *CPU_TERMS}
-    assert AXES_OF["cuda"].keys() == {"memory", *TERMS} - set(CPU_TERMS)
-    for backend, terms in AXES_OF.items():
+    assert KNOBS_OF["cpu"].keys() == {"memory", *CPU_TERMS}
+    assert KNOBS_OF["cuda"].keys() == {"memory", *TERMS} - set(CPU_TERMS)
+    for backend, terms in KNOBS_OF.items():
         known = {*backend_knobs(backend)}
         for term, axes in terms.items():
             assert axes, term

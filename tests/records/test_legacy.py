@@ -279,7 +279,7 @@ def test_every_family_is_among_the_configurations() -> None:
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"march": 4, "held": 1}, "held=1 is not supported for family column of cuda (families persistent have regis"),
+        ({"march": 4, "held": 1}, "held=1 is not supported for family column of cuda (family persistent has regis"),
         ({"addressing": "indirect", "wrap": "ghost"}, "wrap=ghost is not supported for family sparse of cuda"),
         ({"max_registers": 64, "min_blocks": 2}, "(use register_limit with one of them): launch bounds override"),
         (

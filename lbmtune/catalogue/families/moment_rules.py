@@ -18,12 +18,12 @@ def moments(case: Case, config: KernelConfig, limits: Limits) -> str | None:
         return None
     if case.collision not in ("regularised", NO_COLLISION):
         return (
-            f"representation=moments is not supported for collision={case.collision} (use populations, or "
+            f"{_kept(config)} is not supported for collision={case.collision} (use {_instead(config)}, or "
             "case.collision=regularised): only regularised collision depends on moments alone"
         )
     if config.storage == "fp16c":
         return (
-            "storage=fp16c is not supported for representation=moments (use fp16s or bf16): it holds numbers below 2, "
+            f"storage=fp16c is not supported for {_kept(config)} (use fp16s or bf16): it holds numbers below 2, "
             "and moments are larger"
         )
     return None
@@ -34,7 +34,7 @@ def faces(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     where = told(case)
     if not (config.of_moments and where):
         return None
-    return f"{where} is not supported for representation=moments (use populations): {INCOMPLETE}"
+    return f"{where} is not supported for {_kept(config)} (use {_instead(config)}): {INCOMPLETE}"
 
 
 def patches(case: Case, config: KernelConfig, limits: Limits) -> str | None:
@@ -42,3 +42,12 @@ def patches(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     if not case.patches:
         return None
     return f"a {case.patches[0].kind} patch is not supported for family {config.family} (use direct): whole faces only"
+
+
+def _kept(config: KernelConfig) -> str:
+    """Return what makes a kernel keep moments: the knob, or the family if it has no other form."""
+    return "representation=moments" if "representation" in config.flat() else f"family {config.family}"
+
+
+def _instead(config: KernelConfig) -> str:
+    return "populations" if "representation" in config.flat() else "family direct"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, StackedRows, Tile
 
 
 @dataclass(frozen=True)
-class AoS:
+class AoS(StackedRows):
     """index = ((z * ny + y) * nx + x) * Q + q."""
 
     name: ClassVar[str] = "aos"
@@ -21,18 +21,6 @@ class AoS:
         """Return the offset of cell x in its row; a cell has Q values."""
         return x * extents.q
 
-    def along_y(self, y: Int, extents: Extents) -> Int:
-        """Return the offset of row y in its plane; a row has nx cells."""
-        return y * (extents.x * extents.q)
-
-    def along_z(self, z: Int, extents: Extents) -> Int:
-        """Return the offset of plane z; a plane has nx * ny cells."""
-        return z * (extents.x * extents.y * extents.q)
-
     def component(self, q: Int, extents: Extents) -> Int:
         """Return the offset of component q in its cell: q."""
         return q
-
-    def length(self, extents: Extents) -> Int:
-        """Return the number of elements of all cells."""
-        return extents.x * extents.y * extents.z * extents.q

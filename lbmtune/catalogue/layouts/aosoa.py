@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lbmtune.catalogue.knobs import knob
-from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, StackedRows, Tile
 
 
 @dataclass(frozen=True)
-class AoSoA:
+class AoSoA(StackedRows):
     """index = ((z * ny + y) * nx + W * (x / W)) * Q + q * W + x % W; the row length must be a multiple of W."""
 
     name: ClassVar[str] = "aosoa"
@@ -32,18 +32,6 @@ class AoSoA:
         """Return the offset of cell x in its row: that of its group of W * Q values, and its lane."""
         return (x // self.width) * (self.width * extents.q) + x % self.width
 
-    def along_y(self, y: Int, extents: Extents) -> Int:
-        """Return the offset of row y in its plane; a row has nx cells."""
-        return y * (extents.x * extents.q)
-
-    def along_z(self, z: Int, extents: Extents) -> Int:
-        """Return the offset of plane z; a plane has nx * ny cells."""
-        return z * (extents.x * extents.y * extents.q)
-
     def component(self, q: Int, extents: Extents) -> Int:
         """Return the offset of the run of W values of component q."""
         return q * self.width
-
-    def length(self, extents: Extents) -> Int:
-        """Return the number of elements of all cells."""
-        return extents.x * extents.y * extents.z * extents.q

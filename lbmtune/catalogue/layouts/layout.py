@@ -57,6 +57,22 @@ class Layout(Protocol):
         ...
 
 
+class StackedRows:
+    """Strides of layouts that store whole rows, each with all components of its cells, one after another."""
+
+    def along_y(self, y: Int, extents: Extents) -> Int:
+        """Return the offset of row y in its plane; a row has Q * nx elements."""
+        return y * (extents.x * extents.q)
+
+    def along_z(self, z: Int, extents: Extents) -> Int:
+        """Return the offset of plane z; a plane has ny rows."""
+        return z * (extents.x * extents.y * extents.q)
+
+    def length(self, extents: Extents) -> Int:
+        """Return the number of elements of all cells."""
+        return extents.x * extents.y * extents.z * extents.q
+
+
 def index(layout: Layout, extents: Extents, x: Int, y: Int, z: Int, q: Int) -> Int:
     """Return the element index of component q of storage cell (x, y, z)."""
     return (

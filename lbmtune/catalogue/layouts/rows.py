@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, StackedRows, Tile
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(StackedRows):
     """index = ((z * ny + y) * Q + q - q % G) * nx + G * x + q % G; for a smaller last group, G is its size.
 
     group: adjacent components of a cell.
@@ -30,18 +30,6 @@ class Rows:
         """Return the offset of cell x in a row of groups; not valid for a smaller last group."""
         return x * self.group
 
-    def along_y(self, y: Int, extents: Extents) -> Int:
-        """Return the offset of row y in its plane; a row has Q * nx elements."""
-        return y * (extents.x * extents.q)
-
-    def along_z(self, z: Int, extents: Extents) -> Int:
-        """Return the offset of plane z; a plane has ny rows."""
-        return z * (extents.x * extents.y * extents.q)
-
     def component(self, q: Int, extents: Extents) -> Int:
         """Return the offset of component q: that of its group's row, and its place in the group."""
         return q // self.group * self.group * extents.x + q % self.group
-
-    def length(self, extents: Extents) -> Int:
-        """Return the number of elements of all rows."""
-        return extents.x * extents.y * extents.z * extents.q

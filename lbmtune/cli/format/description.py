@@ -99,11 +99,7 @@ def prediction_rows(prediction: Prediction, subject: Subject, compiled: Resource
 def _worth_varying(prediction: Prediction, subject: Subject) -> list[tuple[str, object]]:
     """Return the knobs that the largest term depends on, and how their values are compared."""
     term, knobs = api.worth_varying(prediction, subject.config)
-    return (
-        [("worth varying", f"{', '.join(knobs)}, for {term} (lbmtune vary {knobs[0]} compares its values)")]
-        if knobs
-        else []
-    )
+    return [("worth varying", f"{', '.join(knobs)} (lbmtune vary {knobs[0]} compares), for {term}")] if knobs else []
 
 
 def _used(subject: Subject, compiled: Resources | None) -> list[tuple[str, object]]:

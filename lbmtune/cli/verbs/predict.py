@@ -66,12 +66,7 @@ Compiled = Annotated[
     ),
 ]
 KnobName = Annotated[str, typer.Argument(metavar="KNOB", help="knob whose values are compared (see lbmtune list)")]
-Page = Annotated[
-    Path | None,
-    typer.Option(
-        "--page", metavar="FILE", help="also write the compared values as an HTML page (predict: with --vary)"
-    ),
-]
+Page = Annotated[Path | None, typer.Option("--page", metavar="FILE", help="also an HTML page of the values of a knob")]
 
 
 def predict(

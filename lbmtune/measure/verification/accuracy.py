@@ -145,13 +145,24 @@ _CUT_BLOCKS = {
 
 def _box(case: Case, config: KernelConfig) -> Case:
     """Return a square periodic box with rows that suit the kernel; tiles of persistent kernels are whole rows."""
-    unit = lcm(_access_cells(config), max(config.memory.run, 1))
-    edge = -(-_EDGE[config.backend] // unit) * unit
     block: Block = getattr(config, "block", (1, 1, 1))
-    if config.family == "persistent":
-        edge = block[0] * _access_cells(config)
+    edge = _EDGES.get(config.family, _whole_units)(config)
     depth = 1 if case.stencil.dimensions == 2 else max(_DEPTH, config.memory.tile[2], block[2])
     return Case("box", case.lattice, case.collision, (edge, edge, depth), 1.0, magic=case.magic)
+
+
+def _whole_units(config: Any) -> int:
+    """Return the edge of the device's box in whole accesses and runs of the layout."""
+    unit = lcm(_access_cells(config), max(config.memory.run, 1))
+    return -(-_EDGE[config.backend] // unit) * unit
+
+
+def _row_of_tiles(config: Any) -> int:
+    """Return the cells of a block along x."""
+    return int(config.block[0]) * _access_cells(config)
+
+
+_EDGES: Mapping[str, Callable[[Any], int]] = {"persistent": _row_of_tiles}
 
 
 def _access_cells(config: Any) -> int:

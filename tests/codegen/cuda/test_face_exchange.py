@@ -257,9 +257,9 @@ REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
     "cells_per_thread is not a knob of family face-exchange": (CUBE, {"cells_per_thread": 2}),
     "layout=bundle is not supported for family face-exchange": (CUBE, {"layout": "bundle"}),
     "grid_sync is not a knob of family face-exchange": (CUBE, {"grid_sync": "all"}),
-    "representation=moments is not supported for collision=bgk": (replace(CUBE, collision="bgk"), {}),
-    "storage=fp16c is not supported for representation=moments": (CUBE, {"storage": "fp16c"}),
-    "velocity face x- is not supported for representation=moments": (
+    "family face-exchange is not supported for collision=bgk": (replace(CUBE, collision="bgk"), {}),
+    "storage=fp16c is not supported for family face-exchange": (CUBE, {"storage": "fp16c"}),
+    "velocity face x- is not supported for family face-exchange": (
         pipe("d3q19", "regularised", (64, 64, 64), 1.3),
         {},
     ),
