@@ -92,12 +92,12 @@ def doubt(machine: Machine) -> str:
     """Return a sentence on how far predictions for a machine hold; empty if it is calibrated itself."""
     if machine.calibrated_as:
         return (
-            f"{machine.name} is known by its data sheet alone, with curves of {machine.calibrated_as}: take speeds "
-            "for an order, and calibrate where the device is."
+            f"{machine.name} is known by its data sheet alone, with curves of {machine.calibrated_as}: use the "
+            "speeds for ranking only, and calibrate on the device."
         )
     if not machine.calibrated:
         return (
             f"{machine.name} is not calibrated: speeds are estimated from bandwidths and instructions alone, and too "
-            "high where something else binds; lbmtune devices --calibrate measures the rest."
+            "high if something else limits; lbmtune devices --calibrate measures the rest."
         )
     return ""

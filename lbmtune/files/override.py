@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, knobs_by_name
+from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, backend_knobs, knobs_by_name
 from lbmtune.errors import InputError, nearest
 from lbmtune.files.axesfile import plain_values
 from lbmtune.records.legacy import RENAMED, Renamed, is_legacy_table
@@ -117,8 +117,9 @@ def _targets(key: str, known: Known) -> list[str]:
     table, _, last = key.rpartition(".")
     if last in known.get(_ONE_OF_SEVERAL.sub("", table), ()):
         return [key]
-    everything = {f"{t}.{k}" if t else k: f"{t}.{k}" if t else k for t, names in known.items() for k in names}
-    everything |= {k: k for backend in FAMILIES for k in known[f"axes.{backend}"]}
+    today = {**known, **{f"axes.{backend}": tuple(backend_knobs(backend)) for backend in FAMILIES}}
+    everything = {f"{t}.{k}" if t else k: f"{t}.{k}" if t else k for t, names in today.items() for k in names}
+    everything |= {k: k for backend in FAMILIES for k in today[f"axes.{backend}"]}
     everything |= {k: f"{t}.{k}" for t in ("case", "budget", "protocol") for k in known[t]}
     near = nearest(key, everything)
     hint = f"did you mean {everything[near]!r}?" if near else _keys(known)

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from lbmtune.catalogue.collisions import COLLISIONS
-from lbmtune.catalogue.config import FAMILIES
+from lbmtune.catalogue.config import FAMILIES, backend_knobs
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.catalogue.problem.flows import FLOWS
@@ -79,6 +79,8 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     **{f"axes.{backend}": known_keys(backend) for backend in FAMILIES},
 }
 """The keys of each table."""
+_SUGGESTED = {**TABLES, **{f"axes.{backend}": tuple(backend_knobs(backend)) for backend in FAMILIES}}
+"""The same without knobs of version 0.1."""
 
 _NAMES: Mapping[str, Iterable[str]] = {
     "case.flow": FLOWS,
@@ -220,7 +222,7 @@ def _check_keys(tree: Mapping[str, Any], table: str, source: Source, at: str = "
     for key, value in tree.items():
         dotted, place = (f"{one}.{key}" if one else key for one in (table, at or table))
         if key not in TABLES[table]:
-            source.fail(place, f"unknown key; {suggestion(key, TABLES[table])}")
+            source.fail(place, f"unknown key; {suggestion(key, _SUGGESTED[table])}")
         if dotted in TABLES:
             _check_table(value, dotted, source)
 

@@ -218,7 +218,7 @@ def test_rings_take_the_instructions_of_all_cells_that_are_looked_at() -> None:
     ghost = cuda.Direct(block=(32, 2, 4), scheme="ghost-cell")
     for layout, each in (("soa", 33), ("aos", 23), ("aosoa", 23), ("bundle", 23)):
         found = rings(subject(varied(ghost, layout=layout, width=32, group=2)))
-        assert found.sentence.startswith(f"{7 * 128 / 256 * each * 18:.0f} slots")
+        assert found.sentence.startswith(f"{7 * 128 / 256 * each * 18:.0f} issue slots")
     assert rings(subject(cuda.Direct())).seconds == 0
 
 

@@ -287,20 +287,20 @@ def test_the_best_of_three_steps_by_the_model_is_the_best_shape_that_is_known() 
 def test_the_binding_resource_is_named() -> None:
     one, three = (predict(cube(256), config, CARD) for config in (ONE, THREE))
     assert one.binding == "memory"
-    assert one.terms[0].sentence == "80 bytes per update at 4080 GB/s, 19.6 ps, 3 planes in flight"
+    assert one.terms[0].sentence == "80 bytes per update at 4080 GB/s, 19.6 ps alone, 3 planes in flight"
     assert three.binding == "instructions"
     per_update = slots(cube(256), THREE, "sm_90") * (320 * 352 * 280) / 256**3
-    assert three.limit.startswith(f"instructions: {per_update:.0f} slots per update, halos included")
+    assert three.limit.startswith(f"instructions: {per_update:.0f} issue slots per update, halos included")
     lanes_per_s = 132 * 128 * 1.98e9
     alone = per_update / lanes_per_s / (640 / 660)
-    assert f", {alone * 1e12:.3g} ps, 3 warps of a scheduler in flight" in three.terms[0].sentence
+    assert f", {alone * 1e12:.3g} ps alone, 3 warps of a scheduler in flight" in three.terms[0].sentence
     assert {term.name for term in three.terms} == {"memory", "instructions", "exchanges"}
 
 
 def test_what_is_hidden_stands_between_the_largest_and_the_sum() -> None:
     three = predict(cube(256), THREE, CALIBRATED)
     told = [term.sentence.rsplit(", ", 2)[1] for term in three.terms if "in flight" in term.sentence]
-    alone = [float(one.removesuffix(" ps")) for one in told]
+    alone = [float(one.removesuffix(" ps alone")) for one in told]
     assert len(alone) == len({"instructions", "memory", "exchanges", "latency"})
     assert max(alone) < 1e6 / three.mlups < sum(alone)
 

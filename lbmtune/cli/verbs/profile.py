@@ -36,10 +36,13 @@ def profile(
         bool, typer.Option("--counters/--no-counters", help="also read hardware counters: Nsight Compute, perf")
     ] = True,
     sources: Annotated[
-        Path | None, typer.Option("--sources", metavar="FOLDER", help="write the kernel's text and a request there")
+        Path | None,
+        typer.Option(
+            "--sources", metavar="FOLDER", help="write the kernel's source to this folder, and print how to profile it"
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="write a page there, and the record beside it")
+        Path | None, typer.Option("--out", metavar="FILE", help="HTML page to write; the record goes beside it")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -30,7 +30,8 @@ LOG = logging.getLogger("lbmtune")
 def reproduce(
     device: Device = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="NAME", help="a document, or a file of one; may be repeated")
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="one document, or one file of it (default: all); may be repeated"),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="default: claims-DEVICE under lbmtune-studies")
@@ -41,7 +42,7 @@ def reproduce(
         typer.Option(
             "--max-footprint",
             metavar="SIZE",
-            help="memory that stands for a small device where capacity is the question",
+            help="memory that claims on capacity may use, in place of the device's",
         ),
     ] = BUDGET,
     as_json: Json = False,

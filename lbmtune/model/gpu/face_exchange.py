@@ -90,7 +90,7 @@ def terms(inputs: FaceExchangeInputs, without: Collection[str]) -> list[Term]:
     customers = f"{together} x {_at_once(inputs)} cells in flight"
     taken = [*(one.seconds / moved_s * found.stations[0] for one in moved), *found.stations[1:]]
     result = [
-        replace(one, seconds=seconds, sentence=f"{one.sentence}, {one.seconds * 1e12:.3g} ps, {customers}")
+        replace(one, seconds=seconds, sentence=f"{one.sentence}, {one.seconds * 1e12:.3g} ps alone, {customers}")
         for one, seconds in zip([*moved, *computed], taken, strict=True)
     ]
     sentence = f"{_WAITS[inputs.config.prefetch_to]} loads one after the other, {customers}"
@@ -118,7 +118,7 @@ def _issue(inputs: FaceExchangeInputs) -> list[Term]:
         return []
     needed = slots(case, config, machine.environment.architecture)
     warps = inputs.launched_blocks * inputs.block_warps / case.fluid_sites
-    sentence = f"{needed:.0f} slots of a warp for {1 / warps:.3g} updates"
+    sentence = f"{needed:.0f} issue slots of a warp for {1 / warps:.3g} updates"
     return [Term(name=ISSUE, seconds=needed * warps / issued.issued, sentence=sentence, source=issued.source)]
 
 

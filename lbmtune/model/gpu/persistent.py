@@ -139,7 +139,7 @@ def _step_terms(case: Case, config: Persistent, found: Step) -> tuple[Term, Term
     instructions = Term(
         name=ISSUE,
         seconds=found.seconds / case.fluid_sites,
-        sentence=f"{found.slots:.0f} slots per update",
+        sentence=f"{found.slots:.0f} issue slots per update",
         source=found.source,
     )
     exchanges = Term(

@@ -223,14 +223,19 @@ def _queueing(stations: Sequence[Term], waits: Sequence[Term], planes: int, toge
 
 def _with_alone(term: Term, customers: str) -> str:
     """Return the sentence of a term with its time alone, and the customers."""
-    return f"{term.sentence}, {term.seconds * 1e12:.3g} ps, {customers} in flight"
+    return f"{term.sentence}, {term.seconds * 1e12:.3g} ps alone, {customers} in flight"
 
 
 def issued(found: Issue) -> list[Term]:
     """Return the terms of instructions and exchanges, halos included."""
     halos = "per update, halos included"
     return [
-        Term(name=names.ISSUE, seconds=found.seconds, sentence=f"{found.slots:.0f} slots {halos}", source=found.source),
+        Term(
+            name=names.ISSUE,
+            seconds=found.seconds,
+            sentence=f"{found.slots:.0f} issue slots {halos}",
+            source=found.source,
+        ),
         Term(
             name=names.EXCHANGE,
             seconds=found.exchange_s,

@@ -74,7 +74,7 @@ def first_and_last(inputs: Inputs) -> Term:
     return Term(
         name=ISSUE,
         seconds=slots * warps / found.issued / turns if found else 0.0,
-        sentence=f"{slots:.0f} slots per update, hidden but for one of {turns:.3g} waves",
+        sentence=f"{slots:.0f} issue slots per update, hidden but for one of {turns:.3g} waves",
         source="counted on the text; micro-benchmark `instructions`",
     )
 
@@ -95,6 +95,6 @@ def rings(inputs: Inputs) -> Term:
     return Term(
         name=RINGS,
         seconds=max(0.0, slots / WARP / found.issued - hidden_s) if found else 0.0,
-        sentence=f"{slots:.0f} slots per update to refresh ghost cells around blocks",
+        sentence=f"{slots:.0f} issue slots per update to refresh ghost cells around blocks",
         source="as compiled; micro-benchmark `instructions`",
     )
