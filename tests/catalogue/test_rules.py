@@ -178,6 +178,19 @@ def test_the_rule_about_shared_memory_looks_at_what_it_depends_on() -> None:
     assert {*looked_at}.isdisjoint({"launch", "register_limit", "chunk_planes", "chunk_schedule", "overread"})
 
 
+def test_rules_about_moments_look_at_what_they_depend_on() -> None:
+    """Otherwise no pair of knobs is proved illegal, and answers are not kept for other values."""
+    case = box("d3q19", "bgk", (64, 64, 64))
+    for record in (cuda.TemporalBlocking, cuda.FaceExchange):
+        (of_moments,) = (rule for rule in rules(record) if getattr(rule, "__name__", "") == "moments")
+        seen, looked_at = tracked(from_flat({**record().flat(), **MOMENTS_OF.get(record, {})}))
+        assert "bgk" in str(of_moments(case, seen, DEVICE))
+        assert {*looked_at} <= {"representation", "storage"}
+
+
+MOMENTS_OF: dict[Any, dict[str, Scalar]] = {cuda.TemporalBlocking: {"representation": "moments"}}
+
+
 @pytest.mark.parametrize(
     ("lattice", "domain", "block"),
     [("d3q19", (64, 6, 64), (32, 8, 1)), ("d3q19", (64, 3, 1), (32, 8, 1)), ("d2q9", (4096, 3, 1), (32, 4, 1))],

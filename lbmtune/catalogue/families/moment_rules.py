@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lbmtune.catalogue.collisions import NO_COLLISION
+from lbmtune.catalogue.families.groups import Represented
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import told
@@ -46,8 +47,8 @@ def patches(case: Case, config: KernelConfig, limits: Limits) -> str | None:
 
 def _kept(config: KernelConfig) -> str:
     """Return what makes a kernel keep moments: the knob, or the family if it has no other form."""
-    return "representation=moments" if "representation" in config.flat() else f"family {config.family}"
+    return "representation=moments" if isinstance(config, Represented) else f"family {config.family}"
 
 
 def _instead(config: KernelConfig) -> str:
-    return "populations" if "representation" in config.flat() else "family direct"
+    return "populations" if isinstance(config, Represented) else "family direct"
