@@ -177,7 +177,24 @@ def migrated(values: Mapping[str, Scalar]) -> Flat:
         if old in _HANDLED[backend, name]:
             continue
         found |= _translated(old, value, name, backend, is_usual=value == usual.get(old))
+    _check_nothing_lost(found, {old: full[old] for old in _SELECTING if old in rest})
     return found
+
+
+_SELECTING = ("scheme", "representation", "launch", "steps", "march", "loop")
+"""Knobs by which version 0.1 told kernels apart; a family without one of them has one value of it."""
+
+
+def _check_nothing_lost(found: Flat, given: Mapping[str, Scalar]) -> None:
+    """Raise InputError if a family means another value of a knob that it does not have."""
+    config = from_flat(found)
+    meant = previous_values(config)
+    for old, value in given.items():
+        if value != meant[old]:
+            raise InputError(
+                f"{old}={value} is not supported for family {config.family} of {config.backend}, which these values of "
+                f"version 0.1 stand for (there it is {meant[old]}); leave it out, or name another family."
+            )
 
 
 def _typed(usual: Scalar | None, value: Scalar) -> Scalar:
@@ -195,7 +212,7 @@ def _translated(old: str, value: Scalar, name: str, backend: str, *, is_usual: b
             if old in _OF_LAYOUT and is_usual:
                 return {}
             return {renamed.name: renamed.values.get(value, value)}
-    if is_usual or old in _IMPLIED or old in ("scheme", "representation", "launch", "steps", "march", "loop"):
+    if is_usual or old in _IMPLIED or old in _SELECTING:
         return {}
     names = ", ".join(sorted({renamed.name for renamed in RENAMED.get(old, (Renamed(old),))}))
     having = sorted(

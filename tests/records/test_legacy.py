@@ -287,6 +287,15 @@ def test_every_family_is_among_the_configurations() -> None:
             "gather=lanes is not supported for family wavefront of cpu",
         ),
         ({"backend": "tpu"}, "unknown backend 'tpu'; use cuda or cpu."),
+        ({"scheme": "aa", "steps": 2}, "scheme=aa is not supported for family temporal-blocking of cuda"),
+        (
+            {"halo": "faces", "representation": "moments", "march": 8},
+            "march=8 is not supported for family face-exchange of cuda",
+        ),
+        (
+            {"backend": "cpu", "addressing": "indirect", "steps": 4},
+            "steps=4 is not supported for family sparse of cpu",
+        ),
     ],
 )
 def test_a_knob_that_has_no_place_is_bad_input(values: Flat, sentence: str) -> None:
