@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lbmtune.catalogue.backend_records import Block, CpuConfig, CudaConfig
 from lbmtune.catalogue.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.moments.representation import REPRESENTATIONS
 from lbmtune.catalogue.pointer_swap import exchanges_slots
-from lbmtune.catalogue.record import Block, CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import reads_along_x
 from lbmtune.catalogue.sparse.site_orders import ORDERS

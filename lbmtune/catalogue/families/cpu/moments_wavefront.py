@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import ClassVar
 
+from lbmtune.catalogue.backend_records import CpuConfig
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.families.groups import VECTORS, Bounded
 from lbmtune.catalogue.knobs import knob
@@ -22,7 +23,6 @@ from lbmtune.catalogue.layouts.soa import SoA
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import CpuConfig
 from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from lbmtune.catalogue.backend_records import CpuConfig
 from lbmtune.catalogue.families import common_rules, moment_rules
 from lbmtune.catalogue.families.cpu.direct import Direct
 from lbmtune.catalogue.families.cpu.moments_wavefront import EDGE_ROWS, MARGIN, MomentsWavefront, reach, width
@@ -14,7 +15,6 @@ from lbmtune.catalogue.families.cpu.wavefront import Wavefront, has_wavefront
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import told
-from lbmtune.catalogue.record import CpuConfig
 from lbmtune.catalogue.schemes.scheme import keeps_links
 from lbmtune.catalogue.storage import beyond_stride, stored_extents
 

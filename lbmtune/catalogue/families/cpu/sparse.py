@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lbmtune.catalogue.backend_records import CpuConfig
 from lbmtune.catalogue.families.groups import VECTORS, Listed, Propagated
 from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import CpuConfig
 from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.families.groups import CacheHints, Indexed, Launched, Propagated, ThreadBlocks, Vectorised
 from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Block
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 

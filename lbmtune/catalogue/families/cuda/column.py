@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
+from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.families.cuda.box import Box
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Block
 from lbmtune.lattice import Lattice
 
 LEAST_BYTES = 4

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
+from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.families.groups import Bounded, Indexed, Launched
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.layouts.layout import Int, Layout
 from lbmtune.catalogue.layouts.tiled_cells import TiledCells
 from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Block
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.families.cuda.temporal_blocking import MAX_ROWS, handed_on, rising_sums
 from lbmtune.catalogue.families.groups import Bounded, Indexed, Represented, ThreadBlocks
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.layouts.layout import Int
 from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Block
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
@@ -30,7 +30,7 @@ class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
     family: ClassVar[str] = "persistent"
     title: ClassVar[str] = "state on chip"
     layouts: ClassVar[tuple[str, ...]] = ("soa", "aos", "aosoa", "rows", "tiled", "tiled-cells")
-    launch: ClassVar[str] = "resident"
+    launch = "resident"
 
     block: Block = knob(
         (32, 4, 1), "threads per block: rows of a tile along x and y", unit="threads", search=("32x4x1", "32x8x1")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import lcm
 from typing import ClassVar
 
+from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES
 from lbmtune.catalogue.boundaries.cut_links import seen_by
 from lbmtune.catalogue.families.groups import (
@@ -21,7 +22,6 @@ from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.pointer_swap import phases_of
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Block
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.catalogue.sparse.index_list import listed_rows, used
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned

@@ -11,6 +11,7 @@ from itertools import pairwise
 from math import gcd
 from typing import ClassVar
 
+from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.boundaries.bounce_back_routes import WAITING, cuts, returning
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES
 from lbmtune.catalogue.families.groups import Bounded, Launched, Represented, ThreadBlocks
@@ -22,7 +23,6 @@ from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.moments.basis import rows, unit_weight, upright
 from lbmtune.catalogue.moments.representation import FUSED, POPULATIONS, Representation, representation
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Block
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 

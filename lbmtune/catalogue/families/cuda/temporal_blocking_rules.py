@@ -14,9 +14,9 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     tile,
     waiting_words,
 )
+from lbmtune.catalogue.knobs import field_names
 from lbmtune.catalogue.limits import WARP, Limits, extents, registers_allowed
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import field_names
 from lbmtune.catalogue.storage import stored_extents
 
 MOST_OF_PLANE = 2**31
