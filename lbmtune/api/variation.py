@@ -20,6 +20,7 @@ from lbmtune.catalogue.config import (
     completed,
     families_with,
     from_flat,
+    knobs_by_name,
 )
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
@@ -97,7 +98,7 @@ def _knob_of(config: KernelConfig, knob: str) -> str:
     if found := next((name for name in names if name in config.flat()), None):
         return found
     having = [family for name in names for family in families_with(name, config.backend)]
-    if config.family in having:
+    if knobs_by_name(type(config)).keys() & set(names):
         raise InputError(
             f"{knob} is not a knob of layout {config.memory.name}; take a configuration with another layout."
         )

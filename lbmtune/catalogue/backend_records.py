@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import lcm
 from typing import ClassVar, Literal, Self
 
 from lbmtune.catalogue.knobs import Acts, Scalar, knob
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import KernelConfig
+from lbmtune.catalogue.record import Cells, KernelConfig
+from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
 
-Block = tuple[int, int, int]
+Block = Cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,15 @@ class CudaConfig(KernelConfig):
     def min_blocks(self) -> int:
         """Thread blocks of a multiprocessor that launch bounds ask for (0: none)."""
         return _limited(self.register_limit, "blocks")
+
+    @property
+    def access_cells(self) -> int:
+        """Cells along x of one access of a thread."""
+        return self.cells_per_thread
+
+    def warp_frame(self, lattice: Lattice, threads: Block) -> StorageFrame:
+        """Return where the cells of a warp lie in storage, for which the populations that it touches are counted."""
+        return self.frame(lattice)
 
     def shared_bytes(self, case: Case) -> int:
         """Return the shared memory of a thread block, in bytes."""
@@ -118,6 +129,16 @@ class CpuConfig(KernelConfig):
     def lanes(self) -> int:
         """Cells of one SIMD access."""
         return self.vector_bits // (8 * self.computed.bytes) or 1
+
+    @property
+    def access_cells(self) -> int:
+        """Cells of one SIMD access."""
+        return self.lanes
+
+    @property
+    def awkward_row(self) -> int:
+        """Cells of a row of a small domain: several vectors and runs of the layout."""
+        return 3 * lcm(self.row_cells(1), 4)
 
     @property
     def placed(self) -> bool:

@@ -64,6 +64,11 @@ def phases_of(config: KernelConfig, lattice: Lattice, parity: int) -> tuple[Phas
     return config.propagation.passes(lattice, parity)
 
 
+def period_phases(config: KernelConfig, lattice: Lattice) -> list[Phase]:
+    """Return the phases of all parities, in order."""
+    return [phase for parity in range(config.propagation.period) for phase in phases_of(config, lattice, parity)]
+
+
 def _pointed(access: Access) -> Access:
     return access._replace(read=_by_pointer(access.read), write=_by_pointer(access.write))
 

@@ -6,21 +6,23 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from math import lcm
+from typing import Any, ClassVar, Literal, Self
 
 from lbmtune.catalogue.family_knobs import ANY_LAYOUT, Declared, defaults, knobs_by_name, layout_of
 from lbmtune.catalogue.knobs import Scalar, converted, knob, own_knobs, scalar
-from lbmtune.catalogue.layouts.layout import Layout
+from lbmtune.catalogue.layouts.layout import Extents, Int, Layout, index
 from lbmtune.catalogue.layouts.soa import SoA
 from lbmtune.catalogue.moments.representation import POPULATIONS, Representation
 from lbmtune.catalogue.precision import COMPUTES, STORAGES, Compute, Storage, compute, storage
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes import scheme
 from lbmtune.catalogue.schemes.scheme import Scheme, bundled
-from lbmtune.catalogue.storage_frame import StorageFrame
+from lbmtune.catalogue.storage_frame import Domain, StorageFrame
 from lbmtune.errors import InputError, suggestion
 from lbmtune.lattice import Lattice
 
+Cells = tuple[int, int, int]
 FAMILIES: dict[str, dict[str, type[KernelConfig]]] = {}
 """The families of each backend, by name; filled as their modules are imported (`lbmtune.catalogue.config`)."""
 
@@ -37,6 +39,18 @@ class KernelConfig(Declared):
     """Whether fluid sites are listed, and neighbours found by an index list."""
     visits_solid_cells: ClassVar[bool] = False
     """Whether solid cells are loaded and stored like all others."""
+    place_source: ClassVar[Literal["scheme", "list", "fixed"]] = "scheme"
+    """What tells the place of a population: the scheme's table, with nodes of a list, or nothing: it stays in place."""
+    reads_halo: ClassVar[bool] = False
+    """Whether a launch loads cells around those that it updates."""
+    state_place: ClassVar[str] = ""
+    """Place of the state in words, if it is not in arrays of all cells."""
+    tiled: ClassVar[bool] = False
+    """Whether thread blocks update tiles whose shape decides how much they load."""
+    length_knob: ClassVar[str] = ""
+    """Knob of the planes of a chunk or a tile."""
+    clipped_knob: ClassVar[str] = ""
+    """Knob of the extents of a thread block whose x may be cut to a short row."""
 
     storage: str = knob("fp32", "format of stored values", allowed=tuple(STORAGES))
     compute: str = knob("fp32", "arithmetic precision", allowed=tuple(COMPUTES))
@@ -132,10 +146,57 @@ class KernelConfig(Declared):
         """Return the bytes of buffers that are neither the state nor words of flags or lists."""
         return 0
 
+    def value_index(self, k: Int, x: Int, y: Int, z: Int, extents: Extents, lattice: Lattice) -> Int:
+        """Return the element of value k of a cell, or of a slot; ints, arrays that go together, or traced values."""
+        return index(self.memory, extents, x, y, z, k)
+
+    def stored_extents(self, case: Case, domain: Cells) -> Extents:
+        """Return the storage extents of a domain."""
+        return self.frame(case.stencil).extents(Domain(*domain))
+
+    def most_extents(self, case: Case) -> Extents | None:
+        """Return the storage extents of a list if no cell were solid; None without a list."""
+        return None
+
+    def list_words(self, case: Case, nodes: int | None = None) -> int:
+        """Return the 32-bit words of the index list; 0 without one. nodes: of a row of storage, if known."""
+        return 0
+
+    def word_bytes(self, case: Case) -> tuple[float, float]:
+        """Return the bytes of flags and of words of the index list that one update reads."""
+        return 0, 0
+
     @property
     def site_granule(self) -> int:
         """Numbers of listed sites are multiples of it, for vectors and runs of the layout."""
         return 1
+
+    @property
+    def link_source(self) -> str:
+        """Source of cut links: "compiled", "flags" or "list"."""
+        return "flags" if self.flags == "memory" else "compiled"
+
+    @property
+    def access_cells(self) -> int:
+        """Cells along x of one access of a thread."""
+        raise NotImplementedError
+
+    def row_cells(self, least: int) -> int:
+        """Return the cells of a row of whole accesses and runs of the layout, at least so many."""
+        unit = lcm(self.access_cells, max(self.memory.run, 1))
+        return -(-least // unit) * unit
+
+    def awkward_domain(self, case: Case) -> Cells:
+        """Return a small domain that takes a kernel through its edges: extents that differ and fill no whole block."""
+        raise NotImplementedError
+
+    def extra_domains(self, case: Case) -> tuple[Cells, ...]:
+        """Return the domains that take a kernel through other paths than the awkward one."""
+        return ()
+
+    def short_block(self, case: Case) -> Cells | None:
+        """Return the cells of a thread block with short chunks; None if the grid does not set their length."""
+        return None
 
     @classmethod
     def implied(cls, values: Mapping[str, Scalar]) -> dict[str, Scalar]:

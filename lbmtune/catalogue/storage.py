@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import KernelConfig
@@ -20,14 +18,7 @@ def frame(lattice: Lattice, config: KernelConfig) -> StorageFrame:
 
 def stored_extents(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> Extents:
     """Return the storage extents of the case's domain or of another one; with indirect addressing, one row of nodes."""
-    if config.indirect:
-        there = replace(case, domain=domain) if domain else case
-        from lbmtune.catalogue.sparse.nodes import (
-            counts,  # here: it needs arrays, which the command line starts without
-        )
-
-        return Extents(counts(there, config).nodes, 1, 1, case.stencil.q)
-    return frame(case.stencil, config).extents(Domain(*(domain or case.domain)))
+    return config.stored_extents(case, domain or case.domain)
 
 
 def beyond_stride(case: Case, config: KernelConfig) -> str | None:

@@ -13,7 +13,7 @@ from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements
 from lbmtune.catalogue.families.cuda.persistent import face_elements
-from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, buffer_elements, list_elements
+from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, buffer_elements
 from lbmtune.catalogue.layouts.layout import arrays
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
@@ -230,7 +230,7 @@ def _sent_sums(program: Program, case: Case) -> int:
 _ELEMENTS: Mapping[str, Callable[[Program, Case], int]] = {
     WORDS: _cells,
     MOVING_WORDS: _cells,
-    LIST: lambda program, case: list_elements(case, program.config),
+    LIST: lambda program, case: program.config.list_words(case),
     MACROSCOPICS: lambda _, case: MACROSCOPIC_FIELDS * case.sites,
     BARRIER: _barrier_words,
     SENT_SUMS: _sent_sums,

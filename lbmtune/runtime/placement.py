@@ -49,7 +49,7 @@ def placements(
     window: Window | None = None,
 ) -> Iterator[Placement]:
     """Yield one Placement per direction, in order, of the cells of a window (None: of the domain)."""
-    place = _BY_FAMILY.get(config.family, _by_scheme)
+    place = _BY_SOURCE[config.place_source]
     return place(replace(case, domain=domain), config, parity, xp, window or whole(domain))
 
 
@@ -98,7 +98,7 @@ def _of_sites(case: Case, config: KernelConfig, parity: int, xp: ModuleType, win
         yield Placement(indices, gain)
 
 
-_BY_FAMILY = {"temporal-blocking": _fixed, "sparse": _of_sites}
+_BY_SOURCE = {"scheme": _by_scheme, "list": _of_sites, "fixed": _fixed}
 
 
 def _nodes_at(at: Array, window: Window, offset: Vector, xp: ModuleType) -> Array:

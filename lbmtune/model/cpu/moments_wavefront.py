@@ -9,7 +9,8 @@ from typing import Any
 from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront, blocks, computed, thread_values
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
-from lbmtune.model.cpu.wavefront import WavefrontInputs
+from lbmtune.model.cpu.family import Family
+from lbmtune.model.cpu.wavefront import WavefrontInputs, terms
 from lbmtune.model.machine.memory_walks import TRANSFERS
 
 
@@ -63,3 +64,6 @@ class MomentsWavefrontInputs(WavefrontInputs):
 @lru_cache(maxsize=64)
 def _text(case: Case) -> str:
     return cell_text(case)
+
+
+MODEL = Family(MomentsWavefrontInputs, terms)

@@ -10,6 +10,7 @@ from lbmtune.catalogue.storage import stored_extents
 from lbmtune.model.cpu import direct
 from lbmtune.model.cpu.arithmetic import arithmetic
 from lbmtune.model.cpu.cache import cache
+from lbmtune.model.cpu.family import Family
 from lbmtune.model.cpu.inputs import CpuInputs
 from lbmtune.model.machine.memory_walks import TRANSFERS
 from lbmtune.records import Term
@@ -58,3 +59,6 @@ def terms(inputs: WavefrontInputs, without: Collection[str] = ()) -> list[Term]:
         computed_s = 0.0 if ARITHMETIC in without else arithmetic(inputs).seconds
         found.append(cache(inputs, inputs.cached_bytes, inputs.kept_bytes, computed_s))
     return found
+
+
+MODEL = Family(WavefrontInputs, terms)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lbmtune.measure.verification.domains import ring_domain
 
 from lbmtune.codegen.render import render
-from lbmtune.measure.verification.domains import ring_domain
 from lbmtune.measure.verification.verify import compare, verify
 from tests.shim.device import COMPILER, HEADER, HostDevice, compile_on_host, compile_text
 from tests.support.cuda_samples import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lbmtune.catalogue.config import FAMILIES
 from lbmtune.codegen import skeleton as skeletons
-from lbmtune.codegen.cuda import RENDERERS
 from lbmtune.codegen.cuda.shared import assemble
 
 CODEGEN = Path(skeletons.__file__).resolve().parent
@@ -102,7 +102,7 @@ def test_no_module_searches_and_replaces_kernel_text() -> None:
 
 def test_every_family_has_a_package_and_a_folder_of_skeletons() -> None:
     kernels = skeletons.kernels_folder() / "cuda"
-    for family in RENDERERS:
+    for family in FAMILIES["cuda"]:
         name = family.replace("-", "_")
         assert (CODEGEN / "cuda" / name / "__init__.py").is_file()
         assert list((kernels / name).glob("*.cu"))

@@ -7,9 +7,11 @@ from typing import ClassVar
 
 from lbmtune.catalogue.backend_records import CpuConfig
 from lbmtune.catalogue.families.groups import VECTORS, Listed, Propagated
+from lbmtune.catalogue.families.small_domains import distinct
 from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import Cells
 from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
 
@@ -20,7 +22,6 @@ class Sparse(Listed, CpuConfig, Propagated):
 
     family: ClassVar[str] = "sparse"
     title: ClassVar[str] = "one step of fluid sites"
-    indirect: ClassVar[bool] = True
     layouts: ClassVar[tuple[str, ...]] = ("soa", "aos", "aosoa", "rows", "bundle", "bundle-aosoa")
     without: ClassVar[frozenset[str]] = frozenset({"stride"})
 
@@ -42,6 +43,10 @@ class Sparse(Listed, CpuConfig, Propagated):
     def frame(self, lattice: Lattice) -> StorageFrame:
         """Return a frame of rows with a ghost column, which listed sites do not use."""
         return StorageFrame((True, False, False), (16, 0, 0), (1, 0, 0), self.memory.tile, lattice.q)
+
+    def awkward_domain(self, case: Case) -> Cells:
+        """Return a few rows of several vectors."""
+        return distinct(case, self.awkward_row, 5, 3)
 
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of populations that one update moves: each pass reads, allocates and writes once."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.families.groups import CacheHints, Indexed, Launched, Propagated, ThreadBlocks, Vectorised
+from lbmtune.catalogue.families.small_domains import odd, rounded
 from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.problem.case import Case
@@ -16,6 +18,8 @@ from lbmtune.lattice import Lattice
 @dataclass(frozen=True, kw_only=True)
 class Box(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Propagated):
     """One step of a box per launch."""
+
+    clipped_knob: ClassVar[str] = "block"
 
     wrap: str = knob(
         "arithmetic",
@@ -46,6 +50,23 @@ class Box(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Propagated):
         ghost = (False, True, lattice.dimensions == 3)
         layer = (0, 1, int(ghost[2]))
         return StorageFrame(ghost, layer, layer, align, lattice.q)
+
+    def warp_frame(self, lattice: Lattice, threads: Block) -> StorageFrame:
+        """Return the frame of one warp; planes of rows share no sector, so that ghost rows do not count."""
+        in_rows = self.memory.tile[1:] == (1, 1)
+        return replace(self, block=threads, wrap="arithmetic" if in_rows else self.wrap).frame(lattice)
+
+    def awkward_domain(self, case: Case) -> Block:
+        """Return extents of no whole block; with a z-curve, of so many blocks that the curve fills several squares."""
+        x, y, z = self.block_cells(case.stencil)
+        return self._within_grid(case, x, odd(y), odd(z))
+
+    def _within_grid(self, case: Case, x: int, ny: int, nz: int) -> Block:
+        if self.block_order != "row":
+            # six blocks by four (two by six in two dimensions), so that a curve fills more than one square
+            _, y, z = self.block_cells(case.stencil)
+            ny, nz = 5 * y + 1, 3 * z + 1
+        return rounded(case, self.row_cells(1), x, ny, nz)
 
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of populations that one update moves: each pass reads and writes once; and rings."""

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.families.cuda.box import Box
+from lbmtune.catalogue.families.small_domains import is_flat, odd, one_more
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
@@ -19,6 +20,8 @@ from lbmtune.lattice import Lattice
 
 LEAST_BYTES = 4
 """What an asynchronous copy moves at least. Source: PTX ISA, cp.async."""
+_FAR = 2
+"""Prefetch distance in cells from which on more than one cell is in flight."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +44,26 @@ class Column(Box):
         """Return the cells along each axis that a thread block updates."""
         x, y, z = super().block_cells(lattice)
         return x, y, z * self.z_cells
+
+    def awkward_domain(self, case: Case) -> Block:
+        """Return extents of which end columns have one cell; if cells are read far ahead, two or three."""
+        if self.prefetch_cells >= _FAR:
+            return super().awkward_domain(case)
+        x, y, z = self.block_cells(case.stencil)
+        ny, nz = odd(y), one_more(z)
+        return self._within_grid(case, x, ny + 2 * (ny == nz), nz)
+
+    def extra_domains(self, case: Case) -> tuple[Block, ...]:
+        """Add a domain whose last columns have one cell, if cells are read far ahead.
+
+        Sets of registers take turns there, and a column that ends early ends in another place of the loop.
+        """
+        nx, ny, nz = self.awkward_domain(case)
+        last = one_more(self.block_cells(case.stencil)[2])
+        rings = super().extra_domains(case)
+        if self.prefetch_cells < _FAR or is_flat(case) or nz == last:
+            return rings
+        return (*rings, (nx, ny + 2 * (ny == last), last))
 
     def shared_bytes(self, case: Case) -> int:
         """Return the shared memory of a thread block for cells that its threads copy ahead.

@@ -15,10 +15,11 @@ from typing import Any, ClassVar
 
 from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.families.groups import Bounded, Indexed, Launched
+from lbmtune.catalogue.families.small_domains import odd, rounded
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.layouts.layout import Int, Layout
 from lbmtune.catalogue.layouts.tiled_cells import TiledCells
-from lbmtune.catalogue.moments.representation import Representation, representation
+from lbmtune.catalogue.moments.representation import POPULATIONS, Representation, representation
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
@@ -34,6 +35,9 @@ class FaceExchange(Indexed, Launched, Bounded):
     title: ClassVar[str] = "tiles that exchange faces"
     layouts: ClassVar[tuple[str, ...]] = _LAYOUTS
     visits_solid_cells: ClassVar[bool] = True
+    state_place: ClassVar[str] = "by the faces of tiles"
+    tiled: ClassVar[bool] = True
+    clipped_knob: ClassVar[str] = "tile"
 
     layout: Layout = knob(
         TiledCells((8, 8, 8)), "memory layout of a cell's values", search=("tiled-cells",), allowed=_LAYOUTS
@@ -74,6 +78,17 @@ class FaceExchange(Indexed, Launched, Bounded):
     def frame(self, lattice: Lattice) -> StorageFrame:
         """Return a frame without ghost cells."""
         return aligned(self.memory.tile, self.kept.values(lattice))
+
+    def warp_frame(self, lattice: Lattice, threads: Block) -> StorageFrame:
+        """Return the frame of populations that are pulled, which moments of a tile are counted as."""
+        x, y, z = self.memory.tile
+        return aligned((max(POPULATIONS.row_unit(1), x), y, z), POPULATIONS.values(lattice))
+
+    def awkward_domain(self, case: Case) -> Block:
+        """Return extents of no whole tile; layouts of tiles need no whole runs."""
+        x, y, z = self.tile
+        unit = 1 if self.memory.name.startswith("tiled") else max(self.memory.run, 1)
+        return rounded(case, unit, x, odd(y), odd(z))
 
     def population_bytes(self, case: Case) -> float:
         """Return the bytes per update: moments and what crosses the faces of tiles, read and written once."""

@@ -13,6 +13,7 @@ from typing import ClassVar
 from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.families.cuda.temporal_blocking import MAX_ROWS, handed_on, rising_sums
 from lbmtune.catalogue.families.groups import Bounded, Indexed, Represented, ThreadBlocks
+from lbmtune.catalogue.families.small_domains import is_flat
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.layouts.layout import Int
 from lbmtune.catalogue.moments.representation import Representation, representation
@@ -20,6 +21,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
+ON_CHIP = "on chip"
 _MOMENTS = Acts(on="representation", values=("moments",), because="a thread has one column of its tile of populations")
 
 
@@ -30,6 +32,9 @@ class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
     family: ClassVar[str] = "persistent"
     title: ClassVar[str] = "state on chip"
     layouts: ClassVar[tuple[str, ...]] = ("soa", "aos", "aosoa", "rows", "tiled", "tiled-cells")
+    state_place: ClassVar[str] = ON_CHIP
+    tiled: ClassVar[bool] = True
+    length_knob: ClassVar[str] = "tile_planes"
     launch = "resident"
 
     block: Block = knob(
@@ -69,6 +74,20 @@ class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
         """Return a frame without ghost cells."""
         x, y, z = self.memory.tile
         return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
+
+    def row_cells(self, least: int) -> int:
+        """Return the cells of a row: tiles are whole rows."""
+        return self.block[0] * self.cells_per_thread
+
+    def awkward_domain(self, case: Case) -> Block:
+        """Return extents of three by five tiles that all differ; the highest have as few planes as they may."""
+        x, y, z = self.block_cells(case.stencil)
+        flat = is_flat(case)
+        nx, ny, nz = x, 3 * y, z if flat else 5 * z - planes_less(case.stencil, self)
+        ny += y * (ny == nx)
+        while not flat and nz in (nx, ny):
+            nz += z
+        return nx, ny, nz
 
     def population_bytes(self, case: Case) -> float:
         """Return the bytes per update that leave a tile through its faces and come in."""

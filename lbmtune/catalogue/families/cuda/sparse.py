@@ -18,9 +18,10 @@ from lbmtune.catalogue.families.groups import (
     ThreadBlocks,
     Vectorised,
 )
+from lbmtune.catalogue.families.small_domains import odd, rounded
 from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import Acts, knob
-from lbmtune.catalogue.pointer_swap import phases_of
+from lbmtune.catalogue.pointer_swap import period_phases
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.catalogue.sparse.index_list import listed_rows, used
@@ -34,7 +35,7 @@ class Sparse(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Listed, Pr
 
     family: ClassVar[str] = "sparse"
     title: ClassVar[str] = "one step of fluid sites"
-    indirect: ClassVar[bool] = True
+    clipped_knob: ClassVar[str] = "block"
     layouts: ClassVar[tuple[str, ...]] = ("soa", "aos", "aosoa", "rows", "bundle", "bundle-aosoa")
 
     block: Block = knob((256, 1, 1), "threads per block", unit="threads", search=("64x1x1", "128x1x1", "256x1x1"))
@@ -72,15 +73,18 @@ class Sparse(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Listed, Pr
         x, y, z = self.memory.tile
         return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
 
+    def awkward_domain(self, case: Case) -> Block:
+        """Return extents of no whole block of sites."""
+        x, y, z = self.block_cells(case.stencil)
+        return rounded(case, self.row_cells(1), x, odd(y), odd(z))
+
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of populations that one update moves: each pass reads and writes once."""
         return pass_bytes(case, self)
 
     def shared_bytes(self, case: Case) -> int:
         """Return the most shared memory of a thread block, in any pass, for words of the list that are copied ahead."""
-        period = self.propagation.period
-        phases = (phase for parity in range(period) for phase in phases_of(self, case.stencil, parity))
-        return max(self.pass_shared_bytes(case, phase) for phase in phases)
+        return max(self.pass_shared_bytes(case, phase) for phase in period_phases(self, case.stencil))
 
     def pass_shared_bytes(self, case: Case, phase: Phase) -> int:
         """Return the shared memory of a thread block in a pass of the scheme; each thread copies its own words."""

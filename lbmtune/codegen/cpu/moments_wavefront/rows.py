@@ -18,7 +18,6 @@ from lbmtune.catalogue.families.cpu.moments_wavefront import (
     MARGIN,
     MomentsWavefront,
     edge_planes,
-    kept_index,
     pitch,
     reach,
     ring_rows,
@@ -87,7 +86,7 @@ class Rows:
         """Return the elements of the moments of a cell."""
         extents = Extents(Traced("pitch", "//"), Traced("ny", "//"), Traced("nz", "//"), len(self.cell.moments))
         x, y, z = (Traced(name, "//") for name in ("at", row, plane))
-        return [plain(kept_index(k, x, y, z, extents, self.config)) for k in range(extents.q)]
+        return [plain(self.config.value_index(k, x, y, z, extents, self.case.stencil)) for k in range(extents.q)]
 
     def read(self) -> list[str]:
         """Return the starts of the rows that are read; the first rows of a tile read from the tile before."""
