@@ -1,9 +1,10 @@
-"""Names of a package that are imported on first use."""
+"""Names of a package that are imported on first use, and the modules that it has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 
@@ -19,3 +20,9 @@ def lazy(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any]
         return getattr(import_module(modules[name]), name)
 
     return getattr_, lambda: sorted(modules)
+
+
+def modules_of(path: Iterable[str], first: Sequence[str], others: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the names of the modules in a package's `__path__` but for `others`: those of `first` lead, in order."""
+    found = [one.name for one in iter_modules(path) if one.name not in {*first, *others}]
+    return (*first, *sorted(found))

@@ -7,14 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from lbmtune.errors import unknown
+from lbmtune.lazy import modules_of
 
 if TYPE_CHECKING:
     from lbmtune.catalogue.collisions.operator import Collision
 
-COLLISIONS = ("bgk", "trt", "regularised", "mrt", "cumulant")
-"""Names of the collision operators, which are those of their files."""
 NO_COLLISION = "none"
 """Streaming only, the reference of `measure.profiling.loss_breakdown` for the cost of collision; no study has it."""
+_PARTS = ("central_moments", "min_instruction_forms", "operator", "pairwise", NO_COLLISION)
+"""Files of this folder that are no operators."""
+COLLISIONS = modules_of(__path__, ("bgk", "trt", "regularised", "mrt", "cumulant"), _PARTS)
+"""Names of the collision operators, which are those of their files, in the order of lists."""
 
 
 @cache

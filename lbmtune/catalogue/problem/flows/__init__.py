@@ -8,12 +8,6 @@ from types import ModuleType
 from typing import Any
 
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.flows import box as _box
-from lbmtune.catalogue.problem.flows import cavity as _cavity
-from lbmtune.catalogue.problem.flows import channel as _channel
-from lbmtune.catalogue.problem.flows import half_channel as _half_channel
-from lbmtune.catalogue.problem.flows import pipe as _pipe
-from lbmtune.catalogue.problem.flows import porous as _porous
 from lbmtune.catalogue.problem.flows.box import box, taylor_green
 from lbmtune.catalogue.problem.flows.cavity import cavity
 from lbmtune.catalogue.problem.flows.channel import channel
@@ -21,6 +15,7 @@ from lbmtune.catalogue.problem.flows.flow import Flow, Parameters
 from lbmtune.catalogue.problem.flows.half_channel import half_channel
 from lbmtune.catalogue.problem.flows.pipe import PIPE_INLET, pipe
 from lbmtune.catalogue.problem.flows.porous import porous
+from lbmtune.lazy import modules_of
 
 __all__ = [
     "FLOWS",
@@ -38,9 +33,11 @@ __all__ = [
 ]
 
 Array = Any
+_FILES = modules_of(__path__, ("box", "cavity", "channel", "pipe", "half_channel", "porous"), ("flow",))
 FLOWS: Mapping[str, Flow] = {
-    module.FLOW.name: module.FLOW for module in (_box, _cavity, _channel, _pipe, _half_channel, _porous)
+    found.name: found for found in (import_module(f"{__name__}.{file}").FLOW for file in _FILES)
 }
+"""The flows of all files of this folder, in the order of lists."""
 
 
 def initial_flow(case: Case, xp: ModuleType | None = None) -> tuple[Array, Array]:
