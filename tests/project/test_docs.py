@@ -17,7 +17,8 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.cli import main
 from lbmtune.files.studyfile import load_study
 from lbmtune.lattice import LATTICES
-from scripts import docs_pictures, docs_reference
+from scripts.docs import pictures as docs_pictures
+from scripts.docs import reference as docs_reference
 from tests.catalogue.schemes import test_scheme_tables as test_tables
 from tests.support.paths import RECORDED, ROOT
 
@@ -79,7 +80,7 @@ def test_scheme_of_the_how_to(flow: str, lattice: str, monkeypatch: pytest.Monke
 
 
 def test_generated_pages_and_pictures_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
-    """If not: python -m scripts.docs_reference; python -m scripts.docs_pictures."""
+    """If not: python -m scripts.docs.reference; python -m scripts.docs.pictures."""
     assert docs_reference.main(["--check"]) == 0, capsys.readouterr().out
     assert docs_pictures.main(["--check"]) == 0, capsys.readouterr().out
     assert set(docs_pictures.FOLDER.glob("*.svg")) == set(docs_pictures.pictures())

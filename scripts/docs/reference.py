@@ -1,6 +1,6 @@
 """Write the pages that follow from the code: families and knobs, exit codes, schema of best.json, decisions.
 
-    python -m scripts.docs_reference [--check]
+    python -m scripts.docs.reference [--check]
 
 Writes docs/reference/*.md and docs/decisions/README.md; with --check, writes nothing and fails if a page is stale.
 """
@@ -20,12 +20,12 @@ from lbmtune.catalogue.config import FAMILIES
 from lbmtune.catalogue.knobs import Acts, Knob
 from lbmtune.catalogue.record import knobs
 from lbmtune.errors import LbmtuneError
+from scripts.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
 DECISIONS = ROOT / "docs" / "decisions"
 SCHEMA = ROOT / "lbmtune" / "records" / "best.schema.json"
-_WRITTEN = "<!-- Written by scripts/docs_reference.py from the code; edit the code, not this page. -->"
+_WRITTEN = "<!-- Written by scripts/docs/reference.py from the code; edit the code, not this page. -->"
 _OTHER_CODES = {
     0: "Done. `explain` of an illegal configuration is an answer, too.",
     130: "Stopped with Ctrl-C. Every finished trial is kept; `--resume` continues.",
