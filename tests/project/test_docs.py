@@ -112,7 +112,7 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
 
 
 WORDS_PER_SENTENCE, CHARACTERS_PER_CELL = 25, 120
-GENERATED = [*docs_reference.pages(), *(ROOT / "docs" / "decisions").glob("*.md")]
+GENERATED = [*docs_reference.pages(), *(ROOT / "docs" / "decisions").rglob("*.md")]
 BY_HAND = [page for page in (*PAGES, ROOT / "kernels" / "README.md", RECORDED / "README.md") if page not in GENERATED]
 PRIVATE = r"(?i)\b(march(?:es|ing)?|ladders?|rungs?|crew|somebody|nobody|whoever|far ends)\b"
 """Words that the glossary has a term of the field for."""
