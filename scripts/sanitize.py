@@ -31,9 +31,7 @@ from lbmtune.catalogue.config import parse_config
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.verify import verify
-from tests.support.choices import Sample, case_of
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.support.conformance.choices import Sample, case_of
 
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
 TOOLS = ("memcheck", "racecheck", "synccheck")

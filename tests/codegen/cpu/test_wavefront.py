@@ -29,7 +29,6 @@ from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
-from tests.support import interpreted_simd
 from tests.support.cpu_cases import (
     LAYOUTS,
     LIMITS,
@@ -40,7 +39,8 @@ from tests.support.cpu_cases import (
     interpret,
     program_of,
 )
-from tests.support.interpreted_simd import RaceError
+from tests.support.devices import interpreted_simd
+from tests.support.devices.interpreted_simd import RaceError
 
 IN_PLACE = ["aa", "esoteric-twist", "esoteric-pull"]
 TILES: dict[str, Any] = {"family": "wavefront", "tile": (3, 2)}
