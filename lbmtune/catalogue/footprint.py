@@ -11,7 +11,6 @@ from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.sparse.index_list import phases
-from lbmtune.catalogue.storage import frame, stored_extents
 
 MACROSCOPIC_FIELDS = 4
 """Density and the components of velocity, whatever the dimensions."""
@@ -19,13 +18,13 @@ MACROSCOPIC_FIELDS = 4
 
 def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> int:
     """Return the elements of one copy of the lattice, with ghost cells, padding and buffers at the faces of tiles."""
-    cells = int(config.memory.length(stored_extents(case, config, domain)))
+    cells = int(config.memory.length(config.stored_extents(case, domain)))
     return cells + int(config.extra_elements(case.stencil, domain or case.domain))
 
 
 def largest_index(case: Case, config: KernelConfig) -> int:
     """Return an upper bound of the index of a cell within one component and of the length of a component."""
-    return _largest(stored_extents(case, config), config)
+    return _largest(config.stored_extents(case), config)
 
 
 def index_fits(case: Case, config: KernelConfig, bits: int) -> bool:
@@ -124,7 +123,7 @@ def ring_bytes(case: Case, config: KernelConfig) -> float:
 
     Each value is read from its block and written to a ghost cell, with write-allocate on CPUs.
     """
-    blocks = frame(case.stencil, config).blocks
+    blocks = config.frame(case.stencil).blocks
     if not blocks:
         return 0
     cut = [axis for axis, extent in enumerate(blocks) if extent]
@@ -145,3 +144,15 @@ def largest_cube(case: Case, config: KernelConfig, memory_bytes: int) -> tuple[i
 
 def _cube(edge: int, flat: bool) -> tuple[int, int, int]:
     return (edge, edge, 1 if flat else edge)
+
+
+def beyond_stride(case: Case, config: KernelConfig) -> str | None:
+    """Return why the domain does not fit between direction arrays that are a given stride apart, or None."""
+    stride = getattr(config.layout, "stride", 0)
+    if not stride:
+        return None
+    x, y, z, _ = config.stored_extents(case)
+    if (cells := x * y * z) <= stride:
+        return None
+    domain = "x".join(map(str, case.domain))
+    return f"stride={stride}: the direction arrays of domain {domain} have {cells} elements"

@@ -150,9 +150,9 @@ class KernelConfig(Declared):
         """Return the element of value k of a cell, or of a slot; ints, arrays that go together, or traced values."""
         return index(self.memory, extents, x, y, z, k)
 
-    def stored_extents(self, case: Case, domain: Cells) -> Extents:
-        """Return the storage extents of a domain."""
-        return self.frame(case.stencil).extents(Domain(*domain))
+    def stored_extents(self, case: Case, domain: Cells | None = None) -> Extents:
+        """Return the storage extents of the case's domain or of another one."""
+        return self.frame(case.stencil).extents(Domain(*(domain or case.domain)))
 
     def most_extents(self, case: Case) -> Extents | None:
         """Return the storage extents of a list if no cell were solid; None without a list."""

@@ -8,7 +8,7 @@ from typing import Any
 from lbmtune.catalogue.moments.basis import orders
 from lbmtune.catalogue.schemes.scheme import Access
 from lbmtune.catalogue.sparse.index_list import listed_rows
-from lbmtune.catalogue.storage import Domain
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.codegen.describe import symbolic_extents
 from lbmtune.codegen.program import LIST, Program
 from lbmtune.codegen.trace import Traced, plain

@@ -17,7 +17,6 @@ from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.moments.basis import orders, smallest_weight
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import stored_extents
 from lbmtune.lattice import Lattice
 
 Array = Any
@@ -89,7 +88,7 @@ def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | No
 
     int64, shape (nz, ny, nx).
     """
-    extents = stored_extents(case, config)
+    extents = config.stored_extents(case)
     x, y, z = (xp.arange(r.start, r.stop, dtype=xp.int64) for r in window or whole(case.domain))
     for k in range(extents.q):
         yield config.value_index(k, x, y[:, None], z[:, None, None], extents, case.stencil)

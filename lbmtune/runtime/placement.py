@@ -20,7 +20,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patches import wall_velocity
 from lbmtune.catalogue.schemes.scheme import HERE, Place
 from lbmtune.catalogue.sparse.nodes import nodes
-from lbmtune.catalogue.storage import Domain, StorageFrame, frame, stored_extents
+from lbmtune.catalogue.storage_frame import Domain, StorageFrame
 from lbmtune.lattice import Vector, negate
 from lbmtune.runtime.moments import places
 
@@ -81,7 +81,7 @@ def _of_sites(case: Case, config: KernelConfig, parity: int, xp: ModuleType, win
     They follow from the table and the numbering of nodes, not from the index list that a kernel reads.
     """
     numbering, layout = nodes(case, config, xp), config.memory
-    extents, at = stored_extents(case, config), numbering.at
+    extents, at = config.stored_extents(case), numbering.at
     own, seen = _nodes_at(at, window, HERE, xp), seen_by(case, config)
     fluid = (own >= 0) & (own < numbering.fluid)
     phase = config.propagation.phase(case.stencil, parity)
@@ -152,7 +152,7 @@ def _element_indices(
     case: Case, config: KernelConfig, window: Window, place: Place, xp: ModuleType, *, wrap: bool
 ) -> Array:
     """Return the index of a place for every cell of a window. wrap: whether ghost coordinates stand for their image."""
-    storage, layout = frame(case.stencil, config), config.memory
+    storage, layout = config.frame(case.stencil), config.memory
     extents = storage.extents(Domain(*case.domain))
     x, y, z = (_coordinates(case.domain, window, storage, axis, place.offset, xp, wrap=wrap) for axis in range(3))
     along = (layout.along_z(z, extents), layout.along_y(y, extents), layout.along_x(x, extents))

@@ -94,13 +94,13 @@ class Listed(KernelConfig):
         """The index list tells cut links."""
         return "list"
 
-    def stored_extents(self, case: Case, domain: Cells) -> Extents:
-        """Return the storage extents of a domain: one row of nodes."""
+    def stored_extents(self, case: Case, domain: Cells | None = None) -> Extents:
+        """Return the storage extents of the case's domain or of another one: one row of nodes."""
         from lbmtune.catalogue.sparse.nodes import (
             counts,  # here: it needs arrays, which the command line starts without
         )
 
-        return Extents(counts(replace(case, domain=domain), self).nodes, 1, 1, case.stencil.q)
+        return Extents(counts(replace(case, domain=domain) if domain else case, self).nodes, 1, 1, case.stencil.q)
 
     def most_extents(self, case: Case) -> Extents:
         """Return the storage extents if no cell were solid."""

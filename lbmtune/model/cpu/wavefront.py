@@ -6,7 +6,6 @@ from collections.abc import Collection
 from typing import Any
 
 from lbmtune.catalogue.families.cpu.wavefront import Wavefront, slabs
-from lbmtune.catalogue.storage import stored_extents
 from lbmtune.model.cpu import direct
 from lbmtune.model.cpu.arithmetic import arithmetic
 from lbmtune.model.cpu.cache import cache
@@ -40,7 +39,7 @@ class WavefrontInputs(CpuInputs):
     @property
     def kept_bytes(self) -> int:
         """Bytes that a thread goes through from one step of a row to the next."""
-        config, extents = self.config, stored_extents(self.case, self.config)
+        config, extents = self.config, self.config.stored_extents(self.case)
         rows = config.tile_y * (config.tile_z + config.steps)
         return rows * int(extents.x) * self.case.stencil.q * config.stored.bytes
 

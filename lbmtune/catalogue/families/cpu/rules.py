@@ -12,11 +12,11 @@ from lbmtune.catalogue.families.cpu.moments_wavefront import EDGE_ROWS, MARGIN, 
 from lbmtune.catalogue.families.cpu.rows import BoxOfRows
 from lbmtune.catalogue.families.cpu.sparse import Sparse
 from lbmtune.catalogue.families.cpu.wavefront import Wavefront, has_wavefront
+from lbmtune.catalogue.footprint import beyond_stride
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import told
 from lbmtune.catalogue.schemes.scheme import keeps_links
-from lbmtune.catalogue.storage import beyond_stride, stored_extents
 
 _LEANER = ("bgk", "trt")
 """Operators that `collisions.min_instruction_forms` has a form of, named here without SymPy."""
@@ -103,7 +103,7 @@ def _streaming_stores(case: Case, config: Any, limits: Limits) -> str | None:
         )
     if config.memory.name != "soa":
         return f"streaming_stores=1 is not supported for layout={config.memory.name} (use soa)"
-    row = stored_extents(case, config).x
+    row = config.stored_extents(case).x
     stride, padding = _of_soa(config)
     between, name = (stride, "stride") if stride else (padding, "padding")
     if config.row_offset % line or row % line or between % line:

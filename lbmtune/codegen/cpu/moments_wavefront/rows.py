@@ -27,7 +27,7 @@ from lbmtune.catalogue.families.cpu.moments_wavefront import (
 )
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import Domain, frame
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.codegen.cpu.moments_wavefront.cell import Carried, Cell
 from lbmtune.codegen.moment_stages import Row
 from lbmtune.codegen.trace import Traced, plain
@@ -79,7 +79,7 @@ class Rows:
 
     def stored_row(self) -> list[str]:
         """Return the definition of the pitch of a stored row."""
-        stored = frame(self.case.stencil, self.config).extents(Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz"))))
+        stored = self.config.frame(self.case.stencil).extents(Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz"))))
         return [f"pitch = {plain(stored.x)}"]
 
     def places(self, row: str, plane: str) -> list[str]:

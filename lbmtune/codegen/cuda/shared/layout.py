@@ -8,7 +8,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import index_fits
 from lbmtune.catalogue.layouts.layout import Extents, arrays
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import Domain, frame
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.codegen.trace import Traced
 
 _HEAD = "__device__ __forceinline__"
@@ -31,7 +31,7 @@ def component_functions(case: Case, config: CudaConfig) -> str:
 
 
 def _stored(case: Case, config: CudaConfig) -> Extents:
-    return frame(case.stencil, config).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
+    return config.frame(case.stencil).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
 
 
 def _parts(config: CudaConfig, q: int) -> dict[str, object]:

@@ -13,7 +13,7 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     tile,
 )
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import Domain, frame, stored_extents
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.codegen.cuda.shared import entry, moment_links, moments
 from lbmtune.codegen.cuda.shared.ablation import NEVER_STORED, WHOLE, Parts
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
@@ -150,11 +150,11 @@ def _max_elements(case: Case, config: TemporalBlocking) -> int | None:
 
 def _narrow(case: Case, config: TemporalBlocking) -> bool:
     """Return whether 32 bits hold the index of every element."""
-    return int(config.memory.length(stored_extents(case, config))) < 2**32
+    return int(config.memory.length(config.stored_extents(case))) < 2**32
 
 
 def _layout(case: Case, config: TemporalBlocking) -> str:
-    extents = frame(case.stencil, config).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
+    extents = config.frame(case.stencil).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
     n = extents._replace(x=Traced("n.x"), y=Traced("n.y"), z=Traced("n.z"))
     parts = {
         "along_y(const Index y": config.memory.along_y(Traced("y"), n),

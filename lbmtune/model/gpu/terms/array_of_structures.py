@@ -20,7 +20,6 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import Phase
-from lbmtune.catalogue.storage import frame
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.inputs import Inputs, displaced_side, walking_suffix
 from lbmtune.model.machine.benchmark_names import BLOCK
@@ -128,7 +127,7 @@ def _displaced(elements: int) -> float:
 def has_parts(inputs: Inputs) -> bool:
     """Return whether a kernel has rings of ghost cells in structures, and copies of parts were measured."""
     config = inputs.config
-    cut = any(frame(inputs.case.stencil, config).blocks or ())
+    cut = any(config.frame(inputs.case.stencil).blocks or ())
     return cut and 0 < inputs.run_bytes < SECTOR_BYTES and bool(inputs.calibration.parts_bytes_per_s)
 
 

@@ -23,7 +23,7 @@ from lbmtune.catalogue.layouts.layout import Layout, index
 from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Place, Scheme
-from lbmtune.catalogue.storage import Domain, StorageFrame
+from lbmtune.catalogue.storage_frame import Domain, StorageFrame
 from lbmtune.lattice import Lattice, lattice
 
 Array = Any
