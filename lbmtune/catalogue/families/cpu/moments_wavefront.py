@@ -15,12 +15,15 @@ from math import ceil
 from typing import ClassVar
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
-from lbmtune.catalogue.families.cpu.rows import TilesOfRows
+from lbmtune.catalogue.families import common_rules, moment_rules
+from lbmtune.catalogue.families.cpu import rules
+from lbmtune.catalogue.families.cpu.rows import TilesOfRows, prefetch_rows
 from lbmtune.catalogue.families.groups import VECTORS, Bounded
 from lbmtune.catalogue.families.small_domains import distinct, odd
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.layouts.layout import Extents, Int, Layout, index
 from lbmtune.catalogue.layouts.soa import SoA
+from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
@@ -177,3 +180,34 @@ def blocks(case: Case, config: MomentsWavefront) -> int:
     nx, ny, nz = case.domain
     along, tile = (nz, config.tile_z) if reach(case.stencil) else (ny, config.tile_y)
     return ceil(nx / config.tile_x) * ceil(along / tile)
+
+
+def _moment_tiles(case: Case, config: MomentsWavefront, limits: Limits) -> str | None:
+    """Tiles of whole vectors and of more rows than what a cell sends may pass."""
+    if config.tile_x < MARGIN or config.tile_x % MARGIN:
+        return f"tile={extents(config.tile)}: rows of a tile have a multiple of {MARGIN} cells"
+    if width(case.stencil, config) < EDGE_ROWS * reach(case.stencil):
+        return f"tile={extents(config.tile)}: what a cell sends may pass {EDGE_ROWS} rows of a tile"
+    return None
+
+
+def _moment_flags(case: Case, config: MomentsWavefront, limits: Limits) -> str | None:
+    """Flags of solid cells alone: faces are known by their place."""
+    if config.flags == "memory" and not case.geometry:
+        return "flags=memory is not supported for moments without solid cells (use compiled): faces are compiled in"
+    return None
+
+
+RULES = (
+    moment_rules.moments,
+    moment_rules.faces,
+    moment_rules.patches,
+    _moment_flags,
+    common_rules.flags,
+    _moment_tiles,
+    rules.vectors,
+    rules.streaming_stores,
+    prefetch_rows,
+    rules.threads,
+    rules.pages,
+)

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lbmtune.catalogue.backend_records import CpuConfig
+from lbmtune.catalogue.families import common_rules
+from lbmtune.catalogue.families.cpu import rules
 from lbmtune.catalogue.families.groups import VECTORS, Listed, Propagated
 from lbmtune.catalogue.families.small_domains import distinct
 from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells
 from lbmtune.catalogue.storage_frame import StorageFrame
@@ -51,3 +54,16 @@ class Sparse(Listed, CpuConfig, Propagated):
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of populations that one update moves: each pass reads, allocates and writes once."""
         return pass_bytes(case, self, allocates=True)
+
+
+def _listed_scheme(case: Case, config: Sparse, limits: Limits) -> str | None:
+    """Schemes that need no box."""
+    phase = config.propagation.phase(case.stencil, 0)
+    if phase.blockwise:
+        return f"scheme={config.scheme} is not supported for family sparse (use pull): its blocks are cut out of a box"
+    if phase.ordered:
+        return f"scheme={config.scheme} is not supported for family sparse (use pull): its order is that of rows"
+    return None
+
+
+RULES = (_listed_scheme, *rules.MACHINE, common_rules.implicit, common_rules.nodes)

@@ -13,12 +13,14 @@ from functools import lru_cache
 from math import ceil
 from typing import ClassVar
 
+from lbmtune.catalogue.families.cpu import rules
 from lbmtune.catalogue.families.cpu.direct import Direct
-from lbmtune.catalogue.families.cpu.rows import BoxOfRows, TilesOfRows
+from lbmtune.catalogue.families.cpu.rows import ROW_RULES, BoxOfRows, TilesOfRows, prefetch_rows
 from lbmtune.catalogue.families.groups import VECTORS
 from lbmtune.catalogue.families.small_domains import distinct, is_flat, odd
 from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells, KernelConfig
 from lbmtune.catalogue.schemes.scheme import Phase, Scheme
@@ -116,3 +118,16 @@ def slabs(case: Case, config: Wavefront) -> int:
     flat, lags = case.stencil.dimensions == 2, lag(config.propagation, case.stencil)
     along = case.domain[1 if flat else 2] // max(1, 2 * lags[not flat] * (config.steps - 1))
     return max(1, min(config.threads, along))
+
+
+def _wavefront(case: Case, config: Wavefront, limits: Limits) -> str | None:
+    """Schemes whose rows of several steps can be under way at once."""
+    if has_wavefront(config.propagation, case.stencil):
+        return None
+    return (
+        f"scheme={config.scheme} is not supported for family wavefront (use aa, esoteric-twist or esoteric-pull): "
+        "each step must be one pass over one lattice in place, in any order"
+    )
+
+
+RULES = (_wavefront, *ROW_RULES, prefetch_rows, rules.threads, rules.pages)
