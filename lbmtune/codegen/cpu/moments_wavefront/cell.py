@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import sympy
-
 from lbmtune.catalogue.collisions.operator import Parameters
+from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.moments.basis import orders, upright
 from lbmtune.catalogue.moments.collision import coefficient, coefficients, moment
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cpu.shared.expressions import Constants, Hoisted, hoist, text
+from lbmtune.codegen.cpu.shared.collision import invariant_lines
+from lbmtune.codegen.cpu.shared.expressions import Constants, Hoisted, assigned, hoist
 from lbmtune.codegen.moment_stages import Row, Stage, Sums, Syntax
 
 _ARRAYS = {0: "still", 1: "right", -1: "left"}
@@ -64,17 +64,16 @@ class Cell:
         parameters = [Parameters.omega, Parameters.unit, *Parameters.force]
         return hoist(coefficients(self.case.stencil, self.case.forced, self.case.relaxes), parameters)
 
-    def before(self, unit: float) -> list[str]:
-        """Return the invariants of a row. unit: the density one, as stored."""
-        scale = f"unit = {self.constants.name(sympy.Integer(int(unit)))}"
-        return [scale, *(f"{a.name} = {text(a.value, self.constants)}" for a in self._steps.invariants)]
+    def before(self, config: CpuConfig) -> list[str]:
+        """Return the invariants of a row."""
+        return invariant_lines(self._steps, config, self.constants)
 
     def relax(self) -> list[str]:
         """Return the lines from moments to the coefficients of the polynomial (the collision)."""
         powers = orders(self.case.stencil)
         return [
             *(f"{moment(n)} = {at}" for n, at in zip(powers, self.moments, strict=True)),
-            *(f"{a.name} = {text(a.value, self.constants)}" for a in self._steps.body),
+            *assigned(self._steps.body, self.constants),
             *(f"{at} = {coefficient(n)}" for n, at in zip(powers, self.moments, strict=True)),
         ]
 
