@@ -147,7 +147,7 @@ def _gradient(theta: Array, by_axis: Array, values: Array) -> Array:
 
 def _solved(kernel: Array, values: Array) -> tuple[Array, Array, float, float]:
     """Return inverse of the kernel matrix and weights of the values, and the most likely mean and variance."""
-    inverse: Array = np.linalg.inv(kernel)
+    inverse = np.asarray(np.linalg.inv(kernel), np.float64)
     mean = float(np.sum(inverse @ values) / np.sum(inverse))
     weights = inverse @ (values - mean)
     return inverse, weights, mean, max(float((values - mean) @ weights) / len(values), 1e-12)
