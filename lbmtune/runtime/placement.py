@@ -45,7 +45,6 @@ def placements(
 
 
 def _fixed(case: Case, config: KernelConfig, _parity: int, xp: ModuleType, window: Window) -> Iterator[Placement]:
-    """Yield the places of populations that stay there in every step."""
     return (Placement(indices, 0.0) for indices in places(case, config, xp, window))
 
 
