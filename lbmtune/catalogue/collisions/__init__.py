@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from lbmtune.errors import unknown
-from lbmtune.lazy import modules_of
 
 if TYPE_CHECKING:
     from lbmtune.catalogue.collisions.operator import Collision
@@ -16,8 +16,10 @@ NO_COLLISION = "none"
 """Streaming only, the reference of `measure.profiling.loss_breakdown` for the cost of collision; no study has it."""
 _PARTS = ("central_moments", "min_instruction_forms", "operator", "pairwise", NO_COLLISION)
 """Files of this folder that are no operators."""
-COLLISIONS = modules_of(__path__, ("bgk", "trt", "regularised", "mrt", "cumulant"), _PARTS)
-"""Names of the collision operators, which are those of their files, in the order of lists."""
+_FIRST = ("bgk", "trt", "regularised", "mrt", "cumulant")
+"""Operators that lists begin with, in order."""
+COLLISIONS = (*_FIRST, *(one.name for one in iter_modules(__path__) if one.name not in {*_FIRST, *_PARTS}))
+"""Names of the collision operators, which are those of their files."""
 
 
 @cache
