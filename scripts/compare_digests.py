@@ -63,7 +63,7 @@ def samples():
         study = read_study(header.parent)
         for trial in study.ranked:
             yield study.header.spec.case, trial.config
-    covering = first("tests.support.covering", "covering")
+    covering = first("tests.support.conformance.covering", "tests.support.covering", "covering")
     for backend in ("cuda", "cpu"):
         for case, config in covering.everything(backend).samples:
             yield case, config.flat()

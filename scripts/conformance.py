@@ -1,4 +1,4 @@
-"""Verify every pair of choices of the catalogue against the oracle (tests/support/covering.py).
+"""Verify every pair of choices of the catalogue against the oracle (tests/support/conformance/covering.py).
 
     python -m scripts.conformance            the CUDA text on the host shim, and the CPU kernels compiled
     python -m scripts.conformance --on 0     the CUDA kernels on GPU 0
@@ -28,8 +28,8 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
 from lbmtune.measure.verification.verify import verify
-from tests.support.choices import Sample
-from tests.support.covering import Covering, everything
+from tests.support.conformance.choices import Sample
+from tests.support.conformance.covering import Covering, everything
 
 ROOT = Path(__file__).resolve().parent.parent
 

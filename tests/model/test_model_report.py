@@ -34,9 +34,9 @@ from lbmtune.report.model import (
     write_tables,
 )
 from lbmtune.units import format_mlups
+from tests.support.paths import ROOT
 from tests.support.script_module import load
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
 
 

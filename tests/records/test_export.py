@@ -31,7 +31,8 @@ from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema, sour
 from lbmtune.records.study import StudyRecord
 from lbmtune.runtime import load as loading
 from lbmtune.runtime.placement import placements
-from tests.support import made_up_records as made
+from tests.support.paths import ROOT
+from tests.support.studies import made_up_records as made
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -317,7 +318,7 @@ def test_the_file_is_the_same_every_time() -> None:
 
 @pytest.mark.filterwarnings("ignore:this kernel was tuned")
 def test_python_of_the_how_to_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "best-json.md").read_text()
+    text = (ROOT / "docs" / "guide" / "best-json.md").read_text()
     write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), CPU), tmp_path / "best.json")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

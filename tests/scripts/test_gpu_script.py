@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from scripts import gpu
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "gpu.py"
 
 

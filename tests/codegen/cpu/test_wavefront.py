@@ -30,7 +30,6 @@ from lbmtune.measure.verification.domains import awkward_domain, thin_domain
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
-from tests.support import interpreted_simd
 from tests.support.cpu_cases import (
     LAYOUTS,
     LIMITS,
@@ -41,7 +40,8 @@ from tests.support.cpu_cases import (
     interpret,
     program_of,
 )
-from tests.support.interpreted_simd import RaceError
+from tests.support.devices import interpreted_simd
+from tests.support.devices.interpreted_simd import RaceError
 
 IN_PLACE = ["aa", "esoteric-twist", "esoteric-pull"]
 TILES: dict[str, Any] = {"family": "wavefront", "tile": (3, 2)}
