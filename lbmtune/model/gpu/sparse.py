@@ -127,19 +127,18 @@ def partial_sectors(case: Case, config: Sparse) -> Partial:
     """Count the sectors per update that a warp of sites loads and stores in part."""
     at = case.geometry, case.domain, config.order
     warp_sites = prod(warp_of(config.block)) * config.cells_per_thread
-    element_bytes, unit = config.stored.bytes, granule(config)
-    return _counted(case.stencil.name, at, warp_sites, unit, config.propagation, config.memory, element_bytes)
+    placed = config.propagation, config.memory, config.stored.bytes
+    return _counted(case.stencil.name, at, warp_sites, granule(config), placed)
 
 
 @lru_cache(maxsize=1024)
-def _counted(
-    name: str, at: Numbered, warp_sites: int, unit: int, scheme: Scheme, memory: Layout, element_bytes: int
-) -> Partial:
-    """Count them for the fluid sites of a part of the domain. unit: streams begin at multiples of it, in elements.
+def _counted(name: str, at: Numbered, warp_sites: int, unit: int, placed: tuple[Scheme, Layout, int]) -> Partial:
+    """Count them for the fluid sites of a part of the domain.
 
+    unit: streams begin at multiples of it, in elements; placed: scheme, layout, and bytes of an element.
     A solid neighbour leaves the population at the cell itself (`Access.cut_read`, `Access.cut_write`).
     """
-    stencil, numbers = lattice(name), _numbers(*at)
+    (scheme, memory, element_bytes), stencil, numbers = placed, lattice(name), _numbers(*at)
     block = np.arange(numbers.max() + 1) // warp_sites
     extents = Extents(-(-len(block) // unit) * unit, 1, 1, stencil.q)
     per_sector = SECTOR_BYTES // element_bytes
