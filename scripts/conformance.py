@@ -19,7 +19,6 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from lbmtune.backend.protocol import Binary, CompileError, Device
 from lbmtune.backend.registry import compiler_for, open_device, reassembled
@@ -30,8 +29,6 @@ from lbmtune.cores import usable_cores
 from lbmtune.measure.verification.verify import verify
 from tests.support.conformance.choices import Sample
 from tests.support.conformance.covering import Covering, everything
-
-ROOT = Path(__file__).resolve().parent.parent
 
 Verdict = str | None
 """The error of a kernel; None: it is right."""

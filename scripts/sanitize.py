@@ -34,8 +34,6 @@ from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify
 from tests.support.conformance.choices import Sample, case_of
 
-ROOT = Path(__file__).resolve().parent.parent
-
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
 TOOLS = ("memcheck", "racecheck", "synccheck")
 OF_SHARED_MEMORY = ("racecheck", "synccheck")

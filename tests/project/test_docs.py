@@ -17,7 +17,8 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.cli import main
 from lbmtune.files.studyfile import load_study
 from lbmtune.lattice import LATTICES
-from scripts import docs_pictures, docs_reference
+from scripts.docs import pictures as docs_pictures
+from scripts.docs import reference as docs_reference
 from tests.catalogue.schemes import test_scheme_tables as test_tables
 from tests.support.paths import RECORDED, ROOT
 
@@ -79,7 +80,7 @@ def test_scheme_of_the_how_to(flow: str, lattice: str, monkeypatch: pytest.Monke
 
 
 def test_generated_pages_and_pictures_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
-    """If not: python -m scripts.docs_reference; python -m scripts.docs_pictures."""
+    """If not: python -m scripts.docs.reference; python -m scripts.docs.pictures."""
     assert docs_reference.main(["--check"]) == 0, capsys.readouterr().out
     assert docs_pictures.main(["--check"]) == 0, capsys.readouterr().out
     assert set(docs_pictures.FOLDER.glob("*.svg")) == set(docs_pictures.pictures())
@@ -111,7 +112,7 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
 
 
 WORDS_PER_SENTENCE, CHARACTERS_PER_CELL = 25, 120
-GENERATED = [*docs_reference.pages(), *(ROOT / "docs" / "decisions").glob("*.md")]
+GENERATED = [*docs_reference.pages(), *(ROOT / "docs" / "decisions").rglob("*.md")]
 BY_HAND = [page for page in (*PAGES, ROOT / "kernels" / "README.md", RECORDED / "README.md") if page not in GENERATED]
 PRIVATE = r"(?i)\b(march(?:es|ing)?|ladders?|rungs?|crew|somebody|nobody|whoever|far ends)\b"
 """Words that the glossary has a term of the field for."""

@@ -23,7 +23,7 @@ from tests.support.paths import ROOT
 from tests.support.script_module import load
 from tests.support.studies import made_up_records as made
 
-SCRIPT = ROOT / "scripts" / "entries.py"
+SCRIPT = ROOT / "scripts" / "recorded" / "entries.py"
 SPILLS = cuda.Direct(block=(64, 1, 1), cells_per_thread=2, register_limit="64-registers", scheme="aa")
 MARCH = cuda.TemporalBlocking(
     block=(32, 16, 1), chunk_planes=32, register_limit="96-registers", representation="moments", rows=5, steps=1

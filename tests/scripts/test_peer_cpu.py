@@ -10,10 +10,10 @@ import pytest
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.flows import box
-from scripts import peer_cpu
+from scripts.measurements import peer_cpu
 from tests.support.paths import ROOT
 
-SCRIPT = ROOT / "scripts" / "peer_cpu.py"
+SCRIPT = ROOT / "scripts" / "measurements" / "peer_cpu.py"
 LIMITS = Limits(cores=2, vector_bits=512, memory_bytes=1 << 40)
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.codegen.render import render
-from scripts import physics as physics_script
+from scripts.measurements import physics as physics_script
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.paths import RECORDED, ROOT
 
-SCRIPT, RECORD = ROOT / "scripts" / "physics.py", RECORDED / "nvidia-h200" / "physics.json"
+SCRIPT, RECORD = ROOT / "scripts" / "measurements" / "physics.py", RECORDED / "nvidia-h200" / "physics.json"
 
 
 @pytest.fixture(scope="module")

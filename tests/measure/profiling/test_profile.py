@@ -39,7 +39,8 @@ from lbmtune.records.study import TimingProtocol
 from lbmtune.report.profile import profile_page, write_profile_page
 from lbmtune.report.profile_tables import conclusion, counter_rows, deviation, level_rows, state_rows
 from lbmtune.units import format_mlups
-from scripts import gpu, profiles
+from scripts import gpu
+from scripts.recorded import profiles
 from tests.support.browser import check_fits, laid_out
 from tests.support.configs import old_cuda
 from tests.support.paths import RECORDED, ROOT

@@ -36,7 +36,7 @@ from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.kinds import rounding_of
 from lbmtune.search.space import Space, legal_set
 from lbmtune.search.study import run_study
-from scripts import accuracy as script
+from scripts.measurements import accuracy as script
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.conformance.choices import LIMITS as COVERED
 from tests.support.conformance.choices import case_of

@@ -1,6 +1,6 @@
 """Compare recorded loss breakdowns with the model.
 
-    python -m scripts.profiles [FOLDER] [--out build/profiles]
+    python -m scripts.recorded.profiles [FOLDER] [--out build/profiles]
 
 For every profile below FOLDER, with the machine description beside its folder: speed of the kernel, largest deviation
 of the loss of a rung from its prediction (as a share of the speed of the ceiling), unexplained loss, and measured over
@@ -22,9 +22,8 @@ from lbmtune.records.profile import Profile
 from lbmtune.report.profile import write_profile_page
 from lbmtune.report.profile_tables import Deviation, deviation
 from lbmtune.units import format_mlups
+from scripts.paths import RECORDED, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
-DEFAULT = ROOT / "studies" / "recorded"
 RUNG_BAR, UNEXPLAINED_BAR, BYTES_BAR = 0.03, 0.05, 0.05
 
 
@@ -49,7 +48,7 @@ def within(found: Deviation) -> bool:
 def main(arguments: list[str]) -> int:
     """Print a line for each profile and write its page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
+    parser.add_argument("folder", nargs="?", type=Path, default=RECORDED)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "profiles")
     given = parser.parse_args(arguments)
     profiles = kept(given.folder)

@@ -1,7 +1,7 @@
 """Accuracy of the model on recorded sets: predict every verified configuration with its compiled resources.
 
-    python -m scripts.model_report [FOLDER] [--out build/model-report.html] [--no-ablation] [--every N] [--estimated]
-        [--described] [--docs docs/lab/model-accuracy.md]
+    python -m scripts.recorded.model_report [FOLDER] [--out build/model-report.html] [--no-ablation] [--every N]
+        [--estimated] [--described] [--docs docs/lab/model-accuracy.md]
 
 Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
 of the model's first ten against the best of the set, the bounds on these figures, and their change without each term of
@@ -24,9 +24,8 @@ from lbmtune.model.predict import TERMS, predict
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.model import Judged, by_card, by_set, judgement, printed, with_ablation, write_page, write_tables
+from scripts.paths import RECORDED, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
-DEFAULT = ROOT / "studies" / "recorded"
 _FEW = 100
 """Kernels of a set up to which the table of terms takes all."""
 
@@ -72,7 +71,7 @@ def judged(
 def main(arguments: list[str]) -> int:
     """Judge every set below a folder; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
+    parser.add_argument("folder", nargs="?", type=Path, default=RECORDED)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "model-report.html")
     parser.add_argument("--no-ablation", action="store_true", help="leave out the table of terms")
     parser.add_argument("--every", type=int, default=6, help="kernels of each set that the table of terms takes one of")

@@ -1,8 +1,8 @@
 """Compare regularised collision with BGK, moments with populations, on flows with known answers.
 
-    python -m scripts.physics OUT                             all parts, on GPU 0
-    python -m scripts.physics OUT --parts vortex --device 1
-    python -m scripts.physics OUT --sizes 128,256             cells along an edge of the turbulent box
+    python -m scripts.measurements.physics OUT                             all parts, on GPU 0
+    python -m scripts.measurements.physics OUT --parts vortex --device 1
+    python -m scripts.measurements.physics OUT --sizes 128,256             cells along an edge of the turbulent box
 
 Parts: vortex (decay of a two-dimensional Taylor-Green vortex), cavity (centre lines of a lid-driven cavity at Reynolds
 numbers 100, 400 and 1000), turbulence (decay of the three-dimensional Taylor-Green vortex at Reynolds number 1600). OUT

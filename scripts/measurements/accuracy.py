@@ -1,9 +1,9 @@
 """Measure the accuracy of each storage format (`lbmtune accuracy`) on a device.
 
-    python -m scripts.accuracy OUT                            on this processor
-    python -m scripts.accuracy OUT --device 0 --lattice d3q27
-    python -m scripts.accuracy OUT --device 0 --collision regularised --steps 1,2,3,4 --workers 8
-    python -m scripts.accuracy OUT --device shim --collision regularised    the CUDA text, compiled as C++
+    python -m scripts.measurements.accuracy OUT                            on this processor
+    python -m scripts.measurements.accuracy OUT --device 0 --lattice d3q27
+    python -m scripts.measurements.accuracy OUT --device 0 --collision regularised --steps 1,2,3,4 --workers 8
+    python -m scripts.measurements.accuracy OUT --device shim --collision regularised    CUDA text compiled as C++
 
 OUT gets accuracy.json: L2 errors of a Taylor-Green vortex against float64 and against the exact solution, at several
 peak velocities and after 1000 steps. --steps: steps per launch; of populations and, with regularised collision, of

@@ -1,6 +1,6 @@
 """Print recorded claims as Markdown: those that do not hold with hardware counters, and all figures.
 
-python -m scripts.claims_figures [studies/recorded/nvidia-h200/claims.json.gz]
+python -m scripts.recorded.claims_figures [studies/recorded/nvidia-h200/claims.json.gz]
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from lbmtune.claims.figures import Figure, figures
 from lbmtune.claims.store import RESULTS, decoded
 from lbmtune.records.claims import Claims, Document, Holding
 from lbmtune.report.claims import Judged, sections
+from scripts.paths import RECORDED
 
-DEFAULT = Path(__file__).resolve().parent.parent / "studies" / "recorded" / "nvidia-h200" / f"{RESULTS}.gz"
+DEFAULT = RECORDED / "nvidia-h200" / f"{RESULTS}.gz"
 _SHORT = ("variant", "domain", "MLUPS", "us", "registers", "spilled", "bytes", "model", "sectors", "L2 hits")
 _SHORT += ("warps", "instructions", "issue", "memory", "wait for")
 """Short titles of `COLUMNS` for a table in text."""

@@ -1,6 +1,6 @@
 """Brings recorded sets of version 0.1 to the names, keys and digests of today, and proves that nothing else changed.
 
-    python -m scripts.rekey REVISION        REVISION: the last one of version 0.1
+    python -m scripts.recorded.rekey REVISION        REVISION: the last one of version 0.1
 
 Each configuration becomes the record of its family (`lbmtune.records.legacy`), each key that of the record. A recorded
 digest is replaced if REVISION still prints the recorded text for the configuration, and if the working tree prints the
@@ -35,9 +35,8 @@ from lbmtune.records.legacy import FAMILIES_SINCE, config_of, current_header, is
 from lbmtune.records.store import HEADER, TRIALS, read_study
 from lbmtune.records.study import StudyHeader
 from scripts.compare_digests import digest_of
+from scripts.paths import RECORDED, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
-RECORDED = ROOT / "studies" / "recorded"
 _BEFORE = """
 import json, sys
 import msgspec

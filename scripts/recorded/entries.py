@@ -1,6 +1,6 @@
 """Record the resources of kernels by entry: compile recorded kernels again, without a GPU.
 
-    python -m scripts.entries [FOLDER]
+    python -m scripts.recorded.entries [FOLDER]
 
 Sets below studies/recorded by default, of GPUs, whose trials have the resources of the largest entry alone, or of a
 kernel of temporal blocking no count of spill hazards. Kernels with spills are compiled if they have several entries or
@@ -30,8 +30,8 @@ from lbmtune.cores import pool, usable_cores
 from lbmtune.records import Entry, Trial
 from lbmtune.records.legacy import config_of
 from lbmtune.records.store import HEADER, TRIALS, read_study, write_atomically
+from scripts.paths import RECORDED
 
-DEFAULT = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 _SHARE = 8
 """Trials that a process takes at once."""
 _LOOPING = {"temporal-blocking"}
@@ -97,7 +97,7 @@ def fill(folder: Path, processes: int) -> Counter[str]:
 def main(arguments: list[str]) -> int:
     """Fill every set of a GPU below a folder; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
+    parser.add_argument("folder", nargs="?", type=Path, default=RECORDED)
     given = parser.parse_args(arguments)
     folders = [trials.parent for trials in sorted(given.folder.rglob(f"{TRIALS}.gz"))]
     if not folders:

@@ -1,6 +1,6 @@
 """Draw the pictures of the documents as SVG, from the tables of the code and one recorded profile.
 
-    python -m scripts.docs_pictures [--check]
+    python -m scripts.docs.pictures [--check]
 
 Writes docs/pictures/*.svg; with --check, writes nothing and fails if a file is missing or out of date. The pictures
 have a background of their own, light or dark by the reader's setting, and need no font or script.
@@ -24,10 +24,10 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import Access, Place
 from lbmtune.lattice import LATTICES, Lattice
 from lbmtune.records.profile import Profile
+from scripts.paths import RECORDED, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "pictures"
-RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
+H200 = RECORDED / "nvidia-h200"
 Point = tuple[float, float]
 
 _STYLE = """
@@ -250,7 +250,7 @@ def wavefront_picture() -> str:
 
 def loss_picture() -> str:
     """Return the loss breakdown of a recorded profile: speed at each level, measured and predicted."""
-    text = (RECORDED / "profiles" / "many-steps.json").read_bytes()
+    text = (H200 / "profiles" / "many-steps.json").read_bytes()
     profile = msgspec.json.decode(text, type=Profile)
     best = max(max(one.mlups, one.model_mlups or 0) for one in profile.rungs)
     left, width, size = 120.0, 420.0, 30.0

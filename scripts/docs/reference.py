@@ -1,6 +1,6 @@
 """Write the pages that follow from the code: families and knobs, exit codes, schema of best.json, decisions.
 
-    python -m scripts.docs_reference [--check]
+    python -m scripts.docs.reference [--check]
 
 Writes docs/reference/*.md and docs/decisions/README.md; with --check, writes nothing and fails if a page is stale.
 """
@@ -20,12 +20,12 @@ from lbmtune.catalogue.config import FAMILIES
 from lbmtune.catalogue.knobs import Acts, Knob
 from lbmtune.catalogue.record import knobs
 from lbmtune.errors import LbmtuneError
+from scripts.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
 DECISIONS = ROOT / "docs" / "decisions"
 SCHEMA = ROOT / "lbmtune" / "records" / "best.schema.json"
-_WRITTEN = "<!-- Written by scripts/docs_reference.py from the code; edit the code, not this page. -->"
+_WRITTEN = "<!-- Written by scripts/docs/reference.py from the code; edit the code, not this page. -->"
 _OTHER_CODES = {
     0: "Done. `explain` of an illegal configuration is an answer, too.",
     130: "Stopped with Ctrl-C. Every finished trial is kept; `--resume` continues.",
@@ -139,18 +139,16 @@ def _default(key: str, found: Mapping[str, Any], required: Sequence[str]) -> str
 
 
 def decisions_page() -> str:
-    """Return the list of decisions, by title."""
-    files = sorted(path for path in DECISIONS.glob("*.md") if path.name != "README.md")
-    titles = [(path.read_text(encoding="utf-8").split("\n")[0].removeprefix("# "), path.name) for path in files]
-    return _page(
-        [
-            "# Decisions",
-            "",
-            "One short file each: what was decided, why, and what was rejected.",
-            "",
-            *(f"- [{title}]({name})" for title, name in sorted(titles, key=lambda one: one[0].casefold())),
-        ]
-    )
+    """Return the list of decisions, by topic and title."""
+    lines = ["# Decisions", "", "One short file each: what was decided, why, and what was rejected."]
+    for topic in sorted(path for path in DECISIONS.iterdir() if path.is_dir()):
+        titles = sorted((_title(path), path.relative_to(DECISIONS).as_posix()) for path in topic.glob("*.md"))
+        lines += ["", f"## {topic.name.capitalize()}", "", *(f"- [{title}]({path})" for title, path in titles)]
+    return _page(lines)
+
+
+def _title(page: Path) -> str:
+    return page.read_text(encoding="utf-8").split("\n")[0].removeprefix("# ")
 
 
 def _type(found: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """Time kernels that are known to be fast, interleaved in one process.
 
-    python -m scripts.interleaved OUT                          every small domain, on GPU 0
-    python -m scripts.interleaved OUT --edges 64,96 --rounds 15
-    python -m scripts.interleaved OUT --known scripts/fastest.toml
+    python -m scripts.measurements.interleaved OUT                          every small domain, on GPU 0
+    python -m scripts.measurements.interleaved OUT --edges 64,96 --rounds 15
+    python -m scripts.measurements.interleaved OUT --known scripts/measurements/fastest.toml
 
 The kernels of a small domain are the fastest finals of its recorded set, with moments on chip and without, and the
 moments on chip of docs/lab/small-domains.md, each once, with all of its names. They are measured like the finalists of
@@ -38,8 +38,7 @@ from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.store import read_study
 from lbmtune.records.study import TimingProtocol
 from lbmtune.units import format_mlups
-
-ROOT = Path(__file__).resolve().parent.parent
+from scripts.paths import ROOT
 
 STUDY = "d3q19-small"
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
