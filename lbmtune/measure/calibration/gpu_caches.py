@@ -16,7 +16,7 @@ from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.calibration.gpu_bench import CHECKED_EVERY, Figures, GpuBench, Part, shared_bytes
 from lbmtune.measure.calibration.gpu_memory import WALK, walked
 from lbmtune.measure.calibration.microbench import Kernel, check_moved
-from lbmtune.model.gpu.occupancy import resident_threads
+from lbmtune.model.gpu.inputs import resident_threads
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.benchmark_names import WALKING, WIDTHS
 from lbmtune.model.machine.description import ACCESS_BYTES

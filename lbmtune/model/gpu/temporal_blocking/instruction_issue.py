@@ -33,7 +33,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared.physics import collision_scalars
 from lbmtune.codegen.cuda.temporal_blocking import populations
 from lbmtune.lattice import lattice
-from lbmtune.model.gpu.occupancy import warps_of
+from lbmtune.model.gpu.inputs import warps_of
 from lbmtune.model.gpu.temporal_blocking.walls import evenness
 from lbmtune.model.gpu.terms.instructions import Issue, Stage, moments_stage, precision_slots, rates
 from lbmtune.model.gpu.terms.spills import allowed_registers
