@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lbmtune.claims.evidence import COLUMNS, Evidence, evidence, reasons
 from lbmtune.claims.figures import Figure as Row
@@ -13,13 +12,10 @@ from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import NEUTRAL, interval, log_axis, plain_figure, wrapped
+from lbmtune.report.drawing import NEUTRAL, Figure, interval, log_axis, plain_figure, wrapped
 from lbmtune.report.html import Panel, filled, panel
 from lbmtune.report.tables import Pairs, environment_table
 from lbmtune.units import format_bytes, format_rate
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 COLOURS = {
     Holding.HOLDS: "#2a9d6f",

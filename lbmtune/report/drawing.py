@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log10
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.records import Outcome
 from lbmtune.search.kinds import Kind
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+Figure = Any
+"""A figure of Plotly, which has no types."""
 
 _SCHEME_LOOKS = (
     ("#0072b2", "circle"),

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lbmtune.errors import InputError
+from lbmtune.report.drawing import Figure
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from plotly.graph_objects import Figure
 
 _PAGE = Path(__file__).with_name("page")
 _CARTESIAN = frozenset(("scatter", "bar", "box"))

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records.statistics import relative_error
-from lbmtune.report.drawing import log_axis, plain_figure
+from lbmtune.report.drawing import Figure, log_axis, plain_figure
 
 if TYPE_CHECKING:
     import pandas
-    from plotly.graph_objects import Figure
 
 FIRST = 10
 """Configurations that the model ranks first, whose best is compared with the best of all."""

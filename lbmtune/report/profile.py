@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import NEUTRAL, plain_figure
+from lbmtune.report.drawing import NEUTRAL, Figure, plain_figure
 from lbmtune.report.html import filled, panel
 from lbmtune.report.profile_tables import (
     COLUMNS,
@@ -28,9 +27,6 @@ from lbmtune.report.profile_tables import (
 from lbmtune.report.tables import environment_table
 from lbmtune.report.titles import subject
 from lbmtune.units import format_mlups
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 _MEASURED, _MODEL, _FASTER = "#0072b2", "#e69f00", "#cc79a7"
 _CAPTION = (

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lbmtune.records import Prediction
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import BESIDE, plain_figure, wrapped
+from lbmtune.report.drawing import BESIDE, Figure, plain_figure, wrapped
 from lbmtune.units import format_mlups
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999999")
 

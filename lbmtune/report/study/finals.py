@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lbmtune.records import Measurement, Trial
 from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import CEILING, NEUTRAL, interval, plain_figure, wrapped
+from lbmtune.report.drawing import CEILING, NEUTRAL, Figure, interval, plain_figure, wrapped
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.steps import is_power_bound, sustained_text
 from lbmtune.report.study.trials import label, varied_knobs
 from lbmtune.units import format_mlups
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 
 @dataclass(frozen=True)

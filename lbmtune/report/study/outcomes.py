@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lbmtune.records import Costs, Outcome
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import OUTCOME_COLOURS, plain_figure
+from lbmtune.report.drawing import OUTCOME_COLOURS, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 STAGES = ("compile", "verify", "measure", "search")
 
