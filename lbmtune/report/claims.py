@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lbmtune.claims.evidence import COLUMNS, Evidence, evidence, reasons
+from lbmtune.claims.evidence import Evidence, evidence, reasons
 from lbmtune.claims.figures import Figure as Row
 from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown
@@ -85,7 +85,6 @@ def claims_page(claims: Claims) -> str:
         cards=[(str(holding), _count(claims, holding), COLOURS[holding]) for holding in Holding],
         disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
         sections=each,
-        columns=COLUMNS,
         environment=environment_table(claims.header.environment),
         run=_run_table(claims),
     )

@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lbmtune.errors import InputError
 from lbmtune.report.drawing import Figure
 
 if TYPE_CHECKING:
@@ -83,10 +82,8 @@ def _packed_part() -> str:
 
 @cache
 def _packed_plotly() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise InputError("the report needs plotly, which is not installed; pip install plotly.") from error
+    from plotly.offline import get_plotlyjs
+
     return _packed(get_plotlyjs())
 
 

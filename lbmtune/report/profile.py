@@ -24,8 +24,7 @@ from lbmtune.report.profile_tables import (
     state_rows,
     term_rows,
 )
-from lbmtune.report.tables import environment_table
-from lbmtune.report.titles import subject
+from lbmtune.report.tables import environment_table, subject
 from lbmtune.units import format_mlups
 
 _MEASURED, _MODEL, _FASTER = "#0072b2", "#e69f00", "#cc79a7"

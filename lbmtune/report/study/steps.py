@@ -15,7 +15,7 @@ from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEMORY
 from lbmtune.report.study.roofline import issue_mlups
-from lbmtune.report.titles import case_title
+from lbmtune.report.tables import case_title
 from lbmtune.search.kinds import Kind, kind_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
 

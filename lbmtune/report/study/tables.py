@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import Scalar, from_flat
+from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyHeader, StudyRecord
@@ -63,7 +63,7 @@ def trial_table(study: StudyRecord) -> TrialTable:
         columns=[*lead, *varied, *_END],
         numeric=[*numeric, *_END.values()],
         rows=rows,
-        configs=[config_text(t.config) for t in study.trials],
+        configs=[from_flat(t.config).said for t in study.trials],
         digits={name: places for name, places in lead.items() if places is not None},
         winner=study.trials.index(study.ranked[0]) if study.ranked else -1,
     )
@@ -103,11 +103,6 @@ def _remark(trial: Trial) -> str:
         return trial.reason
     run = ("sustained run disturbed",) if trial.sustained and trial.sustained.disturbed else ()
     return "; ".join(filter(None, (trial.reason, *flaws(trial.best_measurement), *run)))
-
-
-def config_text(config: dict[str, Scalar]) -> str:
-    """Return the form that the command line reads."""
-    return from_flat(config).said
 
 
 def protocol_table(header: StudyHeader) -> Pairs:
