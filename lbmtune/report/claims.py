@@ -127,7 +127,6 @@ def _section(claims: Claims, document: Document) -> Section:
 
 
 def _judged(claims: Claims, document: Document, claim: Claim, verdict: Verdict) -> Judged:
-    """Return a claim with its verdict and the evidence."""
     found = evidence(claims, document, claim)
     return Judged(claim, verdict, found, tuple(reasons(claim, found, claims.header.rates)))
 

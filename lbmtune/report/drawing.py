@@ -82,11 +82,7 @@ def look(kind: Kind) -> Look:
         symbol = _ON_CHIP
     elif kind.steps > 1:
         symbol = _by_steps(_STEP_SYMBOLS, kind.steps)
-    return Look(
-        colour=colour,
-        symbol=symbol,
-        dash=_by_steps(_STEP_DASHES, kind.steps),
-    )
+    return Look(colour, symbol, _by_steps(_STEP_DASHES, kind.steps))
 
 
 def scheme_colour(name: str, otherwise: str) -> str:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,19 @@ def filled(template: str, scripts: Sequence[str], panels: Sequence[Panel], **val
             **values,
         )
     )
+
+
+def figure_page(title: str, figure: Figure, height: str, text: str = "") -> bytes:
+    """Return a self-contained page of one figure, with text below it."""
+    picture = figure.to_html(full_html=False, include_plotlyjs=True, default_height=height)
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>"
+        "<body style='font-family: sans-serif; margin: 2em'>"
+        f"<h1 style='font-size: 1.2em; overflow-wrap: anywhere; white-space: pre-line'>{escape(title)}</h1>"
+        f"{picture}<pre>{escape(text)}</pre></body></html>\n"
+    ).encode()
 
 
 def script_json(values: object) -> str:

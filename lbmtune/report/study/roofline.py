@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.records import Prediction, Term
@@ -21,8 +22,7 @@ CEILING_TITLE = "the fastest copy of many separate streams or update in place"
 _FULL_NAME = {"hoverinfo": "name", "hoverlabel": {"namelength": -1}}
 
 
-@dataclass(frozen=True)
-class Roof:
+class Roof(NamedTuple):
     """A measured bandwidth."""
 
     name: str

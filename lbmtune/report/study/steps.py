@@ -186,7 +186,6 @@ def _by_terms(winner: Trial, stage: Stage) -> str:
 
 
 def _memory_bound(stage: Stage) -> str:
-    """State which share of the memory bound was reached."""
     reached = stage.mlups / stage.memory_mlups
     said = "is the bound" if reached >= NEAR else "is the lowest known bound, and not reached"
     return f"Memory {said}: {format_mlups(stage.memory_mlups)} MLUPS, of which {reached:.0%} are reached."

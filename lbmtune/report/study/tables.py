@@ -112,7 +112,6 @@ def protocol_table(header: StudyHeader) -> Pairs:
 
 
 def _title(field: str) -> str:
-    """Name a field of the protocol in words, with its unit."""
     if field in _TITLES:
         return _TITLES[field]
     words = field.removesuffix("_s").replace("_", " ")
@@ -152,7 +151,6 @@ def case_table(study: StudyRecord) -> Pairs:
 
 
 def _patch(patch: Patch) -> str:
-    """Name kind, value and place of a patch."""
     value = f" {patch.density:g}" if patch.kind == "pressure" else f" {patch.velocity}" if any(patch.velocity) else ""
     return f"{patch.kind}{value} at {patch.face or 'solid cells'}: {patch.where}"
 

@@ -39,7 +39,6 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
 
 
 def _buffers(study: StudyRecord, winner: Trial, kernel: Kernel) -> str:
-    """Name the copies of the state and the bytes of all buffers."""
     config = from_flat(winner.config)
     total = format_bytes(footprint_bytes(study.header.spec.case, config))
     state = kernel.buffers[0]
