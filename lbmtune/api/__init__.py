@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from lbmtune.api.inventory import listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.measured_machines import machine_file, measured_machine
-    from lbmtune.api.profiling import profile, profile_page, profiler_target
+    from lbmtune.api.profiling import profile, profiler_target
     from lbmtune.api.ranking import rank, ranked_before
-    from lbmtune.api.reproduction import claims_page, reproduce
+    from lbmtune.api.reproduction import reproduce
     from lbmtune.api.studies import Study, study
     from lbmtune.api.variation import check_knob, vary
     from lbmtune.backend.cuda.compiled_cache import compiled_before
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from lbmtune.files.claimsfile import load_documents
     from lbmtune.model.gpu.families import estimated
     from lbmtune.model.tuning_hints import worth_varying
+    from lbmtune.report.claims import write_claims_page
+    from lbmtune.report.profile import write_profile_page
     from lbmtune.report.varied import write_varied
     from lbmtune.runtime.load import load
     from lbmtune.search.optuna_storage import without_password
@@ -40,9 +42,9 @@ _NAMES = {
     "lbmtune.api.inventory": ("listing",),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
     "lbmtune.api.measured_machines": ("machine_file", "measured_machine"),
-    "lbmtune.api.profiling": ("profile", "profile_page", "profiler_target"),
+    "lbmtune.api.profiling": ("profile", "profiler_target"),
     "lbmtune.api.ranking": ("rank", "ranked_before"),
-    "lbmtune.api.reproduction": ("claims_page", "reproduce"),
+    "lbmtune.api.reproduction": ("reproduce",),
     "lbmtune.api.studies": ("Study", "study"),
     "lbmtune.api.variation": ("check_knob", "vary"),
     "lbmtune.backend.cuda.compiled_cache": ("compiled_before",),
@@ -50,6 +52,8 @@ _NAMES = {
     "lbmtune.files.claimsfile": ("load_documents",),
     "lbmtune.model.gpu.families": ("estimated",),
     "lbmtune.model.tuning_hints": ("worth_varying",),
+    "lbmtune.report.claims": ("write_claims_page",),
+    "lbmtune.report.profile": ("write_profile_page",),
     "lbmtune.report.varied": ("write_varied",),
     "lbmtune.runtime.load": ("load",),
     "lbmtune.search.optuna_storage": ("without_password",),
@@ -58,8 +62,8 @@ _NAMES = {
 __all__ = ["Case", "Study", "accuracy", "load", "measure", "predict", "profile", "prove", "rank", "render", "reproduce"]
 __all__ += ["study", "vary", "verify"]
 # of the command line
-__all__ += ["case_summary", "check_knob", "claims_page", "compiled_before", "costs", "estimated", "listing"]
-__all__ += ["load_documents", "machine_file", "measured_machine", "nothing_valid", "predictor", "profile_page"]
-__all__ += ["profiler_target", "ranked_before", "without_password", "worth_varying", "write_varied"]
+__all__ += ["case_summary", "check_knob", "compiled_before", "costs", "estimated", "listing", "load_documents"]
+__all__ += ["machine_file", "measured_machine", "nothing_valid", "predictor", "profiler_target", "ranked_before"]
+__all__ += ["without_password", "worth_varying", "write_claims_page", "write_profile_page", "write_varied"]
 
 __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -15,7 +15,7 @@ from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes, format_mlups
 
 if TYPE_CHECKING:
-    from lbmtune.api.ranking import Ranking, Row
+    from lbmtune.api.ranking import Entry, Ranking, Row
     from lbmtune.api.variation import Variation
 
 _BAR = 12
@@ -66,7 +66,7 @@ def _families(ranked: Ranking) -> Table:
     return output.table("The best of each kind of kernel", columns, rows)
 
 
-def _how_many_compiled(row: Row) -> str:
+def _how_many_compiled(row: Row[Entry]) -> str:
     """Return yes, no, or how many of a row are compiled."""
     if row.compiled in (0, row.size):
         return "yes" if row.compiled else "no"

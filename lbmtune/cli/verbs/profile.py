@@ -81,5 +81,5 @@ def _check_places(out: Path | None, sources: Path | None) -> None:
 def _write(found: Profile, page: Path) -> None:
     record = page.with_suffix(".json")
     write_atomically(record, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
-    api.profile_page(found, page)
+    api.write_profile_page(found, page)
     LOG.info("profile  %s\npage     %s", record, page)

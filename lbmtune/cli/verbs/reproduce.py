@@ -60,7 +60,7 @@ def reproduce(
     except KeyboardInterrupt:
         LOG.info(_how_to_resume(where, only or (), folder, max_footprint))
         raise typer.Exit(130) from None
-    api.claims_page(found, folder / PAGE)
+    api.write_claims_page(found, folder / PAGE)
     _show(found, folder, as_json=as_json)
 
 

@@ -23,8 +23,7 @@ def verify(
 ) -> None:
     """Check a configuration against the oracle, on small domains."""
     subject = resolve(config, options).legal()
-    protocol = study_spec(options).protocol
-    trials = api.prove(subject.case, subject.config, subject.device, full_size=full_size, protocol=protocol)
+    trials = api.prove(subject.case, subject.config, subject.device, full_size, study_spec(options).protocol)
     show_proofs(subject.config.key, trials, as_json)
 
 
