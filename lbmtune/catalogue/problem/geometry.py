@@ -10,28 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lbmtune.catalogue.byte_lru_cache import remembered
-from lbmtune.catalogue.problem.fields import Problem
+from lbmtune.catalogue.problem.faces import Problem
 from lbmtune.catalogue.problem.geometries import GENERATORS
-from lbmtune.catalogue.problem.geometries.shape import Shape
+from lbmtune.catalogue.problem.geometries.shape import Geometry, Voxels
 from lbmtune.errors import InputError, unknown
 
-Voxels = npt.NDArray[np.bool_]
 Values = npt.NDArray[Any]
 _VOXELS_BYTES = 1 << 29
 _FORM = "packing:fraction=0.5:radius=8:seed=1"
-
-
-class Generator(Protocol):
-    """A geometry with its parameters."""
-
-    def solid(self, shape: Shape) -> Voxels:
-        """Return the solid cells: bool, (nz, ny, nx)."""
 
 
 def solid(case: Problem) -> Voxels:
@@ -55,21 +47,17 @@ def fluid_cells(geometry: str, domain: tuple[int, int, int]) -> int:
     return nx * ny * nz - (int(voxels(geometry, domain).sum()) if geometry else 0)
 
 
+@remembered(_VOXELS_BYTES)
 def cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
     """Return the values of a voxel file on a domain, (nz, ny, nx), read-only. Raises InputError."""
-    return _cell_values(geometry, domain)
-
-
-@remembered(_VOXELS_BYTES)
-def _cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
     found: Values = generator(geometry).values(domain[::-1])  # type: ignore[attr-defined]
     found.flags.writeable = False
     return found
 
 
-def generator(geometry: str) -> Generator:
-    """Return the generator of a text, with its parameters. Raises InputError."""
-    made: Generator = parsed(geometry, GENERATORS, "geometry", _FORM)
+def generator(geometry: str) -> Geometry:
+    """Return the geometry of a text, with its parameters. Raises InputError."""
+    made: Geometry = parsed(geometry, GENERATORS, "geometry", _FORM)
     return made
 
 

@@ -19,23 +19,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lbmtune.catalogue.problem.geometries.shape import Shape
+from lbmtune.catalogue.problem.geometries.shape import Geometry, Shape, Voxels
 from lbmtune.errors import InputError
 
-Voxels = npt.NDArray[np.bool_]
 Values = npt.NDArray[Any]
 _TYPES = {"Int8": "i1", "UInt8": "u1", "Int16": "i2", "UInt16": "u2", "Int32": "i4", "UInt32": "u4", "Float32": "f4",
           "Float64": "f8", "Int64": "i8", "UInt64": "u8"}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class VoxelFile:
+class VoxelFile(Geometry):
     """A voxel file. path: of the file; shape: 'nx x ny x nz' of a .raw file (bytes, x fastest); digest: of its content.
 
     fluid: values besides zero that are fluid, '2+3'; repeat: 1 if a domain may be larger than the sample.
     The digest belongs to the identity of a case: a changed file is another geometry.
     """
 
+    name = "file"
     path: str
     shape: str = ""
     fluid: str = ""
@@ -169,3 +169,6 @@ def _values(array: ElementTree.Element, root: ElementTree.Element) -> npt.NDArra
         raise ValueError(f"its data are {array.get('format')}; save them as ascii or binary")
     header = np.dtype(order + _TYPES[root.get("header_type", "UInt32")]).itemsize
     return np.frombuffer(base64.b64decode(text)[header:], kind)
+
+
+GEOMETRY = VoxelFile
