@@ -34,8 +34,8 @@ check: $(DEVELOP)
 
 # reference pages and pictures from the code, and the documents as a site in build/site
 docs: $(DEVELOP)
-	$(BIN)/python -m scripts.docs_reference
-	$(BIN)/python -m scripts.docs_pictures
+	$(BIN)/python -m scripts.docs.reference
+	$(BIN)/python -m scripts.docs.pictures
 	$(BIN)/mkdocs build --quiet --strict
 
 # every legal combination of the catalogue's knobs through NVRTC (make test compiles one of each kind)
@@ -52,15 +52,15 @@ conformance: $(DEVELOP)
 
 # how well the model predicts the recorded sets, and what each of its terms is worth
 model-report: $(DEVELOP)
-	$(BIN)/python -m scripts.model_report $(ARGS)
+	$(BIN)/python -m scripts.recorded.model_report $(ARGS)
 
 # the ladders that are kept, held against the model
 profiles: $(DEVELOP)
-	$(BIN)/python -m scripts.profiles $(ARGS)
+	$(BIN)/python -m scripts.recorded.profiles $(ARGS)
 
 # our CPU kernels beside lbmpy's generated ones, interleaved in one process
 peer-cpu: $(VENV)/.installed-peer
-	$(BIN)/python -m scripts.peer_cpu $(ARGS)
+	$(BIN)/python -m scripts.measurements.peer_cpu $(ARGS)
 
 wheel: $(DEVELOP)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

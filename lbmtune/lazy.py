@@ -1,9 +1,11 @@
-"""Names of a package that are imported on first use."""
+"""Names of a package that are imported on first use, and the modules of a package."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any
 
 
@@ -19,3 +21,12 @@ def lazy(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any]
         return getattr(import_module(modules[name]), name)
 
     return getattr_, lambda: sorted(modules)
+
+
+def modules_with(name: str, package: str, path: Iterable[str]) -> Iterator[ModuleType]:
+    """Import the modules of a package, in the order of their file names, and yield those that define a name.
+
+    path: `__path__` of the package.
+    """
+    modules = (import_module(f"{package}.{found.name}") for found in iter_modules(path))
+    return (module for module in modules if hasattr(module, name))

@@ -1,1 +1,1 @@
-"""Scripts of the repository; run them as modules: `python -m scripts.NAME`."""
+"""Scripts of the repository; run them as modules: `python -m scripts.NAME` or `python -m scripts.TOPIC.NAME`."""

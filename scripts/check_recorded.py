@@ -35,11 +35,11 @@ from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes
+from scripts.paths import RECORDED
 
 CLAIMS = f"{RESULTS}.gz"
 SETS = "| set | trials | verified, by digest of the code | seconds | verified per second |\n|---|---:|---:|---:|---:|\n"
 FINALS = "| set | best of | MLUPS | of the best | memory |\n|---|---|---:|---:|---:|\n"
-DEFAULT = Path(__file__).resolve().parent.parent / "studies" / "recorded"
 
 
 def stale_trials(study: StudyRecord) -> list[str]:
@@ -167,7 +167,7 @@ def _read_claims(path: Path) -> Claims:
 def main(arguments: list[str]) -> int:
     """Check every set below a folder; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
+    parser.add_argument("folder", nargs="?", type=Path, default=RECORDED)
     parser.add_argument("--allow-none", action="store_true", help="succeed if there is no set")
     parser.add_argument("--write", action="store_true", help="update the tables of README.md")
     given = parser.parse_args(arguments)

@@ -32,8 +32,8 @@ from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
 from lbmtune.records.legacy import config_of
+from scripts.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 _MADE_FOR = "Generated text; the support module it was made for"
 _DUMP = """
 import importlib, json, sys
@@ -63,7 +63,7 @@ def samples():
         study = read_study(header.parent)
         for trial in study.ranked:
             yield study.header.spec.case, trial.config
-    covering = first("tests.support.covering", "covering")
+    covering = first("tests.support.conformance.covering", "tests.support.covering", "covering")
     for backend in ("cuda", "cpu"):
         for case, config in covering.everything(backend).samples:
             yield case, config.flat()

@@ -1,4 +1,4 @@
-"""Verify every pair of choices of the catalogue against the oracle (tests/support/covering.py).
+"""Verify every pair of choices of the catalogue against the oracle (tests/support/conformance/covering.py).
 
     python -m scripts.conformance            the CUDA text on the host shim, and the CPU kernels compiled
     python -m scripts.conformance --on 0     the CUDA kernels on GPU 0
@@ -19,7 +19,6 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from lbmtune.backend.protocol import Binary, CompileError, Device
 from lbmtune.backend.registry import compiler_for, open_device, reassembled
@@ -28,10 +27,8 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
 from lbmtune.measure.verification.verify import verify
-from tests.support.choices import Sample
-from tests.support.covering import Covering, everything
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.support.conformance.choices import Sample
+from tests.support.conformance.covering import Covering, everything
 
 Verdict = str | None
 """The error of a kernel; None: it is right."""

@@ -11,9 +11,10 @@ porous-fp32 (sparse), porous-direct-fp64 and porous-direct-fp32 (a few kernels o
 small-128 (small domains), fast-384 (the fast box with 384^3 cells),
 unseen-d3q27-trt-fp64, unseen-oblong, unseen-fast and unseen-cavity (cases that the model was not calibrated with),
 profile (loss breakdowns of the best recorded kernels, and of some others), turns (kernels of small domains,
-interleaved), fastest (kernels of large domains: scripts/fastest.toml), accuracy (of 16 bits and of several steps per
-launch), physics (regularised collision against BGK), sanitize (one kernel of each skeleton under compute-sanitizer);
-fast-seeds (the fast box searched with three seeds, which must find the same speed), only on request.
+interleaved), fastest (kernels of large domains: scripts/measurements/fastest.toml), accuracy (of 16 bits and of
+several steps per launch), physics (regularised collision against BGK), sanitize (one kernel of each skeleton under
+compute-sanitizer); fast-seeds (the fast box searched with three seeds, which must find the same speed), only on
+request.
 
 Seconds that they take on an H200 with 16 cores: devices 65, profile 150, claims 520, conformance 100, tests 280,
 sanitize 80, physics 100, accuracy 50, turns 90, fastest 120 (an estimate); a study its search, a minute besides, and
@@ -62,7 +63,6 @@ from scripts.gpu_parts import (
     PATIENCE,
     PROFILES,
     RECORDED,
-    ROOT,
     SAMPLED,
     SEARCH_S,
     SEEDS,
@@ -76,6 +76,7 @@ from scripts.gpu_parts import (
     TRIALS,
     WITHIN,
 )
+from scripts.paths import ROOT
 
 
 @dataclass
@@ -182,18 +183,18 @@ def turns(run: Run) -> dict[str, object]:
 
 def fastest(run: Run) -> dict[str, object]:
     """Time the fastest known kernels of large domains, interleaved."""
-    return in_turns(run, "fastest", "--known", str(ROOT / "scripts" / "fastest.toml"))
+    return in_turns(run, "fastest", "--known", str(ROOT / "scripts" / "measurements" / "fastest.toml"))
 
 
 def in_turns(run: Run, part: str, *which: str) -> dict[str, object]:
     """Time kernels interleaved. which: arguments that select kernels."""
-    command = [sys.executable, "-m", "scripts.interleaved", str(run.out), "--device", run.device]
+    command = [sys.executable, "-m", "scripts.measurements.interleaved", str(run.out), "--device", run.device]
     return run.call(part, [*command, *which], run.limit_s)
 
 
 def physics(run: Run) -> dict[str, object]:
     """Compare regularised collision with BGK."""
-    command = [sys.executable, "-m", "scripts.physics", str(run.out), "--device", run.device]
+    command = [sys.executable, "-m", "scripts.measurements.physics", str(run.out), "--device", run.device]
     return run.call("physics", command, run.limit_s)
 
 
@@ -202,7 +203,7 @@ def accuracy(run: Run) -> dict[str, object]:
     codes: dict[str, int] = {}
     for name, asked in ACCURACIES.items():
         folder = run.work / f"accuracy-{name}"
-        command = [sys.executable, "-m", "scripts.accuracy", str(folder), "--device", run.device, *asked]
+        command = [sys.executable, "-m", "scripts.measurements.accuracy", str(folder), "--device", run.device, *asked]
         done = run.call(f"accuracy {name}", [*command, "--workers", workers()], run.limit_s)
         codes[name] = int(str(done["exit_code"]))
         if not codes[name]:

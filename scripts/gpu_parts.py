@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parent.parent
+from scripts.paths import ROOT
 
 SANDSTONE = "case.geometry=sandstone:fraction=0.6"
 OBLONG = "case.domain=208x224x192"
@@ -103,6 +101,6 @@ ACCURACIES = {
     "bgk": ("--steps", "1,2,3"),
     "regularised": ("--collision", "regularised", "--steps", "1,2,3,4"),
 }
-"""Tables of accuracy by collision, with arguments of `scripts/accuracy.py`."""
+"""Tables of accuracy by collision, with arguments of `scripts/measurements/accuracy.py`."""
 SPARE_CORES = 2
 """Cores for the process with the device."""

@@ -32,9 +32,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify
-from tests.support.choices import Sample, case_of
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.support.conformance.choices import Sample, case_of
 
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
 TOOLS = ("memcheck", "racecheck", "synccheck")

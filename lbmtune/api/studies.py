@@ -31,13 +31,11 @@ from lbmtune.records.remarks import last_cache
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report import write_report
-from lbmtune.search.accuracy import within
 from lbmtune.search.estimates import Repredict
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
-from lbmtune.search.resume_check import check_same_spec
-from lbmtune.search.space import check_any_is_legal, legal_set
-from lbmtune.search.study import nothing_valid, run_study
+from lbmtune.search.space import check_any_is_legal, legal_set, within
+from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 
 if TYPE_CHECKING:
     import pandas

@@ -64,7 +64,7 @@ def case_of(file: CaseFile, folder: Path = Path()) -> Case:
     case = replace(_with_faces(case, file), magic=file.magic, velocity_scale=file.velocity_scale)
     case = replace(case, geometry=_identified(file.geometry, file.patches, folder), patches=file.patches)
     if file.patches or file.geometry:
-        from lbmtune.catalogue.problem.patches import check_cells  # here: arrays are not needed otherwise
+        from lbmtune.catalogue.problem.patch_checks import check_cells  # here: arrays are not needed otherwise
 
         check_cells(case)
     return case

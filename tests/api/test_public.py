@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,9 @@ from lbmtune.api import kernels, studies
 from lbmtune.api.machines import named_machine
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records.study import TimingProtocol
-from tests.support.fake_study import FakeEvaluator, stand_in
+from tests.support.paths import RECORDED, ROOT
+from tests.support.studies.fake_study import FakeEvaluator, stand_in
 
-ROOT = Path(__file__).resolve().parents[2]
 CASE = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
 EXAMPLES = (kernels.render, kernels.predict, kernels.verify, kernels.measure, studies.study, studies.Study)
 
@@ -29,7 +28,7 @@ EXAMPLES = (kernels.render, kernels.predict, kernels.verify, kernels.measure, st
 def test_examples_of_docstrings(example, monkeypatch, tmp_path) -> None:
     """On this processor, whose bandwidths are those of a recorded one."""
     if example in (kernels.measure, studies.study):
-        described = named_machine(str(ROOT / "studies" / "recorded" / "epyc-2-cores" / "machine.toml"))
+        described = named_machine(str(RECORDED / "epyc-2-cores" / "machine.toml"))
         monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", lambda *_, **__: described)
         # whatever else runs here
         monkeypatch.setattr(kernels, "TimingProtocol", partial(TimingProtocol, bail_out=1000.0))

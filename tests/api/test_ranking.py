@@ -46,6 +46,7 @@ from lbmtune.search.estimates import estimates
 from lbmtune.search.space import legal_set
 from lbmtune.units import format_bytes
 from tests.support.configs import old_cuda
+from tests.support.paths import RECORDED
 from tests.support.seconds import close
 
 CASE = box("d3q19", "bgk", (128, 128, 128))
@@ -273,7 +274,6 @@ def test_a_kernel_that_was_refused_has_nothing_to_tell(monkeypatch):
 
 # machines by name
 
-RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 UNITS = {"sm_35": (192, 64), "sm_70": (64, 32), "sm_80": (64, 32), "sm_90": (128, 64)}
 """Of a multiprocessor: for single and for double precision. Source: CUDA C++ Programming Guide."""
 

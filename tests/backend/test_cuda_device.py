@@ -19,7 +19,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
-from tests.support.fake_device import CASE, config, renderer
+from tests.support.devices.fake_device import CASE, config, renderer
 
 ATTRIBUTES = {
     "MaxThreadsPerBlock": (1, 1024),

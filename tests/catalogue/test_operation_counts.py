@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from sympy import Expr, Rational, Symbol, symbols
@@ -14,6 +13,7 @@ from lbmtune.catalogue.operation_counts import flops, flops_per_update, operator
 from lbmtune.catalogue.problem.case import collides
 from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.lattice import LATTICES
+from tests.support.paths import ROOT
 
 X, Y, Z = symbols("x y z")
 OMEGA, (FORCE, _, _) = Parameters.omega, Parameters.force
@@ -85,7 +85,7 @@ def test_a_case_counts_its_force_and_not_its_walls() -> None:
 
 
 def test_the_table_of_the_documentation() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "collisions.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guide" / "collisions.md").read_text(encoding="utf-8")
     for operator in COLLISIONS:
         counts = [str(operator_flops(operator, n)) if collides(operator, n) else "-" for n in LATTICES]
         assert f"| {operator} | {' | '.join(counts)} |\n" in page

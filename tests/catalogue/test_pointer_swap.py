@@ -30,7 +30,7 @@ from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import verify
 from tests.records.test_export import cpu_record
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.choices import LIMITS, case_of
+from tests.support.conformance.choices import LIMITS, case_of
 
 on_host = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 ESOTERIC = [SCHEMES[name] for name in ("esoteric-twist", "esoteric-pull")]

@@ -28,7 +28,7 @@ from lbmtune.records import Accuracy, AccuracyPoint, Outcome, Resources, Trial
 from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Group, Holding, Rates, Row, SideTask, Verdict
 from lbmtune.records.profile import Counter, Counters
 from lbmtune.records.statistics import Interval
-from tests.support.fake_study import CASE, LIMITS, environment, measurement
+from tests.support.studies.fake_study import CASE, LIMITS, environment, measurement
 
 HERE = Here(backend="cuda", limits=LIMITS, physical_cores=2, budget_bytes=1 << 30)
 ON_CPU = replace(HERE, backend="cpu")

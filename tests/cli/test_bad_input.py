@@ -26,9 +26,9 @@ from lbmtune.measure.processes.worker import scratch_folder
 from lbmtune.records.store import append_trial, cache_folder, read_study, write_atomically
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.optuna_storage import without_password
-from tests.support.fake_study import DEVICE_ID, FakeEvaluator, stand_in
+from tests.support.paths import RECORDED, ROOT
+from tests.support.studies.fake_study import DEVICE_ID, FakeEvaluator, stand_in
 
-ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("--set", "case.domain=64x64x64", "--trials", "6")
 NEEDS_A_GPU = "say --device 0, or with explain, render and predict --machine h200, which needs no GPU."
 QUICK = (ROOT / "studies" / "quick.toml").read_text()
@@ -472,7 +472,7 @@ def test_an_axis_to_vary_that_the_other_kind_of_kernels_has(refused):
 def test_an_axis_that_a_machine_has_not(refused, cpu):
     said = refused("explain", "threads=2", "--machine", "h200")
     assert "threads, a knob of CPU kernels, does not go with NVIDIA H200, a GPU; say --device cpu instead." in said
-    slow = ROOT / "studies" / "recorded" / "xeon-2-cores" / "machine.toml"
+    slow = RECORDED / "xeon-2-cores" / "machine.toml"
     said = refused("predict", "block=64x1x1", "--machine", slow)
     assert (
         f"block, a knob of CUDA kernels, does not go with Intel(R) Xeon(R) Processor @ 2.50GHz; {NEEDS_A_GPU}" in said
@@ -539,7 +539,7 @@ def test_a_configuration_for_another_device(refused, cpu, tmp_path):
     """Whether that is said by an axis, or by a file."""
     said = refused("explain", "backend=cuda", "--device", "cpu")
     assert f"backend=cuda does not go with device cpu; {NEEDS_A_GPU}" in said
-    best = ROOT / "studies" / "recorded" / "nvidia-h200" / "d3q19-box-fp32" / "best.json"
+    best = RECORDED / "nvidia-h200" / "d3q19-box-fp32" / "best.json"
     said = refused("verify", best, "--device", "cpu")
     assert f"a configuration for CUDA does not go with device cpu; {NEEDS_A_GPU}" in said
     assert "unknown backend 'cdua'; did you mean 'cuda'?" in refused("explain", "backend=cdua")

@@ -1,7 +1,6 @@
 import io
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -20,11 +19,10 @@ from lbmtune.records.study import Budget, TimingProtocol
 from lbmtune.report.study.page import page
 from lbmtune.report.study.tables import trial_table
 from lbmtune.report.study.trials import headline
-from lbmtune.search.finalists import finalists_of
+from lbmtune.search.finals import finalists_of
 from lbmtune.search.study import run_study
-from tests.support.fake_study import FakeEvaluator, header, machine, one_family, search, space_of, spec
-
-RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
+from tests.support.paths import RECORDED
+from tests.support.studies.fake_study import FakeEvaluator, header, machine, one_family, search, space_of, spec
 
 
 def shown(tmp_path, terminal, width=160, **changes):

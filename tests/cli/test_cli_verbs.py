@@ -25,9 +25,10 @@ from lbmtune.records import Conditions, Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.search.optuna_storage import Journal
 from lbmtune.units import format_rate
-from tests.support import fake_study
-from tests.support.fake_study import FakeEvaluator, stand_in, verification
-from tests.support.fake_study import machine as fake_machine
+from tests.support.paths import ROOT
+from tests.support.studies import fake_study
+from tests.support.studies.fake_study import FakeEvaluator, stand_in, verification
+from tests.support.studies.fake_study import machine as fake_machine
 
 QUICK = ("--set", "case.domain=64x64x64")
 
@@ -586,7 +587,7 @@ def test_a_study_begins_with_a_fresh_ceiling(run, monkeypatch, tmp_path, backend
 
 def test_an_axis_is_varied_around_a_configuration(run, tmp_path):
     """Around one that is given, and around the best of a study, which is then the fastest of all values."""
-    machine = str(Path(__file__).resolve().parents[2] / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
+    machine = str(ROOT / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
     asked = ("predict", "scheme=aa,block=64x1x1", "--study", "d3q19-box", "--machine", machine, "--vary", "scheme")
     page = tmp_path / "folder" / "page.html"
     found = json.loads(run(*asked, "--json", "--page", str(page))[1])
@@ -631,7 +632,7 @@ def test_whose_fault_a_wrong_kernel_is(capsys, outcome, end):
 
 def test_a_study_is_ranked_without_the_device(run, monkeypatch, tmp_path):
     monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
-    machine = str(Path(__file__).resolve().parents[2] / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
+    machine = str(ROOT / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
     asked = ("predict", "quick", "--machine", machine, "--top", "3", "--compile", "2")
     facts = json.loads(run(*asked, "--json")[1])
     speeds = [entry["prediction"]["mlups"] for entry in facts["first"]]
@@ -684,7 +685,7 @@ def test_a_machine_that_cannot_be_read(run):
     assert "cannot read nowhere.toml" in err
 
 
-RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded" / "nvidia-h200"
+RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
 
 
 def test_a_named_machine_has_its_own_limits(run):
@@ -821,7 +822,7 @@ def test_registers_of_a_kernel_that_is_not_compiled_are_told_as_estimated(run):
     told = re.compile(r"^registers +\d+, (nothing|\d+ bytes) spilled: estimated", re.MULTILINE)
     for verb in ("explain", "predict"):
         assert told.search(run(verb, "scheme=aa", "--machine", "h200")[1])
-    cpu = Path(__file__).resolve().parents[2] / "studies" / "recorded" / "epyc-2-cores" / "machine.toml"
+    cpu = ROOT / "studies" / "recorded" / "epyc-2-cores" / "machine.toml"
     code, text, _ = run("explain", "backend=cpu", "--study", "d3q19-box-fast", "--machine", str(cpu))
     assert code == 0
     assert "bandwidth" in text

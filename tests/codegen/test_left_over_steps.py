@@ -35,9 +35,9 @@ from lbmtune.report.study.winner import verification_table
 from lbmtune.runtime import Simulation
 from lbmtune.runtime import load as loading
 from tests.shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
-from tests.support import made_up_records as made
-from tests.support.choices import case_of
+from tests.support.conformance.choices import case_of
 from tests.support.cpu_cases import InterpretingDevice
+from tests.support.studies import made_up_records as made
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, cores=8)

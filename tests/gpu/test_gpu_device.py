@@ -138,7 +138,7 @@ def test_a_planted_fault_costs_one_trial(faulty: Evaluator, fault: str, outcome:
     ids=["pull", "two-step"],
 )
 def test_the_text_of_a_kernel_that_some_assembler_spoils_is_right(spoiled: CudaConfig) -> None:
-    """Both are wrong as ptxas 13.0 makes them (docs/decisions/miscompiled-kernels.md); another one may do better."""
+    """Both are wrong as ptxas 13.0 makes them (docs/decisions/measure/miscompiled-kernels.md); others may not."""
     with Evaluator(box("d3q19", "bgk", (64, 64, 64)), "0", LOOK) as evaluator:
         trial = evaluator.verify(spoiled)
     assert trial.outcome in (Outcome.OK, Outcome.MISCOMPILED), trial.reason

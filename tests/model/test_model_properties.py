@@ -19,8 +19,8 @@ from lbmtune.records import Resources
 from lbmtune.records.store import read_study
 from lbmtune.records.terms import LAUNCH
 from tests.support.configs import varied
+from tests.support.paths import RECORDED
 
-RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 CARD, HOST = (read_machine(RECORDED / name / "machine.toml") for name in ("nvidia-h200", "xeon-2-cores"))
 PEAK_BYTES_PER_S = 4.8e12
 """Source: data sheet of the NVIDIA H200."""

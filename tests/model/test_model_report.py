@@ -34,9 +34,9 @@ from lbmtune.report.model import (
     write_tables,
 )
 from lbmtune.units import format_mlups
+from tests.support.paths import ROOT
 from tests.support.script_module import load
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
 
 
@@ -141,7 +141,13 @@ def test_the_script_judges_a_recorded_set(tmp_path: Path) -> None:
     folder = tmp_path / "card"
     shutil.copytree(RECORDED / "d3q19-small-32", folder / "small")
     shutil.copy(RECORDED / "machine.toml", folder)
-    command = [sys.executable, ROOT / "scripts" / "model_report.py", folder, "--out", tmp_path / "page.html"]
+    command = [
+        sys.executable,
+        ROOT / "scripts" / "recorded" / "model_report.py",
+        folder,
+        "--out",
+        tmp_path / "page.html",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "card/small" in done.stdout
     assert "without a term" in done.stdout
@@ -255,7 +261,7 @@ def test_a_change_has_the_sign_of_what_is_lost_and_may_be_small() -> None:
     assert "halos" not in with_ablation(whole, {"halos": hardly})
 
 
-SCRIPT = load(ROOT / "scripts" / "model_report.py")
+SCRIPT = load(ROOT / "scripts" / "recorded" / "model_report.py")
 
 
 def test_the_script_predicts_by_what_it_is_told_to() -> None:

@@ -18,9 +18,8 @@ from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Conditions, Environment, Term, significant
 from tests.support.configs import old_cuda
+from tests.support.paths import RECORDED
 from tests.support.seconds import close
-
-RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 
 CASE = box("d3q19", "bgk", (256, 256, 256))
 GPU = Machine(

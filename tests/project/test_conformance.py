@@ -26,8 +26,8 @@ from lbmtune.codegen.render import render, render_single
 from lbmtune.lattice import LATTICES
 from scripts import conformance
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.choices import LIMITS, PAIRED, ROOMY, Sample, sample_of, values_of
-from tests.support.covering import (
+from tests.support.conformance.choices import LIMITS, PAIRED, ROOMY, Sample, sample_of, values_of
+from tests.support.conformance.covering import (
     TILES,
     Covering,
     Missing,

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from tests.support.directed import Conflict, Point, Search, UndecidedError
+from tests.support.conformance.directed import Conflict, Point, Search, UndecidedError
 
 DOMAIN = dict.fromkeys("abcde", (0, 1, 2))
 

@@ -17,11 +17,12 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.cli import main
 from lbmtune.files.studyfile import load_study
 from lbmtune.lattice import LATTICES
-from scripts import docs_pictures, docs_reference
-from tests.catalogue import test_scheme_tables as test_tables
+from scripts.docs import pictures as docs_pictures
+from scripts.docs import reference as docs_reference
+from tests.catalogue.schemes import test_scheme_tables as test_tables
+from tests.support.paths import RECORDED, ROOT
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def _block(page: Path, language: str) -> str:
@@ -39,7 +40,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_studies_and_recorded_sets_that_are_named_are_there(page: Path) -> None:
-    studies = REPOSITORY / "studies"
+    studies = ROOT / "studies"
     there = {path.stem for path in studies.glob("*.toml")} | {path.parent.name for path in studies.rglob("study.json")}
     named = re.findall(r"`(?:(?:d2q9|d3q19|d3q27)-|porous)[a-z0-9-]*`", page.read_text(encoding="utf-8"))
     assert {name.strip("`") for name in named} <= there
@@ -47,7 +48,7 @@ def test_studies_and_recorded_sets_that_are_named_are_there(page: Path) -> None:
 
 def test_study_file_of_the_readme(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text(_block(REPOSITORY / "README.md", "toml"))
+    path.write_text(_block(ROOT / "README.md", "toml"))
     spec = load_study(str(path), ["storage=fp16s", "case.domain=128x128x128", "budget.time=30s"])
     assert spec.case.domain == (128, 128, 128)
     assert spec.case.moving
@@ -58,7 +59,7 @@ def test_study_file_of_the_readme(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", ["moments", "several-steps", "small-domains"])
 def test_what_is_explained_of_a_machine_is_legal_there(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (REPOSITORY / "docs" / "guide" / f"{page}.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    text = (ROOT / "docs" / "guide" / f"{page}.md").read_text(encoding="utf-8").replace("\\\n", " ")
     found = re.findall(r"^lbmtune (explain .*--machine .*)$", text, re.MULTILINE)
     assert found
     for asked in found:
@@ -72,14 +73,14 @@ def test_what_is_explained_of_a_machine_is_legal_there(page: str, capsys: pytest
 @pytest.mark.parametrize("flow", ["box", "cavity", "channel"])
 def test_scheme_of_the_how_to(flow: str, lattice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("example")
-    exec(_block(REPOSITORY / "docs" / "tutorial" / "add-a-scheme.md", "python"), vars(module))
+    exec(_block(ROOT / "docs" / "tutorial" / "add-a-scheme.md", "python"), vars(module))
     monkeypatch.setitem(SCHEMES, module.SCHEME.name, module.SCHEME)  # type: ignore[arg-type]
     test_tables.test_table_reproduces_the_oracle(module.SCHEME.name, flow, lattice)
     test_tables.test_no_place_is_shared_between_cells(module.SCHEME.name, flow, lattice)
 
 
 def test_generated_pages_and_pictures_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
-    """If not: python -m scripts.docs_reference; python -m scripts.docs_pictures."""
+    """If not: python -m scripts.docs.reference; python -m scripts.docs.pictures."""
     assert docs_reference.main(["--check"]) == 0, capsys.readouterr().out
     assert docs_pictures.main(["--check"]) == 0, capsys.readouterr().out
     assert set(docs_pictures.FOLDER.glob("*.svg")) == set(docs_pictures.pictures())
@@ -96,7 +97,7 @@ def test_a_picture_is_used_and_stays_within_its_frame(path: Path) -> None:
 
 
 def test_the_glossary_is_in_alphabetical_order() -> None:
-    text = (REPOSITORY / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
     terms = [re.sub("[^a-z0-9 ]", "", term.split(",")[0].lower()) for term in re.findall(r"^\*\*(.+?)\*\*", text, re.M)]
     assert len(terms) > 80
     assert terms == sorted(terms)
@@ -105,18 +106,14 @@ def test_the_glossary_is_in_alphabetical_order() -> None:
 def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     """Every page is in the navigation, and links and their anchors lead somewhere within the site."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "index.html").exists()
 
 
 WORDS_PER_SENTENCE, CHARACTERS_PER_CELL = 25, 120
-GENERATED = [*docs_reference.pages(), *(REPOSITORY / "docs" / "decisions").glob("*.md")]
-BY_HAND = [
-    page
-    for page in (*PAGES, REPOSITORY / "kernels" / "README.md", REPOSITORY / "studies" / "recorded" / "README.md")
-    if page not in GENERATED
-]
+GENERATED = [*docs_reference.pages(), *(ROOT / "docs" / "decisions").rglob("*.md")]
+BY_HAND = [page for page in (*PAGES, ROOT / "kernels" / "README.md", RECORDED / "README.md") if page not in GENERATED]
 PRIVATE = r"(?i)\b(march(?:es|ing)?|ladders?|rungs?|crew|somebody|nobody|whoever|far ends)\b"
 """Words that the glossary has a term of the field for."""
 
@@ -137,7 +134,7 @@ def _sentences(text: str) -> list[str]:
     return [found for block in blocks for found in re.split(r"(?<=[.:;?!])[\"*)]*\s+", " ".join(block.split()))]
 
 
-@pytest.mark.parametrize("page", BY_HAND, ids=lambda page: str(page.relative_to(REPOSITORY)))
+@pytest.mark.parametrize("page", BY_HAND, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_keeps_to_the_rule_of_style(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert [found for found in _sentences(text) if len(found.split()) > WORDS_PER_SENTENCE] == []
@@ -146,7 +143,7 @@ def test_a_page_keeps_to_the_rule_of_style(page: Path) -> None:
     assert re.findall(PRIVATE, _prose(text)) == []
 
 
-@pytest.mark.parametrize("page", [*BY_HAND, *GENERATED], ids=lambda page: str(page.relative_to(REPOSITORY)))
+@pytest.mark.parametrize("page", [*BY_HAND, *GENERATED], ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_and_modules_that_are_named_are_there(page: Path) -> None:
     """Paths from the root of the repository, and modules of the package with or without its name."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
@@ -156,8 +153,8 @@ def test_files_and_modules_that_are_named_are_there(page: Path) -> None:
         for span in spans
         if re.match(r"(lbmtune|kernels|scripts|studies|tests|docs|reports|machines)/[\w./-]+$", span)
     ]
-    assert [path for path in paths if not (REPOSITORY / path).exists()] == []
-    packages = "|".join(folder.name for folder in (REPOSITORY / "lbmtune").iterdir() if folder.is_dir())
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    packages = "|".join(folder.name for folder in (ROOT / "lbmtune").iterdir() if folder.is_dir())
     modules = [re.match(rf"(?:lbmtune\.)?((?:{packages})(?:\.[a-z_]+)+)$", span) for span in spans]
     assert [found[1] for found in modules if found and not _is_there(found[1])] == []
 
@@ -166,7 +163,7 @@ def _is_there(dotted: str) -> bool:
     """Return whether a name is a module or package, or a name within one."""
     parts = ("lbmtune", *dotted.split("."))
     for count in range(len(parts), 1, -1):
-        module = REPOSITORY.joinpath(*parts[:count])
+        module = ROOT.joinpath(*parts[:count])
         if module.with_suffix(".py").exists() or module.is_dir():
             file = module.with_suffix(".py") if module.with_suffix(".py").exists() else module / "__init__.py"
             return count == len(parts) or parts[count] in file.read_text(encoding="utf-8")
@@ -174,9 +171,9 @@ def _is_there(dotted: str) -> bool:
 
 
 def test_the_page_on_architecture_has_every_package() -> None:
-    text = (REPOSITORY / "docs" / "design" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "design" / "architecture.md").read_text(encoding="utf-8")
     table = text.partition("| package |")[2].partition("\n\n")[0]
-    folders = {path.parent.name for path in (REPOSITORY / "lbmtune").glob("*/__init__.py")}
+    folders = {path.parent.name for path in (ROOT / "lbmtune").glob("*/__init__.py")}
     assert folders | {"lattice", "units", "errors"} == set(
         re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\|[^|]*\|", table, re.M)))
     )

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+from tests.support.paths import ROOT
+
+SCRIPTS = ROOT / "scripts"
 
 
 def _command(folder: Path, name: str, body: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import runpy
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.fake_study import stand_in
+from tests.support.paths import ROOT
+from tests.support.studies.fake_study import stand_in
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 def main_of(name: str) -> Any:

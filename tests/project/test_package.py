@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+
 HEAVY = ("cupy", "numba", "optuna", "plotly", "pandas")
 IMPORT_LIMIT_S = 0.3
 
@@ -24,7 +25,7 @@ print(time.perf_counter() - start, *(name for name in {heavy!r} if name in sys.m
 """
 
 
-def _run(*arguments: str, cwd: Path = REPOSITORY, **environment: str) -> str:
+def _run(*arguments: str, cwd: Path = ROOT, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, *arguments], cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False
     )
@@ -42,7 +43,7 @@ def test_import_is_cheap_and_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("arguments", ["", "--device cpu", "--device=cpu --resume", "-d 1"])
 def test_make_study_names_a_device_once(arguments: str) -> None:
     done = subprocess.run(
-        ["make", "--dry-run", "study", f"ARGS={arguments}"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        ["make", "--dry-run", "study", f"ARGS={arguments}"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     command = next(line for line in done.stdout.splitlines() if "lbmtune study" in line)
     assert len(re.findall(r"--device|-d ", command)) == 1
@@ -67,12 +68,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_wheel_holds_every_kernel_and_study_and_no_recorded_set(wheel: Path) -> None:
-    kernels = [p for p in (REPOSITORY / "kernels").rglob("*") if p.is_file()]
-    folder = REPOSITORY / "studies"
+    kernels = [p for p in (ROOT / "kernels").rglob("*") if p.is_file()]
+    folder = ROOT / "studies"
     studies = [*folder.glob("*.toml"), *folder.glob("published/*.toml")]
     assert any(p.suffix == ".cu" for p in kernels)
     assert studies
-    expected = {f"lbmtune/{p.relative_to(REPOSITORY).as_posix()}" for p in kernels + studies}
+    expected = {f"lbmtune/{p.relative_to(ROOT).as_posix()}" for p in kernels + studies}
     data = ("lbmtune/kernels/", "lbmtune/studies/")
     assert {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith(data)} == expected
 

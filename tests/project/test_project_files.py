@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from pathlib import Path
 
 import lbmtune
 from lbmtune.catalogue.config import FAMILIES, backend_knobs
 from lbmtune.records.legacy import RENAMED
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
 
 
 def test_the_version_is_the_newest_of_the_changelog_and_the_one_to_cite() -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from lbmtune.cli import main
+from tests.support.paths import ROOT
 
-TUTORIALS = Path(__file__).resolve().parents[2] / "docs" / "tutorial"
+TUTORIALS = ROOT / "docs" / "tutorial"
 GUIDE = TUTORIALS.parent / "guide"
 SHORT = ("case.domain=48x24x20", "budget.trials=4", "protocol.final_rounds=2", "protocol.sustained_top=0")
 SMALL = tuple(word for override in SHORT for word in ("--set", override))

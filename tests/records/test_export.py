@@ -31,7 +31,8 @@ from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema, sour
 from lbmtune.records.study import StudyRecord
 from lbmtune.runtime import load as loading
 from lbmtune.runtime.placement import placements
-from tests.support import made_up_records as made
+from tests.support.paths import ROOT
+from tests.support.studies import made_up_records as made
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -159,7 +160,7 @@ def test_formulas_give_what_the_program_does(config: CudaConfig | CpuConfig) -> 
         name, formula = extent.split(" = ")
         names[name] = value(formula)
     for parity, locations in enumerate(storage.locations):
-        places = list(placements(case, config, case.domain, parity, np))
+        places = list(placements(case, config, parity, np))
         for location, place in zip(locations, places, strict=True):
             x, y, z = (a + o + origin for a, o, origin in zip((20, 3, 2), location.offset, storage.origin, strict=True))
             assert value(storage.index, X=x, Y=y, Z=z, Q=location.slot) == place.indices[2, 3, 20]
@@ -317,7 +318,7 @@ def test_the_file_is_the_same_every_time() -> None:
 
 @pytest.mark.filterwarnings("ignore:this kernel was tuned")
 def test_python_of_the_how_to_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "best-json.md").read_text()
+    text = (ROOT / "docs" / "guide" / "best-json.md").read_text()
     write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), CPU), tmp_path / "best.json")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

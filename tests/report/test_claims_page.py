@@ -17,7 +17,7 @@ from lbmtune.records.claims import Claims, Holding, Verdict
 from lbmtune.report.claims import claims_page, headline, sections, write_claims_page
 from tests.claims.test_claims import document, run
 from tests.support.browser import check_fits, laid_out, visit
-from tests.support.fake_study import environment
+from tests.support.studies.fake_study import environment
 
 
 @pytest.fixture(scope="module")

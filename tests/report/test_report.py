@@ -41,12 +41,12 @@ from lbmtune.report.study import (
 )
 from lbmtune.search.kinds import Kind, kind_of
 from lbmtune.units import format_rate
-from tests.support import made_up_records as made
 from tests.support.browser import laid_out, visit
 from tests.support.pages import page as page_of
 from tests.support.pages import write_report
+from tests.support.paths import RECORDED
+from tests.support.studies import made_up_records as made
 
-RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 STUDIES: dict[str, Callable[[], StudyRecord]] = {
     "gpu": made.gpu_study,
     "cpu": made.cpu_study,

@@ -17,8 +17,8 @@ from lbmtune.model.predict import cells_read
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study import finals, page, roofline, steps, steps_figure, tables, trials
-from tests.support import made_up_records as made
 from tests.support.pages import page as page_of
+from tests.support.studies import made_up_records as made
 
 CASE = box("d3q19", "regularised", (256, 256, 256))
 ONE = cuda.Direct(block=(64, 1, 1), cells_per_thread=4)

@@ -22,9 +22,9 @@ from lbmtune.runtime import Simulation, moments
 from lbmtune.runtime.solver import Solver
 from lbmtune.runtime.states import state_of, summed
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support import made_up_records as made
 from tests.support.configs import old_cpu, old_cuda
 from tests.support.cpu_cases import InterpretingDevice
+from tests.support.studies import made_up_records as made
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 PRECISE = {"storage": "fp64", "compute": "fp64"}

@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,9 @@ from lbmtune.records.best import Kernel, LaunchGeometry
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice
 from tests.support.configs import old_cuda
+from tests.support.paths import ROOT
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "guide" / "best-json.md"
+DOCS = ROOT / "docs" / "guide" / "best-json.md"
 _MARCH = {"layout": "rows", "block": (32, 8, 1), "march": 5, "prefetch": 1}
 CHANGED_OMEGA = 1.1
 

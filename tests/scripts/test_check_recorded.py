@@ -28,10 +28,11 @@ from lbmtune.records import Accuracy
 from lbmtune.records.best import encode_best, read_best, source_digest
 from lbmtune.records.claims import Claim, Claims
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study, write_header
-from tests.support import made_up_records as made
+from tests.support.paths import ROOT
 from tests.support.script_module import load
+from tests.support.studies import made_up_records as made
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "check_recorded.py"
+SCRIPT = ROOT / "scripts" / "check_recorded.py"
 
 
 @pytest.fixture(scope="module")

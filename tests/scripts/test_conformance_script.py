@@ -15,7 +15,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from scripts import conformance
 from tests.shim.device import HostDevice
-from tests.support.covering import Covering
+from tests.support.conformance.covering import Covering
 
 DEADLY = (3, 4)
 

@@ -18,11 +18,12 @@ from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.codegen.render import render
 from lbmtune.records import Entry, Resources, Trial
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study, write_header
-from tests.support import made_up_records as made
 from tests.support.cuda_samples import needs_nvrtc
+from tests.support.paths import ROOT
 from tests.support.script_module import load
+from tests.support.studies import made_up_records as made
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "entries.py"
+SCRIPT = ROOT / "scripts" / "recorded" / "entries.py"
 SPILLS = cuda.Direct(block=(64, 1, 1), cells_per_thread=2, register_limit="64-registers", scheme="aa")
 MARCH = cuda.TemporalBlocking(
     block=(32, 16, 1), chunk_planes=32, register_limit="96-registers", representation="moments", rows=5, steps=1

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from scripts import gpu
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "gpu.py"
 
 
@@ -124,7 +124,7 @@ def test_every_script_that_a_part_begins_knows_its_options(
 
     def run(command: list[str], **_: object) -> object:
         commands.append(command)
-        if command[2] == "scripts.accuracy":
+        if command[2] == "scripts.measurements.accuracy":
             Path(command[3]).mkdir(parents=True)
             (Path(command[3]) / "accuracy.json").write_text("{}")
         return script.subprocess.CompletedProcess(command, 0)
@@ -132,7 +132,7 @@ def test_every_script_that_a_part_begins_knows_its_options(
     monkeypatch.setattr(script, "usable_cores", lambda: 16)
     monkeypatch.setattr(script.subprocess, "run", run)
     assert call(script, monkeypatch, tmp_path, "--parts", "turns,fastest,accuracy,physics,conformance,sanitize")[0] == 0
-    assert [command[2].removeprefix("scripts.") for command in commands] == [
+    assert [command[2].rpartition(".")[2] for command in commands] == [
         *("interleaved", "interleaved", "accuracy", "accuracy", "physics", "conformance", "sanitize"),
     ]
     assert ["--known" in command for command in commands[:2]] == [False, True]

@@ -18,12 +18,12 @@ from lbmtune.codegen.render import render
 from lbmtune.records import Outcome
 from lbmtune.records.best import read_best
 from lbmtune.records.store import read_study
-from scripts import interleaved
-from tests.codegen.cuda.test_persistent import H200
-from tests.support import fake_study
+from scripts.measurements import interleaved
+from tests.codegen.cuda.persistent.test_persistent import H200
+from tests.support.paths import ROOT
+from tests.support.studies import fake_study
 
-ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "scripts" / "interleaved.py"
+SCRIPT = ROOT / "scripts" / "measurements" / "interleaved.py"
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -11,9 +10,10 @@ import pytest
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.flows import box
-from scripts import peer_cpu
+from scripts.measurements import peer_cpu
+from tests.support.paths import ROOT
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "peer_cpu.py"
+SCRIPT = ROOT / "scripts" / "measurements" / "peer_cpu.py"
 LIMITS = Limits(cores=2, vector_bits=512, memory_bytes=1 << 40)
 
 

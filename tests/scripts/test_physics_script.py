@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -11,11 +10,11 @@ import pytest
 
 from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.codegen.render import render
-from scripts import physics as physics_script
+from scripts.measurements import physics as physics_script
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.paths import RECORDED, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-SCRIPT, RECORD = ROOT / "scripts" / "physics.py", ROOT / "studies" / "recorded" / "nvidia-h200" / "physics.json"
+SCRIPT, RECORD = ROOT / "scripts" / "measurements" / "physics.py", RECORDED / "nvidia-h200" / "physics.json"
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ import pytest
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.codegen.render import render
 from scripts import sanitize
-from tests.support.choices import LIMITS
+from tests.support.conformance.choices import LIMITS
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "sanitize.py"
 NO_STEP = {"temporal_blocking/ablation.cu"}
 """Regions of kernels that leave out a part, which no program of a configuration has."""

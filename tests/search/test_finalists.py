@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,11 +14,12 @@ from lbmtune.catalogue.layouts import SoA
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord, TimingProtocol
-from lbmtune.search.finalists import NEAR, finalists_of
+from lbmtune.search.finals import NEAR, finalists_of
 from lbmtune.search.kinds import kind_of
-from tests.support.fake_study import header, measurement, predict, spec
+from tests.support.paths import ROOT
+from tests.support.studies.fake_study import header, measurement, predict, spec
 
-RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded" / "nvidia-h200"
+RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
 HEADER = header(spec(axes={"scheme": ("aa",), "block": ("64x1x1",)}))
 KINDS: tuple[KernelConfig, ...] = tuple(
     one

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from optuna.storages import JournalStorage
@@ -16,13 +15,12 @@ from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study
 from lbmtune.records.study import Budget
-from lbmtune.search.finalists import finalists_of
+from lbmtune.search.finals import finalists_of
 from lbmtune.search.lock import device_lock, folder_lock
 from lbmtune.search.optuna_storage import JOURNAL, Journal, OptunaStudy
 from lbmtune.search.study import optuna_name, run_study
-from tests.support.fake_study import DEVICE_ID, FakeEvaluator, header, search, space_of, spec
-
-HERE = Path(__file__).resolve().parents[1]
+from tests.support.paths import ROOT
+from tests.support.studies.fake_study import DEVICE_ID, FakeEvaluator, header, search, space_of, spec
 
 
 def resume(folder, study=None, evaluator=None):
@@ -45,7 +43,7 @@ def same_measurements(before, after):
 @pytest.mark.parametrize("stage", ["compile", "verify", "measure", "finals"])
 def test_kill_9_in_every_stage(tmp_path, stage):
     number = 0 if stage == "finals" else 9
-    program = [sys.executable, "-m", "tests.support.fake_study", str(tmp_path), stage, str(number)]
+    program = [sys.executable, "-m", "tests.support.studies.fake_study", str(tmp_path), stage, str(number)]
     killed = subprocess.run(program, env=with_path(), check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL
     before = read_study(tmp_path)
@@ -59,7 +57,7 @@ def test_kill_9_in_every_stage(tmp_path, stage):
 
 def test_kill_9_of_a_study_on_the_processor(tmp_path):
     """While it compiles, verifies and measures, real kernels in real workers; what it had is there each time."""
-    program = [sys.executable, "-m", "tests.support.cpu_study", str(tmp_path / "study")]
+    program = [sys.executable, "-m", "tests.support.studies.cpu_study", str(tmp_path / "study")]
     environment = {**with_path(), "LBMTUNE_CACHE": str(tmp_path / "kernels")}  # so that each kernel is compiled once
     runs = []
     for stage, number in (("compile", "2"), ("verify", "2"), ("measure", "3")):
@@ -81,7 +79,7 @@ def test_kill_9_of_a_study_on_the_processor(tmp_path):
 
 def test_kill_9_again_and_again(tmp_path):
     for number in (2, 6, 10, 14):
-        program = [sys.executable, "-m", "tests.support.fake_study", str(tmp_path), "measure", str(number)]
+        program = [sys.executable, "-m", "tests.support.studies.fake_study", str(tmp_path), "measure", str(number)]
         assert subprocess.run(program, env=with_path(), check=False, timeout=60).returncode == -signal.SIGKILL
     before = read_study(tmp_path)
     after, _ = resume(tmp_path)
@@ -90,7 +88,7 @@ def test_kill_9_again_and_again(tmp_path):
 
 
 def with_path():
-    return {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def test_a_record_that_optuna_never_heard_of_is_kept(tmp_path, monkeypatch):
@@ -262,8 +260,8 @@ def test_two_studies_do_not_share_a_device(tmp_path, monkeypatch):
 def test_runs_of_the_tests_beside_each_other_have_made_up_devices_of_their_own():
     """Also where they share a cache, and the locks in it; one's own programs have the same (`test_kill_9_...`)."""
     others = {name: value for name, value in os.environ.items() if name != "MADE_UP_DEVICE"}
-    others["PYTHONPATH"] = os.pathsep.join([str(HERE.parent)])
-    shown = [sys.executable, "-c", "from tests.support import fake_study; print(fake_study.DEVICE_ID)"]
+    others["PYTHONPATH"] = str(ROOT)
+    shown = [sys.executable, "-c", "from tests.support.studies import fake_study; print(fake_study.DEVICE_ID)"]
     found = subprocess.run(shown, env=others, capture_output=True, text=True, check=True).stdout.strip()
     assert found.startswith("uuid-")
     assert found != DEVICE_ID

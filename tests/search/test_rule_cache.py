@@ -2,7 +2,7 @@
 
 from lbmtune.catalogue.config import cuda, from_flat
 from lbmtune.search.rule_cache import CachedRule, tracked
-from tests.support.fake_study import CASE, LIMITS
+from tests.support.studies.fake_study import CASE, LIMITS
 
 
 def _rule(asked):

@@ -1,5 +1,4 @@
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +12,11 @@ from lbmtune.search import surrogate
 from lbmtune.search.choice import SEEDS, SHAPES, Choice, shapes, spread
 from lbmtune.search.space import legal_set
 from lbmtune.search.surrogate import Features, features
-from tests.support.fake_study import CASE, LIMITS, predict, speed, usual_axes
+from tests.support.paths import RECORDED
+from tests.support.studies.fake_study import CASE, LIMITS, predict, speed, usual_axes
 
 AHEAD = 4
 TRIALS = 50
-RECORDED = Path(__file__).resolve().parents[2] / "studies" / "recorded"
 
 
 @cache

@@ -10,7 +10,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
 from lbmtune.search.space import Space, check_any_is_legal, legal_set, points, varied
-from tests.support.fake_study import CASE, LIMITS, usual_axes
+from tests.support.studies.fake_study import CASE, LIMITS, usual_axes
 
 
 @cache

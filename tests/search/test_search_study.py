@@ -7,11 +7,20 @@ from lbmtune.errors import NothingValidError
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
-from lbmtune.search.finalists import finalists_of
+from lbmtune.search.finals import finalists_of
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.optuna_storage import JOURNAL, Journal, distributions
 from lbmtune.search.study import nothing_valid, optuna_name, run_study
-from tests.support.fake_study import FakeEvaluator, header, measurement, one_family, predict, search, space_of, spec
+from tests.support.studies.fake_study import (
+    FakeEvaluator,
+    header,
+    measurement,
+    one_family,
+    predict,
+    search,
+    space_of,
+    spec,
+)
 
 
 def run(folder, study, evaluator=None, **how):

@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.limits import extents
 from lbmtune.codegen.program import Program
 from lbmtune.records import Resources
+from tests.support.paths import ROOT
 
-FOLDER = Path(__file__).resolve().parents[1] / "golden" / "resources"
+FOLDER = ROOT / "tests" / "golden" / "resources"
 REWRITE = "LBMTUNE_REWRITE_GOLDEN"
 _DIGITS = 16
 

@@ -21,7 +21,7 @@ from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice as lattice_named
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources, Verification
-from tests.support import interpreted_simd
+from tests.support.devices import interpreted_simd
 
 LIMITS = Limits(cores=8)
 SCHEME_NAMES = list(SCHEMES)

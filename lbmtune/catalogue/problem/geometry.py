@@ -11,32 +11,24 @@ import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lbmtune.catalogue.byte_lru_cache import remembered
-from lbmtune.catalogue.problem.fields import Problem
+from lbmtune.catalogue.problem.faces import Problem
 from lbmtune.catalogue.problem.geometries import GENERATORS
-from lbmtune.catalogue.problem.geometries.shape import Shape
+from lbmtune.catalogue.problem.geometries.shape import Geometry, Sample, Voxels
 from lbmtune.catalogue.problem.geometries.voxelfile import VoxelFile, digest_of
 from lbmtune.catalogue.problem.parameter_text import GeometryError, parsed, split, written
 
-Voxels = npt.NDArray[np.bool_]
 Values = npt.NDArray[Any]
 _VOXELS_BYTES = 1 << 29
 _FORM = "packing:fraction=0.5:radius=8:seed=1"
 _WORD = "geometry"
 _FEW_CELLS, _MOST_CELLS = 1 << 10, 1 << 30
 """Cells above which a solid fraction below one leaves fluid cells, and above which no generator is run to look."""
-
-
-class Generator(Protocol):
-    """A geometry with its parameters."""
-
-    def solid(self, shape: Shape) -> Voxels:
-        """Return the solid cells: bool, (nz, ny, nx)."""
 
 
 def solid(case: Problem) -> Voxels:
@@ -60,21 +52,17 @@ def fluid_cells(geometry: str, domain: tuple[int, int, int]) -> int:
     return nx * ny * nz - (int(voxels(geometry, domain).sum()) if geometry else 0)
 
 
+@remembered(_VOXELS_BYTES)
 def cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
     """Return the values of a voxel file on a domain, (nz, ny, nx), read-only. Raises InputError."""
-    return _cell_values(geometry, domain)
-
-
-@remembered(_VOXELS_BYTES)
-def _cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
     found: Values = generator(geometry).values(domain[::-1])  # type: ignore[attr-defined]
     found.flags.writeable = False
     return found
 
 
-def generator(geometry: str) -> Generator:
-    """Return the generator of a text, with its parameters. Raises InputError."""
-    made: Generator = parsed(geometry, GENERATORS, _WORD, _FORM)
+def generator(geometry: str) -> Geometry:
+    """Return the geometry of a text, with its parameters. Raises InputError."""
+    made: Geometry = parsed(geometry, GENERATORS, _WORD, _FORM)
     return made
 
 
@@ -86,7 +74,7 @@ def check_solid(case: Problem) -> None:
     shape, cells = case.domain[::-1], case.domain[0] * case.domain[1] * case.domain[2]
     if isinstance(made, VoxelFile):
         shape, less = made.used(shape), "name another array, or add :invert=1 if zero is solid"
-    elif cells > (_FEW_CELLS if hasattr(made, "fraction") else _MOST_CELLS):
+    elif cells > (_FEW_CELLS if isinstance(made, Sample) else _MOST_CELLS):
         return
     else:
         less = "give smaller bodies, or a larger domain"

@@ -13,7 +13,7 @@ from lbmtune.backend.protocol import Array, Compiler, Device
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import STREAMS, CpuAccess
 from lbmtune.codegen.walk_probes import APART, OPERATIONS, WALK, WORKED, arithmetic, chains_of, walk
-from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.measure.timing.state import fill_random
 from lbmtune.model.machine.memory_walks import GLANCED, SCALAR_BYTES, TRANSFERS, Crowd, Walk, glance
 
 _REAL_BYTES = 4

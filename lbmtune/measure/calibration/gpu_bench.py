@@ -14,7 +14,7 @@ from lbmtune.codegen.probes import WORD_BYTES
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.calibration.microbench import rate
-from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.measure.timing.state import fill_random
 
 Figures = Iterator[tuple[str, float]]
 """Names and figures."""

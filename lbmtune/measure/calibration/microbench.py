@@ -19,7 +19,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.processes.worker import Progress
-from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.measure.timing.state import fill_random
 from lbmtune.records.statistics import Interval, median_interval
 
 _SAMPLES = 9

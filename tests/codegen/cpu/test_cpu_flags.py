@@ -15,7 +15,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from tests.support.cpu_cases import FLAGGED, LAYOUTS, case_of, config_of, interpret, program_of
-from tests.support.interpreted_simd import RaceError
+from tests.support.devices.interpreted_simd import RaceError
 
 SPARSE, DENSE = "blocks:fraction=0.02:seed=3", "blocks:fraction=0.4:size=2"
 

@@ -7,7 +7,6 @@ import os
 import re
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
-from tests.support import interpreted_simd
 from tests.support.cpu_cases import (
     BLOCKWISE,
     ORDERED,
@@ -31,9 +29,11 @@ from tests.support.cpu_cases import (
     interpret,
     program_of,
 )
-from tests.support.interpreted_simd import RaceError
+from tests.support.devices import interpreted_simd
+from tests.support.devices.interpreted_simd import RaceError
+from tests.support.paths import ROOT
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "cpu"
+GOLDEN = ROOT / "tests" / "golden" / "cpu"
 REWRITE = "LBMTUNE_REWRITE_GOLDEN"
 
 

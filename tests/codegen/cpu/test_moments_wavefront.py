@@ -32,7 +32,7 @@ from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import places
-from tests.support.choices import case_of
+from tests.support.conformance.choices import case_of
 from tests.support.cpu_cases import InterpretingDevice, interpret
 
 LIMITS = Limits(cores=8)

@@ -23,7 +23,7 @@ from lbmtune.measure.verification.verify import verify, verify_full_size
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from tests.codegen.cpu.test_moments_wavefront import LIMITS, config, flow
-from tests.support.choices import case_of
+from tests.support.conformance.choices import case_of
 from tests.support.cpu_cases import InterpretingDevice, interpret
 
 

@@ -21,8 +21,8 @@ from lbmtune.codegen.render import render
 from lbmtune.codegen.support import support_of
 from lbmtune.errors import InputError
 from lbmtune.measure.verification.verify import verify, verify_full_size
-from tests.catalogue.test_implicit import rocks
-from tests.support.choices import LIMITS, case_of
+from tests.catalogue.boundaries.test_implicit import rocks
+from tests.support.conformance.choices import LIMITS, case_of
 
 
 def config(**axes: Any) -> CpuConfig:

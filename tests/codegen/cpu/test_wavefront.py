@@ -23,14 +23,13 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import HERE, Place, in_place_phase
-from lbmtune.codegen.cpu.wavefront.program import loops
+from lbmtune.codegen.cpu.wavefront import loops
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.domains import awkward_domain, thin_domain
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
-from tests.support import interpreted_simd
 from tests.support.cpu_cases import (
     LAYOUTS,
     LIMITS,
@@ -41,7 +40,8 @@ from tests.support.cpu_cases import (
     interpret,
     program_of,
 )
-from tests.support.interpreted_simd import RaceError
+from tests.support.devices import interpreted_simd
+from tests.support.devices.interpreted_simd import RaceError
 
 IN_PLACE = ["aa", "esoteric-twist", "esoteric-pull"]
 TILES: dict[str, Any] = {"family": "wavefront", "tile": (3, 2)}

@@ -28,6 +28,7 @@ from tests.support.cuda_samples import (
     label,
     sampled,
 )
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
@@ -130,7 +131,7 @@ def test_conversion_of_halves_is_that_of_numpy() -> None:
 
 def test_what_was_compiled_goes_with_the_process(tmp_path: Path) -> None:
     script = "from tests.shim import device; device._folder().joinpath('text.cpp').touch()"
-    command, here = [sys.executable, "-c", script], str(Path(__file__).resolve().parents[3])
+    command, here = [sys.executable, "-c", script], str(ROOT)
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
     subprocess.run(command, check=True, env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": path})
     assert not list(tmp_path.iterdir())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,11 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from tests.support.choices import patched
+from tests.support.conformance.choices import patched
 from tests.support.cuda_samples import Sample, config, flows, label, sampled
+from tests.support.paths import ROOT
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "cuda"
+GOLDEN = ROOT / "tests" / "golden" / "cuda"
 REWRITE = "LBMTUNE_REWRITE_GOLDEN"
 
 

@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lbmtune.catalogue.problem.geometries.shape import Shape
+from lbmtune.catalogue.problem.geometries.shape import Geometry, Shape, Voxels
 from lbmtune.catalogue.problem.geometries.vti import read_vti
 from lbmtune.catalogue.problem.parameter_text import GeometryError
 from lbmtune.units import format_bytes
 
-Voxels = npt.NDArray[np.bool_]
 Values = npt.NDArray[Any]
 _KINDS = (".npy", ".raw", ".vti")
 _RAW_TYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")
@@ -37,7 +36,7 @@ _REASON_LETTERS = 150
 
 
 @dataclass(frozen=True)
-class VoxelFile:
+class VoxelFile(Geometry):
     """A voxel file. path: of the file; shape: 'nx x ny x nz' of a .raw file (x fastest); digest: of its content.
 
     dtype: of a .raw file, such as 'u2' or '>u2' (default: unsigned integers by the size of the file); array: of a .vti
@@ -46,6 +45,7 @@ class VoxelFile:
     The digest belongs to the identity of a case: a changed file is another geometry.
     """
 
+    name = "file"
     path: str
     shape: str = ""
     dtype: str = ""
@@ -197,3 +197,6 @@ def _raw(content: bytes, shape: str, dtype: str) -> Values:
         typed = f" and dtype={dtype}" if dtype else ""
         raise ValueError(f"{len(content)} bytes and shape={shape or '?'}{typed}")
     return np.frombuffer(content, kind).reshape(extents[::-1])
+
+
+GEOMETRY = VoxelFile

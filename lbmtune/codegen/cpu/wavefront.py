@@ -1,0 +1,110 @@
+"""The CPU program of the wavefront family: rows go through several steps in place, each some rows behind the last."""
+
+from __future__ import annotations
+
+from math import ceil, lcm
+
+from lbmtune.catalogue.families.cpu.wavefront import Wavefront, lag
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cpu.direct.row_kernel import RowKernel, module_names, support_modules
+from lbmtune.codegen.cpu.shared.expressions import Constants
+from lbmtune.codegen.cpu.shared.module import module, parameter_names, row_name, signature, wavefront_names
+from lbmtune.codegen.cpu.shared.streams import Streams
+from lbmtune.codegen.passes import BUFFERS, Pass, passes
+from lbmtune.codegen.program import PARITY, STEPS, Launch, Program
+from lbmtune.codegen.skeleton import filled, indented
+from lbmtune.codegen.trace import Traced, plain
+
+ENTRY = "sweep"
+_ASKED = "asked"
+"""Name of the first element of the rows that a step prefetches."""
+_DEPTH = 7
+"""Blocks around the choice of a row kernel."""
+
+
+def render(case: Case, config: Wavefront) -> Program:
+    """Return the program of a legal configuration of the wavefront family."""
+    constants = Constants()
+    positions = (_ASKED,) if config.prefetch_rows else ()
+    prefetches = tuple(_next_rows(case, config)) if config.prefetch_rows else ()
+    rows = [
+        RowKernel(case, config, one, constants, positions, prefetches).text() for one in passes(config, case.stencil)
+    ]
+    _, *others = wavefront_names(case, config)
+    launch = Launch(ENTRY, (BUFFERS[0], *others, PARITY, STEPS))
+    # until the entry begins at parity 0 again
+    period = ((launch,),) * (lcm(config.propagation.period, config.steps) // config.steps)
+    support = support_modules(case, config)
+    names = module_names(config, support, prefetch_rows=bool(config.prefetch_rows))
+    return module(case, config, constants, [*rows, loops(case, config)], period, names, support)
+
+
+def loops(case: Case, config: Wavefront) -> str:
+    """Return the loops over tiles, steps and rows, and the entry that spreads them over threads."""
+    names = wavefront_names(case, config)
+    across, along = ("z", "y") if case.stencil.dimensions == 2 else ("y", "z")
+    lags = dict(zip("yz", lag(config.propagation, case.stencil), strict=True))
+    tiles = {"y": str(config.tile_y), "z": str(config.tile_z)}
+    sizes = _first_streams(case, config).extent_lines() if config.prefetch_rows else []
+    return filled(
+        "wavefront/wavefront",
+        arguments=", ".join(names),
+        signature=signature(config, (*names, PARITY, STEPS)),
+        entry=ENTRY,
+        across=across,
+        along=along,
+        **{f"lag_{axis}": str(rows) for axis, rows in lags.items()},
+        **{f"tile_{axis}": tile for axis, tile in tiles.items()},
+        tile_across=tiles[across],
+        tile_along=tiles[along],
+        extents=indented([*sizes, f"to_{across} = n{across}"], 1),
+        turns=indented(_choice(case, config), _DEPTH),
+        most=", ".join(["steps", str(config.steps), *_room(lags)]),
+        parallel=str(config.threads > 1),
+        threads=str(config.threads),
+    ).rstrip()
+
+
+def _room(lags: dict[str, int]) -> list[str]:
+    """Return the numbers of steps after which regions that grow into a gap from both sides fill the domain."""
+    return [f"n{axis} // {2 * rows} + 1" for axis, rows in lags.items() if rows]
+
+
+def _choice(case: Case, config: Wavefront) -> list[str]:
+    """Return the call of the row kernel of the step's parity."""
+    every = passes(config, case.stencil)
+    choices = [f"if (first + s) % {len(every)} == {parity}:" for parity in range(len(every) - 1)]
+    calls = [f"    {_call(case, config, one)}" for one in every]
+    asked = [f"{_ASKED} = {_first_element(config, _first_streams(case, config))}"] if config.prefetch_rows else []
+    return [*asked, *(line for pair in zip([*choices, "else:"], calls, strict=True) for line in pair)]
+
+
+def _call(case: Case, config: Wavefront, one: Pass) -> str:
+    asked = [_ASKED] if config.prefetch_rows else []
+    return f"{row_name(one)}({', '.join((*parameter_names(case, config, one.phase), *asked))}, y, z)"
+
+
+def _share(case: Case, config: Wavefront) -> int:
+    """Return the slots whose rows a step prefetches: all steps together prefetch what the tile takes next."""
+    return ceil(case.stencil.q / config.steps)
+
+
+def _next_rows(case: Case, config: Wavefront) -> list[str]:
+    """Return the lines that prefetch the share of a step."""
+    field = _first_streams(case, config).buffers[0]
+    return [f"prefetch({field}, {_ASKED} + {slot} * stride + x)" for slot in range(_share(case, config))]
+
+
+def _first_element(config: Wavefront, streams: Streams) -> str:
+    """Return the first element of the share of step s in the rows that the first step takes next."""
+    memory = config.memory
+    flat = streams.case.stencil.dimensions == 2
+    ahead = {"y": f" + {config.tile_y + 1}" if flat else "", "z": "" if flat else f" + {config.tile_z + 1}"}
+    y, z = (Traced(f"(row_{axis} + lag_{axis} * s{ahead[axis]})", "//") for axis in "yz")
+    share = f"{_share(streams.case, config)} * s * stride"
+    rows = (plain(memory.along_y(y, streams.extents)), plain(memory.along_z(z, streams.extents)))
+    return " + ".join([share, *rows, str(streams.frame.origin[0])])
+
+
+def _first_streams(case: Case, config: Wavefront) -> Streams:
+    return Streams(case, config, config.propagation.phase(case.stencil, 0), ("field", "field"))

@@ -1,0 +1,1 @@
+"""Scripts that read or rewrite recorded sets."""

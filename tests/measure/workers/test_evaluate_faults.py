@@ -1,0 +1,334 @@
+"""Whatever a kernel does, it costs one trial with the right outcome, and the next one works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lbmtune.catalogue.config import KernelConfig, cpu
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.program import Program
+from lbmtune.errors import DeviceUnavailableError
+from lbmtune.measure.processes import worker as workers
+from lbmtune.measure.processes.worker import Death
+from lbmtune.measure.workers import outcomes
+from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.measure.workers.worker_tasks import Renderer
+from lbmtune.records import Outcome, Prediction, Resources, Trial
+from lbmtune.records.study import TimingProtocol
+from tests.support.devices.fake_device import (
+    CASE,
+    compiler,
+    config,
+    open_cpu,
+    open_cuda,
+    open_late,
+    open_nothing,
+    renderer,
+)
+from tests.support.paths import ROOT
+
+PROTOCOL = TimingProtocol(
+    verify_periods=2,
+    warmup_s=0.001,
+    sample_s=0.001,
+    min_samples=3,
+    max_samples=6,
+    min_cpu_share=0.0,
+    final_rounds=3,
+    sustained_s=0.02,
+    settling_s=0.01,
+    compile_limit_s=2.0,
+    verify_limit_s=2.0,
+    measure_limit_s=10.0,
+)
+
+
+def predict(_: object, /, *, resources: Resources | None = None) -> Prediction:
+    """As many MLUPS as registers, of which a kernel that nobody has compiled is taken to have one."""
+    return Prediction(
+        mlups=float(resources.registers) if resources else 1.0,
+        bytes_per_update=144,
+        bandwidth_bytes_per_s=1e9,
+        footprint_bytes=1,
+        limit="memory",
+        ceiling_source="planted",
+    )
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Iterator[Evaluator]:
+    with Evaluator(CASE, "cpu", PROTOCOL, predict, compiler=compiler, renderer=renderer, opener=open_cpu) as opened:
+        yield opened
+
+
+def ask(evaluator: Evaluator, fault: str) -> Trial:
+    evaluator.submit(1, config(fault, evaluator.environment.backend))
+    return evaluator.next()
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "reason"),
+    [
+        ("segfault", Outcome.CRASHED, "killed by SIGSEGV during verify (Fatal Python error: Segmentation fault)"),
+        ("segfault when timed", Outcome.CRASHED, "killed by SIGSEGV during measure"),
+        ("killed", Outcome.CRASHED, "killed by SIGKILL during verify"),
+        ("endless", Outcome.TIMED_OUT, "verify took longer than 2 s"),
+        ("endless compilation", Outcome.TIMED_OUT, "compile took longer than 2 s"),
+        ("nan", Outcome.WRONG_RESULT, "f_1 at cell (3, 2, 0)"),
+        ("wrong cell", Outcome.WRONG_RESULT, "f_5 at cell (4, 1, 0)"),
+        ("idle", Outcome.WRONG_RESULT, "left the state as it was"),
+        ("refused", Outcome.COMPILE_FAILED, "line 7: expected a ';'"),
+        ("broken compiler", Outcome.CRASHED, "ZeroDivisionError: planted"),
+        ("compiler crash", Outcome.CRASHED, "killed by SIGKILL during compile"),
+        ("out of memory", Outcome.OUT_OF_MEMORY, "40 GiB were asked for"),
+        ("too many resources", Outcome.TOO_MANY_RESOURCES, "70000 registers per block"),
+        ("device fault", Outcome.CRASHED, "an illegal memory access was encountered"),
+    ],
+)
+def test_a_fault_costs_one_trial(evaluator: Evaluator, fault: str, outcome: Outcome, reason: str) -> None:
+    failed = ask(evaluator, fault)
+    assert failed.outcome is outcome
+    assert reason in failed.reason
+    assert failed.mlups is None
+    following = ask(evaluator, "right")
+    assert following.outcome is Outcome.OK, following.reason
+    assert following.mlups
+    assert not evaluator.in_flight
+
+
+def test_a_trial_is_complete(evaluator: Evaluator) -> None:
+    trial = ask(evaluator, "right")
+    assert trial.verification
+    assert trial.verification.passed
+    assert trial.measurement
+    assert trial.measurement.sites == CASE.sites
+    assert trial.resources
+    assert trial.resources.registers == 32
+    assert trial.prediction == predict(None, resources=trial.resources)
+    assert min(trial.costs.verify_s, trial.costs.measure_s, trial.costs.compile_s) > 0
+    assert trial.binary_digest == "digest of right"
+    assert trial.source_digest == renderer(CASE, config()).digest
+    assert trial.date
+
+
+def test_an_illegal_configuration_is_answered_with_the_rule(evaluator: Evaluator) -> None:
+    evaluator.submit(4, cpu.Direct(threads=512, vector_bits=0))
+    trial = evaluator.next()
+    assert (trial.number, trial.outcome) == (4, Outcome.ILLEGAL)
+    assert trial.reason == "threads=512; this device has 1 cores"
+
+
+def test_finals_are_verified_at_full_size_and_measured_together(evaluator: Evaluator) -> None:
+    trials = evaluator.finals([config("right"), config("wrong cell"), config("right")])
+    assert [t.outcome for t in trials] == [Outcome.OK, Outcome.WRONG_RESULT, Outcome.OK]
+    assert [t.final is not None for t in trials] == [True, False, True]
+    for trial in trials:
+        assert trial.verification
+        assert trial.verification.full_size
+        assert trial.verification.domains == (CASE.domain,)
+    assert trials[0].final
+    assert len(trials[0].final.samples_s) == PROTOCOL.final_rounds
+
+
+def test_a_run_of_seconds_follows_the_proof_where_there_was_none(evaluator: Evaluator) -> None:
+    proven, fresh, wrong = evaluator.sustained(
+        [config("right"), config("right"), config("wrong cell")], [True, False, False]
+    )
+    assert proven.sustained
+    assert fresh.sustained
+    assert proven.verification is None
+    assert fresh.proven
+    assert (wrong.outcome, wrong.sustained) == (Outcome.WRONG_RESULT, None)
+    assert proven.sustained.seconds > 0.5 * PROTOCOL.sustained_s
+    assert proven.measurement is None
+    assert not list(evaluator.pool.spool.glob("*.pickle"))
+
+
+def test_finals_survive_a_kernel_that_crashes_only_at_full_size(evaluator: Evaluator) -> None:
+    trials = evaluator.finals([config("right"), config("segfault when timed")])
+    assert trials[1].outcome is Outcome.CRASHED
+    assert trials[0].final
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "reason"),
+    [
+        ("segfault when repeated", Outcome.CRASHED, "killed by SIGSEGV during finals, number 2"),
+        ("endless when repeated", Outcome.TIMED_OUT, "finals, number 2 took longer than 10 s"),
+        ("nan when repeated", Outcome.WRONG_RESULT, "left values that are not finite numbers"),
+    ],
+)
+def test_who_spoils_the_interleaved_round_pays_and_the_others_are_measured(
+    evaluator: Evaluator, fault: str, outcome: Outcome, reason: str
+) -> None:
+    trials = evaluator.finals([config("right"), config(fault), config("right")])
+    assert [t.outcome for t in trials] == [Outcome.OK, outcome, Outcome.OK]
+    assert reason in trials[1].reason
+    assert trials[1].final is None
+    assert trials[0].final
+    assert trials[2].final
+    assert all(t.verification and t.verification.full_size for t in trials)
+
+
+def test_where_nobody_can_be_blamed_all_keep_what_they_have_with_the_reason(
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(outcomes, "_answer", lambda *_: Death("finals", "killed by SIGKILL during finals"))
+        trials = evaluator.finals([config("right"), config("right")])
+    assert [t.outcome for t in trials] == [Outcome.OK, Outcome.OK]
+    assert {t.reason for t in trials} == {"killed by SIGKILL during finals"}
+    assert all(t.verification and t.verification.full_size and not t.final for t in trials)
+
+
+def test_the_death_of_an_idle_worker_costs_nothing(evaluator: Evaluator) -> None:
+    assert ask(evaluator, "right").outcome is Outcome.OK
+    for worker in list(evaluator.pool.workers()):
+        os.kill(worker.process.pid, signal.SIGKILL)
+        worker.process.wait()
+    following = ask(evaluator, "right")
+    assert following.outcome is Outcome.OK, following.reason
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [("right", Outcome.OK), ("wrong cell", Outcome.WRONG_RESULT), ("segfault", Outcome.CRASHED)],
+)
+@pytest.mark.parametrize("full", [False, True])
+def test_a_proof_is_isolated_and_takes_no_measurement(
+    evaluator: Evaluator, fault: str, outcome: Outcome, full: bool
+) -> None:
+    trial = evaluator.verify(config(fault), full=full)
+    assert trial.outcome is outcome
+    assert trial.measurement is None
+    assert (trial.verification is None) == (outcome is Outcome.CRASHED)
+    assert not trial.verification or trial.verification.full_size == full
+
+
+def test_many_run_ahead_on_a_gpu() -> None:
+    stages: list[tuple[int, str]] = []
+    with Evaluator(
+        CASE,
+        "0",
+        PROTOCOL,
+        compiler=compiler,
+        renderer=renderer,
+        opener=open_cuda,
+        on_stage=lambda number, stage: stages.append((number, stage)),
+    ) as evaluator:
+        faults = ["right", "device fault", "refused", "right", "right"]
+        for number, fault in enumerate(faults):
+            evaluator.submit(number, config(fault, "cuda"))
+        trials = sorted((evaluator.next() for _ in faults), key=lambda trial: trial.number)
+    outcomes = [Outcome.OK, Outcome.CRASHED, Outcome.COMPILE_FAILED, Outcome.OK, Outcome.OK]
+    assert [trial.outcome for trial in trials] == outcomes
+    assert {number for number, stage in stages if stage == "compile"} == set(range(5))
+
+
+def broken_renderer(case: Case, config: KernelConfig) -> Program:
+    """Ends the process at an example, and renders everything else."""
+    if config == EXAMPLE:
+        os._exit(3)
+    return renderer(case, config)
+
+
+EXAMPLE = config("idle", "cuda")
+
+
+@pytest.mark.parametrize("how", [renderer, broken_renderer])
+def test_workers_of_a_gpu_get_ready_for_what_is_expected(how: Renderer) -> None:
+    """Nothing is lost where an example, which may never be tried, costs them their lives."""
+    with Evaluator(CASE, "0", PROTOCOL, compiler=compiler, renderer=how, opener=open_cuda) as evaluator:
+        evaluator.prepare([EXAMPLE, config("right", "cuda")])
+        assert evaluator.in_flight == 0
+        started = {worker.process.pid for worker in evaluator.pool.workers()}
+        assert len(started) == evaluator.compile_workers + 1
+        evaluator.submit(7, config("right", "cuda"))
+        found = evaluator.next()
+        (final,) = evaluator.finals([config("right", "cuda")])
+        kept = {worker.process.pid for worker in evaluator.pool.workers()} & started
+    assert (found.number, found.outcome) == (7, Outcome.OK)
+    assert final.final
+    assert len(kept) == (len(started) if how is renderer else 0)
+
+
+def test_nothing_runs_beside_what_a_processor_measures(evaluator: Evaluator) -> None:
+    before = len(list(evaluator.pool.workers()))
+    evaluator.prepare([config("right")])
+    assert len(list(evaluator.pool.workers())) == before
+
+
+def test_a_device_that_cannot_be_opened_is_told() -> None:
+    with pytest.raises(DeviceUnavailableError, match="plug one in"):
+        Evaluator(CASE, "cpu", PROTOCOL, compiler=compiler, renderer=renderer, opener=open_nothing)
+
+
+def test_a_worker_that_takes_too_long_to_start_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "START_LIMIT_S", 0.01)
+    late = "start took longer than 0.01 s; if other programs load the machine, try again when they have ended"
+    with pytest.raises(DeviceUnavailableError, match=f"^the measuring process could not start: {late}.$"):
+        Evaluator(CASE, "cpu", PROTOCOL, predict, compiler=compiler, renderer=renderer, opener=open_late)
+
+
+def test_closing_leaves_no_process_and_no_file() -> None:
+    evaluator = Evaluator(CASE, "cpu", PROTOCOL, compiler=compiler, renderer=renderer, opener=open_cpu)
+    ask(evaluator, "right")
+    workers = [worker.process.pid for worker in evaluator.pool.workers()]
+    assert len(workers) == 2
+    assert all(map(_alive, workers))
+    evaluator.close()
+    assert not evaluator.pool.spool.exists()
+    assert not any(map(_alive, workers))
+
+
+def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
+    """Even one that is stuck in a kernel and reads no pipe."""
+    script = tmp_path / "parent.py"
+    script.write_text(
+        textwrap.dedent("""
+        from tests.support.devices.fake_device import CASE, compiler, config, open_cpu, renderer
+        from lbmtune.measure.workers.evaluate import Evaluator
+        from lbmtune.records.study import TimingProtocol
+
+        def tell(number, stage):
+            if stage == "verify":
+                print(*(worker.process.pid for worker in evaluator.pool.workers()), flush=True)
+
+        with Evaluator(CASE, "cpu", TimingProtocol(), compiler=compiler, renderer=renderer, opener=open_cpu,
+                       on_stage=tell) as evaluator:
+            evaluator.submit(0, config("endless"))
+            evaluator.next()
+        """)
+    )
+    path = str(ROOT)
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path)},
+    )
+    assert parent.stdout
+    workers = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(workers) == 2
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    deadline = time.monotonic() + 10
+    while any(map(_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(_alive, workers))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
