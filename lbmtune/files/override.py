@@ -12,7 +12,8 @@ from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, bac
 from lbmtune.errors import InputError, nearest
 from lbmtune.files.axesfile import plain_values
 from lbmtune.files.source import TOO_MUCH_TOML
-from lbmtune.records.legacy import RENAMED, Renamed, is_legacy_table
+from lbmtune.records.legacy import name_in
+from lbmtune.records.legacy_spaces import is_legacy_table
 
 LOG = logging.getLogger("lbmtune")
 Known = Mapping[str, tuple[str, ...]]
@@ -59,8 +60,7 @@ def _tables(tree: dict[str, Any], target: str, item: str) -> list[tuple[str, dic
 
 def _has(path: str, node: Mapping[str, Any], name: str) -> bool:
     """Return if a table takes a key: a space takes the knobs of its families, by names of today or of version 0.1."""
-    families = _families(path, node)
-    return not families or all(_name_in(family, name) is not None for family in families)
+    return all(name == "family" or name_in(knobs_by_name(family), name) for family in _families(path, node))
 
 
 def _families(path: str, node: Mapping[str, Any]) -> list[type[KernelConfig]]:
@@ -75,17 +75,10 @@ def _families(path: str, node: Mapping[str, Any]) -> list[type[KernelConfig]]:
     return [records[name] for name in map(str, plain.get("family", (DEFAULT_FAMILY,))) if name in records]
 
 
-def _name_in(family: type[KernelConfig], name: str) -> Renamed | None:
-    """Return what a family calls a knob, which may be named as in version 0.1; None if it has no such knob."""
-    names = RENAMED.get(name, (Renamed(name),))
-    known = knobs_by_name(family)
-    return next((one for one in names if one.name in known or one.name == "family"), None)
-
-
 def _put(path: str, node: dict[str, Any], name: str, value: Any) -> str:
     """Set one key of a table and return it with the name of the table."""
     families = _families(path, node)
-    now = _name_in(families[0], name) if families else None
+    now = name_in(knobs_by_name(families[0]), name) if families else None
     if now and now.name != name:
         LOG.warning("%s is called %s now", name, now.name)
         value = [now.values.get(one, one) for one in (value if isinstance(value, list) else [value])]

@@ -6,19 +6,23 @@ import gzip
 import os
 import tempfile
 import zlib
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import platformdirs
 
 from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION, Trial
-from lbmtune.records.legacy import FAMILIES_SINCE, current_header, current_trial
-from lbmtune.records.study import StudyHeader, StudyRecord
+from lbmtune.records.legacy import config_of
+from lbmtune.records.legacy_spaces import current_tables
+from lbmtune.records.study import StudyHeader, StudyRecord, tables
 
 HEADER, TRIALS = "study.json", "trials.jsonl"
 CACHE_VARIABLE = "LBMTUNE_CACHE"
+FAMILIES_SINCE = 4
+"""Schema of the first studies whose configurations have families."""
 T = TypeVar("T")
 
 
@@ -81,8 +85,23 @@ def read_study(folder: Path) -> StudyRecord:
         )
     trials = tuple(_trials(folder / TRIALS))
     if header.schema < FAMILIES_SINCE:
-        return StudyRecord(header=current_header(header), trials=tuple(map(current_trial, trials)))
+        return StudyRecord(header=current_header(header), trials=tuple(map(_current_trial, trials)))
     return StudyRecord(header=header, trials=trials)
+
+
+def _current_trial(trial: Trial) -> Trial:
+    """Return a trial of an earlier schema with its configuration and key of today. Raises InputError."""
+    config = config_of(trial.config)
+    return replace(trial, config=config.flat(), key=config.key)
+
+
+def current_header(header: StudyHeader) -> StudyHeader:
+    """Return the header of a study of an earlier schema with its spaces as they are written today."""
+    axes: dict[str, Any] = {}
+    for backend, given in header.spec.axes.items():
+        found = tuple(one for table in tables(given) for one in current_tables(table, backend))
+        axes[backend] = found[0] if len(found) == 1 and isinstance(given, dict) else found
+    return replace(header, spec=replace(header.spec, axes=axes), schema=FAMILIES_SINCE)
 
 
 def drop_torn_line(folder: Path) -> None:

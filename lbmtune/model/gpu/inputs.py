@@ -112,7 +112,7 @@ class Inputs:
     def threads_with(self, registers: int) -> int:
         """Return the threads that share a multiprocessor with that many registers each, idle lanes included."""
         entry = Entry(registers=registers, shared_bytes=self.shared_bytes)
-        return resident_threads(self.block_threads, entry, self._shared_limit_bytes)
+        return resident_threads(self.block_threads, entry, self.shared_limit_bytes)
 
     @cached_property
     def threads(self) -> int:
@@ -132,10 +132,11 @@ class Inputs:
     @property
     def cache_bytes(self) -> int:
         """Bytes of L1 that the shared memory of these blocks leaves."""
-        return left_of_l1(self.calibration.l1_bytes, self.blocks, self.shared_bytes, self._shared_limit_bytes)
+        return left_of_l1(self.calibration.l1_bytes, self.blocks, self.shared_bytes, self.shared_limit_bytes)
 
     @property
-    def _shared_limit_bytes(self) -> int:
+    def shared_limit_bytes(self) -> int:
+        """Shared memory of a multiprocessor."""
         environment = self.machine.environment
         return cuda_limits(environment.architecture, self.machine.multiprocessors, 0).shared_bytes_per_multiprocessor
 

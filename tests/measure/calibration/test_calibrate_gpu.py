@@ -454,7 +454,7 @@ def run_on_host(entry: str, elements: int, *arguments: Any) -> None:
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
-@pytest.mark.parametrize("one", [Parts(4, 19, copied) for copied in measured.PARTS], ids=str)
+@pytest.mark.parametrize("one", [Parts(4, 19, copied) for copied in measured.COPIED], ids=str)
 def test_parts_of_structures_are_copied_and_nothing_else(one: Parts) -> None:
     """As many elements as the name says, which lie apart."""
     structures = 100  # no whole number of blocks

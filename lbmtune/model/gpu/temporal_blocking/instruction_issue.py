@@ -35,7 +35,7 @@ from lbmtune.codegen.cuda.temporal_blocking import populations
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.occupancy import warps_of
 from lbmtune.model.gpu.temporal_blocking.walls import evenness
-from lbmtune.model.gpu.terms.instructions import Stage, moments_stage, precision_slots, rates
+from lbmtune.model.gpu.terms.instructions import Issue, Stage, moments_stage, precision_slots, rates
 from lbmtune.model.gpu.terms.spills import allowed_registers
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine.description import ACCESS_BYTES, WORD_BYTES, Machine
@@ -66,20 +66,6 @@ class Efficiency(NamedTuple):
     def cells(self) -> float:
         """Share of the computed cells that are updates. Solid cells are computed, and do not count."""
         return self.x * self.y * self.z * self.fluid
-
-
-class Issue(NamedTuple):
-    """Issue slots of an update, waste included, and exchanges of words between lanes and through shared memory.
-
-    source: of the rates; useful: share of the computed cells that are no halo.
-    """
-
-    slots: float
-    seconds: float
-    exchanges: float
-    exchange_s: float
-    source: str
-    useful: float
 
 
 def issue(

@@ -158,13 +158,25 @@ def estimated(case: Case, config: CudaConfig, sets: int = 1) -> Resources:
     return estimated_by_registers(case, config, wanted, prod(config.block))
 
 
-def estimated_by_registers(case: Case, config: CudaConfig, wanted: int, block_threads: int, less: int = 0) -> Resources:
-    """Estimate resources by the registers that a thread would use. less: registers that a compiler can do without."""
+def estimated_by_registers(
+    case: Case,
+    config: CudaConfig,
+    wanted: int,
+    block_threads: int,
+    less: int = 0,
+    within: float = _WITHIN,
+    times: int = _TIMES_SPILLED,
+) -> Resources:
+    """Estimate resources by the registers that a thread would use.
+
+    less: registers that a compiler can do without; within: accuracy of the estimate; times: that a spilled word is
+    stored or loaded.
+    """
     allowed = allowed_registers(config, block_threads)
-    spilled = WORD_BYTES * max(0, round((wanted - less) / _WITHIN) - allowed)
+    spilled = WORD_BYTES * max(0, round((wanted - less) / within) - allowed)
     return Resources(
         registers=min(wanted, allowed),
-        spill_bytes=_TIMES_SPILLED * spilled,
+        spill_bytes=times * spilled,
         local_bytes=spilled,
         shared_bytes=config.shared_bytes(case),
     )
