@@ -10,7 +10,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
-from lbmtune.records.legacy import DEFAULTS, RENAMED, is_legacy, migrated
+from lbmtune.records.legacy import DEFAULTS, is_legacy, migrated, name_in
 
 LOG = logging.getLogger("lbmtune")
 Config = KernelConfig | Mapping[str, Scalar] | str
@@ -101,8 +101,8 @@ def _check_names(values: Mapping[str, Scalar]) -> None:
         return
     now, known = knobs_by_name(record), backend_knobs(backend)
     for old in (name for name in values if name in DEFAULTS[backend] and name not in known):
-        names = [one.name for one in RENAMED.get(old, ()) if one.name in now]
-        instead = f"say {names[0]}" if names else "lbmtune list shows those of today"
+        today = name_in(now, old)
+        instead = f"say {today.name}" if today else "lbmtune list shows those of today"
         raise InputError(f"{old} is a knob of version 0.1, which family {record.family} does not have; {instead}.")
 
 

@@ -2,8 +2,7 @@
 
 from lbmtune.model.gpu.family import Family
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
-from lbmtune.model.gpu.temporal_blocking.l2_refetch import memory_bytes
-from lbmtune.model.gpu.temporal_blocking.terms import cells_read, estimated, terms, uncalibrated_terms
+from lbmtune.model.gpu.temporal_blocking.terms import cells_read, estimated, memory_bytes, terms, uncalibrated_terms
 
 __all__ = ["MODEL"]
 
