@@ -11,12 +11,15 @@ from typing import Any
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, backend_knobs, knobs_by_name
 from lbmtune.errors import InputError, nearest
 from lbmtune.files.axesfile import plain_values
+from lbmtune.files.source import TOO_MUCH_TOML
 from lbmtune.records.legacy import name_in
 from lbmtune.records.legacy_spaces import is_legacy_table
 
 LOG = logging.getLogger("lbmtune")
 Known = Mapping[str, tuple[str, ...]]
 """The keys of each table."""
+_TEXT = "case.geometry"
+"""The key whose value is one text, with its commas."""
 _ONE_OF_SEVERAL = re.compile(r"\[\d+\]$")
 
 
@@ -29,7 +32,11 @@ def override(tree: dict[str, Any], item: str, known: Known) -> list[str]:
     key = key.strip()
     if not equals or not key:
         raise InputError(f"--set {item!r} is not of the form key=value; write for example --set storage=fp64.")
-    targets, value = _targets(key, known), _value(text.strip())
+    targets = _targets(key, known)
+    try:
+        value = _value(text.strip(), listed=targets != [_TEXT])
+    except (RecursionError, ValueError):
+        raise InputError(f"--set {key}: its value {TOO_MUCH_TOML}; correct it.") from None
     found = [
         (path, node, target.rpartition(".")[2]) for target in targets for path, node in _tables(tree, target, item)
     ]
@@ -126,9 +133,10 @@ def _keys(known: Known) -> str:
     return f"there are {alone}, {', '.join(each)}, and the knobs that lbmtune list shows."
 
 
-def _value(text: str) -> object:
-    """Return a TOML value if the text is one, else the text itself; a comma makes a list."""
+def _value(text: str, *, listed: bool) -> object:
+    """Return a TOML value if the text is one, else the text itself; if listed, a comma makes a list of it."""
     try:
         return tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
-        return [_value(part.strip()) for part in text.split(",")] if "," in text else text
+        parts = text.split(",") if listed else [text]
+        return [_value(part.strip(), listed=False) for part in parts] if len(parts) > 1 else text

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_study, write_header
+from lbmtune.records.store import HEADER, TRIALS, append_trial, drop_torn_line, read_study, write_header
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.choice import Choice
 from lbmtune.search.estimates import estimates, refined
@@ -56,7 +56,7 @@ def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[St
         return header, ()
     if not resume:
         raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --out.")
-    drop_torn_line(folder)
+    drop_torn_line(folder / TRIALS)
     kept = read_study(folder)
     check_resumable(kept.header, header, folder)
     return replace(kept.header, spec=header.spec, schema=header.schema), kept.trials

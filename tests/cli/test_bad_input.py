@@ -249,6 +249,47 @@ def test_a_study_file_that_is_not_text_or_not_there(refused, cpu, tmp_path):
     assert "did you mean 'd3q19-box'" in refused("study", "d3q19-bx")
 
 
+NESTED, LONG = "[" * 3000, "9" * 5000
+
+
+def test_toml_that_exhausts_the_parser(refused, cpu, tmp_path):
+    too_much = "is nested too deeply, or has a number of too many digits; correct it."
+    for name, text in (("nested.toml", f"a = {NESTED}"), ("long.toml", f"{QUICK}\nlast = {LONG}")):
+        (tmp_path / name).write_text(text)
+        assert refused("study", name) == f"lbmtune: {name} {too_much}"
+        assert refused("reproduce", "--only", name, "--device", "cpu").endswith(too_much)
+    (tmp_path / "nested.toml").write_text(f"a = {NESTED}")
+    assert "nested.toml: it is nested too deeply" in refused("explain", "scheme=aa", "--machine", "nested.toml")
+    for value in (NESTED, LONG):
+        said = refused("explain", "scheme=aa", "--set", f"protocol.finalists={value}")
+        assert said == f"lbmtune: --set protocol.finalists: its value {too_much}"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("study", "x" * 5000),
+        ("study", "--out", "x" * 5000),
+        ("predict", LONG),
+        ("explain", "scheme=aa", "--study", "x" * 5000),
+        ("explain", "scheme=aa", "--machine", "x" * 5000),
+        ("explain", "x" * 5000),
+        ("report", "x" * 5000),
+        ("export", "x" * 5000),
+    ],
+    ids=lambda asked: " ".join(word[:20] for word in asked),
+)
+def test_a_name_that_is_too_long_for_a_file(refused, cpu, asked):
+    said = refused(*asked)
+    assert "File name too long" in said or "is not of the form" in said
+    assert len(said) < 200 or asked == ("explain", "x" * 5000)
+
+
+def test_a_study_whose_name_names_no_folder(refused, cpu, tmp_path):
+    (tmp_path / "mine.toml").write_text(QUICK.replace('"quick"', f'"{"x" * 201}"'))
+    assert "is not a file name of up to 200 letters" in refused("study", "mine.toml")
+
+
 @pytest.mark.parametrize("option", [("--objective", "speed"), ("--device", "gpu")])
 def test_wrong_options(refused, cpu, option):
     assert option[1] in refused("study", *option)

@@ -6,7 +6,7 @@ import numpy as np
 
 from lbmtune.catalogue.problem.cell_types import WORD_BITS, conditions, layout
 from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, SIDES, Patch, Problem
-from lbmtune.catalogue.problem.geometry import cell_values, generator, solid
+from lbmtune.catalogue.problem.geometry import cell_values, check_solid, solid
 from lbmtune.catalogue.problem.patches import Cells, Layer, at_face, cells_of, holds, of_value, shape_of
 from lbmtune.errors import InputError, unknown
 
@@ -78,12 +78,11 @@ def _check_place(case: Problem, patch: Patch) -> None:
 
 
 def check_cells(case: Problem) -> None:
-    """Check that each patch has fluid cells of its own and that their conditions are possible. Raises InputError.
+    """Check that there are fluid cells, also of each patch, and that their conditions are possible. Raises InputError.
 
     This holds on the domain for which the patches were given; on another one they may overlap.
     """
-    if case.geometry.startswith("file:"):
-        generator(case.geometry).check_domain(case.domain[::-1])  # type: ignore[attr-defined]
+    check_solid(case)
     _check_file(case)
     taken: dict[int, Layer] = {}
     for number, patch in enumerate(case.patches, 1):

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from lbmtune.catalogue.byte_lru_cache import remembered
 from lbmtune.catalogue.problem.cell_types import Condition, layout, walls
 from lbmtune.catalogue.problem.faces import Patch, Problem
-from lbmtune.catalogue.problem.geometry import cell_values, parsed, solid
+from lbmtune.catalogue.problem.geometry import cell_values, solid
+from lbmtune.catalogue.problem.parameter_text import parsed
 from lbmtune.errors import InputError
 
 Array = Any

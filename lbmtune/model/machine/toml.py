@@ -60,6 +60,8 @@ def described(path: Path) -> Machine:
         table = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
         raise ValueError("it is no text in UTF-8") from error
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     except ValueError as error:  # of TOML, or of numbers with thousands of digits
         why = str(error)
         raise ValueError(f"it is no TOML, {why[:1].lower()}{why[1:]}") from error
