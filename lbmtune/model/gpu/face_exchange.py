@@ -101,7 +101,6 @@ def terms(inputs: FaceExchangeInputs, without: Collection[str]) -> list[Term]:
 
 
 def _moved(inputs: FaceExchangeInputs, without: Collection[str]) -> list[Term]:
-    """Return bytes over the bandwidth in use, and partial sectors."""
     rate = rate_in_use(inputs, _bandwidth(inputs, by_runs=RUNS not in without), without)
     memory = memory_term(bytes_per_update(inputs.case, inputs.config), rate, "micro-benchmarks")
     return [memory] if SECTORS in without else [memory, partial(inputs)]
