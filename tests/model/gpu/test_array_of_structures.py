@@ -16,8 +16,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.codegen.probes import DISPLACED, probe
 from lbmtune.model.gpu.families import inputs_of
-from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.occupancy import resident_threads
+from lbmtune.model.gpu.inputs import Inputs, resident_threads
 from lbmtune.model.gpu.terms import array_of_structures as model_structures
 from lbmtune.model.gpu.terms.array_of_structures import has_parts, longer_s, ring_s
 from lbmtune.model.gpu.terms.copies import bandwidth

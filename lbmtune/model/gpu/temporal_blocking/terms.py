@@ -10,7 +10,7 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, 
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.temporal_blocking import spills
-from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
+from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs, column
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency, issue, registers, together
 from lbmtune.model.gpu.temporal_blocking.overlap import overlapped, planes_wait, stages
 from lbmtune.model.gpu.terms.concurrency import rate_in_use
@@ -89,13 +89,9 @@ def refetched_plane_bytes(case: Case, config: TemporalBlocking, machine: Machine
 
     When the next block of a column begins with them, all that the device moves meanwhile has gone through the cache.
     """
-    found, flat = blocks(case, config), case.stencil.dimensions == 2
-    height, chunks = (case.domain[1], found[1]) if flat else (case.domain[2], found[2])
-    passed = passed_planes(case, config)
-    taken = chunks * passed[0] if config.chunk_schedule == "uniform" else sum(passed)
-    moved = traffic(case, config)
+    moved, (height, taken) = traffic(case, config), column(case, config, passed_planes(case, config))
     launch_bytes = moved.total * config.steps * case.sites
-    between = launch_bytes * min(1.0, (at_once or machine.multiprocessors) / prod(found))
+    between = launch_bytes * min(1.0, (at_once or machine.multiprocessors) / prod(blocks(case, config)))
     return moved.populations / 2 * (taken / height - 1) * (1 - retained_in_l2(machine, between))
 
 
