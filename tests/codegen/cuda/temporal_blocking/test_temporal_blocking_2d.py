@@ -10,7 +10,6 @@ import pytest
 
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.moments.basis import orders, upright
@@ -52,8 +51,8 @@ def test_y_stands_for_z() -> None:
 def test_bytes_and_tiles() -> None:
     assert bytes_per_update(flow(), config(steps=6)) == 8
     assert config(steps=6, cells_per_thread=2, pack=2, block=(32, 4, 1), march=100).block_cells(D2Q9) == (208, 100, 1)
-    assert shared_bytes(flow("cavity"), config()) == 0
-    assert shared_bytes(flow(), config(prefetch=2, pack=2)) == 64 * 24
+    assert config().shared_bytes(flow("cavity")) == 0
+    assert config(prefetch=2, pack=2).shared_bytes(flow()) == 64 * 24
 
 
 def test_every_moment_has_a_place_and_a_formula() -> None:
