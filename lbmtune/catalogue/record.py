@@ -440,7 +440,8 @@ def unknown_knob(record: type[KernelConfig], name: str) -> InputError:
     if having:
         families, have = ("families", "have") if len(having) > 1 else ("family", "has")
         places = f"{families} {', '.join(having)} of {record.backend} {have} it"
-        return InputError(f"{name} is not a knob of family {record.family} ({places}).")
+        add = " or ".join(f"family={one}" for one in having)
+        return InputError(f"{name} is not a knob of family {record.family} ({places}); add {add}.")
     near = suggestion(name, sorted(knobs_by_name(record)))
     return InputError(f"unknown knob {name!r} of family {record.family} ({record.backend}); {near}")
 

@@ -8,16 +8,15 @@ the sums become the moments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 from sympy import Integer, Rational
 
 from lbmtune.catalogue.moments.basis import Order, orders, rows, unit_weight
 from lbmtune.catalogue.moments.collision import step
-from lbmtune.lattice import Lattice
+from lbmtune.lattice import Lattice, Vector
 
 Row = tuple[int, int]
 """(c_y, c_z)."""
@@ -28,20 +27,18 @@ Part = tuple[int, int]
 _PARTS: tuple[Part, ...] = ((0, 0), (1, 0), (0, 1), (2, 0), (0, 2), (1, 1))
 
 
-class Writing(Protocol):
-    """The syntax of a language."""
+@dataclass(frozen=True)
+class Syntax:
+    """The syntax of a language.
 
-    def number(self, value: Rational) -> str:
-        """Return a constant."""
+    number: of a constant; element: of an array element, or the variable that stands for it; named: of a line that
+    defines a variable; assigned: of a line that assigns to an element.
+    """
 
-    def element(self, array: str, k: int) -> str:
-        """Return an array element, or the variable that stands for it."""
-
-    def named(self, name: str, value: str) -> str:
-        """Return a line that defines a variable."""
-
-    def assigned(self, element: str, value: str) -> str:
-        """Return a line that assigns to an element."""
+    number: Callable[[Rational], str]
+    element: Callable[[str, int], str]
+    named: Callable[[str, str], str]
+    assigned: Callable[[str, str], str]
 
 
 @dataclass(frozen=True)
@@ -95,6 +92,11 @@ class Sums:
         single = tuple((*part, 1) for part in self.parts[1] if sum(part) < 2)
         return (*single, (0, 0, 2)) if self.split else single
 
+    def moving(self, c: Vector) -> tuple[str, int]:
+        """Return the array of the values that move along x as a direction does, and the place of its row."""
+        array, among = {0: ("still", self.rows), 1: ("right", self.movers), -1: ("left", self.movers)}[c[0]]
+        return array, among.index(c[1:])
+
     def waiting(self, n: Order) -> int:
         """Return the place of the partial sum of a moment until the next plane."""
         x, y, z = n
@@ -112,7 +114,7 @@ class Stage:
     """
 
     sums: Sums
-    writing: Writing
+    syntax: Syntax
 
     @property
     def lattice(self) -> Lattice:
@@ -130,7 +132,7 @@ class Stage:
 
     def _in_rows(self) -> Iterator[str]:
         """Yield the lines of p(0, c_y, c_z): from the centre to the faces, and from those to the edges."""
-        write, half, powers = self.writing, self._half, orders(self.lattice)
+        write, half, powers = self.syntax, self._half, orders(self.lattice)
         at = {row: self._at("still", n) for n, row in enumerate(self.sums.rows)}
         base = self.moment((0, 0, 0))
         yield write.assigned(at[0, 0], base)
@@ -154,23 +156,23 @@ class Stage:
                 if row[axis]:
                     odd += f" {'+' if row[axis] > 0 else '-'} {self.moment(mixed)}"
             still = self._at("still", self.sums.rows.index(row))
-            yield self.writing.named(f"even{n}", f"{still} + {self._half} * {self.moment((2, 0, 0))}")
-            yield self.writing.named(f"odd{n}", odd)
+            yield self.syntax.named(f"even{n}", f"{still} + {self._half} * {self.moment((2, 0, 0))}")
+            yield self.syntax.named(f"odd{n}", odd)
             yield from self._ways(self._at("right", n), self._at("left", n), f"even{n}", f"odd{n}")
 
     def _ways(self, there: str, back: str, even: str, odd: str) -> Iterator[str]:
         """Yield the values of opposite directions from their even and odd parts."""
-        share = self.writing.number(step(self.lattice))
-        yield self.writing.assigned(there, f"{even} + {share} * {odd}")
-        yield self.writing.assigned(back, f"{even} - {share} * {odd}")
+        share = self.syntax.number(step(self.lattice))
+        yield self.syntax.assigned(there, f"{even} + {share} * {odd}")
+        yield self.syntax.assigned(back, f"{even} - {share} * {odd}")
 
     @property
     def _half(self) -> str:
-        return self.writing.number(step(self.lattice) / 2)
+        return self.syntax.number(step(self.lattice) / 2)
 
     def sum_up(self) -> Iterator[str]:
         """Yield the sums of each row over c_x."""
-        sums, write = self.sums, self.writing
+        sums, write = self.sums, self.syntax
         for n, row in enumerate(sums.rows):
             still = self._times(sums.staying(row), self._at("still", n))
             place = [self.place((row, power)) for power in sums.powers(row)]
@@ -200,7 +202,7 @@ class Stage:
             stays = self.place(((0, c_z), power)) if power in sums.powers((0, c_z)) else ""
             both = f"both_{_PLANE[c_z]}_{power}"
             if arrives:
-                yield self.writing.named(both, f"{arrives[0]} + {arrives[1]}")
+                yield self.syntax.named(both, f"{arrives[0]} + {arrives[1]}")
                 if power < 2:
                     yield self._part(c_z, (power, 1), outer, f"({arrives[0]} - {arrives[1]})")
                 if power == 0:
@@ -210,28 +212,35 @@ class Stage:
             if terms:
                 yield self._part(c_z, (power, 0), outer, f"({' + '.join(terms)})" if len(terms) > 1 else terms[0])
 
-    def total(self) -> Iterator[str]:
-        """Yield the moments of a cell that receives the rows of all c_z at once."""
-        sums = self.sums
-        for c_z in (-1, 0, 1):
-            yield from self.plane(c_z)
+    def planes(self) -> list[str]:
+        """Return the parts of all c_z."""
+        return [line for c_z in (-1, 0, 1) for line in self.plane(c_z)]
+
+    def total(self, added: tuple[int, ...] = (1, -1, 0)) -> Iterator[str]:
+        """Yield the moments of a cell that receives the rows of all c_z at once. added: these, in the order of sums."""
+        yield from self.planes()
         for n in orders(self.lattice):
-            part, signs = n[:2], {1: "+", -1: "-" if n[2] == 1 else "+"} | ({} if n[2] else {0: "+"})
-            terms = [(sign, part_name(c_z, part)) for c_z, sign in signs.items() if part in sums.parts[c_z]]
-            (_, first), *others = terms
-            yield self.writing.assigned(self.moment(n), first + "".join(f" {sign} {name}" for sign, name in others))
+            signs = {part_name(c_z, n[:2]): c_z ** n[2] for c_z in added if n[:2] in self.sums.parts[c_z]}
+            (first, *others) = (name for name, sign in signs.items() if sign)
+            rest = (f" {'-' if signs[name] < 0 else '+'} {name}" for name in others)
+            yield self.syntax.assigned(self.moment(n), first + "".join(rest))
 
     def _part(self, c_z: int, part: Part, factor: int, value: str) -> str:
-        return self.writing.named(part_name(c_z, part), self._times(factor, value))
+        return self.syntax.named(part_name(c_z, part), self._times(factor, value))
 
     def _times(self, factor: int, value: str) -> str:
-        return value if factor == 1 else f"{self.writing.number(Integer(factor))} * {value}"
+        return times(factor, value, self.syntax.number)
 
     def _at(self, array: str, k: int) -> str:
-        return self.writing.element(array, k)
+        return self.syntax.element(array, k)
 
 
 _PLANE = {-1: "falls", 0: "stays", 1: "rises"}
+
+
+def times(factor: int, value: str, number: Callable[[Rational], str] = str) -> str:
+    """Return a multiple of a value. number: prints a constant."""
+    return value if factor == 1 else f"{number(Integer(factor))} * {value}"
 
 
 def part_name(c_z: int, part: Part) -> str:

@@ -13,6 +13,8 @@ BUFFERS = ("f0", "f1")
 """Names of the copies of the lattice."""
 SLOT = "slot_"
 """Prefix of launch arguments that are the start of a slot of f0: a pointer on a GPU, else the number of an element."""
+POINTER = "pointer_"
+"""Prefix of the parameters that take those."""
 FACE_ARRAYS = ("faces_0", "faces_1")
 """Launch arguments that are the starts of the two arrays in f0 of what crosses between tiles (face exchange)."""
 REFRESH = "refresh_"
@@ -40,6 +42,11 @@ class Pass(NamedTuple):
     def refresh(self, when: str) -> str:
         """Return the name of the kernel that refreshes ghost cells before the pass reads or after it writes (when)."""
         return f"{REFRESH}{when}_{self.entry.removeprefix('step_')}"
+
+
+def pointer_name(number: int) -> str:
+    """Return the name of the parameter that leads to a slot."""
+    return f"{POINTER}{number}"
 
 
 def passes_of(config: KernelConfig, lattice: Lattice, parity: int) -> tuple[Pass, ...]:

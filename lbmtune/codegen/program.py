@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, prod
 from typing import Any, Literal
@@ -18,7 +18,8 @@ from lbmtune.catalogue.layouts.layout import arrays
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
 from lbmtune.codegen.code_text import code_of
-from lbmtune.codegen.passes import BUFFERS, FACE_ARRAYS, SLOT
+from lbmtune.codegen.passes import BUFFERS, FACE_ARRAYS, SLOT, Pass, passes_of
+from lbmtune.lattice import Lattice
 
 Target = Literal["cuda", "cpu"]
 Extent = tuple[int, int, int]
@@ -75,6 +76,12 @@ def _shell_cells(domain: Extent, storage: StorageFrame) -> int:
 
 Steps = tuple[tuple[Launch, ...], ...]
 """Launches of each parity."""
+
+
+def period_of(config: KernelConfig, lattice: Lattice, launches: Callable[[Pass], Iterable[Launch]]) -> Steps:
+    """Return the launches of each parity of a scheme. launches: those of one pass."""
+    parities = range(config.propagation.period)
+    return tuple(tuple(one for each in passes_of(config, lattice, p) for one in launches(each)) for p in parities)
 
 
 @dataclass(frozen=True)

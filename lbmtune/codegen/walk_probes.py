@@ -6,9 +6,8 @@ import hashlib
 
 from lbmtune.catalogue.config import cpu
 from lbmtune.codegen.code_text import code_of
-from lbmtune.codegen.cpu.shared.filling import filled, indented
 from lbmtune.codegen.program import Launch, Program
-from lbmtune.codegen.skeleton import skeleton
+from lbmtune.codegen.skeleton import filled, indented, skeleton
 from lbmtune.codegen.streams import CASE, STREAMS, CpuAccess
 from lbmtune.codegen.support import support_digest
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from operator import index
 from typing import Any
 
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.faces import Real3
 from lbmtune.errors import InputError
 
 
@@ -30,25 +30,17 @@ def changed(case: Case, recorded: Case, changes: Mapping[str, Any]) -> Case:
         )
     result = replace(case, **values)
     if result.patches:
-        from lbmtune.catalogue.problem.patches import check_cells  # here: arrays may take long to make
+        from lbmtune.catalogue.problem.patch_checks import check_cells  # here: arrays may take long to make
 
         check_cells(result)
     return result
 
 
-def _cells(_name: str, domain: Any) -> tuple[int, int, int]:
+def _three(name: str, value: Any, kind: Callable[[Any], Any], what: str, use: str) -> tuple[Any, Any, Any]:
     try:
-        nx, ny, nz = (index(extent) for extent in domain)
+        x, y, z = map(kind, value)
     except (TypeError, ValueError):
-        raise InputError(f"domain={domain!r} is not three whole numbers (use (nx, ny, nz)).") from None
-    return nx, ny, nz
-
-
-def _vector(name: str, value: Any) -> Real3:
-    try:
-        x, y, z = (float(component) for component in value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name}={value!r} is not three numbers (use (x, y, z)).") from None
+        raise InputError(f"{name}={value!r} is not three {what} (use {use}).") from None
     return x, y, z
 
 
@@ -59,8 +51,9 @@ def _number(name: str, value: Any) -> float:
         raise InputError(f"{name}={value!r} is not a number.") from None
 
 
+_vector = partial(_three, kind=float, what="numbers", use="(x, y, z)")
 _READ: Mapping[str, Callable[[str, Any], Any]] = {
-    "domain": _cells,
+    "domain": partial(_three, kind=index, what="whole numbers", use="(nx, ny, nz)"),
     "relaxation_rate": _number,
     "force": _vector,
     "wall_velocity": _vector,

@@ -33,7 +33,7 @@ from lbmtune.catalogue.problem.flows import box
 from lbmtune.catalogue.storage import stored_extents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
-from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.measure.timing.state import fill_random
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records.best import read_best
 from lbmtune.runtime import Simulation

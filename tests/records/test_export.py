@@ -160,7 +160,7 @@ def test_formulas_give_what_the_program_does(config: CudaConfig | CpuConfig) -> 
         name, formula = extent.split(" = ")
         names[name] = value(formula)
     for parity, locations in enumerate(storage.locations):
-        places = list(placements(case, config, case.domain, parity, np))
+        places = list(placements(case, config, parity, np))
         for location, place in zip(locations, places, strict=True):
             x, y, z = (a + o + origin for a, o, origin in zip((20, 3, 2), location.offset, storage.origin, strict=True))
             assert value(storage.index, X=x, Y=y, Z=z, Q=location.slot) == place.indices[2, 3, 20]

@@ -83,6 +83,5 @@ def environment(get: Attributes, monitor: Monitor) -> Environment:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of the installed packages that kernels depend on."""
     installed = {str(found.metadata["Name"]): found.version for found in metadata.distributions()}
     return {name: installed[name] for name in sorted(installed) if name in _PACKAGES}

@@ -157,7 +157,6 @@ def _why(output: str) -> str:
 
 
 def _rows(output: str) -> Iterator[dict[str, float]]:
-    """Yield the metrics of each launch that ncu read."""
     lines = output.splitlines()
     start = next((n for n, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:

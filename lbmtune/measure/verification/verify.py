@@ -240,5 +240,4 @@ def _difference(found: Any, expected: Any, xp: ModuleType) -> Any:
 
 
 def _worst(found: Sequence[Verification]) -> Verification:
-    """Return the verification with the largest error relative to its bound."""
     return max(found, key=lambda one: one.error / one.bound)

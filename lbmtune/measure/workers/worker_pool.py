@@ -104,7 +104,6 @@ class WorkerPool:
 
 
 def _limits_s(protocol: TimingProtocol) -> dict[str, float]:
-    """Return the time limit of each stage."""
     return {
         "compile": protocol.compile_limit_s,
         "verify": protocol.verify_limit_s,

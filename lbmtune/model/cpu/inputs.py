@@ -102,7 +102,5 @@ class CpuInputs:
         return collision_text(self.case, self.config.collision_passes)
 
 
-@lru_cache(maxsize=64)
-def collision_text(case: Case, passes: str) -> str:
-    """Return the assignments of the collision of a cell that reads its populations in a number of passes."""
-    return relaxation_text(case, passes)
+collision_text = lru_cache(maxsize=64)(relaxation_text)
+"""The assignments of the collision of a cell that reads its populations in a number of passes."""

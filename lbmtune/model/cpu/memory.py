@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.storage import stored_extents
 from lbmtune.model.cpu.inputs import CpuInputs
+from lbmtune.model.machine.curves import closest
 from lbmtune.model.machine.memory_walks import LINE_BYTES, Walk
 from lbmtune.model.roofline import CALIBRATED
 from lbmtune.records import Term
@@ -38,7 +39,7 @@ def hidden_share(inputs: CpuInputs, without: Collection[str]) -> float:
 
 def walk(inputs: CpuInputs, without: Collection[str] = ()) -> Walk:
     """Return the walk that is most like what the kernel does with memory."""
-    width = min(inputs.widths, key=lambda known: abs(known - inputs.access_bytes))
+    width = closest(inputs.widths, inputs.access_bytes)
     if inputs.streams(inputs.config):
         return Walk("streaming", LINE_BYTES)
     return Walk(

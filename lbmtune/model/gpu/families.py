@@ -13,7 +13,6 @@ from lbmtune.model.gpu import column, direct, face_exchange, persistent, sparse
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.temporal_blocking import terms as temporal_blocking
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
-from lbmtune.model.gpu.temporal_blocking.l2_refetch import memory_bytes as temporal_memory_bytes
 from lbmtune.model.gpu.terms import spills
 from lbmtune.model.gpu.terms.copies import bandwidth, plain_bandwidth
 from lbmtune.model.gpu.terms.l2_refetch import box_memory_bytes
@@ -64,7 +63,7 @@ FAMILIES: Mapping[str, Family] = {
         TemporalInputs,
         temporal_blocking.terms,
         temporal_blocking.estimated,
-        temporal_memory_bytes,
+        temporal_blocking.memory_bytes,
         temporal_blocking.uncalibrated_terms,
         cells_read=temporal_blocking.cells_read,
     ),

@@ -19,10 +19,10 @@ from lbmtune.catalogue.collisions.min_instruction_forms import by_axes
 from lbmtune.catalogue.collisions.operator import assignments
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.codegen.cpu.direct.row_kernel import between
 from lbmtune.codegen.cpu.shared.collision import relaxation_text
-from lbmtune.codegen.cpu.shared.filling import between
 from lbmtune.measure.verification.verify import compare, verify
-from lbmtune.model.cpu.arithmetic import operations
+from lbmtune.model.instructions import operations
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from tests.support.cpu_cases import LIMITS, InterpretingDevice, case_of, config_of, interpret, program_of

@@ -23,7 +23,7 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import HERE, Place, in_place_phase
-from lbmtune.codegen.cpu.wavefront.program import loops
+from lbmtune.codegen.cpu.wavefront import loops
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.domains import awkward_domain, thin_domain

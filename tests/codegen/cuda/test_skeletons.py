@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -100,11 +101,11 @@ def test_no_module_searches_and_replaces_kernel_text() -> None:
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-def test_every_family_has_a_package_and_a_folder_of_skeletons() -> None:
+def test_every_family_has_a_module_and_a_folder_of_skeletons() -> None:
     kernels = skeletons.kernels_folder() / "cuda"
     for family in RENDERERS:
         name = family.replace("-", "_")
-        assert (CODEGEN / "cuda" / name / "__init__.py").is_file()
+        assert import_module(f"lbmtune.codegen.cuda.{name}").render is RENDERERS[family]
         assert list((kernels / name).glob("*.cu"))
     folders = [*(path for path in kernels.rglob("*") if path.is_dir()), kernels, CODEGEN, *(CODEGEN / "cuda").iterdir()]
     for folder in folders:

@@ -164,7 +164,7 @@ def test_a_wrong_cell_of_any_plane_is_found(
         monkeypatch.setattr(verify, "whole_state", lambda *_, **__: None)
     program = renderer(case, config("right"))
     simulation = Simulation(program, compiler(program), FakeDevice())
-    step, places = simulation.step, list(placements(case, program.config, case.domain, 0, np))[7]
+    step, places = simulation.step, list(placements(case, program.config, 0, np))[7]
 
     def spoiled(steps: int) -> None:
         step(steps)

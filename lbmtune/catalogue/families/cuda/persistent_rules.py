@@ -67,9 +67,11 @@ def _tile_of_moments(case: Case, config: Persistent) -> str | None:
     (x, y, z), (nx, ny, nz), cells = config.block, case.domain, config.cells_per_thread
     block = f"block {extents(config.block)}"
     if z != 1 or WARP % x or x * y % WARP:
-        return f"{block} is not supported for moments: 1, 2, 4, 8, 16 or 32 threads have a row, whole warps the rows"
+        reason = "1, 2, 4, 8, 16 or 32 threads have a row, whole warps the rows"
+        return f"{block} is not supported for moments (use for example 32x4x1): {reason}"
     if x * cells != nx:
-        return f"{block} x {cells} cells is not supported for moments: tiles are whole rows, here of {nx} cells"
+        what = f"{block} x {cells} cells is not supported for moments (use {nx} cells along x)"
+        return f"{what}: tiles are whole rows"
     rows = config.block_cells(case.stencil)[1]
     if ny % rows:
         return f"{ny} rows of the domain {extents(case.domain)} are not divisible into tiles of {rows}"
@@ -93,7 +95,8 @@ def _registers(case: Case, config: Persistent, limits: Limits) -> str | None:
     allowed = registers_allowed(prod(config.block) * max(1, config.min_blocks))
     if needed <= allowed:
         return None
-    return f"moments of {cells} cells of a thread at once: {needed} registers; with these blocks it has {allowed}"
+    what = f"moments of {cells} cells of a thread at once: {needed} registers; with these blocks it has {allowed}"
+    return f"{what} (use fewer cells_per_thread, rows or register_planes, or a smaller block)"
 
 
 def _on_chip(case: Case, config: Persistent, limits: Limits) -> str | None:

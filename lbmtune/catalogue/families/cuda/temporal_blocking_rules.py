@@ -91,7 +91,8 @@ def _tile(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
         return f"block {extents(config.block)} is not supported for temporal blocking (use {WARP} x n x 1)"
     width, height = tile(case.stencil, config)
     if width < sector_cells(config) or height < 1:
-        return f"steps={config.steps}: the halo leaves {max(width, 0)} x {max(height, 0)} cells of a tile"
+        left = f"{max(width, 0)} x {max(height, 0)} cells"
+        return f"steps={config.steps}: the halo leaves {left} of a tile (use fewer steps, or a larger block)"
     return None
 
 
@@ -141,7 +142,8 @@ def _registers(case: Case, config: TemporalBlocking, limits: Limits) -> str | No
         return None
     return (
         f"steps={config.steps} x rows={config.rows} x cells_per_thread={config.cells_per_thread}: {needed:,} registers "
-        f"from plane to plane, more than {_TIMES_REGISTERS} times the {allowed} that a thread has"
+        f"from plane to plane, more than {_TIMES_REGISTERS} times the {allowed} that a thread has "
+        "(use fewer of them, or a smaller block)"
     )
 
 

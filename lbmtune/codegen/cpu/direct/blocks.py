@@ -12,8 +12,7 @@ from itertools import groupby
 from lbmtune.catalogue.schemes.scheme import Access, reach
 from lbmtune.codegen.cpu.direct.rows import KEPT, Row
 from lbmtune.codegen.cpu.shared.streams import Streams
-
-_INDENT = " " * 4
+from lbmtune.codegen.skeleton import block
 
 
 def behind(streams: Streams) -> str:
@@ -62,14 +61,11 @@ def _rows(access: Access) -> tuple[int, int]:
 
 
 def _copied(streams: Streams, rows: tuple[int, int], accesses: Iterable[Access], lanes: int) -> list[str]:
-    starts, moves = list[str](), list[str]()
-    for access in accesses:
-        i, place = access.direction, access.read
-        starts += [f"to{i}, from{i} = {streams.base(place)}, {streams.base(place, 'image_')}"]
-        moves += [f"store(field, to{i} + here, load(field, from{i} + here))"]
-    loop = [f"for x in range(0, nx, {lanes}):", f"{_INDENT}here = {streams.along_x('x')}"]
-    inside = [*starts, *loop, *(_INDENT + move for move in moves)]
-    return [f"if {_at_rim(streams, rows)}:", *(_INDENT + line for line in inside)]
+    places = {access.direction: access.read for access in accesses}
+    starts = [f"to{i}, from{i} = {streams.base(p)}, {streams.base(p, 'image_')}" for i, p in places.items()]
+    moves = [f"store(field, to{i} + here, load(field, from{i} + here))" for i in places]
+    loop = block(f"for x in range(0, nx, {lanes}):", [f"here = {streams.along_x('x')}", *moves])
+    return block(f"if {_at_rim(streams, rows)}:", [*starts, *loop])
 
 
 def _at_rim(streams: Streams, rows: tuple[int, int]) -> str:

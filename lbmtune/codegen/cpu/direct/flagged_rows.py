@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
-from lbmtune.codegen.cpu.direct.rows import LATE, GhostRow, SelectedRow, block
+from lbmtune.codegen.cpu.direct.rows import LATE, GhostRow, SelectedRow
 from lbmtune.codegen.cpu.shared.streams import Stream, Streams
+from lbmtune.codegen.skeleton import block
 from lbmtune.lattice import negate
 
 AT = "at = (z * ny + y) * nx"
@@ -66,21 +67,11 @@ class FlaggedCells(SelectedRow):
 
     def cell(self) -> list[str]:
         """Return the words of the cell and the offsets of the cell and its neighbours; solid cells are skipped."""
-        cells = (("low", "(x - 1)"), ("here", "x"), ("high", "(x + 1)"))
-        if self.wraps:
-            cells = (("low", "(x - 1 if x > 0 else nx - 1)"), cells[1], ("high", "(x + 1 if x < nx - 1 else 0)"))
+        low, high = ("x - 1 if x > 0 else nx - 1", "x + 1 if x < nx - 1 else 0") if self.wraps else ("x - 1", "x + 1")
         lines = ["word = flags[at + x]"]
         lines += ["if word & 1:", "    continue"] if self.streams.case.geometry else []
         lines += ["moved = moving[at + x]"] if self.streams.gains else []
-        return [*lines, *(f"{name} = {self.streams.along_x(x)}" for name, x in cells)]
-
-    def load(self, s: Stream) -> str:
-        """Return the load from the selected index."""
-        return f"load{self.one}({s.buffer}, {self._index(s)}){self._gained(s)}"
-
-    def store(self, s: Stream, value: str) -> list[str]:
-        """Return the store to the selected index."""
-        return [f"store{self.one}({s.buffer}, {self._index(s)}, {value}{self._gained(s)})"]
+        return [*lines, *self.offsets(f"({low})", f"({high})")]
 
     def _at(self, s: Stream) -> str:
         return f"word & {bit(self.streams.case, s)}" if s.cut != s.open else ""

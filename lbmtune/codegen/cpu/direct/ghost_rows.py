@@ -20,10 +20,6 @@ class LinearRow(GhostRow):
         along = self.streams.config.memory.along_x
         return int(along(1, self.streams.extents) - along(0, self.streams.extents))
 
-    def bases(self) -> list[str]:
-        """Return the bases p of the row's place, and q of the cut place if the end cell needs it."""
-        return unique(line for s in self.streams.all for line in self._base(s))
-
     def load(self, s: Stream, at: str = "x") -> str:
         """Return the load of consecutive cells from x = `at` on."""
         return f"load({self.element(s, at)}){self.gained(s)}"
@@ -100,14 +96,9 @@ class PlacedRow(LinearRow):
 class GroupedRow(GhostRow):
     """A row whose cell x lies at p + along_x(x), which jumps between groups; a vector lies within one group."""
 
-    def bases(self) -> list[str]:
-        """Return the bases p of the row's place and q of the cut place, without x."""
-        return unique(line for s in self.streams.all for line in self._base(s))
-
     def cell(self) -> list[str]:
         """Return the offsets of the cells at x and of those next to them."""
-        cells = (("low", "(x - 1)"), ("here", "x"), ("high", f"(x + {self.lanes})"))
-        return [f"{name} = {self.streams.along_x(x)}" for name, x in cells]
+        return self.offsets("(x - 1)", f"(x + {self.lanes})")
 
     def load(self, s: Stream) -> str:
         """Return the load; shifted lanes come from two groups."""

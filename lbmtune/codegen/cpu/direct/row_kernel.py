@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from textwrap import indent
@@ -17,14 +18,18 @@ from lbmtune.codegen.cpu.direct import flagged_rows, slabs
 from lbmtune.codegen.cpu.direct.ghost_rows import LinearRow, converts, ghost_row, has_places
 from lbmtune.codegen.cpu.direct.pairwise_update import PairwiseCell, pairwise_cell
 from lbmtune.codegen.cpu.direct.rows import KEPT, GhostRow, Row, SelectedRow
-from lbmtune.codegen.cpu.shared.collision import collision_lines, relaxation, wall_gain_lines
-from lbmtune.codegen.cpu.shared.completion import completion_lines, needs_lanes
+from lbmtune.codegen.cpu.shared.collision import (
+    collision_lines,
+    completion_lines,
+    needs_lanes,
+    relaxation,
+    wall_gain_lines,
+)
 from lbmtune.codegen.cpu.shared.expressions import Constants
-from lbmtune.codegen.cpu.shared.filling import between, filled, indented
-from lbmtune.codegen.cpu.shared.module import LANES, access_names
-from lbmtune.codegen.cpu.shared.signatures import parameter_names, row_name
+from lbmtune.codegen.cpu.shared.module import LANES, access_names, buffer_names, parameter_names, row_name
 from lbmtune.codegen.cpu.shared.streams import Streams
 from lbmtune.codegen.passes import Pass
+from lbmtune.codegen.skeleton import filled, indented
 
 Fields = dict[str, str]
 
@@ -53,7 +58,7 @@ class RowKernel:
             name = f"{name}_peeled"
             fields |= {"between": indented(middle, 2), "body": indent(fields["body"], " " * 4)}
         arguments = ", ".join((*parameter_names(self.case, self.config, self._phase), *self.positions))
-        named = {"row": row_name(self.one), "arguments": arguments, "lanes": str(self.row.lanes)}
+        named = {"row": row_name(self.one), "arguments": arguments, "lanes": self.row.lanes}
         return filled(f"direct/{name}", **named, **fields).rstrip()
 
     @property
@@ -85,9 +90,8 @@ class RowKernel:
         return flagged_rows.FlaggedCells(self._streams(self.case), 1, one=one, wraps=not ghosts)
 
     def _streams(self, case: Case) -> Streams:
-        in_place = ("field", KEPT if self._phase.blockwise else "field")
-        buffers = in_place if self._phase.in_place else ("source", "target")
-        return Streams(case, self.config, self._phase, buffers)
+        source, target = buffer_names(self._phase)[0], KEPT if self._phase.blockwise else buffer_names(self._phase)[-1]
+        return Streams(case, self.config, self._phase, (source, target))
 
     def _form(self) -> tuple[str, Fields]:
         """Return the name of the skeleton and its fields."""
@@ -180,6 +184,15 @@ class RowKernel:
         if not self._phase.collides:
             return []
         return completion_lines(self.case, row.lanes, self.constants, words_of(self.case, self.config))
+
+
+def between(some: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Return lines with some others spread evenly among them."""
+    starts = [n * len(lines) // len(some) for n in range(len(some))]
+    mixed = list(lines)
+    for start, one in reversed([*zip(starts, some, strict=True)]):
+        mixed.insert(start, one)
+    return mixed
 
 
 def support_modules(case: Case, config: CpuConfig) -> list[str]:

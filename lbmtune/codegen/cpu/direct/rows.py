@@ -13,10 +13,11 @@ that of its cut place if a wall at a y or z face cuts its link. Ends of rows:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lbmtune.codegen.cpu.shared.streams import Stream, Streams
+from lbmtune.codegen.skeleton import block
 
 KEPT = "kept"
 """Name of the updated rows that a thread keeps until all rows have read what they replace."""
@@ -73,9 +74,13 @@ class Row(ABC):
         """Return the index of a population among the rows that a thread keeps."""
         return f"(line * {self.streams.case.stencil.q} + {s.open.slot}) * nx + x"
 
-    @abstractmethod
     def bases(self) -> list[str]:
         """Return the definitions of the bases."""
+        return unique(line for s in self.streams.all for line in self._base(s))
+
+    @abstractmethod
+    def _base(self, s: Stream) -> list[str]:
+        """Return the base of the row's place, p, and that of the cut place, q, if it is needed."""
 
     def row_gains(self) -> list[str]:
         """Return the definitions of what moving walls add in this row."""
@@ -88,6 +93,10 @@ class Row(ABC):
     def cell(self) -> list[str]:
         """Return the lines at the top of the loop."""
         return []
+
+    def offsets(self, low: str, high: str) -> list[str]:
+        """Return the definitions of the offsets of cell x and of those next to it, low and high."""
+        return [f"{name} = {self.streams.along_x(x)}" for name, x in (("low", low), ("here", "x"), ("high", high))]
 
     @abstractmethod
     def load(self, s: Stream) -> str:
@@ -219,23 +228,18 @@ class GhostRow(Row):
 class SelectedRow(Row):
     """Neighbours along x by selecting indices, one cell at a time."""
 
-    def bases(self) -> list[str]:
-        """Return the bases of the open place, p, and of the cut place, q."""
-        return unique(line for s in self.streams.all for line in self._base(s))
-
     def cell(self) -> list[str]:
         """Return the offsets of the cell and its neighbours, and the flags of the x faces."""
-        cells = (("low", "(x - 1 if x > 0 else nx - 1)"), ("here", "x"), ("high", "(x + 1 if x < nx - 1 else 0)"))
         flags = [self.streams.test(face) for face in self.streams.faces_used() if face < 2]
-        return [*(f"{name} = {self.streams.along_x(x)}" for name, x in cells), *flags]
+        return [*self.offsets("(x - 1 if x > 0 else nx - 1)", "(x + 1 if x < nx - 1 else 0)"), *flags]
 
     def load(self, s: Stream) -> str:
         """Return the load from the selected index."""
-        return f"load({s.buffer}, {self._index(s)}){self._gained(s)}"
+        return f"load{self.one}({s.buffer}, {self._index(s)}){self._gained(s)}"
 
     def store(self, s: Stream, value: str) -> list[str]:
         """Return the store to the selected index."""
-        return [f"store({s.buffer}, {self._index(s)}, {value}{self._gained(s)})"]
+        return [f"store{self.one}({s.buffer}, {self._index(s)}, {value}{self._gained(s)})"]
 
     def _base(self, s: Stream) -> list[str]:
         cut = [f"q{s.name} = {self.streams.base(s.cut)}"] if self._at(s) else []
@@ -250,11 +254,6 @@ class SelectedRow(Row):
 
     def _gained(self, s: Stream) -> str:
         return f" + ({s.gain} if {self.streams.at_wall(s, moving=True, first_face=0)} else c0)" if s.gain else ""
-
-
-def block(head: str, lines: Sequence[str]) -> list[str]:
-    """Return lines inside a block of Python, or nothing if there are no lines."""
-    return [head, *(f"    {line}" for line in lines)] if lines else []
 
 
 def unique(lines: Iterable[str]) -> list[str]:

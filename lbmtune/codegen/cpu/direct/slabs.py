@@ -14,9 +14,9 @@ from functools import cached_property
 from lbmtune.catalogue.schemes.scheme import Access, Phase
 from lbmtune.codegen.cpu.direct.rows import GhostRow
 from lbmtune.codegen.cpu.shared.streams import Stream, Streams
+from lbmtune.codegen.skeleton import block
 from lbmtune.lattice import Vector
 
-_INDENT = " " * 4
 _ROW = "number = z * ny + y"
 
 MakeRow = Callable[[Streams], GhostRow]
@@ -87,7 +87,7 @@ def faces(streams: Streams, make: MakeRow) -> list[str]:
         if any(link):
             phase = Phase(tuple(rows), wall_term="none", collides=False)
             row = make(replace(streams, phase=phase))
-            lines += [f"if {_closed(*link)}:", *(_INDENT + line for line in _moved(row))]
+            lines += block(f"if {_closed(*link)}:", _moved(row))
     return lines
 
 
@@ -95,8 +95,7 @@ def _moved(row: GhostRow) -> list[str]:
     """Return the loop over a row that only moves populations."""
     moves = [f"g{i} = f{i}" for i in row.streams.directions]
     body = [*row.fill_late(), *row.cell(), *row.loads(), *moves, *row.stores()]
-    loop = [f"for x in range(0, nx, {row.lanes}):", *(_INDENT + line for line in body)]
-    return [*row.before(), *loop, *row.after()]
+    return [*row.before(), *block(f"for x in range(0, nx, {row.lanes}):", body), *row.after()]
 
 
 def _swaps(row: GhostRow) -> Swaps:
@@ -120,9 +119,8 @@ def _after(row: GhostRow, s: Stream, own: str) -> list[str]:
     own: index of the end cell's own place, which receives what comes from the other end of its row.
     """
     due = _within(s) and not row.has_cut_end(s)
-    arrives = [f"store_one({s.buffer}, {own}, load_one({s.buffer}, {row.image(s)}))"] if due else []
-    leaves = row.after_one(s)
-    return [*arrives, *([leaves] if leaves else [])]
+    arrives = f"store_one({s.buffer}, {own}, load_one({s.buffer}, {row.image(s)}))" if due else ""
+    return [*filter(None, (arrives, row.after_one(s)))]
 
 
 def _closed_name(link: Vector) -> str:

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-import sympy
-from sympy import Rational
-
 from lbmtune.catalogue.collisions.operator import Parameters
+from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.moments.basis import orders, upright
 from lbmtune.catalogue.moments.collision import coefficient, coefficients, moment
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cpu.shared.expressions import Constants, Hoisted, hoist, text
-from lbmtune.codegen.moment_stages import Row, Stage, Sums, part_name
+from lbmtune.codegen.cpu.shared.collision import invariant_lines
+from lbmtune.codegen.cpu.shared.expressions import Constants, Hoisted, assigned, hoist
+from lbmtune.codegen.moment_stages import Row, Stage, Sums, Syntax
 
 _ARRAYS = {0: "still", 1: "right", -1: "left"}
-
-
-@dataclass(frozen=True)
-class _Writing:
-    """Python syntax: array elements are variables."""
-
-    constants: Constants
-
-    def number(self, value: Rational) -> str:
-        return self.constants.name(value)
-
-    def element(self, array: str, k: int) -> str:
-        return f"{array}_{k}"
-
-    def named(self, name: str, value: str) -> str:
-        return f"{name} = {value}"
-
-    def assigned(self, element: str, value: str) -> str:
-        return f"{element} = {value}"
 
 
 @dataclass(frozen=True)
@@ -57,12 +36,14 @@ class Cell:
     @cached_property
     def stage(self) -> Stage:
         """The stage of the upright lattice."""
-        return Stage(Sums(upright(self.case.stencil)), _Writing(self.constants))
+        # array elements are variables
+        syntax = Syntax(self.constants.name, element="{}_{}".format, named="{} = {}".format, assigned="{} = {}".format)
+        return Stage(Sums(upright(self.case.stencil)), syntax)
 
     @property
     def carried(self) -> tuple[Carried, ...]:
         """Values that a cell sends, one per direction."""
-        sums, write = self.stage.sums, self.stage.writing
+        sums, write = self.stage.sums, self.stage.syntax
         movers = [(k, row) for k, row in enumerate(sums.movers)]
         return (
             *(Carried(write.element("still", k), row, 0) for k, row in enumerate(sums.rows)),
@@ -76,35 +57,23 @@ class Cell:
 
     def gather(self) -> list[str]:
         """Return the lines that sum the arriving values up to moments."""
-        planes = (line for c_z in (-1, 0, 1) for line in self.stage.plane(c_z))
-        return [*self.stage.sum_up(), *planes, *self._whole()]
-
-    def _whole(self) -> Iterator[str]:
-        """Yield the sums over three planes."""
-        parts = self.stage.sums.parts
-        for n in orders(self.stage.lattice):
-            stays, rises, falls = (part_name(c_z, n[:2]) if n[:2] in parts[c_z] else "" for c_z in (0, 1, -1))
-            if n[2]:
-                yield f"{self.stage.moment(n)} = {rises} {'-' if n[2] == 1 else '+'} {falls}"
-            else:
-                yield f"{self.stage.moment(n)} = {' + '.join(filter(None, (stays, rises, falls)))}"
+        return [*self.stage.sum_up(), *self.stage.total(added=(0, 1, -1))]
 
     @cached_property
     def _steps(self) -> Hoisted:
         parameters = [Parameters.omega, Parameters.unit, *Parameters.force]
         return hoist(coefficients(self.case.stencil, self.case.forced, self.case.relaxes), parameters)
 
-    def before(self, unit: float) -> list[str]:
-        """Return the invariants of a row. unit: the density one, as stored."""
-        scale = f"unit = {self.constants.name(sympy.Integer(int(unit)))}"
-        return [scale, *(f"{a.name} = {text(a.value, self.constants)}" for a in self._steps.invariants)]
+    def before(self, config: CpuConfig) -> list[str]:
+        """Return the invariants of a row."""
+        return invariant_lines(self._steps, config, self.constants)
 
     def relax(self) -> list[str]:
         """Return the lines from moments to the coefficients of the polynomial (the collision)."""
         powers = orders(self.case.stencil)
         return [
             *(f"{moment(n)} = {at}" for n, at in zip(powers, self.moments, strict=True)),
-            *(f"{a.name} = {text(a.value, self.constants)}" for a in self._steps.body),
+            *assigned(self._steps.body, self.constants),
             *(f"{at} = {coefficient(n)}" for n, at in zip(powers, self.moments, strict=True)),
         ]
 

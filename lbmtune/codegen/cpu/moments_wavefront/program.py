@@ -18,11 +18,17 @@ from lbmtune.codegen.cpu.moments_wavefront import walls
 from lbmtune.codegen.cpu.moments_wavefront.cell import Cell
 from lbmtune.codegen.cpu.moments_wavefront.rows import Rows
 from lbmtune.codegen.cpu.shared.expressions import Constants
-from lbmtune.codegen.cpu.shared.filling import filled, indented
-from lbmtune.codegen.cpu.shared.module import access_names, module
-from lbmtune.codegen.cpu.shared.signatures import launch_arguments, parallel_loop, parameter_names, signature
+from lbmtune.codegen.cpu.shared.module import (
+    access_names,
+    launch_arguments,
+    module,
+    parallel_loop,
+    parameter_names,
+    signature,
+)
 from lbmtune.codegen.passes import Pass, passes
 from lbmtune.codegen.program import RINGS, Launch, Program
+from lbmtune.codegen.skeleton import filled, indented
 
 
 def render(case: Case, config: MomentsWavefront) -> Program:
@@ -38,31 +44,30 @@ def render(case: Case, config: MomentsWavefront) -> Program:
 def _functions(case: Case, config: MomentsWavefront, one: Pass, constants: Constants) -> str:
     """Return the first, middle and last step of a row, the loops over tiles, and the entry."""
     rows = Rows(case, config, Cell(case, constants))
-    lattice = case.stencil
-    stage, across, halo = stage_values(case, config), reach(lattice), 2 * config.steps
+    parameters, across, halo = parameter_names(case, config, one.phase), reach(case.stencil), 2 * config.steps
     cut = [walls.returned(rows, constants, last=last) for last in (False, True)]
     return filled(
         "moments_wavefront/wavefront",
         entry=one.entry,
-        arguments=", ".join(parameter_names(case, config, one.phase)),
-        signature=f"{signature(case, config, one.phase)}, {config.computed.dtype}[::1]",
-        lanes=str(config.lanes),
+        arguments=", ".join(parameters),
+        signature=f"{signature(config, parameters)}, {config.computed.dtype}[::1]",
+        lanes=config.lanes,
         across="y" if across else "z",
         along="z" if across else "y",
-        tile_x=str(config.tile_x),
-        tile_along=str(config.tile_z if across else config.tile_y),
+        tile_x=config.tile_x,
+        tile_along=config.tile_z if across else config.tile_y,
         rows=f"ny + {halo}" if across else "1",
-        width=str(width(lattice, config)),
-        halo=str(halo),
+        width=width(case.stencil, config),
+        halo=halo,
         due="(first + row) // 2, plane // 2" if across else "plane // 2",
         place_across=f"first + row - s - {config.steps}" if across else "0",
         next=", next_y, next_z" if config.prefetch_rows else "",
         ahead=indented(_ahead(across) if config.prefetch_rows else [], 6),
-        steps=str(config.steps),
-        threads=str(config.threads),
-        margin=str(MARGIN),
-        stage=str(stage),
-        values=str(thread_values(case, config)),
+        steps=config.steps,
+        threads=config.threads,
+        margin=MARGIN,
+        stage=stage_values(case, config),
+        values=thread_values(case, config),
         **{name: indented(lines, 1) for name, lines in rows.before(*cut).items()},
         **{name: indented(lines, 2) for name, lines in rows.bodies().items()},
         **parallel_loop(config),

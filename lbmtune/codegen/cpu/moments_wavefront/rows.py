@@ -31,6 +31,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage import Domain, frame
 from lbmtune.codegen.cpu.moments_wavefront.cell import Carried, Cell
 from lbmtune.codegen.moment_stages import Row
+from lbmtune.codegen.skeleton import block
 from lbmtune.codegen.trace import Traced, plain
 
 
@@ -52,7 +53,7 @@ class Rows:
 
         cut, cut_last: copies of what cut links return, before a step and before the last one.
         """
-        parameters = self.cell.before(self.config.unit)
+        parameters = self.cell.before(self.config)
         last = f"before = {(self.config.steps - 1) * stage_values(self.case, self.config)}"
         return {
             "enter_before": [*parameters, *self.stored_row(), "after = 0", *self._written()],
@@ -143,8 +144,7 @@ class Rows:
             if self._reach and one.row[0] < 0:
                 start = f"edges + {self.in_edges(one.row[1], 'at_edge', '0')} + {self.array(one)} + x"
                 lines.append(f"store(rings, {start}, load(rings, {row_place('to', one.row)} + {self.array(one)} + x))")
-        loop = f"for x in range(low, high, {self.config.lanes}):"
-        return [f"if row == {self._width - 1}:", f"    {loop}", *(f"        {line}" for line in lines)] if lines else []
+        return block(f"if row == {self._width - 1}:", block(f"for x in range(low, high, {self.config.lanes}):", lines))
 
     @property
     def _reach(self) -> int:

@@ -23,9 +23,9 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cpu.moments_wavefront.cell import Carried
 from lbmtune.codegen.cpu.moments_wavefront.rows import Rows, row_place
 from lbmtune.codegen.cpu.shared.expressions import Constants, text
-from lbmtune.codegen.cpu.shared.filling import filled, indented
-from lbmtune.codegen.cpu.shared.signatures import parameter_names
+from lbmtune.codegen.cpu.shared.module import parameter_names
 from lbmtune.codegen.passes import passes
+from lbmtune.codegen.skeleton import filled, indented
 
 _DEPTH = 6
 """Python blocks around the steps of a row."""

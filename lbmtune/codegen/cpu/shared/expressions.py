@@ -98,9 +98,7 @@ def _with_named_coefficients(value: Expr, constant: set[Symbol], invariants: dic
 
 
 def _coefficient(value: Expr, constant: set[Symbol], invariants: dict[Expr, Symbol]) -> Expr:
-    if not value.free_symbols & constant:
-        return value
-    if value in constant:
+    if not value.free_symbols & constant or value in constant:
         return value
     negative = value.could_extract_minus_sign()
     name = invariants.setdefault(-value if negative else value, Symbol(f"k{len(invariants)}"))
@@ -127,6 +125,11 @@ def _products(value: Expr, names: set[Symbol]) -> list[Expr]:
     terms = (sympy.Mul.make_args(term) for term in sympy.Add.make_args(value))
     products = {k * v for term in terms for k in term if k in names for v in term if v.is_Symbol and v != k}
     return sorted(products, key=str)
+
+
+def assigned(steps: Iterable[Assignment], constants: Constants) -> list[str]:
+    """Return the lines of some assignments."""
+    return [f"{step.name} = {text(step.value, constants)}" for step in steps]
 
 
 def text(value: Expr, constants: Constants) -> str:

@@ -12,7 +12,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import streamed
 from lbmtune.catalogue.schemes.scheme import Access, Phase, Place
 from lbmtune.catalogue.storage import Domain, StorageFrame, frame
-from lbmtune.codegen.cpu.shared.signatures import pointer_name
+from lbmtune.codegen.passes import pointer_name
 from lbmtune.codegen.trace import Traced, plain
 from lbmtune.lattice import Vector, negate
 

@@ -9,16 +9,24 @@ from lbmtune.catalogue.families.cpu.sparse import Sparse
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
-from lbmtune.codegen.cpu.shared.collision import collision_lines, wall_gain_lines
-from lbmtune.codegen.cpu.shared.completion import completion_lines, needs_lanes
+from lbmtune.codegen.cpu.shared.collision import collision_lines, completion_lines, needs_lanes, wall_gain_lines
 from lbmtune.codegen.cpu.shared.expressions import Constants
-from lbmtune.codegen.cpu.shared.filling import filled, indented
-from lbmtune.codegen.cpu.shared.module import LANES, codes, module
-from lbmtune.codegen.cpu.shared.signatures import launch_arguments, parallel_loop, parameter_names, row_name, signature
+from lbmtune.codegen.cpu.shared.module import (
+    LANES,
+    buffer_names,
+    codes,
+    launch_arguments,
+    module,
+    parallel_loop,
+    parameter_names,
+    row_name,
+    signature,
+)
 from lbmtune.codegen.cpu.shared.streams import Streams
 from lbmtune.codegen.cpu.sparse.sites import Sites
-from lbmtune.codegen.passes import Pass, passes, passes_of
-from lbmtune.codegen.program import LIST, Launch, Program
+from lbmtune.codegen.passes import Pass, passes
+from lbmtune.codegen.program import LIST, Launch, Program, period_of
+from lbmtune.codegen.skeleton import filled, indented
 
 _BLOCK = 256
 """Sites that one thread takes at a time."""
@@ -31,12 +39,8 @@ def render(case: Case, config: Sparse) -> Program:
     """Return the program of a legal configuration of the sparse family."""
     constants = Constants()
     steps = [_step(case, config, one, constants) for one in passes(config, case.stencil)]
-    period = tuple(
-        tuple(
-            Launch(one.entry, launch_arguments(case, config, one, _EXTENTS))
-            for one in passes_of(config, case.stencil, parity)
-        )
-        for parity in range(config.propagation.period)
+    period = period_of(
+        config, case.stencil, lambda one: [Launch(one.entry, launch_arguments(case, config, one, _EXTENTS))]
     )
     used = {
         "chase": config.links == "three_pointers",
@@ -70,8 +74,8 @@ def _names(config: Sparse, support: list[str], width: str, group: str) -> list[s
 def _step(case: Case, config: Sparse, one: Pass, constants: Constants) -> str:
     """Return the kernel of a pass over blocks of sites."""
     phase, words = one.phase, words_of(case, config)
-    buffers = ("field", "field") if phase.in_place else ("source", "target")
-    sites = Sites(Streams(seen_by(case, config), config, phase, buffers))
+    buffers, names = buffer_names(phase), parameter_names(case, config, phase, _EXTENTS)
+    sites = Sites(Streams(seen_by(case, config), config, phase, (buffers[0], buffers[-1])))
     invariants, body = collision_lines(case, config, phase, constants)
     gains = wall_gain_lines(sites.streams, constants)
     if words.walls:
@@ -81,11 +85,11 @@ def _step(case: Case, config: Sparse, one: Pass, constants: Constants) -> str:
         "sparse/sites",
         entry=one.entry,
         row=row_name(one),
-        arguments=", ".join(parameter_names(case, config, phase, _EXTENTS)),
-        signature=signature(case, config, phase, _EXTENTS),
+        arguments=", ".join(names),
+        signature=signature(config, names),
         **parallel_loop(config),
-        lanes=str(config.lanes),
-        block=str(_BLOCK),
+        lanes=config.lanes,
+        block=_BLOCK,
         before=indented([*invariants, *gains, *sites.before()], 1),
         body=indented([*sites.cell(), *sites.prefetches(), *sites.loads(), *completion, *body, *sites.stores()], 2),
     ).rstrip()

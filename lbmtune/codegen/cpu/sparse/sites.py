@@ -18,8 +18,9 @@ from lbmtune.catalogue.sparse.index_list import (
     selects,
     used,
 )
-from lbmtune.codegen.cpu.shared.signatures import pointer_name
 from lbmtune.codegen.cpu.shared.streams import Stream, Streams
+from lbmtune.codegen.passes import pointer_name
+from lbmtune.codegen.skeleton import block
 from lbmtune.codegen.trace import Traced, plain
 
 
@@ -76,8 +77,7 @@ class Sites:
         lanes, words = self.streams.config.lanes, self._row(self.rows.type_row)
         if lanes == 1:
             return [f"word = links[{words}]", *lines]
-        each = [f"word = links[{words} + k]", "if word:", *(f"    {line}" for line in lines)]
-        return [f"for k in range({lanes}):", *(f"    {line}" for line in each)]
+        return block(f"for k in range({lanes}):", [f"word = links[{words} + k]", *block("if word:", lines)])
 
     def stores(self) -> list[str]:
         """Return the lines that store g0, g1, ..."""

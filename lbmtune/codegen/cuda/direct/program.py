@@ -10,7 +10,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.codegen.cuda.direct import flags, macroscopics, patches
-from lbmtune.codegen.cuda.shared import access, box, entry, physics
+from lbmtune.codegen.cuda.shared import access, box, physics
 from lbmtune.codegen.cuda.shared.ablation import WHOLE, Parts, reading, writing
 from lbmtune.codegen.cuda.shared.assemble import fill
 from lbmtune.codegen.passes import Pass, passes
@@ -25,7 +25,7 @@ def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
     if config.macroscopics != "never":
         storing = macroscopics.with_macroscopics(program, parts)
         program = replace(storing, period=storing.with_macroscopics)
-    return entry.launched(program, config)
+    return program
 
 
 def _entries(case: Case, config: CudaConfig, parts: Parts) -> str:

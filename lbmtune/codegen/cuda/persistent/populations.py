@@ -1,125 +1,17 @@
-"""The CUDA program of a persistent kernel that keeps populations on chip."""
+"""Parts of persistent kernels that keep populations on chip, as C text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from lbmtune.catalogue.boundaries.cell_flags import moving_links
-from lbmtune.catalogue.families.cuda.persistent import Persistent, shared_bytes
+from lbmtune.catalogue.families.cuda.persistent import Persistent
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.shared import access, entry, layout, physics
-from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.storage import stored_format
-from lbmtune.codegen.program import BARRIER, STEPS, Launch, Program
-from lbmtune.lattice import Vector, negate
+from lbmtune.codegen.cuda.shared import access, box, physics
+from lbmtune.lattice import negate
 
-_FILE, _SYNC = "persistent/populations.cu", "persistent/grid_barrier.cu"
-
-
-def render(case: Case, config: Persistent) -> Program:
-    """Return the program of a legal configuration: one launch for any number of time steps."""
-    launch = Launch(
-        "step_0",
-        ("f0", "f1", BARRIER, *entry.first_tables(case, config), STEPS, *entry.EXTENTS, *_scalars(case)),
-        block=config.block,
-        covers=config.block_cells(case.stencil),
-        shared_bytes=shared_bytes(case.stencil, config),
-        mode="cooperative",
-    )
-    source, longest = _source(case, config), layout.max_elements(case, config)
-    return entry.program(case, config, source, ((launch,),), longest)
-
-
-def _source(case: Case, config: Persistent) -> str:
-    taken = ", ".join(("f[k]", "0", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
-    inner = {
-        "signature": _signature(case, config),
-        "take": "\n".join(f"        take<{_moves(c)}>(f, {i}, seat);" for i, c in enumerate(case.stencil.velocities)),
-        "receive": _through_faces(case, "receive", "received"),
-        "walls": "\n".join(_flagged(case) if config.flags == "memory" else _walls(case)),
-        "call": f"            collide({taken});",
-        "send": _through_faces(case, "send", "sent"),
-        **variants(_SYNC, {}, inside=config.grid_sync),
-    }
-    regions = {
-        "title": entry.title(case, config),
-        "constants": _constants(case, config),
-        "storage": stored_format(config, 1),
-        "layout": layout.functions(case, config),
-        "collide": physics.functions(case),
-        "barrier": fill(_SYNC, {"all": "", "neighbours": ""}),
-        "entry": fill(_FILE, inner, inside="entry"),
-    }
-    return fill(_FILE, regions) + "\n"
-
-
-def _constants(case: Case, config: Persistent) -> str:
-    x, y, _ = config.block
-    return "\n".join(
-        (
-            f"typedef {entry.real(config.compute)} Real;",
-            f"typedef {layout.index_type(case, config)} Index;",
-            f"constexpr int Q = {case.stencil.q};",
-            "constexpr int CELLS = 1;",
-            f"constexpr int BLOCK_X = {x}, BLOCK_Y = {y};",
-            f"constexpr int COLUMN = {config.tile_planes};",
-            f"constexpr Real unit = {config.stored.scale:.0f};",
-        )
-    )
-
-
-def _moves(c: Vector) -> str:
-    return ", ".join(map(str, c))
-
-
-def _through_faces(case: Case, verb: str, buffer: str) -> str:
-    """Return the lines for the directions that leave a tile."""
-    leaving = ((i, c) for i, c in enumerate(case.stencil.velocities) if c[1] or c[2])
-    return "\n".join(f"        {verb}<{_moves(c)}>(f, {i}, {buffer}, seat, n);" for i, c in leaving)
-
-
-def _flagged(case: Case) -> Iterator[str]:
-    """Yield half-way bounce-back by flags in memory. A solid cell reflects everything; its values are not used."""
-    yield "#pragma unroll"
-    yield "        for (int k = 0; k < COLUMN; ++k) {"
-    yield "            const Word cut = word_of(words, k, seat, ny);"
-    yield "            if (!cut) continue;"
-    for i in range(1, case.stencil.q):
-        yield f"            if (cut >> {i} & 1u) back(f, {i}, {case.stencil.opposite[i]}, k, seat);"
-    if case.moving:
-        yield "            const Word moving = word_of(moving_words, k, seat, ny);"
-    for i in moving_links(case):
-        yield f"            if (moving >> {i} & 1u) f[k][{i}][0] += {physics.gain(case.lattice, i)};"
-    yield "        }"
-
-
-def _walls(case: Case) -> Iterator[str]:
-    """Yield half-way bounce-back at faces, in place of values that were read as if links were open."""
-    if not case.walled:
-        return
-    velocities, opposite = case.stencil.velocities, case.stencil.opposite
-    cut = [(i, access.link(case, negate(c))) for i, c in enumerate(velocities) if access.link(case, negate(c))]
-    yield "#pragma unroll"
-    yield "        for (int k = 0; k < COLUMN; ++k) {"
-    yield from (f"            const bool {name} = {_AT_FACE[name]};" for name in _faces(case))
-    yield from _where(cut, lambda link: link.x + link.row, lambda i: f"back(f, {i}, {opposite[i]}, k, seat);")
-    yield from _where(
-        cut,
-        lambda link: link.x_moving + link.row_moving,
-        lambda i: f"f[k][{i}][0] += {physics.gain(case.lattice, i)};",
-    )
-    yield "        }"
-
-
-def _where(
-    cut: list[tuple[int, access.Link]], faces: Callable[[access.Link], tuple[str, ...]], does: Callable[[int], str]
-) -> Iterator[str]:
-    """Yield the statement of each direction whose link crosses one of some faces."""
-    for i, link in cut:
-        if faces(link):
-            yield f"            if ({' || '.join(faces(link))}) {does(i)}"
-
-
+FILE, BUFFERS = "persistent/populations.cu", dict[str, str]()
+"""The skeleton, and the parameters of further buffers."""
 _AT_FACE = {
     "x_low": "seat.x == 0",
     "x_high": "seat.x == BLOCK_X - 1",
@@ -130,20 +22,74 @@ _AT_FACE = {
 }
 
 
-def _faces(case: Case) -> list[str]:
-    return [name for name, kind in zip(_AT_FACE, case.faces, strict=True) if kind != "periodic"]
+def entry_regions(case: Case, config: Persistent) -> dict[str, str]:
+    """Return the regions of the entry."""
+    taken = ", ".join(("f[k]", "0", *physics.collision_scalars(case.collision, case.lattice, case.forced)))
+    moves = [(i, ", ".join(map(str, c))) for i, c in enumerate(case.stencil.velocities)]
+    return {
+        "take": "\n".join(f"        take<{c}>(f, {i}, seat);" for i, c in moves),
+        "receive": _through_faces(case, "receive", "received"),
+        "walls": "\n".join(_walls(case, config)),
+        "call": f"            collide({taken});",
+        "send": _through_faces(case, "send", "sent"),
+    }
 
 
-def _scalars(case: Case) -> tuple[str, ...]:
-    used = {*physics.cell_scalars(case)}
+def regions(case: Case, _config: Persistent) -> dict[str, str]:
+    """Return the regions of the functions that the entry calls."""
+    return {"collide": physics.functions(case)}
+
+
+def scalars(case: Case, config: Persistent) -> tuple[str, ...]:
+    """Return the launch arguments of collision and walls."""
+    return box.scalars(case, config.propagation.phase(case.stencil, 0))
+
+
+def constants(case: Case, config: Persistent) -> tuple[str, ...]:
+    """Return the constants of tiles of populations."""
+    x, y, _ = config.block
+    return (
+        f"constexpr int Q = {case.stencil.q};",
+        "constexpr int CELLS = 1;",
+        f"constexpr int BLOCK_X = {x}, BLOCK_Y = {y};",
+        f"constexpr int COLUMN = {config.tile_planes};",
+        f"constexpr Real unit = {config.stored.scale:.0f};",
+    )
+
+
+def _through_faces(case: Case, verb: str, buffer: str) -> str:
+    """Return the lines for the directions that leave a tile."""
+    leaving = ((i, c) for i, c in enumerate(case.stencil.velocities) if any(c[1:]))
+    return "\n".join(f"        {verb}<{', '.join(map(str, c))}>(f, {i}, {buffer}, seat, n);" for i, c in leaving)
+
+
+def _walls(case: Case, config: Persistent) -> list[str]:
+    """Return half-way bounce-back of a column of cells."""
+    lines = [f"            {line}" for line in (_flagged(case) if config.flags == "memory" else _at_faces(case))]
+    return ["#pragma unroll", "        for (int k = 0; k < COLUMN; ++k) {", *lines, "        }"] if lines else []
+
+
+def _flagged(case: Case) -> Iterator[str]:
+    """Yield what flags in memory cut. A solid cell reflects everything; its values are not used."""
+    yield "const Word cut = word_of(words, k, seat, ny);"
+    yield "if (!cut) continue;"
+    for i in range(1, case.stencil.q):
+        yield f"if (cut >> {i} & 1u) back(f, {i}, {case.stencil.opposite[i]}, k, seat);"
     if case.moving:
-        moving = [c for c in case.stencil.velocities if any(kind == "moving" for _, kind in case.crossed(negate(c)))]
-        used |= {f"wall_{name}" for axis, name in enumerate("xyz") if any(c[axis] for c in moving)}
-    return tuple(name for name in physics.SCALARS if name in used)
+        yield "const Word moving = word_of(moving_words, k, seat, ny);"
+    for i in moving_links(case):
+        yield f"if (moving >> {i} & 1u) f[k][{i}][0] += {physics.gain(case.lattice, i)};"
 
 
-def _signature(case: Case, config: Persistent) -> str:
-    buffers = f"Stored* source, Stored* target, unsigned* {BARRIER}"
-    words, integers = entry.first_tables(case, config), (STEPS, *entry.EXTENTS)
-    taken = ", ".join((buffers, *entry.parameters(words, integers, _scalars(case))))
-    return entry.head(entry.bounds(config), "step_0", taken)
+def _at_faces(case: Case) -> Iterator[str]:
+    """Yield what faces cut, in place of values that were read as if links were open."""
+    links = [(i, access.link(case, negate(c))) for i, c in enumerate(case.stencil.velocities)]
+    for name, kind in zip(_AT_FACE, case.faces if case.walled else (), strict=False):
+        if kind != "periodic":
+            yield f"const bool {name} = {_AT_FACE[name]};"
+    for i, cut in links:
+        if cut:
+            yield f"if ({' || '.join(cut.x + cut.row)}) back(f, {i}, {case.stencil.opposite[i]}, k, seat);"
+    for i, cut in links:
+        if moving := cut.x_moving + cut.row_moving:
+            yield f"if ({' || '.join(moving)}) f[k][{i}][0] += {physics.gain(case.lattice, i)};"

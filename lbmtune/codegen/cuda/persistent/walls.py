@@ -14,8 +14,8 @@ from lbmtune.catalogue.boundaries.cell_flags import moving_links
 from lbmtune.catalogue.families.cuda.persistent import Persistent
 from lbmtune.catalogue.moments.basis import orders, unit_weight, upright
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.shared import moment_links
-from lbmtune.codegen.cuda.shared.moments import function
+from lbmtune.codegen.cuda.shared import moments
+from lbmtune.codegen.cuda.shared.expressions import function, reals, word
 from lbmtune.codegen.moment_stages import Sums
 from lbmtune.lattice import negate
 
@@ -38,9 +38,9 @@ def functions(case: Case, config: Persistent) -> str:
     if case.moving:
         moving = _at_faces(case, ("moving",))
         texts.append(function(f"moving_at({_WHERE})", (_COORDINATES, f"return {moving};"), returns="Word"))
-    takes = ("const Word cut", *(("const Word moving",) if case.moving else ()), "Real (&still)[LINES]")
+    takes = ("const Word cut", *(["const Word moving"] if case.moving else []), "Real (&still)[LINES]")
     takes += ("Real (&right)[MOVERS]", "Real (&left)[MOVERS]", "Real (&back)[MOMENTS]")
-    takes += tuple(f"const Real {name}" for name in moment_links.scalars(case))
+    takes += (*reals(moments.wall_scalars(case)),)
     texts.append(function(f"leave(\n    {', '.join(takes)})", _leave(case)))
     waits = "Real (&m)[MOMENTS], Real (&current)[CURRENT], Real& owed, const Real (&back)[MOMENTS]"
     texts.append(function(f"get_back({waits})", _get_back(case)))
@@ -56,7 +56,7 @@ def entry_regions(case: Case, config: Persistent) -> dict[str, str]:
         "owed": "        Real owed[ROWS][WIDE] = {};",
         "back": "                Real back[ROWS][WIDE][MOMENTS] = {};",
         "leave": f"                        if (const Word cut = {cut}) "
-        f"leave({', '.join((*given, *moment_links.scalars(case)))});",
+        f"leave({', '.join((*given, *moments.wall_scalars(case)))});",
         "returned": "                        get_back(m[r][v], current[r][v], owed[r][v], back[r][v]);",
         "paid": f"                m[r][v][{_twice(case)}] += owed[r][v];",
     }
@@ -69,7 +69,7 @@ def _at_faces(case: Case, kinds: tuple[str, ...]) -> str:
         axis, inward = face // 2, -1 if face % 2 else 1
         cut = [i for i, c in enumerate(case.stencil.velocities) if c[axis] == inward]
         if kind in kinds and cut:
-            words.append(f"({where} ? 0x{sum(1 << i for i in cut):x}u : 0u)")
+            words.append(f"({where} ? {word(cut)} : 0u)")
     return " | ".join(words) or "0u"
 
 
@@ -83,11 +83,11 @@ def _leave(case: Case) -> Iterator[str]:
     lattice = upright(case.stencil)
     sums = Sums(lattice)
     for i in returning(case):
-        c, place = lattice.velocities[i], moment_links.sent_back(sums, i)
+        c, place = lattice.velocities[i], moments.sent_back(sums, i)
         yield f"if (cut >> {i} & 1u) {{"
         gain = ""
         if i in moving_links(case):
-            gain = f" + (moving >> {i} & 1u ? {moment_links.gained(case, i)} : Real(0))"
+            gain = f" + (moving >> {i} & 1u ? {moments.gained(case, i)} : Real(0))"
         yield f"    const Real f = {unit_weight(lattice, negate(c))} * ({place}{gain});"
         yield f"    {place} = 0;"
         for k, n in enumerate(orders(lattice)):

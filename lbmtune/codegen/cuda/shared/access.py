@@ -11,6 +11,7 @@ from lbmtune.catalogue.problem.cell_types import suffix, walls
 from lbmtune.catalogue.problem.faces import Face
 from lbmtune.catalogue.schemes.scheme import Access, Phase, Place
 from lbmtune.codegen.cuda.shared import physics
+from lbmtune.codegen.passes import pointer_name
 from lbmtune.lattice import Vector, negate
 
 MOVE = {-1: "before", 0: "here", 1: "after"}
@@ -261,11 +262,6 @@ def _pointer(flag: str, place: Place, buffer: str) -> str:
 def slot(place: Place, buffer: str) -> str:
     """Return the start of the slot of a place in a buffer, or the pointer to it."""
     return pointer_name(place.slot) if place.pointer else f"{buffer} + component({place.slot}, n)"
-
-
-def pointer_name(number: int) -> str:
-    """Return the name of the parameter that points to a slot."""
-    return f"pointer_{number}"
 
 
 def pointer_parameters(phase: Phase) -> list[str]:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from lbmtune.catalogue.boundaries.arguments import in_order
 from lbmtune.catalogue.boundaries.cell_flags import tables
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.schemes.scheme import Phase
+from lbmtune.catalogue.schemes.scheme import Phase, Place
 from lbmtune.catalogue.storage import StorageFrame, frame
-from lbmtune.codegen.cuda.shared import access, entry, ghost, layout, physics
+from lbmtune.codegen.cuda.shared import access, entry, physics
 from lbmtune.codegen.cuda.shared.assemble import fill
-from lbmtune.codegen.cuda.shared.storage import hinted_format
-from lbmtune.codegen.passes import Pass, passes, passes_of
-from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.cuda.shared.storage import functions, hinted_format, max_elements, types
+from lbmtune.codegen.passes import Pass, passes
+from lbmtune.codegen.program import Launch, Program, Steps, period_of
+from lbmtune.lattice import Vector, negate
 
-SHELL_THREADS = 128
-"""Threads of a block that refreshes ghost rows, as in kernels/cuda/shared/ghost.cu."""
-RING_THREADS = 128
-"""Threads of a block that refreshes rings of ghost cells, as in kernels/cuda/shared/ring.cu."""
+REFRESH_THREADS = 128
+"""Threads of a block that refreshes ghost cells, as in kernels/cuda/shared/ghost.cu and ring.cu."""
+_AT_FACE = ("x == 0", "x == nx - 1", "y == 0", "y == ny - 1", "z == 0", "z == nz - 1")
+_GHOST = "cell_index(ghost.x, ghost.y, ghost.z, n)"
+_IMAGE = "cell_index(ghost.x, image(ghost.y, ny), image(ghost.z, nz), n)"
+
+Crossing = tuple[Place, Vector]
+"""A place in another row, and the velocity of the link to which it belongs."""
 
 
 def program(case: Case, config: CudaConfig, entries: str) -> Program:
@@ -25,7 +33,7 @@ def program(case: Case, config: CudaConfig, entries: str) -> Program:
         "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": hinted_format(config),
-        "layout": layout.functions(case, config) + _block_order(case, config),
+        "layout": functions(case, config) + _block_order(case, config),
         "collide": physics.functions(case),
         "entry": entries,
     }
@@ -35,7 +43,7 @@ def program(case: Case, config: CudaConfig, entries: str) -> Program:
         rings = frame(case.stencil, config).blocks is not None
         parts.append(fill("shared/ring.cu" if rings else "shared/ghost.cu", {"entry": "\n".join(refreshes)}))
     source = "\n".join(parts) + "\n"
-    return entry.program(case, config, source, _period(case, config), layout.max_elements(case, config))
+    return entry.program(case, config, source, _period(case, config), max_elements(case, config))
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -44,8 +52,7 @@ def _constants(case: Case, config: CudaConfig) -> str:
     block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.block, strict=True))
     return "\n".join(
         (
-            f"typedef {entry.real(config.compute)} Real;",
-            f"typedef {layout.index_type(case, config)} Index;",
+            types(case, config),
             f"constexpr int Q = {case.stencil.q};",
             f"constexpr int CELLS = {config.cells_per_thread};",
             f"constexpr int {block};",
@@ -95,66 +102,109 @@ def buffers_of(phase: Phase) -> tuple[str, str]:
 
 def signature(case: Case, config: CudaConfig, one: Pass, name: str = "", *more: str) -> str:
     """Return the head of the entry of a pass. more: declarations of parameters before the extents."""
-    words = entry.parameters(tables(case, config, one.phase), (), ())
-    taken = ", ".join((*words, *more, *entry.parameters((), entry.EXTENTS, _scalars(case, one.phase))))
-    dependent = config.launch == "dependent"
-    return entry.head(entry.bounds(config), name or one.entry, f"{places(one.phase)} {taken}", dependent=dependent)
+    words, extents = (tables(case, config, one.phase), (), ()), ((), entry.EXTENTS, scalars(case, one.phase))
+    return pass_head(config, one, name, *entry.parameters(*words), *more, *entry.parameters(*extents))
 
 
-def places(phase: Phase) -> str:
-    """Return the parameters by which an entry finds populations: buffers, and pointers to slots."""
-    buffers = (
-        "Stored* populations" if phase.in_place else "const Stored* __restrict__ source, Stored* __restrict__ target"
+def pass_head(config: CudaConfig, one: Pass, name: str, *taken: str) -> str:
+    """Return the head of the entry of a pass (or of another name), which takes buffers and pointers to slots first."""
+    places = (
+        "Stored* populations"
+        if one.phase.in_place
+        else "const Stored* __restrict__ source, Stored* __restrict__ target"
     )
-    pointers = "".join(f",\n    {line}" for line in access.pointer_parameters(phase))
-    return f"{buffers}{pointers},\n   " if pointers else f"{buffers},"
+    if pointers := access.pointer_parameters(one.phase):
+        return entry.head(config, name or one.entry, ",\n    ".join((places, *pointers, ", ".join(taken))))
+    return entry.head(config, name or one.entry, places, *taken)
 
 
-def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
-    used = access.gain_scalars(case, phase)
-    if phase.collides:
-        used |= {*physics.cell_scalars(case)}
-    return physics.ordered(used)
+def scalars(case: Case, phase: Phase) -> tuple[str, ...]:
+    """Return the launch arguments of a pass over a box of the compute precision."""
+    return pass_scalars(case, phase, access.gain_scalars(case, phase))
+
+
+def pass_scalars(case: Case, phase: Phase, gains: set[str]) -> tuple[str, ...]:
+    """Return the launch arguments of a pass of the compute precision. gains: those of moving walls."""
+    return in_order(gains | (physics.cell_scalars(case) if phase.collides else set()), physics.SCALARS)
+
+
+def _crossings(case: Case, config: CudaConfig, phase: Phase) -> dict[str, tuple[Crossing, ...]]:
+    """Return what is refreshed before a pass reads and after it writes: places, with the links of what arrives there.
+
+    Ghost cells lie in other rows; those of blocks also lie at the ends of a row, and are only read.
+    """
+    if config.wrap != "ghost" and not phase.blockwise:
+        return {}
+    velocities, first = case.stencil.velocities, 0 if phase.blockwise else 1
+    read = tuple((a.read, negate(velocities[a.direction])) for a in phase.accesses if any(a.read.offset[first:]))
+    written = tuple((a.write, velocities[a.direction]) for a in phase.accesses if any(a.write.offset[1:]))
+    found = {"read": read, "write": () if phase.blockwise else written}
+    return {when: crossings for when, crossings in found.items() if crossings}
 
 
 def _refreshes(case: Case, config: CudaConfig, one: Pass) -> list[str]:
     """Return the texts of the refresh kernels of a pass; none if it touches no ghost cell."""
-    phase, dependent = one.phase, config.launch == "dependent"
-    if phase.blockwise:
-        return [ghost.refresh_rings(case, one.refresh("read"), ghost.reads_over(case, phase), dependent=dependent)]
-    if config.wrap != "ghost":
-        return []
-    found = {"read": ghost.reads_over(case, phase), "write": ghost.writes_over(case, phase)}
-    return [
-        ghost.refresh(case, phase, one.refresh(when), over, to_ghost=when == "read", dependent=dependent)
-        for when, over in found.items()
-        if over
-    ]
+    found = _crossings(case, config, one.phase)
+    return [_refresh(case, config, one, when, crossings) for when, crossings in found.items()]
 
 
-def _period(case: Case, config: CudaConfig) -> tuple[tuple[Launch, ...], ...]:
-    """Return the launches of each parity."""
-    return tuple(
-        tuple(launch for one in passes_of(config, case.stencil, parity) for launch in _launches(case, config, one))
-        for parity in range(config.propagation.period)
+def _refresh(case: Case, config: CudaConfig, one: Pass, when: str, crossings: tuple[Crossing, ...]) -> str:
+    file, threads = ("shared/ring.cu", "RING") if one.phase.blockwise else ("shared/ghost.cu", "SHELL")
+    places = ",\n    ".join(("Stored* populations", *access.pointer_parameters(one.phase)))
+    taken, bound = entry.parameters((), entry.EXTENTS, ()), f"__launch_bounds__({threads}_THREADS) "
+    origin, target = (_IMAGE, _GHOST) if when == "read" else (_GHOST, _IMAGE)
+    regions = {
+        "signature": entry.head(config, one.refresh(when), places, *taken, bound=bound),
+        "places": f"    const Index from = {origin};\n    const Index to = {target};",
+        "load": "\n".join(_load(case, *crossing) for crossing in crossings),
+        "store": "\n".join(_store(place) for place, _ in crossings),
+    }
+    return fill(file, regions, inside="entry")
+
+
+def _load(case: Case, place: Place, velocity: Vector) -> str:
+    cut = " || ".join(_AT_FACE[face] for face, _ in case.crossed(velocity)) or "false"
+    (x, y, z), name = place.offset, place.slot
+    return (
+        f"    const bool used_{name} = used({x}, {y}, {z}, [&](int x, int y, int z) {{ return {cut}; }});\n"
+        f"    const Stored value_{name} = used_{name} ? {_element(place, 'from')} : Stored(0);"
     )
 
 
-def _launches(case: Case, config: CudaConfig, one: Pass) -> tuple[Launch, ...]:
-    phase, covers = one.phase, config.block_cells(case.stencil)
-    arguments = (*one.places, *tables(case, config, phase), *entry.EXTENTS, *_scalars(case, phase))
-    step = Launch(one.entry, arguments, block=config.block, covers=covers, shared_bytes=config.shared_bytes(case))
-    if phase.blockwise:
-        threads, arguments = (RING_THREADS, 1, 1), (*one.buffers, *entry.EXTENTS)
-        return (Launch(one.refresh("read"), arguments, block=threads, covers=config.block), step)
-    if config.wrap != "ghost":
-        return (step,)
-    slots = one.places[len(one.buffers) :]
-    before = (_shell(one.refresh("read"), one.buffers[0], *slots),) if ghost.reads_over(case, phase) else ()
-    after = (_shell(one.refresh("write"), one.buffers[-1], *slots),) if ghost.writes_over(case, phase) else ()
-    return (*before, step, *after)
+def _store(place: Place) -> str:
+    return f"    if (used_{place.slot}) {_element(place, 'to')} = value_{place.slot};"
 
 
-def _shell(name: str, *places: str) -> Launch:
-    threads = (SHELL_THREADS, 1, 1)
-    return Launch(name, (*places, *entry.EXTENTS), block=threads, covers=threads, over="shell")
+def _element(place: Place, at: str) -> str:
+    if place.pointer:
+        return f"{access.slot(place, '')}[{at}]"
+    return f"populations[component({place.slot}, n) + {at}]"
+
+
+def _period(case: Case, config: CudaConfig) -> Steps:
+    return period_of(config, case.stencil, lambda one: _launches(case, config, one))
+
+
+def _launches(case: Case, config: CudaConfig, one: Pass) -> Iterator[Launch]:
+    """Yield the launch of a pass between the refreshes of ghost cells."""
+    arguments = (*one.places, *tables(case, config, one.phase), *entry.EXTENTS, *scalars(case, one.phase))
+    refreshed = {when: _refresh_launch(config, one, when) for when in _crossings(case, config, one.phase)}
+    if "read" in refreshed:
+        yield refreshed["read"]
+    yield Launch(
+        one.entry,
+        arguments,
+        block=config.block,
+        covers=config.block_cells(case.stencil),
+        shared_bytes=config.shared_bytes(case),
+    )
+    if "write" in refreshed:
+        yield refreshed["write"]
+
+
+def _refresh_launch(config: CudaConfig, one: Pass, when: str) -> Launch:
+    slots, threads = one.places[len(one.buffers) :], (REFRESH_THREADS, 1, 1)
+    arguments = (one.buffers[0 if when == "read" else -1], *slots, *entry.EXTENTS)
+    if one.phase.blockwise:
+        return Launch(one.refresh(when), arguments, block=threads, covers=config.block)
+    return Launch(one.refresh(when), arguments, block=threads, covers=threads, over="shell")

@@ -1,4 +1,4 @@
-"""What all CUDA texts have in common: title, number types, entries and the options of the compiler."""
+"""What all CUDA texts have in common: title, entries and the options of the compiler."""
 
 from __future__ import annotations
 
@@ -10,29 +10,36 @@ from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, tables
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared.assemble import fill
-from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.cuda.shared.expressions import reals
+from lbmtune.codegen.program import Program, Steps
 
 EXTENTS = ("nx", "ny", "nz")
 """Launch arguments that hold the extents of the domain."""
 WORD_PARAMETERS = {WORDS: "words", MOVING_WORDS: "moving_words"}
 """Parameters that hold the tables of words of cells."""
-_REAL = {"fp32": "float", "fp64": "double"}
 
 
 def program(
     case: Case,
     config: CudaConfig,
     source: str,
-    period: tuple[tuple[Launch, ...], ...],
+    period: Steps,
     max_elements: int | None,
     *,
     steps: int = 1,
-    prologue: tuple[tuple[Launch, ...], ...] = (),
+    prologue: Steps = (),
 ) -> Program:
     """Return the program of a text, with the options of the CUDA compiler.
 
-    In single precision, reciprocals are approximate to one unit in the last place and denormals are zero.
+    In single precision, reciprocals are approximate to one unit in the last place and denormals are zero. Kernels of
+    dependent launches start before the launch that they depend on has ended, and their entries wait for it (`head`).
     """
+    if config.launch == "dependent":
+        source = f"{fill('shared/programmatic_launch.cu', {})}\n{source}"
+        period, prologue = (
+            tuple(tuple(replace(launch, mode="dependent") for launch in step) for step in launches)
+            for launches in (period, prologue)
+        )
     cap = (f"--maxrregcount={config.max_registers}",) if config.max_registers else ()
     # NVRTC 13.0 requires an execution space of the lambdas of the ghost refresh, which have no annotation
     options = ("--std=c++17", "--device-as-default-execution-space", "--ftz=true", "--prec-div=false", *cap)
@@ -44,11 +51,6 @@ def program(
 def title(case: Case, config: CudaConfig) -> str:
     """Return the comment that names case and configuration."""
     return f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n"
-
-
-def real(precision: str) -> str:
-    """Return the C type of a precision of the language ("fp32" or "fp64")."""
-    return _REAL[precision]
 
 
 def boolean(value: bool) -> str:
@@ -64,38 +66,21 @@ def bounds(config: CudaConfig) -> str:
     return f"__launch_bounds__({prod(config.block)}{blocks}) "
 
 
-def head(bound: str, name: str, taken: str, *, dependent: bool = False) -> str:
-    """Return the signature and the opening brace of an entry.
+def head(config: CudaConfig, name: str, *taken: str, bound: str = "") -> str:
+    """Return the signature and the opening brace of an entry, which may start with the wait for the launch before it.
 
-    taken: its parameters; dependent: whether it starts with the wait of a programmatic dependent launch.
+    taken: its parameters; bound: its launch bounds if they are not those of the configuration.
     """
-    brace = "{  begin_early();" if dependent else "{"
-    return f'extern "C" __global__ void {bound}{name}(\n    {taken})\n{brace}'
+    brace = "{  begin_early();" if config.launch == "dependent" else "{"
+    return f'extern "C" __global__ void {bound or bounds(config)}{name}(\n    {", ".join(taken)})\n{brace}'
 
 
 def parameters(words: Iterable[str], integers: Iterable[str], scalars: Iterable[str]) -> list[str]:
     """Return the declarations of tables of words and of scalar parameters."""
     tables_ = (f"const Word* __restrict__ {WORD_PARAMETERS[name]}" for name in words)
-    return [*tables_, *(f"const int {n}" for n in integers), *(f"const Real {n}" for n in scalars)]
+    return [*tables_, *(f"const int {n}" for n in integers), *reals(scalars)]
 
 
 def first_tables(case: Case, config: CudaConfig) -> tuple[str, ...]:
     """Return the names of the tables of words that a kernel reads whose steps are all alike."""
     return tables(case, config, config.propagation.phase(case.stencil, 0))
-
-
-def launched(made: Program, config: CudaConfig) -> Program:
-    """Return the program with programmatic dependent launches if the configuration asks for them.
-
-    Its kernels start before the launch that they depend on has ended, and their entries wait for it (`head`).
-    """
-    if config.launch != "dependent":
-        return made
-    every = (made.period, made.with_macroscopics, made.prologue)
-    period, storing, prologue = (tuple(tuple(map(_early, step)) for step in steps) for steps in every)
-    source = f"{fill('shared/programmatic_launch.cu', {})}\n{made.source}"
-    return replace(made, source=source, period=period, with_macroscopics=storing, prologue=prologue)
-
-
-def _early(launch: Launch) -> Launch:
-    return replace(launch, mode="dependent")

@@ -1,4 +1,4 @@
-"""SymPy expressions as C text in the type Real.
+"""SymPy expressions as C text in the type Real, and device functions.
 
 Constants and launch arguments come first in a product, so that they form one factor that does not depend on the cell
 and that the compiler computes once.
@@ -7,11 +7,27 @@ and that the compiler computes once.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational, Symbol
 
 _NUMBER = re.compile(r"(\d+)")
+
+
+def function(head: str, lines: Iterable[str], returns: str = "void") -> str:
+    """Return a device function. head: its name and parameters."""
+    return "\n".join((f"__device__ __forceinline__ {returns} {head} {{", *(f"    {line}" for line in lines), "}"))
+
+
+def reals(names: Iterable[str]) -> list[str]:
+    """Return the declarations of parameters of the compute precision."""
+    return [f"const Real {name}" for name in names]
+
+
+def word(links: Iterable[int]) -> str:
+    """Return the constant with the bits of some links."""
+    return f"{sum(1 << i for i in links):#x}u"
 
 
 @lru_cache(maxsize=4096)

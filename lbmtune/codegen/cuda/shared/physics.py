@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from sympy import Symbol
+from sympy import Expr, Symbol
 
-from lbmtune.catalogue.boundaries.arguments import EXCESS, INLET, in_order
+from lbmtune.catalogue.boundaries.arguments import EXCESS, INLET
 from lbmtune.catalogue.boundaries.completion import FACE_NAMES, arriving, face_steps
 from lbmtune.catalogue.collisions import collision
-from lbmtune.catalogue.collisions.operator import Parameters, assignments, population, relaxed, wall_gain
+from lbmtune.catalogue.collisions.operator import Assignment, Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import Condition, Words, conditions, suffix
 from lbmtune.catalogue.problem.faces import Face
-from lbmtune.codegen.cuda.shared.expressions import text
+from lbmtune.codegen.cuda.shared.expressions import function, reals, text
 from lbmtune.lattice import lattice
 
 SCALARS = (
@@ -23,24 +24,38 @@ SCALARS = (
 """Launch arguments of the compute precision, in the order in which every entry takes them."""
 
 
+def used_scalars(values: Iterable[Expr]) -> tuple[str, ...]:
+    """Return the launch arguments that some expressions use."""
+    used = {str(symbol) for value in values for symbol in value.free_symbols}
+    return tuple(scalar for scalar in SCALARS if scalar in used)
+
+
+def updating(
+    head: str, value: str, names: Sequence[tuple[Symbol, Symbol]], steps: Iterable[Assignment], scalars: Iterable[str]
+) -> str:
+    """Return the device function that replaces the values of a cell.
+
+    head: name and first parameters; value: format of a value, by number; names: of each value before and after steps.
+    """
+    lines = [f"const Real {before} = {value.format(k)};" for k, (before, _) in enumerate(names)]
+    lines += [f"const Real {step.name} = {text(step.value)};" for step in steps]
+    lines += [f"{value.format(k)} = {after};" for k, (_, after) in enumerate(names)]
+    return function(f"{', '.join((head, *reals(scalars)))})", lines)
+
+
 @lru_cache(maxsize=64)
 def collide_function(name: str, lattice_name: str, forced: bool) -> str:
     """Return the device function that relaxes cell v of a thread."""
-    stencil, steps = lattice(lattice_name), assignments(collision(name), lattice(lattice_name), forced)
-    takes = "".join(f", const Real {scalar}" for scalar in collision_scalars(name, lattice_name, forced))
-    lines = [f"__device__ __forceinline__ void collide(Real (&f)[Q][CELLS], const int v{takes}) {{"]
-    lines += [f"    const Real {population(i)} = f[{i}][v];" for i in range(stencil.q)]
-    lines += [f"    const Real {step.name} = {text(step.value)};" for step in steps]
-    lines += [f"    f[{i}][v] = {relaxed(i)};" for i in range(stencil.q)]
-    return "\n".join([*lines, "}"])
+    stencil = lattice(lattice_name)
+    head, steps = "collide(Real (&f)[Q][CELLS], const int v", assignments(collision(name), stencil, forced)
+    names = [(population(i), relaxed(i)) for i in range(stencil.q)]
+    return updating(head, "f[{}][v]", names, steps, collision_scalars(name, lattice_name, forced))
 
 
 @lru_cache(maxsize=64)
 def collision_scalars(name: str, lattice_name: str, forced: bool) -> tuple[str, ...]:
     """Return the launch arguments of the collision."""
-    steps = assignments(collision(name), lattice(lattice_name), forced)
-    used = {str(symbol) for step in steps for symbol in step.value.free_symbols}
-    return tuple(scalar for scalar in SCALARS if scalar in used)
+    return used_scalars(step.value for step in assignments(collision(name), lattice(lattice_name), forced))
 
 
 _OWN = (*INLET, EXCESS)
@@ -53,7 +68,8 @@ _AT_FACE = (
 def functions(case: Case) -> str:
     """Return the device functions of a case: the collision, and the completion of cells at faces before it."""
     faces = dict.fromkeys((_name(c), c.face, c.kind) for c in conditions(case))
-    texts = (_face_function(name, case.lattice, face, kind, case.forced) for name, face, kind in faces)
+    cell, value = "Real (&f)[Q][CELLS], const int v", "f[{}][v]"
+    texts = (face_function(name, cell, value, case.lattice, face, kind, case.forced) for name, face, kind in faces)
     return "\n\n".join([collide_function(case.collision, case.lattice, case.forced), *texts])
 
 
@@ -96,31 +112,18 @@ def _arguments(case: Case, condition: Condition) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def face_scalars(lattice_name: str, face: int, kind: Face, forced: bool) -> tuple[str, ...]:
     """Return the launch arguments of a face."""
-    steps = face_steps(lattice_name, face, kind, forced)
-    used = {str(symbol) for step in steps for symbol in step.value.free_symbols}
-    return tuple(scalar for scalar in SCALARS if scalar in used)
-
-
-def _face_function(name: str, lattice_name: str, face: int, kind: Face, forced: bool) -> str:
-    """Return the device function that completes cell v of a thread at a face."""
-    takes = "Real (&f)[Q][CELLS], const int v"
-    return face_function(name, takes, "f[{}][v]", lattice_name, face, kind, forced)
+    return used_scalars(step.value for step in face_steps(lattice_name, face, kind, forced))
 
 
 def face_function(name: str, cell: str, value: str, lattice_name: str, face: int, kind: Face, forced: bool) -> str:
     """Return a device function that completes a cell at a face. cell: its parameter; value: a population, by number."""
     stencil, steps = lattice(lattice_name), face_steps(lattice_name, face, kind, forced)
-    takes = "".join(f", const Real {scalar}" for scalar in face_scalars(lattice_name, face, kind, forced))
     known = {symbol for step in steps for symbol in step.value.free_symbols}
-    over = {population(i): i for i in arriving(stencil, face)}
-    lines = [f"__device__ __forceinline__ void {name}({cell}{takes}) {{"]
-    lines += [
-        f"    const Real {population(i)} = {value.format(i)};" for i in range(stencil.q) if population(i) in known
-    ]
-    for step in steps:
-        target = value.format(over[step.name]) if step.name in over else f"const Real {step.name}"
-        lines.append(f"    {target} = {text(step.value)};")
-    return "\n".join([*lines, "}"])
+    over = {population(i): value.format(i) for i in arriving(stencil, face)}
+    read = ((population(i), value.format(i)) for i in range(stencil.q) if population(i) in known)
+    lines = [f"const Real {symbol} = {at};" for symbol, at in read]
+    lines += [f"{over.get(step.name, f'const Real {step.name}')} = {text(step.value)};" for step in steps]
+    return function(f"{name}({', '.join((cell, *reals(face_scalars(lattice_name, face, kind, forced))))})", lines)
 
 
 @lru_cache(maxsize=256)
@@ -128,8 +131,3 @@ def gain(lattice_name: str, i: int, wall: int = 0) -> str:
     """Return what a moving wall adds to a population that it reflects along c_i. wall: number of its patch."""
     own = {symbol: Symbol(f"{symbol}{suffix(wall)}") for symbol in Parameters.wall}
     return text(wall_gain(lattice(lattice_name), i).xreplace(own))
-
-
-def ordered(used: set[str]) -> tuple[str, ...]:
-    """Return launch arguments in the order in which every entry takes them."""
-    return in_order(used, SCALARS)

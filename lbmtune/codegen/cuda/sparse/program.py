@@ -8,13 +8,13 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.catalogue.sparse.index_list import listed_rows, used
-from lbmtune.codegen.cuda.shared import box, entry, layout, physics
+from lbmtune.codegen.cuda.shared import box, entry, physics
 from lbmtune.codegen.cuda.shared.ablation import WHOLE, Parts, reading, writing
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.storage import copy_groups, hinted_format
+from lbmtune.codegen.cuda.shared.storage import component_functions, copy_groups, hinted_format, max_elements, types
 from lbmtune.codegen.cuda.sparse import access
-from lbmtune.codegen.passes import Pass, passes, passes_of
-from lbmtune.codegen.program import LIST, Launch, Program
+from lbmtune.codegen.passes import Pass, passes
+from lbmtune.codegen.program import LIST, Launch, Program, period_of
 
 _SITES, _GROUPS, _SHARED = "sparse/sites.cu", "sparse/groups.cu", "sparse/shared_buffers.cu"
 _COUNTS = ("sites", "nodes")
@@ -23,10 +23,7 @@ _COUNTS = ("sites", "nodes")
 def render(case: Case, config: Sparse, parts: Parts = WHOLE) -> Program:
     """Return the program of a legal configuration: one entry per parity of its scheme."""
     seen = seen_by(case, config)
-    period = tuple(
-        tuple(_launch(seen, config, one) for one in passes_of(config, case.stencil, parity))
-        for parity in range(config.propagation.period)
-    )
+    period = period_of(config, case.stencil, lambda one: [_launch(seen, config, one)])
     texts = [fill("sparse/pointer_chasing.cu", {})] * (config.links == "three_pointers")
     texts += [fill("sparse/list_prefetch.cu", {})] * bool(config.prefetch_index)
     texts += [fill("shared/moving_walls.cu", {})] * bool(words_of(case, config).walls)
@@ -34,19 +31,17 @@ def render(case: Case, config: Sparse, parts: Parts = WHOLE) -> Program:
         "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": hinted_format(config),
-        "layout": layout.component_functions(case, config),
+        "layout": component_functions(case, config),
         "collide": physics.functions(case),
         "entry": "\n".join([*texts, _entries(seen, config, parts)]),
     }
-    source, longest = fill(_SITES, regions) + "\n", layout.max_elements(case, config)
-    return entry.launched(entry.program(case, config, source, period, longest), config)
+    return entry.program(case, config, fill(_SITES, regions) + "\n", period, max_elements(case, config))
 
 
 def _constants(case: Case, config: Sparse) -> str:
     return "\n".join(
         (
-            f"typedef {entry.real(config.compute)} Real;",
-            f"typedef {layout.index_type(case, config)} Index;",
+            types(case, config),
             f"constexpr int Q = {case.stencil.q};",
             f"constexpr int CELLS = {config.cells_per_thread};",
             f"constexpr int BLOCK = {config.block[0]};",
@@ -92,16 +87,12 @@ def _entry(case: Case, config: Sparse, one: Pass, parts: Parts) -> str:
 
 
 def _signature(case: Case, config: Sparse, one: Pass) -> str:
-    taken = ", ".join(("const Word* __restrict__ links", *entry.parameters((), _COUNTS, _scalars(case, one.phase))))
-    dependent = config.launch == "dependent"
-    return entry.head(entry.bounds(config), one.entry, f"{box.places(one.phase)} {taken}", dependent=dependent)
+    taken = ("const Word* __restrict__ links", *entry.parameters((), _COUNTS, _scalars(case, one.phase)))
+    return box.pass_head(config, one, "", *taken)
 
 
 def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
-    needed = access.gain_scalars(case, phase)
-    if phase.collides:
-        needed |= physics.cell_scalars(case)
-    return physics.ordered(needed)
+    return box.pass_scalars(case, phase, access.gain_scalars(case, phase))
 
 
 def _launch(case: Case, config: Sparse, one: Pass) -> Launch:

@@ -13,16 +13,14 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     tile,
 )
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import Domain, frame, stored_extents
-from lbmtune.codegen.cuda.shared import entry, moment_links, moments
+from lbmtune.catalogue.storage import stored_extents
+from lbmtune.codegen.cuda.shared import entry, moments
 from lbmtune.codegen.cuda.shared.ablation import NEVER_STORED, WHOLE, Parts
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.storage import async_copies, stored_format
+from lbmtune.codegen.cuda.shared.storage import async_copies, functions, integer, real, stored_format
 from lbmtune.codegen.cuda.temporal_blocking import bulk_copies, populations, walls
 from lbmtune.codegen.program import Launch, Program
-from lbmtune.codegen.trace import Traced
 
-_HEAD = "__device__ __forceinline__"
 _FETCHES = {"none": 0, "registers": 1, "cp_async": 2, "bulk": 2}
 """Buffer of the next plane: none, registers (1) or shared memory (2)."""
 
@@ -38,8 +36,8 @@ def render(case: Case, config: TemporalBlocking, parts: Parts = WHOLE) -> Progra
         shared_bytes=shared_bytes(case, config),
     )
     source = _source(case, config, parts)
-    program = entry.program(case, config, source, ((launch,),), _max_elements(case, config), steps=config.steps)
-    return entry.launched(program, config)
+    longest = 2**32 if _narrow(case, config) else None
+    return entry.program(case, config, source, ((launch,),), longest, steps=config.steps)
 
 
 def _source(case: Case, config: TemporalBlocking, parts: Parts) -> str:
@@ -48,7 +46,7 @@ def _source(case: Case, config: TemporalBlocking, parts: Parts) -> str:
         "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": stored_format(config, config.cells_per_thread),
-        "layout": _layout(case, config),
+        "layout": functions(case, config, "yz", ("Index", "first")),
         "stage": _stage(case, config),
         "copies": async_copies(past_l1=walled and deep),
         "walls": walls.functions(case, config) if walled else "",
@@ -115,14 +113,14 @@ def _relaxation(case: Case, config: TemporalBlocking) -> tuple[str, ...]:
 def _scalars(case: Case, config: TemporalBlocking) -> tuple[str, ...]:
     """Return the launch arguments of relaxation and walls."""
     faces = () if config.of_moments else populations.face_scalars(case)
-    return tuple(dict.fromkeys((*_relaxation(case, config), *moment_links.scalars(case), *faces)))
+    return tuple(dict.fromkeys((*_relaxation(case, config), *moments.wall_scalars(case), *faces)))
 
 
 def _constants(case: Case, config: TemporalBlocking) -> str:
     return "\n".join(
         (
-            f"typedef {entry.real(config.compute)} Real;",
-            f"typedef {'unsigned int' if _narrow(case, config) else 'unsigned long long'} Index;",
+            f"typedef {real(config.compute)} Real;",
+            f"typedef {integer(_narrow(case, config))} Index;",
             f"constexpr int STEPS = {config.steps};",
             f"constexpr int CELLS = {config.cells_per_thread}, ROWS = {config.rows}, WARPS = {config.block[1]};",
             f"constexpr int PACK = {config.pack};",
@@ -143,35 +141,11 @@ def _lengths(case: Case, config: TemporalBlocking) -> str:
     return moments.constants(case.stencil, _split(case)) if config.of_moments else populations.constants(case)
 
 
-def _max_elements(case: Case, config: TemporalBlocking) -> int | None:
-    """Return the longest buffer that the text for a case may be used with; None if its indices have 64 bits."""
-    return 2**32 if _narrow(case, config) else None
-
-
 def _narrow(case: Case, config: TemporalBlocking) -> bool:
     """Return whether 32 bits hold the index of every element."""
     return int(config.memory.length(stored_extents(case, config))) < 2**32
 
 
-def _layout(case: Case, config: TemporalBlocking) -> str:
-    extents = frame(case.stencil, config).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
-    n = extents._replace(x=Traced("n.x"), y=Traced("n.y"), z=Traced("n.z"))
-    parts = {
-        "along_y(const Index y": config.memory.along_y(Traced("y"), n),
-        "along_z(const Index z": config.memory.along_z(Traced("z"), n),
-        "component(const Index first": config.memory.component(Traced("first"), n),
-    }
-    return "\n".join(
-        (
-            f"{_HEAD} Extents storage_extents(const Index nx, const Index ny, const Index nz) {{",
-            f"    return {{{extents.x}, {extents.y}, {extents.z}}};",
-            "}",
-            *(f"{_HEAD} Index {head}, const Extents& n) {{ return {value}; }}" for head, value in parts.items()),
-        )
-    )
-
-
 def _signature(case: Case, config: TemporalBlocking) -> str:
     words, buffers = entry.first_tables(case, config), "const Stored* __restrict__ source, Stored* __restrict__ target"
-    taken = ", ".join((buffers, *entry.parameters(words, entry.EXTENTS, _scalars(case, config))))
-    return entry.head(entry.bounds(config), "step_0", taken, dependent=config.launch == "dependent")
+    return entry.head(config, "step_0", buffers, *entry.parameters(words, entry.EXTENTS, _scalars(case, config)))

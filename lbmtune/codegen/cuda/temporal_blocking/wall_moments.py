@@ -12,20 +12,19 @@ See kernels/cuda/temporal_blocking/wall_moments.cu.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import WAITING, returning
-from lbmtune.catalogue.boundaries.cell_flags import moving_links
 from lbmtune.catalogue.moments.basis import orders
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.shared import moment_links
-from lbmtune.codegen.cuda.shared.moments import InC, function
+from lbmtune.codegen.cuda.shared import moments
+from lbmtune.codegen.cuda.shared.expressions import function
 from lbmtune.codegen.moment_stages import Part, Row, Stage, Sums, part_name
 
 ADDED_TO = ("back", "rises", "from_left[v]", "from_right[v]")
-"""Arguments to which reflected moments are added."""
-_TAKES = ("Real* const back", "Real (&pending)[PENDING]", "Real& from_left", "Real& from_right")
+TAKES = ("Real (&pending)[PENDING]", "Real& from_left", "Real& from_right")
+"""Arguments to which reflected moments are added, and parameters for them but the first one."""
 
 
 class Reflected(NamedTuple):
@@ -44,22 +43,15 @@ class Reflected(NamedTuple):
 def functions(case: Case) -> str:
     """Return the functions that reflect any cut links of a cell, and those that take the rest after the barrier."""
     sums = Sums(case.stencil)
+    lines = [*_reflected(case, sums), *added(sums, _all(sums))]
     straight, twice = sums.movers.index((0, 0)), orders(case.stencil).index((0, 0, 2))
     return "\n".join(
         (
             f"constexpr int RETURNED = {WAITING}, APART = LANES, TWICE_UP = {twice}, STRAIGHT = {straight};",
-            reflecting(
-                case, "reflect", [*_reflected(case, sums), *added(sums, _all(sums))], ("const Word cut", *_moving(case))
-            ),
+            moments.reflecting(case, "reflect", lines, *moments.cut_words(case, *TAKES)),
             function("take_back(Real (&current)[CURRENT], const Real* const back)", _take(sums), returns="Real"),
         )
     )
-
-
-def reflecting(case: Case, name: str, lines: Iterable[str], takes: tuple[str, ...] = ()) -> str:
-    """Return a function of what a cell sends; takes: its further parameters."""
-    scalars = (f"const Real {one}" for one in moment_links.scalars(case))
-    return function(f"{name}(\n    {', '.join((*_TAKES, *takes, *moment_links.SENDING, *scalars))})", lines)
 
 
 def kept_sums(text: str, one: str) -> str:
@@ -73,17 +65,13 @@ def kept_sums(text: str, one: str) -> str:
     return "\n".join((before, text, after, f"returns |= {one} << (r * CELLS + v);"))
 
 
-def _moving(case: Case) -> tuple[str, ...]:
-    return ("const Word moving",) if case.moving else ()
-
-
 def _reflected(case: Case, sums: Sums) -> Iterator[str]:
     """Yield what each link reflects, in the rows of `spread`."""
     links = {case.stencil.velocities[i]: i for i in returning(case)}
 
     def value(c_x: int, row: Row) -> str:
         i = links.get((c_x, *row))
-        return "0" if i is None else _by_link(case, sums, i)
+        return "0" if i is None else moments.where_cut(case, sums, i)
 
     yield "Real back_still[LINES], back_right[MOVERS], back_left[MOVERS];"
     for n, row in enumerate(sums.rows):
@@ -93,16 +81,7 @@ def _reflected(case: Case, sums: Sums) -> Iterator[str]:
         yield f"back_left[{n}] = {value(-1, row)};"
     yield "Real up[ACROSS], down[ACROSS], level[LEVEL];"
     yield "sum_up(back_still, back_right, back_left, up, down, level);"
-    for c_z in (-1, 0, 1):
-        yield from Stage(sums, InC()).plane(c_z)
-
-
-def _by_link(case: Case, sums: Sums, i: int) -> str:
-    """Return p(-c_i) if the link is cut, and the momentum of a moving wall."""
-    back = f"where_cut(cut, {i}, {moment_links.sent_back(sums, i)})"
-    if i not in moving_links(case):
-        return back
-    return f"{back} + where_cut(moving, {i}, {moment_links.gained(case, i)})"
+    yield from Stage(sums, moments.C_SYNTAX).planes()
 
 
 def _all(sums: Sums) -> Reflected:

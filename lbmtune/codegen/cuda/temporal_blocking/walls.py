@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import returned_sums, returning
-from lbmtune.catalogue.boundaries.cell_flags import moving_links
 from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
 from lbmtune.catalogue.moments.basis import orders, unit_weight, upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import streamed
-from lbmtune.codegen.cuda.shared import moment_links
+from lbmtune.codegen.cuda.shared import moments
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.moments import function
-from lbmtune.codegen.cuda.temporal_blocking import populations, wall_moments, wall_rows, wall_sides
-from lbmtune.codegen.moment_stages import Sums
+from lbmtune.codegen.cuda.shared.entry import boolean
+from lbmtune.codegen.cuda.shared.expressions import function, word
+from lbmtune.codegen.cuda.shared.moments import where_any
+from lbmtune.codegen.cuda.temporal_blocking import populations, wall_faces, wall_moments
+from lbmtune.codegen.moment_stages import Sums, times
 from lbmtune.lattice import Lattice
 
 _AXES = {3: (0, 1, 2), 2: (0, 2, 1)}
@@ -42,8 +43,10 @@ def functions(case: Case, config: TemporalBlocking) -> str:
             "known": fill(
                 "temporal_blocking/wall_flags.cu" if config.flags == "memory" else "temporal_blocking/wall_faces.cu", {}
             ),
-            "sides": fill("temporal_blocking/wall_sides.cu", {"faces": wall_sides.functions(case)}) if sides else "",
-            "rows": fill("temporal_blocking/wall_rows.cu", {"faces": wall_rows.functions(case)}) if rows else "",
+            "sides": fill("temporal_blocking/wall_sides.cu", {"faces": wall_faces.side_functions(case)})
+            if sides
+            else "",
+            "rows": fill("temporal_blocking/wall_rows.cu", {"faces": wall_faces.row_functions(case)}) if rows else "",
         },
     )
 
@@ -98,8 +101,8 @@ def stages(case: Case, config: TemporalBlocking, regions: dict[str, str]) -> dic
 def _ways(case: Case, config: TemporalBlocking, regions: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield each kind of cut links of a warp, with the regions that its stages have in addition."""
     yield "OPEN", {}
-    for side, way in enumerate(wall_sides.WAYS if _sides(case, config) else ()):
-        texts = wall_sides.over(case, side), wall_sides.enter(side), wall_sides.take(side)
+    for side, way in enumerate(wall_faces.WAYS if _sides(case, config) else ()):
+        texts = wall_faces.over_side(case, side), wall_faces.enter_side(side), wall_faces.take_side(side)
         yield way, dict(zip(("returning", "enter", "returned"), texts, strict=True))
     yield "MIXED", _mixed(case, config, regions)
 
@@ -134,9 +137,9 @@ def _faces(case: Case) -> Iterator[tuple[int, str]]:
 
 def _links(case: Case, config: TemporalBlocking) -> str:
     """Return the links that each face cuts, and those of them that move, as words."""
-    lines = [f"constexpr bool BY_SIDE = {'true' if _sides(case, config) else 'false'};"]
+    lines = [f"constexpr bool BY_SIDE = {boolean(_sides(case, config))};"]
     lines += [
-        f"constexpr bool WALLED_{name} = {'false' if case.faces[2 * axis] == 'periodic' else 'true'};"
+        f"constexpr bool WALLED_{name} = {boolean(_walled(case, axis))};"
         for axis, name in zip(_AXES[case.stencil.dimensions][1:], "YZ", strict=True)
     ]
     for face, name in _faces(case):
@@ -148,15 +151,8 @@ def _links(case: Case, config: TemporalBlocking) -> str:
 
 def _mask(case: Case, face: int, kinds: Sequence[str]) -> str:
     axis, high = divmod(face, 2)
-    inward = -1 if high else 1
-    cut = [
-        i for i, c in enumerate(case.stencil.velocities) if c[axis] == inward and streamed(case.faces[face]) in kinds
-    ]
-    return _word(cut)
-
-
-def _word(links: Sequence[int]) -> str:
-    return f"0x{sum(1 << i for i in links):x}u"
+    cuts_links = streamed(case.faces[face]) in kinds
+    return word(i for i, c in enumerate(case.stencil.velocities) if cuts_links and c[axis] == (-1 if high else 1))
 
 
 def _reflection_of_cell(case: Case, config: TemporalBlocking) -> str:
@@ -167,17 +163,17 @@ def _reflection_of_cell(case: Case, config: TemporalBlocking) -> str:
     given = ["back[v]" if flat else "back", "own", *(["moving"] if case.moving else [])]
     lines = [] if flat else [_OWN]
     lines += [f"const Word moving = {_moving(case)};"] if case.moving else []
-    return "\n".join((*lines, f"reflect({', '.join((*given, *moment_links.sent(), *moment_links.scalars(case)))});"))
+    return "\n".join((*lines, f"reflect({', '.join((*given, *moments.sent(), *moments.wall_scalars(case)))});"))
 
 
 def _added(case: Case, config: TemporalBlocking) -> str:
     """Return the reflection of a cell whose moments are added to what arrives."""
     _, one = _cell_bits(config)
     moving = f"const Word moving = {_moving(case)};\n" if case.moving else ""
-    given = (*wall_moments.ADDED_TO, "own", *(["moving"] if case.moving else []), *moment_links.sent())
-    leave = f"{moving}reflect({', '.join((*given, *moment_links.scalars(case)))});"
+    given = (*wall_moments.ADDED_TO, "own", *(["moving"] if case.moving else []), *moments.sent())
+    leave = f"{moving}reflect({', '.join((*given, *moments.wall_scalars(case)))});"
     if by_rows(case, config):
-        return wall_rows.leave(case, f"{_OWN}\n{leave}", one)
+        return wall_faces.leave_row(case, f"{_OWN}\n{leave}", one)
     return f"{_OWN}\nif (anywhere(own)) {{\n{wall_moments.kept_sums(leave, one)}\n}}"
 
 
@@ -203,17 +199,16 @@ def _straight(case: Case, face: int) -> int:
 def _reflect(case: Case) -> str:
     """Return the functions that reflect in two dimensions, by groups of one c_x."""
     sums, places = Sums(upright(case.stencil), split=True), returned_sums(case)
-    takes = ["Real* const back", "const Word cut", *(["const Word moving"] if case.moving else [])]
-    takes += [*moment_links.SENDING, *(f"const Real {name}" for name in moment_links.scalars(case))]
-    groups = [c_x for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)]
+    groups = {c_x: _group(case, c_x) for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)}
+    left = [line for c_x, links in groups.items() for line in where_any(links, _leave(case, sums, c_x, links))]
+    taken = [line for c_x, links in groups.items() for line in where_any(links, _take(case, sums, c_x))]
     twice = orders(sums.lattice).index((0, 0, 2))
-    given = "Real (&current)[CURRENT], const Word cut, const Real* const back"
     return "\n".join(
         (
             f"constexpr int RETURNED = {len(places)}, APART = 1, TWICE_UP = {twice};",
-            function(f"reflect(\n    {', '.join(takes)})", [n for c_x in groups for n in _leave(case, sums, c_x)]),
+            moments.reflecting(case, "reflect", left, *moments.cut_words(case)),
             "// Returns what the moment of c_z^2 is owed yet, beyond what that of c_z got: both wait in one sum.",
-            function(f"take_back({given})", _taken(case, sums, groups), returns="Real"),
+            function(moments.TAKE_BACK, ["Real owed = 0;", *taken, "return owed;"], returns="Real"),
         )
     )
 
@@ -223,74 +218,44 @@ def _group(case: Case, c_x: int) -> list[int]:
     return [i for i in returning(case) if case.stencil.velocities[i][0] == c_x]
 
 
-def _leave(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
+def _leave(case: Case, sums: Sums, c_x: int, links: Sequence[int]) -> Iterator[str]:
     """Yield the sums of what links of one c_x reflect, over powers of c_y and c_z, and where they are stored."""
-    links, found = _group(case, c_x), dict[tuple[int, int], str]()
-    yield f"if (cut & {_word(links)}) {{"
+    found = dict[tuple[int, int], str]()
     for i in links:
-        yield f"    const Real f{i} = {_reflected(case, sums, i)};"
-    for line in _sums(sums.lattice, links, found):
-        yield f"    {line}"
+        yield f"const Real f{i} = {moments.where_cut(case, sums, i)};"
+    yield from _sums(sums.lattice, links, found)
     for k, place in enumerate(returned_sums(case)):
         if place[0] == c_x:
-            yield f"    back[{k} * APART] = {found[place[1:]]};"
-    yield "}"
-
-
-def _taken(case: Case, sums: Sums, groups: Sequence[int]) -> list[str]:
-    """Return the lines that add all sums to moments."""
-    return ["Real owed = 0;", *(line for c_x in groups for line in _take(case, sums, c_x)), "return owed;"]
+            yield f"back[{k} * APART] = {found[place[1:]]};"
 
 
 def _take(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
-    """Yield the lines that add the sums of one c_x."""
-    yield f"if (cut & {_word(_group(case, c_x))}) {{"
+    """Yield the lines that add the sums of one c_x to moments."""
     for k, (side, *powers) in enumerate(returned_sums(case)):
         if side != c_x:
             continue
-        yield f"    const Real sum{k} = back[{k} * APART];"
+        yield f"const Real sum{k} = back[{k} * APART];"
         for n in orders(sums.lattice):
             if n[1:] == tuple(powers) and (c_x or not n[0]):
-                yield f"    current[{sums.waiting(n)}] {'-' if c_x ** n[0] < 0 else '+'}= sum{k};"
-    yield "}"
-
-
-def _reflected(case: Case, sums: Sums, i: int) -> str:
-    """Return what arrives by a cut link, in units of its weight: p(-c_i) and the momentum of a moving wall."""
-    back = f"where_cut(cut, {i}, {moment_links.sent_back(sums, i)})"
-    if i not in moving_links(case):
-        return back
-    return f"{back} + where_cut(moving, {i}, {moment_links.gained(case, i)})"
+                yield f"current[{sums.waiting(n)}] {'-' if c_x ** n[0] < 0 else '+'}= sum{k};"
 
 
 def _sums(lattice: Lattice, links: Sequence[int], found: dict[tuple[int, int], str]) -> Iterator[str]:
     """Yield the sums of u_i times powers of c_y and c_z; `found` gets the name of each that is not always zero."""
     velocities = lattice.velocities
-
-    def added(chosen: Sequence[int]) -> str:
-        weights = {i: unit_weight(lattice, velocities[i]) for i in chosen}
-        return " + ".join(f"f{i}" if weights[i] == 1 else f"{weights[i]} * f{i}" for i in chosen)
-
-    rest = [i for i in links if not velocities[i][1]]
-    terms = added(rest)
-    for axis, powers in ((1, ((1, 0), (2, 0))), (2, ((0, 1), (0, 2)))):
-        ways = {way: added([i for i in links if velocities[i][axis] == way]) for way in (1, -1)}
-        name = "xyz"[axis]
-        if not any(ways.values()):
-            continue
-        plus, minus = ways[1] or "0", ways[-1] or "0"
-        yield f"const Real {name}_up = {plus}, {name}_down = {minus};"
-        yield f"const Real odd_{name} = {name}_up - {name}_down, even_{name} = {name}_up + {name}_down;"
-        found[powers[0]], found[powers[1]] = f"odd_{name}", f"even_{name}"
-    if (2, 0) in found:
-        terms = f"even_y + {terms}" if terms else "even_y"
-    yield f"const Real all = {terms};"
+    for axis, name, powers in ((1, "y", ((1, 0), (2, 0))), (2, "z", ((0, 1), (0, 2)))):
+        up, down = (moments.weighted(lattice, [i for i in links if velocities[i][axis] == way]) for way in (1, -1))
+        if up or down:
+            yield f"const Real {name}_up = {up or '0'}, {name}_down = {down or '0'};"
+            yield f"const Real odd_{name} = {name}_up - {name}_down, even_{name} = {name}_up + {name}_down;"
+            found[powers[0]], found[powers[1]] = f"odd_{name}", f"even_{name}"
+    rest = moments.weighted(lattice, [i for i in links if not velocities[i][1]])
+    yield f"const Real all = {' + '.join(filter(None, ('even_y' if (2, 0) in found else '', rest)))};"
     found[0, 0] = "all"
-    mixed = [(i, velocities[i][1] * velocities[i][2]) for i in links if velocities[i][1] * velocities[i][2]]
+    signs = {i: velocities[i][1] * velocities[i][2] for i in links}
+    mixed = sorted((i for i, sign in signs.items() if sign), key=lambda i: -signs[i])
     if mixed:
-        assert len({unit_weight(lattice, velocities[i]) for i, _ in mixed}) == 1
-        factor = unit_weight(lattice, velocities[mixed[0][0]])
-        signed = " ".join(f"{'-' if sign < 0 else '+'} f{i}" for i, sign in sorted(mixed, key=lambda one: -one[1]))
-        total = signed.removeprefix("+ ")
-        yield f"const Real mixed = {total if factor == 1 else f'{factor} * ({total})'};"
+        (factor,) = {unit_weight(lattice, velocities[i]) for i in mixed}
+        total = " ".join(f"{'-' if signs[i] < 0 else '+'} f{i}" for i in mixed).removeprefix("+ ")
+        yield f"const Real mixed = {times(factor, f'({total})') if factor > 1 else total};"
         found[1, 1] = "mixed"

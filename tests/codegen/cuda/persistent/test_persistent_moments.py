@@ -343,12 +343,12 @@ REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
         _sized(64, 64, 64),
         {"layout": "aosoa", "width": 16},
     ),
-    "block 24x8x1 is not supported for moments: 1, 2, 4, 8, 16 or 32 threads have a row": (
+    "block 24x8x1 is not supported for moments (use for example 32x4x1): 1, 2, 4, 8, 16 or 32 threads have a row": (
         _sized(48, 64, 64),
         {"block": (24, 8, 1)},
     ),
     "block 8x2x1 is not supported for moments": (_sized(16, 64, 64), {"block": (8, 2, 1)}),
-    "block 32x8x1 x 2 cells is not supported for moments: tiles are whole rows, here of 96 cells": (
+    "block 32x8x1 x 2 cells is not supported for moments (use 96 cells along x): tiles are whole rows": (
         _sized(96, 64, 64),
         {},
     ),

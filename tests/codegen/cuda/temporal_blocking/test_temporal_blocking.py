@@ -68,7 +68,7 @@ STORED: list[tuple[str, dict[str, object]]] = [
 def test_every_population_has_a_place_and_a_formula(lattice: str, axes: dict[str, object]) -> None:
     flat = lattice == "d2q9"
     case, one = replace(flow(lattice), domain=(13, 5, 1 if flat else 3)), config(**axes)
-    found = [np.ravel(place.indices) for place in placements(case, one, case.domain, 0, np)]
+    found = [np.ravel(place.indices) for place in placements(case, one, 0, np)]
     assert len(set(np.concatenate(found).tolist())) == case.stencil.q * case.sites
     described = describe_storage(render(case, one))
     assert [(at.slot, at.offset) for at in described.locations[0]] == [(i, (0, 0, 0)) for i in range(case.stencil.q)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lbmtune.catalogue.families.cuda.column import Column
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
-from lbmtune.codegen.cuda.shared import access, box, entry, physics
+from lbmtune.codegen.cuda.shared import access, box, physics
 from lbmtune.codegen.cuda.shared.ablation import WHOLE, Parts, reading, writing
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
 from lbmtune.codegen.cuda.shared.storage import copy_groups, has_hints
@@ -17,7 +17,7 @@ _COLUMN = "column/column.cu"
 
 def render(case: Case, config: Column, parts: Parts = WHOLE) -> Program:
     """Return the program of a legal configuration: one entry per parity, and refreshes of a ghost layer."""
-    return entry.launched(box.program(case, config, _entries(case, config, parts)), config)
+    return box.program(case, config, _entries(case, config, parts))
 
 
 def _prefetch(config: Column) -> str:

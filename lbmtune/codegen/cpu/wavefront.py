@@ -8,12 +8,11 @@ from lbmtune.catalogue.families.cpu.wavefront import Wavefront, lag
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cpu.direct.row_kernel import RowKernel, module_names, support_modules
 from lbmtune.codegen.cpu.shared.expressions import Constants
-from lbmtune.codegen.cpu.shared.filling import filled, indented
-from lbmtune.codegen.cpu.shared.module import module
-from lbmtune.codegen.cpu.shared.signatures import parameter_names, row_name, wavefront_names, wavefront_signature
+from lbmtune.codegen.cpu.shared.module import module, parameter_names, row_name, signature, wavefront_names
 from lbmtune.codegen.cpu.shared.streams import Streams
 from lbmtune.codegen.passes import BUFFERS, Pass, passes
 from lbmtune.codegen.program import PARITY, STEPS, Launch, Program
+from lbmtune.codegen.skeleton import filled, indented
 from lbmtune.codegen.trace import Traced, plain
 
 ENTRY = "sweep"
@@ -42,14 +41,15 @@ def render(case: Case, config: Wavefront) -> Program:
 
 def loops(case: Case, config: Wavefront) -> str:
     """Return the loops over tiles, steps and rows, and the entry that spreads them over threads."""
+    names = wavefront_names(case, config)
     across, along = ("z", "y") if case.stencil.dimensions == 2 else ("y", "z")
     lags = dict(zip("yz", lag(config.propagation, case.stencil), strict=True))
     tiles = {"y": str(config.tile_y), "z": str(config.tile_z)}
     sizes = _first_streams(case, config).extent_lines() if config.prefetch_rows else []
     return filled(
         "wavefront/wavefront",
-        arguments=", ".join(wavefront_names(case, config)),
-        signature=wavefront_signature(case, config),
+        arguments=", ".join(names),
+        signature=signature(config, (*names, PARITY, STEPS)),
         entry=ENTRY,
         across=across,
         along=along,

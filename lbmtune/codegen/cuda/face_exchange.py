@@ -18,9 +18,9 @@ from lbmtune.catalogue.families.cuda.face_exchange import (
 )
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.shared import access, entry, layout, moment_links, moments
+from lbmtune.codegen.cuda.shared import access, entry, moments
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
-from lbmtune.codegen.cuda.shared.storage import async_copies, stored_format
+from lbmtune.codegen.cuda.shared.storage import async_copies, functions, integer, max_elements, stored_format, types
 from lbmtune.codegen.moment_stages import Sums
 from lbmtune.codegen.passes import FACE_ARRAYS
 from lbmtune.codegen.program import Launch, Program
@@ -62,8 +62,7 @@ def render(case: Case, config: FaceExchange) -> Program:
     period = tuple((_launch("step_0", case, config, arrays),) for arrays in (FACE_ARRAYS, FACE_ARRAYS[::-1]))
     prologue = tuple((_launch("fill_faces", case, config, arrays),) for arrays in (FACE_ARRAYS[::-1], FACE_ARRAYS))
     source, longest = _source(case, config), _max_elements(case, config)
-    program = entry.program(case, config, source, period, longest, prologue=prologue)
-    return entry.launched(program, config)
+    return entry.program(case, config, source, period, longest, prologue=prologue)
 
 
 def _launch(name: str, case: Case, config: FaceExchange, arrays: tuple[str, ...]) -> Launch:
@@ -84,7 +83,7 @@ def _relaxation(case: Case) -> tuple[str, ...]:
 
 def _scalars(case: Case) -> tuple[str, ...]:
     """Return the launch arguments of relaxation and walls."""
-    return (*_relaxation(case), *moment_links.scalars(case))
+    return (*_relaxation(case), *moments.wall_scalars(case))
 
 
 def _source(case: Case, config: FaceExchange) -> str:
@@ -105,7 +104,7 @@ def _source(case: Case, config: FaceExchange) -> str:
         "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": stored_format(config, 1),
-        "layout": layout.functions(case, config),
+        "layout": functions(case, config),
         "copies": async_copies() if shared else "",
         "stage": moments.functions_at_once(case.stencil, case.forced, case.relaxes),
         "leave": _at_faces(case.stencil, config, _stores),
@@ -120,8 +119,7 @@ def _constants(case: Case, config: FaceExchange) -> str:
     block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.tile, strict=True))
     return "\n".join(
         (
-            f"typedef {entry.real(config.compute)} Real;",
-            f"typedef {layout.index_type(case, config)} Index;",
+            types(case, config),
             f"constexpr int Q = {case.stencil.q};",
             "constexpr int CELLS = 1;",
             f"constexpr int {block};",
@@ -148,8 +146,7 @@ def _lists(lattice: Lattice, config: FaceExchange) -> str:
 
 def _place(case: Case, config: FaceExchange) -> str:
     """Return the type that counts the elements of an array of faces."""
-    narrow = int(array_elements(case.stencil, config, case.domain)) < 2**32
-    return "unsigned int" if narrow else "unsigned long long"
+    return integer(int(array_elements(case.stencil, config, case.domain)) < 2**32)
 
 
 def _max_elements(case: Case, config: FaceExchange) -> int | None:
@@ -157,10 +154,8 @@ def _max_elements(case: Case, config: FaceExchange) -> int | None:
 
     Each array of faces is at most half of it.
     """
-    found = layout.max_elements(case, config)
-    if _place(case, config) == "unsigned long long":
-        return found
-    return 2**33 if found is None else min(found, 2**33)
+    limits = (max_elements(case, config), 2**33 if _place(case, config) == integer(True) else None)
+    return min((limit for limit in limits if limit), default=None)
 
 
 def _moves(c: Vector) -> str:
@@ -169,10 +164,8 @@ def _moves(c: Vector) -> str:
 
 def _value(lattice: Lattice, i: int) -> str:
     """Return the place of a thread's value that moves along a direction, divided by its weight."""
-    sums = Sums(upright(lattice))
-    x, *row = sums.lattice.velocities[i]
-    at = (row[0], row[1])
-    return f"still[{sums.rows.index(at)}]" if not x else f"{'right' if x > 0 else 'left'}[{sums.movers.index(at)}]"
+    turned = upright(lattice)
+    return moments.moving(Sums(turned), turned.velocities[i])
 
 
 def _arrivals(lattice: Lattice, config: FaceExchange, axis: int, side: int) -> Iterator[_Arrival]:
@@ -246,12 +239,11 @@ def _walls(case: Case, config: FaceExchange) -> Iterator[str]:
     for (i, _), (walls, moving) in zip(links, faces, strict=True):
         back = f"moving({stencil.opposite[i] - 1})[here]"
         if moving:
-            back += f" + ({' || '.join(moving)} ? {moment_links.gained(case, i)} : Real(0))"
+            back += f" + ({' || '.join(moving)} ? {moments.gained(case, i)} : Real(0))"
         if met := f"cut >> {i} & 1u" if read else " || ".join(walls):
             yield f"    if ({met}) {_value(stencil, i)} = {back};"
 
 
 def _signature(name: str, state: str, words: tuple[str, ...], scalars: tuple[str, ...], config: FaceExchange) -> str:
-    buffers = f"{state}, Stored* rising, Stored* falling"
-    taken = ", ".join((buffers, *entry.parameters(words, entry.EXTENTS, scalars)))
-    return entry.head(entry.bounds(config), name, taken, dependent=config.launch == "dependent")
+    buffers = (state, "Stored* rising", "Stored* falling")
+    return entry.head(config, name, *buffers, *entry.parameters(words, entry.EXTENTS, scalars))
