@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import knobs_by_name
 from lbmtune.errors import InputError
 from lbmtune.records.legacy import DEFAULTS, is_legacy, migrated, name_in
 

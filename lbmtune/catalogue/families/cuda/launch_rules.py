@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from math import prod
 
+from lbmtune.catalogue.backend_records import CudaConfig
 from lbmtune.catalogue.footprint import index_fits, largest_index
 from lbmtune.catalogue.limits import RESERVED_BYTES, Limits, extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import CudaConfig
 
 _LIMIT = re.compile(r"none|\d+-(?:registers|blocks)")
 

@@ -14,10 +14,9 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     tile,
     waiting_words,
 )
+from lbmtune.catalogue.knobs import field_names
 from lbmtune.catalogue.limits import WARP, Limits, extents, registers_allowed
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import field_names
-from lbmtune.catalogue.storage import stored_extents
 
 MOST_OF_PLANE = 2**31
 _TIMES_REGISTERS = 6
@@ -119,7 +118,7 @@ def _planes(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
     """Planes whose addresses are 32 bits if links are cut: one value says that there is no address."""
     if not cuts(case) or case.stencil.dimensions == 2:
         return None
-    elements = int(config.memory.along_z(1, stored_extents(case, config)))
+    elements = int(config.memory.along_z(1, config.stored_extents(case)))
     if elements >= MOST_OF_PLANE:
         return f"{elements:,} elements of a plane with cut links; at most {MOST_OF_PLANE - 1:,}"
     return None

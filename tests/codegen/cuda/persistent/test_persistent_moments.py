@@ -23,7 +23,6 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import negate
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify_full_size
 from lbmtune.runtime import Simulation, simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of
@@ -80,7 +79,7 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
 @pytest.mark.parametrize("name", SAMPLES)
 def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) -> None:
     case, one = SAMPLES[name]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     assert broken(case, one, HostDevice.limits) is None
     found = on_host(render(case, one))
     assert found.passed, found
@@ -88,12 +87,12 @@ def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) 
 
 def test_the_highest_tiles_are_thinner_where_that_may_be() -> None:
     """One plane of them is left, or a pass of those held; an odd number of rows of tiles, and of layers."""
-    assert awkward_domain(flow(), config(tile_planes=3)) == (32, 6, 13)
-    assert awkward_domain(flow(), config(tile_planes=2)) == (32, 6, 9)
-    assert awkward_domain(flow(), config(tile_planes=4, register_planes=2)) == (32, 6, 18)
-    assert awkward_domain(flow(), config(tile_planes=9, register_planes=3)) == (32, 6, 39)
-    assert awkward_domain(flow(), config(tile_planes=3, register_planes=1)) == (32, 6, 15)
-    assert awkward_domain(flow("d2q9"), config(tile_planes=3)) == (32, 18, 1)
+    assert config(tile_planes=3).awkward_domain(flow()) == (32, 6, 13)
+    assert config(tile_planes=2).awkward_domain(flow()) == (32, 6, 9)
+    assert config(tile_planes=4, register_planes=2).awkward_domain(flow()) == (32, 6, 18)
+    assert config(tile_planes=9, register_planes=3).awkward_domain(flow()) == (32, 6, 39)
+    assert config(tile_planes=3, register_planes=1).awkward_domain(flow()) == (32, 6, 15)
+    assert config(tile_planes=3).awkward_domain(flow("d2q9")) == (32, 18, 1)
 
 
 def _text(old: str, new: str) -> Callable[[str], str]:
@@ -135,7 +134,7 @@ THIN_FAULTS = {
 )
 def test_a_fault_is_found(fault: str, march: int, block: tuple[int, int, int]) -> None:
     case, one = flow(), config(tile_planes=march, block=block)
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     program = render(case, one)
     assert not on_host(replace(program, source=(FAULTS | THIN_FAULTS)[fault](program.source))).passed
 
@@ -162,7 +161,7 @@ FAULTS_OF_SHAPES: dict[str, tuple[str, Callable[[str], str]]] = {
 def test_a_fault_of_some_shapes_is_found(fault: str) -> None:
     name, changed = FAULTS_OF_SHAPES[fault]
     case, one = SAMPLES[name]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     program = render(case, one)
     assert not on_host(replace(program, source=changed(program.source))).passed
 
@@ -269,7 +268,7 @@ def launched(case: Case, program: Program, steps: int) -> tuple[np.ndarray, np.n
 def test_sixteen_bits_round_a_cell_once_a_step(name: str, steps: int) -> None:
     """But for sums in single precision that lie between two codes."""
     case, one = LAST_STEPS[name]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     assert broken(case, one, HostDevice.limits) is None
     found, expected = launched(case, render(case, one), steps)
     assert _same(found, expected) > SAME
@@ -308,7 +307,7 @@ LAST_STEP_FAULTS = {
 @pytest.mark.parametrize("fault", LAST_STEP_FAULTS)
 def test_a_fault_of_the_last_step_in_sixteen_bits_is_found(fault: str) -> None:
     case, one = LAST_STEPS["planes one by one"]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     program = render(case, one)
     found, expected = launched(case, replace(program, source=LAST_STEP_FAULTS[fault](program.source)), 2)
     assert not _same(found, expected) > SAME
