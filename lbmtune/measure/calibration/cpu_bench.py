@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import median
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from lbmtune.backend.protocol import Array, Compiler, Device
 from lbmtune.codegen.streams import STREAMS, CpuAccess
 from lbmtune.codegen.walk_probes import APART, OPERATIONS, WALK, WORKED, arithmetic, chains_of, walk
-from lbmtune.measure.calibration.microbench import check_moved, loaded
+from lbmtune.measure.calibration.microbench import check_moved, loaded, repeat
 from lbmtune.measure.timing.state import fill_random
 from lbmtune.model.machine.memory_walks import GLANCED, SCALAR_BYTES, TRANSFERS, Crowd, Walk, glance
 
@@ -232,12 +232,7 @@ class CpuBench:
     def _seconds(self, run: Callable[[], None]) -> float:
         run()
         times = max(1, round(_SAMPLE_S / max(self._device.time_s(run), 1e-9)))
-
-        def several() -> None:
-            for _ in range(times):
-                run()
-
-        return median(self._sample_s(several) for _ in range(_SAMPLES)) / times
+        return median(self._sample_s(partial(repeat, run, times)) for _ in range(_SAMPLES)) / times
 
     def _sample_s(self, run: Callable[[], None]) -> float:
         """Return the seconds of the try with the highest CPU share: the first undisturbed one, if there is any."""

@@ -11,7 +11,6 @@ from functools import lru_cache
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase
-from lbmtune.catalogue.storage import frame
 from lbmtune.codegen.cpu.shared.collision import relaxation_text
 from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.machine.memory_walks import Kind
@@ -68,11 +67,6 @@ class CpuInputs:
         if self.streams(self.config):
             return "streaming"
         return "in place" if self.config.propagation.in_place else "copy"
-
-    @property
-    def first_cell(self) -> int:
-        """Element of a storage row that holds the first cell."""
-        return frame(self.case.stencil, self.config).origin[0]
 
     @property
     def grouped(self) -> bool:

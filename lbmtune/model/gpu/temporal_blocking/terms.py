@@ -138,9 +138,6 @@ def stages_wait(inputs: TemporalInputs) -> float:
     more = [measured[f"{config.warp_sync} by {warps}"] - measured[f"none by {warps}"] for warps in _SPREAD]
     waited = sum(more) / len(more)
     if config.warp_sync == "neighbours":
-        waited -= _TO_MEET * sum(map(int, _SPREAD)) / len(_SPREAD) / _slots_per_s(inputs)
+        slots_per_s = max(inputs.calibration.instructions_per_s.values()) / inputs.machine.multiprocessors
+        waited -= _TO_MEET * sum(map(int, _SPREAD)) / len(_SPREAD) / slots_per_s
     return inputs.turns * waited / inputs.case.fluid_sites
-
-
-def _slots_per_s(inputs: TemporalInputs) -> float:
-    return max(inputs.calibration.instructions_per_s.values()) / inputs.machine.multiprocessors
