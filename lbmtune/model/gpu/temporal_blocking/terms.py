@@ -18,8 +18,7 @@ from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.fixed_costs import launch, launch_curve
 from lbmtune.model.gpu.terms.instructions import Issue
 from lbmtune.model.gpu.terms.spills import estimated_by_registers
-from lbmtune.model.machine.caches import retained_in_l2
-from lbmtune.model.machine.curves import interpolated
+from lbmtune.model.machine.curves import interpolated, retained_in_l2
 from lbmtune.model.machine.description import WORD_BYTES, Machine
 from lbmtune.model.roofline import memory_term
 from lbmtune.records import Resources, Term

@@ -24,8 +24,7 @@ from lbmtune.catalogue.storage import frame
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.inputs import Inputs, displaced_side, walking_suffix
 from lbmtune.model.machine.benchmark_names import BLOCK
-from lbmtune.model.machine.caches import local_byte_s
-from lbmtune.model.machine.curves import by_number, interpolated, nearest
+from lbmtune.model.machine.curves import by_number, interpolated, local_byte_s, nearest
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Entry
 

@@ -12,7 +12,7 @@ from lbmtune.catalogue.limits import registers_allowed
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.inputs import ADDRESS_REGISTERS, Inputs, has_local_steps
 from lbmtune.model.gpu.terms.solid_cells import holes_s_of_a_sector, lanes
-from lbmtune.model.machine.caches import local_byte_s, retained_in_l2
+from lbmtune.model.machine.curves import local_byte_s, retained_in_l2
 from lbmtune.model.machine.description import WORD_BYTES
 from lbmtune.records import Resources, Term
 from lbmtune.records.terms import LOCAL
