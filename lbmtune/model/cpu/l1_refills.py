@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from lbmtune.catalogue.layouts.layout import index
 from lbmtune.catalogue.schemes.scheme import Place
-from lbmtune.catalogue.storage import stored_extents
 from lbmtune.model.cpu.inputs import CpuInputs
 from lbmtune.model.machine.curves import closest, enclosed
 from lbmtune.model.machine.memory_walks import LINE_BYTES, SCALAR_BYTES, crowds
@@ -100,7 +99,7 @@ def _shared_sets(inputs: CpuInputs) -> list[tuple[int, ...]]:
 
 def _starts(inputs: CpuInputs, places: Iterable[Place]) -> list[int]:
     """Return the bytes within a page at which the rows of some places start, for a row in the middle."""
-    config, extents = inputs.config, stored_extents(inputs.case, inputs.config)
+    config, extents = inputs.config, inputs.config.stored_extents(inputs.case)
     found = ((place.slot, *(1 + c for c in place.offset)) for place in places)
     return [index(config.memory, extents, x, y, z, k) * config.stored.bytes % _PAGE_BYTES for k, x, y, z in found]
 

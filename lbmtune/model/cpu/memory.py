@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.storage import frame, stored_extents
 from lbmtune.model.cpu.inputs import CpuInputs
 from lbmtune.model.machine.curves import closest
 from lbmtune.model.machine.memory_walks import LINE_BYTES, Walk
@@ -52,9 +51,9 @@ def walk(inputs: CpuInputs, without: Collection[str] = ()) -> Walk:
 
 def shifted(inputs: CpuInputs) -> bool:
     """Return whether rows start at different places of a cache line."""
-    config, extents = inputs.config, stored_extents(inputs.case, inputs.config)
+    config, extents = inputs.config, inputs.config.stored_extents(inputs.case)
     starts = (
-        config.memory.along_x(frame(inputs.case.stencil, config).origin[0], extents),  # of the first cell
+        config.memory.along_x(config.frame(inputs.case.stencil).origin[0], extents),  # of the first cell
         config.memory.along_y(1, extents),
         config.memory.component(1, extents),
     )

@@ -8,7 +8,8 @@ from typing import Any
 
 from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront, blocks, computed, thread_values
 from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
-from lbmtune.model.cpu.wavefront import WavefrontInputs
+from lbmtune.model.cpu.family import Family
+from lbmtune.model.cpu.wavefront import WavefrontInputs, terms
 from lbmtune.model.machine.memory_walks import TRANSFERS
 
 
@@ -60,3 +61,5 @@ class MomentsWavefrontInputs(WavefrontInputs):
 
 
 _text = lru_cache(maxsize=64)(cell_text)
+
+MODEL = Family(MomentsWavefrontInputs, terms)

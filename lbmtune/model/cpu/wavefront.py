@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import Any
 
 from lbmtune.catalogue.families.cpu.wavefront import Wavefront, slabs
-from lbmtune.catalogue.storage import stored_extents
 from lbmtune.model.cpu import direct
 from lbmtune.model.cpu.arithmetic import arithmetic
+from lbmtune.model.cpu.family import Family
 from lbmtune.model.cpu.inputs import CpuInputs
 from lbmtune.model.cpu.memory import measured_walk
 from lbmtune.model.machine.curves import closest, enclosed
@@ -42,7 +42,7 @@ class WavefrontInputs(CpuInputs):
     @property
     def kept_bytes(self) -> int:
         """Bytes that a thread goes through from one step of a row to the next."""
-        config, extents = self.config, stored_extents(self.case, self.config)
+        config, extents = self.config, self.config.stored_extents(self.case)
         rows = config.tile_y * (config.tile_z + config.steps)
         return rows * int(extents.x) * self.case.stencil.q * config.stored.bytes
 
@@ -111,3 +111,6 @@ def _last_cache_rate(inputs: CpuInputs, kept_bytes: int, one: Walk) -> float:
         return 1 / enclosed([(0.0, 1 / inside), *points], share)
     kept = most / share
     return 1 / (kept * most_s + (1 - kept) / found.walks_bytes_per_s[one.name])
+
+
+MODEL = Family(WavefrontInputs, terms)

@@ -21,6 +21,7 @@ from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import moments
 from lbmtune.lattice import lattice
+from lbmtune.model.gpu.family import Family
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.concurrency import rate_in_use
 from lbmtune.model.gpu.terms.copies import bandwidth
@@ -190,3 +191,6 @@ def _faces(name: str, tile: tuple[int, int, int], besides: int) -> float:
         if any(cell[axis] == end * (tile[axis] - 1) for cell in warp):
             found += besides + 2 * len(through(stencil, axis))
     return found / len(warps)
+
+
+MODEL = Family(FaceExchangeInputs, terms, estimated)

@@ -51,6 +51,15 @@ class Inputs:
         return False
 
     @property
+    def displaces(self) -> bool:
+        """Whether accesses to arrays of structures are displaced to other cells."""
+        return False
+
+    def displaced_byte_s(self, elements: int, phase: Phase, entry: Entry, as_many_s: float) -> float:
+        """Return the seconds per byte of displaced accesses to structures of some elements. as_many_s: of the copy."""
+        return as_many_s
+
+    @property
     def rows(self) -> int:
         """Rows along y that a thread loads."""
         return 1

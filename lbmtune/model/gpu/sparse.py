@@ -23,6 +23,7 @@ from lbmtune.catalogue.sparse.nodes import granule
 from lbmtune.catalogue.sparse.site_orders import order
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.direct import FIXED, one_step_terms
+from lbmtune.model.gpu.family import Family, traffic_alone
 from lbmtune.model.gpu.inputs import Inputs, displaced_sides, has_local_steps
 from lbmtune.model.gpu.terms.copies import elements, longer_s, runs, sectors_term, usual
 from lbmtune.model.gpu.terms.sectors import Partial, warp_of
@@ -49,6 +50,7 @@ class SparseInputs(Inputs):
 
     config: Sparse
 
+    displaces = True
     skips_solid_cells = False
     row_bytes = float("inf")
 
@@ -177,3 +179,6 @@ def _numbers(geometry: str, domain: tuple[int, int, int], order_name: str) -> Ar
     at = np.full(solid.shape, -1)
     at[z[ranked], y[ranked], x[ranked]] = np.arange(len(ranked))
     return at
+
+
+MODEL = Family(SparseInputs, terms, memory_bytes=traffic_alone)

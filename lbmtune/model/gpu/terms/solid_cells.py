@@ -20,7 +20,7 @@ from lbmtune.catalogue.layouts.layout import index
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.geometry import voxels
 from lbmtune.catalogue.schemes.scheme import Phase, Place
-from lbmtune.catalogue.storage import Domain
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.lattice import Lattice, Vector, lattice
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.copies import bandwidth
