@@ -24,9 +24,8 @@ from lbmtune.codegen.support import support_of
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
 from lbmtune.records.best import Best, LaunchGeometry, read_best
-from lbmtune.runtime.changes import changed
 from lbmtune.runtime.simulation import Simulation
-from lbmtune.runtime.solver import Solver
+from lbmtune.runtime.solver import Solver, changed
 
 
 def load(

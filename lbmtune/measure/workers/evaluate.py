@@ -99,11 +99,10 @@ class Evaluator:
         self._jobs = 0
         self.pool = WorkerPool(opener or partial(open_device, device_spec), protocol)
         try:
-            opened = self.pool.wait_ready()
+            self.environment, self.limits = self.pool.wait_ready()
         except BaseException:
             self.close()
             raise
-        self.environment, self.limits = opened.environment, opened.limits
         self._compiler = compiler or compiler_for(self.environment)
         self._quiet = BACKENDS[self.environment.backend].shares_host
         cores = usable_cores()
