@@ -15,14 +15,7 @@ import numpy as np
 from lbmtune.backend.cuda.attributes import Attributes, cupy, device_count, environment, limits
 from lbmtune.backend.cuda.nvml import Monitor
 from lbmtune.backend.cuda.programmatic_launch import launch_dependent
-from lbmtune.backend.protocol import (
-    Array,
-    Binary,
-    DeviceFaultError,
-    OutOfMemoryError,
-    Placing,
-    TooManyResourcesError,
-)
+from lbmtune.backend.protocol import Array, Binary, DeviceFaultError, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import DeviceUnavailableError

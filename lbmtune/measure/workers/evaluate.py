@@ -260,9 +260,8 @@ class Evaluator:
             worker.send(job, (job.config, job.request.path, job.side_task))
 
     def _free_compiler(self) -> Worker | None:
-        for worker in self.pool.compilers:
-            if not worker.jobs:
-                return worker
+        if idle := next((worker for worker in self.pool.compilers if not worker.jobs), None):
+            return idle
         return None if len(self.pool.compilers) == self.compile_workers else self._new_compiler()
 
     def _new_compiler(self) -> Worker:
