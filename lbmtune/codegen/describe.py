@@ -14,7 +14,7 @@ from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.problem.faces import SIDES
 from lbmtune.catalogue.sparse.index_list import listed_rows
-from lbmtune.catalogue.storage import StorageFrame
+from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import (
     APART,

@@ -14,7 +14,7 @@ import msgspec
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError, suggestion, unknown
 from lbmtune.files.casefile import CaseFile, case_of
-from lbmtune.files.source import Source, read_text
+from lbmtune.files.source import TOO_MUCH_TOML, Source, read_text
 from lbmtune.files.studyfile import studies_folder
 from lbmtune.measure.verification.accuracy import VELOCITIES
 from lbmtune.records.claims import (
@@ -126,6 +126,8 @@ def parse_document(text: str, name: str) -> Document:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name}: this is not TOML: {error}.") from None
+    except (RecursionError, ValueError):
+        raise InputError(f"{name} {TOO_MUCH_TOML}; correct it.") from None
     source = Source(name, text)
     file = _checked(tree, DocumentFile, "", source)
     series = tuple(_series(name, entry, source) for name, entry in file.series.items())

@@ -19,12 +19,13 @@ from lbmtune.catalogue.config import FAMILIES, backend_knobs
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.catalogue.problem.flows import FLOWS
+from lbmtune.catalogue.problem.parameter_text import GeometryError
 from lbmtune.errors import InputError, suggestion
 from lbmtune.files.axesfile import AxesFile, known_keys, spaces
 from lbmtune.files.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
 from lbmtune.files.override import backends, override
 from lbmtune.files.ranges import SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
-from lbmtune.files.source import Source, read_text
+from lbmtune.files.source import TOO_MUCH_TOML, Source, read_text
 from lbmtune.lattice import LATTICES
 from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
 from lbmtune.units import parse_duration_s
@@ -32,7 +33,7 @@ from lbmtune.units import parse_duration_s
 LOG = logging.getLogger("lbmtune")
 T = TypeVar("T")
 OBJECTIVES = ("mlups", "footprint")
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")  # the name of a study names its folder
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")  # it names a folder, whose name has up to 255 letters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,11 +120,11 @@ def as_spec(study: StudySpec | Case | Path | str, overrides: Sequence[str] = ())
 def load_study(reference: str, overrides: Sequence[str] = ()) -> StudySpec:
     """Return the study of a file, or the shipped study of that name. overrides: 'key=value'. Raises InputError."""
     path = find_study(reference)
-    return parse_study(read_text(path), str(path), overrides)
+    return parse_study(read_text(path), str(path), overrides, path.parent)
 
 
-def parse_study(text: str, name: str, overrides: Sequence[str] = ()) -> StudySpec:
-    """Return the study of a text. Raises InputError."""
+def parse_study(text: str, name: str, overrides: Sequence[str] = (), folder: Path = Path()) -> StudySpec:
+    """Return the study of a text. folder: where its relative paths begin. Raises InputError."""
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -131,8 +132,10 @@ def parse_study(text: str, name: str, overrides: Sequence[str] = ()) -> StudySpe
         line = re.search(r"line (\d+)", str(error))
         at = f", line {line[1]}" if line else ""
         raise InputError(f"{name}{at}: this is not TOML: {message[0].lower() + message[1:]}.") from None
+    except (RecursionError, ValueError):
+        raise InputError(f"{name} {TOO_MUCH_TOML}; correct it.") from None
     keys = [override(tree, item, TABLES) for item in overrides]
-    source = Source(name, text, frozenset(key for several in keys for key in several))
+    source = Source(name, text, frozenset(key for several in keys for key in several), folder)
     _check_keys(tree, "", source)
     return _spec(_converted(tree, source), source)
 
@@ -282,7 +285,9 @@ def _at(tree: Mapping[str, Any], key: str) -> object:
 
 def _spec(file: StudyFile, source: Source) -> StudySpec:
     if not _NAME.fullmatch(file.name):
-        source.fail("name", f"{file.name!r} is not a file name of letters, digits, '.', '_' and '-'; correct it.")
+        source.fail(
+            "name", f"{file.name!r} is not a file name of up to 200 letters, digits, '.', '_' and '-'; correct it."
+        )
     check(file.seed, SEED, "seed", source, "choose another seed.")
     bound = file.accuracy.max_error
     if bound is not None and not 0 < bound < inf:
@@ -308,7 +313,9 @@ def _case(file: CaseFile, source: Source) -> Case:
     for key in ("lid", "velocity_scale"):
         check(getattr(file, key), SPEED, f"case.{key}", source)
     try:
-        case = case_of(file)
+        case = case_of(file, Path() if "case.geometry" in source.overridden else source.folder)
+    except GeometryError as error:
+        source.fail("case.geometry", str(error))
     except InputError as error:
         source.fail(_key_of(str(error)), str(error))
     if file.relaxation_rate is None and case.relaxation_rate > UNSTABLE_RATE:
@@ -335,7 +342,7 @@ def _key_of(message: str) -> str:
     patch = re.match(r"patches: (?:numbers \d+ and |number )(\d+)", message)
     if patch:
         return f"case.patches[{patch[1]}]"
-    return next((f"case.{key}" for key in TABLES["case"] if key in message), "case")
+    return next((f"case.{key}" for key in TABLES["case"] if re.search(rf"\b{key}\b", message)), "case")
 
 
 def _budget(file: BudgetFile, source: Source) -> Budget:

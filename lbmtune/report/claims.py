@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from lbmtune.claims.evidence import COLUMNS, Evidence, evidence, reasons
+from lbmtune.claims.evidence import Evidence, evidence, reasons
 from lbmtune.claims.figures import Figure as Row
 from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import NEUTRAL, interval, log_axis, plain_figure, wrapped
+from lbmtune.report.drawing import NEUTRAL, Figure, interval, log_axis, plain_figure, wrapped
 from lbmtune.report.html import Panel, filled, panel
 from lbmtune.report.tables import Pairs, environment_table
 from lbmtune.units import format_bytes, format_rate
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 COLOURS = {
     Holding.HOLDS: "#2a9d6f",
@@ -89,7 +85,6 @@ def claims_page(claims: Claims) -> str:
         cards=[(str(holding), _count(claims, holding), COLOURS[holding]) for holding in Holding],
         disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
         sections=each,
-        columns=COLUMNS,
         environment=environment_table(claims.header.environment),
         run=_run_table(claims),
     )
@@ -132,7 +127,6 @@ def _section(claims: Claims, document: Document) -> Section:
 
 
 def _judged(claims: Claims, document: Document, claim: Claim, verdict: Verdict) -> Judged:
-    """Return a claim with its verdict and the evidence."""
     found = evidence(claims, document, claim)
     return Judged(claim, verdict, found, tuple(reasons(claim, found, claims.header.rates)))
 

@@ -42,7 +42,7 @@ def changed(case: Case, recorded: Case, changes: Mapping[str, Any]) -> Case:
         )
     result = replace(case, **values)
     if result.patches:
-        from lbmtune.catalogue.problem.patches import check_cells  # here: arrays may take long to make
+        from lbmtune.catalogue.problem.patch_checks import check_cells  # here: arrays may take long to make
 
         check_cells(result)
     return result

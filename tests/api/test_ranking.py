@@ -27,9 +27,8 @@ from lbmtune.catalogue.families.rules import cuda_limits
 from lbmtune.catalogue.layouts import AoSoA
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.cli import notes_on_stderr
-from lbmtune.cli.format import ranking_table as rankingtable
-from lbmtune.cli.format.ranking_table import ties
-from lbmtune.cli.format.variation import single_value
+from lbmtune.cli.format import predictions as rankingtable
+from lbmtune.cli.format.predictions import single_value, ties
 from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.gpu.terms.array_of_structures import longer_s

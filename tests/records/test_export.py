@@ -20,7 +20,7 @@ from lbmtune.catalogue.layouts import AoS, AoSoA, SoA
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, channel, initial_flow, porous
 from lbmtune.catalogue.problem.geometry import solid
-from lbmtune.catalogue.storage import Domain
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.codegen.describe import launch_geometry
 from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.render import render

@@ -6,10 +6,10 @@ from typing import Any
 
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, from_flat, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.catalogue.family_knobs import layout_knobs
 from lbmtune.catalogue.knobs import own_knobs, scalar
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import layout_knobs
 from lbmtune.errors import InputError
 from lbmtune.records.legacy import migrated
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from lbmtune.backend.protocol import Array, Compiler, Device
-from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import STREAMS, CpuAccess
 from lbmtune.codegen.walk_probes import APART, OPERATIONS, WALK, WORKED, arithmetic, chains_of, walk
+from lbmtune.measure.calibration.microbench import check_moved, loaded
 from lbmtune.measure.timing.state import fill_random
 from lbmtune.model.machine.memory_walks import GLANCED, SCALAR_BYTES, TRANSFERS, Crowd, Walk, glance
 
@@ -171,7 +171,7 @@ class CpuBench:
         access = _access(width)
         count = chains_of(access, self._device.limits.vector_bits)
         program = arithmetic(access, cores, count)
-        run = self._bound(program, entry, (array, np.float32(0.5), cores, _CHAIN_TURNS))
+        run = loaded(self._device, self._compiler, program, entry).by(1, array, np.float32(0.5), cores, _CHAIN_TURNS)
         return OPERATIONS[entry] * count * _CHAIN_TURNS / self._seconds(run)
 
     def _cells_per_s(self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False) -> float:
@@ -206,7 +206,8 @@ class CpuBench:
     ) -> Callable[[], None]:
         access = _access(one.access_bytes, one.kind == "streaming")
         program = walk(access, threads, ahead=one.ahead, grouped=one.grouped, worked=worked)
-        return self._bound(program, WALK, (self._source, self._written(one), np.array(starts, np.int64), *numbers))
+        arrays = self._source, self._written(one), np.array(starts, np.int64)
+        return loaded(self._device, self._compiler, program, WALK).by(1, *arrays, *numbers)
 
     def _written(self, one: Walk) -> Array:
         return self._source if one.kind == "in place" else self._target
@@ -235,11 +236,6 @@ class CpuBench:
         """Return the elements from one stream to the next: whole pages, and more."""
         return (-(-self._parts * _ROWS * _SHIFTED_PITCH // _PAGE) + 1) * _PAGE + more
 
-    def _bound(self, program: Program, entry: str, arguments: tuple[Any, ...]) -> Callable[[], None]:
-        executable = self._device.load(program, self._compiler(program))
-        launch = next(launch for launch in program.period[0] if launch.entry == entry)
-        return partial(executable.launch, launch, (1, 1, 1), arguments)
-
     def _seconds(self, run: Callable[[], None]) -> float:
         run()
         times = max(1, round(_SAMPLE_S / max(self._device.time_s(run), 1e-9)))
@@ -262,8 +258,7 @@ class CpuBench:
     def _check(self, target: Array, starts: list[int], lanes: int) -> None:
         """Raise RuntimeError unless the first access of each stream was moved."""
         for read, written in zip(starts[:STREAMS], starts[STREAMS:], strict=True):
-            if not bool((target[written : written + lanes] == self._source[read : read + lanes]).all()):
-                raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")
+            check_moved(bool((target[written : written + lanes] == self._source[read : read + lanes]).all()))
 
 
 def _access(width: int, streaming: bool = False) -> CpuAccess:

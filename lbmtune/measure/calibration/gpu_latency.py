@@ -28,7 +28,8 @@ from lbmtune.codegen.probes import (
     probe,
 )
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Kernel, Part
+from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Part
+from lbmtune.measure.calibration.microbench import Kernel
 from lbmtune.model.machine import benchmark_names as measured
 
 _CHASED_BYTES, _CHASED_IN_L2 = 384 << 20, 8 << 20

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect
-
 from lbmtune.model.machine.curves import interpolated
 from lbmtune.model.machine.description import Machine
 
@@ -18,12 +16,7 @@ def retained_in_l2(machine: Machine, between_bytes: float) -> float:
         return float(between_bytes <= machine.caches_bytes.get("L2", 0))
     curve = sorted((int(between), 1 / rate) for between, rate in measured.items())
     (_, hit_s), (_, miss_s) = curve[0], curve[-1]
-    after = bisect([between for between, _ in curve], between_bytes)
-    if after in (0, len(curve)):
-        return float(after == 0)
-    (x0, y0), (x1, y1) = curve[after - 1], curve[after]
-    byte_s = y0 + (y1 - y0) * (between_bytes - x0) / (x1 - x0)
-    return min(1.0, max(0.0, (miss_s - byte_s) / (miss_s - hit_s)))
+    return min(1.0, max(0.0, (miss_s - interpolated(curve, between_bytes)) / (miss_s - hit_s)))
 
 
 def local_byte_s(machine: Machine, access_bytes: int, kept_bytes: float, *, walking: bool) -> float:

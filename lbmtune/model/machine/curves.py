@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import log
+
+
+def times(rates: Mapping[str, float], factor: float) -> dict[str, float]:
+    """Return all rates multiplied by a factor."""
+    return {name: rate * factor for name, rate in rates.items()}
+
+
+def closest(numbers: Iterable[int], wanted: float) -> int:
+    """Return the number with the least difference to the wanted one."""
+    return min(numbers, key=lambda number: abs(number - wanted))
 
 
 @lru_cache(maxsize=1024)

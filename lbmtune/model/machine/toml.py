@@ -60,6 +60,8 @@ def described(path: Path) -> Machine:
         table = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
         raise ValueError("it is no text in UTF-8") from error
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     except ValueError as error:  # of TOML, or of numbers with thousands of digits
         why = str(error)
         raise ValueError(f"it is no TOML, {why[:1].lower()}{why[1:]}") from error
@@ -101,21 +103,18 @@ def _at(table: Any, steps: Sequence[str], kind: str) -> tuple[tuple[str, ...], A
     return path, table
 
 
-def _kind(value: object) -> str:
-    """Return the type of a value by its name in msgspec."""
+def _kind(value: object) -> str:  # by its name in msgspec
     name = type(value).__name__
     return {"dict": "object", "list": "array"}.get(name, name)
 
 
 def _shown(value: Any) -> str:
-    """Return a value as text in a sentence."""
     if isinstance(value, (dict, list)):
         return _WANTED[_kind(value)]
     return shortened(_value(value) if isinstance(value, (str, bool)) else str(value))
 
 
 def _check(machine: Machine) -> None:
-    """Raise ValueError if figures are implausible or missing."""
     if BACKENDS[machine.environment.backend].shares_host:
         _refuse(CORES, "environment.cores", machine.environment.cores)
     if machine.calibration or machine.datasheet:
@@ -137,7 +136,6 @@ def _check(machine: Machine) -> None:
 
 
 def _refuse(plausible: Range | None, name: str, value: float) -> None:
-    """Raise ValueError if a figure is outside its range."""
     if plausible and (refusal := plausible.refusal(name, value)):
         raise ValueError(refusal)
 
@@ -151,7 +149,6 @@ def _whole(table: str, missing: Iterator[str]) -> None:
 
 
 def _numbers(table: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield the numbers of a table and its sub-tables with their paths."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _numbers(value, (*path, key))
@@ -160,13 +157,13 @@ def _numbers(table: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 def _lines(table: dict[str, Any], path: tuple[str, ...] = ()) -> list[str]:
-    """Return the lines of a table and its sub-tables, without None."""
-    plain = {key: value for key, value in table.items() if value is not None and not isinstance(value, dict)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
-    for key, value in table.items():
+    lines = []
+    for key, value in sorted(table.items(), key=lambda item: isinstance(item[1], dict)):  # tables last
         if isinstance(value, dict):
             inner = (*path, _key(key))
             lines += ["", f"[{'.'.join(inner)}]", *_lines(value, inner)]
+        elif value is not None:
+            lines.append(f"{_key(key)} = {_value(value)}")
     return lines
 
 

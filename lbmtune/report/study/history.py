@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import CEILING, NEUTRAL, OUTCOME_COLOURS, choose, plain_figure, scatter, wrapped
+from lbmtune.report.drawing import CEILING, NEUTRAL, OUTCOME_COLOURS, Figure, choose, plain_figure, scatter, wrapped
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.outcomes import seconds_by_stage
 from lbmtune.report.study.trials import label, varied_knobs
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 
 @dataclass(frozen=True)

@@ -5,28 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.records import Prediction, Term
 from lbmtune.records.remarks import in_cache_of
 from lbmtune.records.study import CEILING_STREAMS, StudyRecord
 from lbmtune.records.terms import ISSUE
-from lbmtune.report.drawing import BESIDE, CEILING, log_axis, look, plain_figure, scatter, winner_ring, wrapped
+from lbmtune.report.drawing import BESIDE, CEILING, Figure, log_axis, look, plain_figure, scatter, winner_ring, wrapped
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.trials import Point, by_kind, points
 from lbmtune.units import format_mlups, format_rate
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 CEILING_TITLE = "the fastest copy of many separate streams or update in place"
 """Words for `Ceiling.best_bytes_per_s`."""
 _FULL_NAME = {"hoverinfo": "name", "hoverlabel": {"namelength": -1}}
 
 
-@dataclass(frozen=True)
-class Roof:
+class Roof(NamedTuple):
     """A measured bandwidth."""
 
     name: str

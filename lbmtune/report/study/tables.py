@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import Scalar, from_flat
+from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyHeader, StudyRecord
@@ -63,7 +63,7 @@ def trial_table(study: StudyRecord) -> TrialTable:
         columns=[*lead, *varied, *_END],
         numeric=[*numeric, *_END.values()],
         rows=rows,
-        configs=[config_text(t.config) for t in study.trials],
+        configs=[from_flat(t.config).said for t in study.trials],
         digits={name: places for name, places in lead.items() if places is not None},
         winner=study.trials.index(study.ranked[0]) if study.ranked else -1,
     )
@@ -105,11 +105,6 @@ def _remark(trial: Trial) -> str:
     return "; ".join(filter(None, (trial.reason, *flaws(trial.best_measurement), *run)))
 
 
-def config_text(config: dict[str, Scalar]) -> str:
-    """Return the form that the command line reads."""
-    return from_flat(config).said
-
-
 def protocol_table(header: StudyHeader) -> Pairs:
     """Return how configurations were verified and timed."""
     protocol = header.spec.protocol
@@ -117,7 +112,6 @@ def protocol_table(header: StudyHeader) -> Pairs:
 
 
 def _title(field: str) -> str:
-    """Name a field of the protocol in words, with its unit."""
     if field in _TITLES:
         return _TITLES[field]
     words = field.removesuffix("_s").replace("_", " ")
@@ -157,7 +151,6 @@ def case_table(study: StudyRecord) -> Pairs:
 
 
 def _patch(patch: Patch) -> str:
-    """Name kind, value and place of a patch."""
     value = f" {patch.density:g}" if patch.kind == "pressure" else f" {patch.velocity}" if any(patch.velocity) else ""
     return f"{patch.kind}{value} at {patch.face or 'solid cells'}: {patch.where}"
 

@@ -15,7 +15,6 @@ from lbmtune.catalogue.schemes.scheme import HERE, Place, Scheme, shared_slot
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.oracle import random_state
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from lbmtune.runtime import Simulation
@@ -54,7 +53,7 @@ def _name(sample: Sample) -> str:
 @pytest.mark.parametrize("scheme", VECTOR_SCHEMES)
 def test_columns_with_walls_and_a_tail(scheme: str, prefetch: int) -> None:
     sample = flows("d3q19", "bgk")["grinder"], config(scheme=scheme, cells_per_thread=4, march=4, prefetch=prefetch)
-    assert awkward_domain(*sample)[2] == (7 if prefetch == 2 else 5)
+    assert sample[1].awkward_domain(sample[0])[2] == (7 if prefetch == 2 else 5)
     _check(sample)
 
 

@@ -30,7 +30,6 @@ from lbmtune.measure.profiling.loss_breakdown import provable
 from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.timing.state import excite
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Measurement, Resources, Verification
@@ -119,7 +118,7 @@ def test_what_is_taken_out_is_not_done(name: str) -> None:
 
 
 def on_host(program: Program) -> Simulation:
-    small = replace(program.case, domain=awkward_domain(program.case, program.config))
+    small = replace(program.case, domain=program.config.awkward_domain(program.case))
     return Simulation(program, compile_on_host(program), HostDevice(), small)
 
 

@@ -18,7 +18,7 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, channel, porous
 from lbmtune.codegen.render import render
-from lbmtune.measure.verification import domains, oracle, verify
+from lbmtune.measure.verification import oracle, verify
 from lbmtune.measure.verification import reference_states as refs
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.runtime import Simulation, moments
@@ -234,8 +234,8 @@ def test_a_column_with_one_cell_left_is_verified(kind: str, march: int) -> None:
     case = box("d3q19", "bgk", (64, 64, 64), 1.3)
     one = old_cuda(block=(16, 2, 1), march=march, **COLUMNS[kind])
     assert broken(case, one, HostDevice.limits) is None
-    found = [domains.awkward_domain(case, one), domains.tail_domain(case, one)]
-    assert {nz % march for nx, ny, nz in filter(None, found) if len({nx, ny, nz}) == 3} >= {1}
+    found = [one.awkward_domain(case), *one.extra_domains(case)]
+    assert {nz % march for nx, ny, nz in found if len({nx, ny, nz}) == 3} >= {1}
     program = render(case, one)
     assert program.source.count("first < nz;") == 1
     for inside, passed in (("first < nz;", True), ("first + 1 < nz;", False)):
@@ -254,8 +254,8 @@ def test_long_chunks_are_verified_as_short_ones_that_meet(lattice: str, axis: in
         if axis == 2:
             config_ = replace(config_, rows=3)
         program = render(case, config_)
-        short = domains.short_chunks(program)
-        domain = domains.awkward_domain(case, config_)
+        short = verify.short_chunks(program)
+        domain = config_.awkward_domain(case)
         assert short.grid(short.period[0][0], domain)[axis] == 2
         assert (short.source, short.period[0][0].block) == (program.source, program.period[0][0].block)
         assert domain[axis] >= 2 * steps + 1
@@ -264,8 +264,8 @@ def test_long_chunks_are_verified_as_short_ones_that_meet(lattice: str, axis: in
     brief = old_cuda(representation="moments", layout="rows", block=(32, 6, 1), march=5, steps=steps)
     short = render(case, replace(brief, rows=3) if axis == 2 else brief)
     column = render(case, cuda.Column(z_cells=4))
-    assert domains.short_chunks(short) == short, "chunks are short already"
-    assert domains.short_chunks(column) is column, "columns are no chunks"
+    assert verify.short_chunks(short) == short, "chunks are short already"
+    assert verify.short_chunks(column) is column, "columns are no chunks"
 
 
 def test_finalists_are_proven_in_the_order_of_the_steps_after_which_they_are_compared() -> None:

@@ -16,13 +16,12 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.codegen.probes import DISPLACED, probe
 from lbmtune.model.gpu.families import inputs_of
-from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.occupancy import resident_threads
+from lbmtune.model.gpu.inputs import Inputs, resident_threads
 from lbmtune.model.gpu.terms import array_of_structures as model_structures
 from lbmtune.model.gpu.terms.array_of_structures import has_parts, longer_s, ring_s
 from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.fixed_costs import rings
-from lbmtune.model.machine.benchmark_names import Structures, structures
+from lbmtune.model.machine.benchmark_names import STRUCTURES, Structures
 from lbmtune.model.machine.caches import local_byte_s
 from lbmtune.model.machine.curves import nearest
 from lbmtune.model.machine.description import Machine
@@ -56,7 +55,7 @@ def slower(direction: int = 1) -> Machine:
         longer = direction * LONGER_S[one.side] * kept / KEPT_BYTES
         return 1 / (NONE_S + longer + words_s / (one.elements * one.element_bytes))
 
-    return measured_as({one.name: rate(one) for one in structures()})
+    return measured_as({one.name: rate(one) for one in STRUCTURES})
 
 
 def subject(machine: Machine, local_bytes: int | tuple[int, int], **axes: Any) -> Inputs:

@@ -18,8 +18,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.model.gpu.families import estimated, inputs_of
-from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.occupancy import resident_threads, shared_of, taken_of
+from lbmtune.model.gpu.inputs import Inputs, resident_threads, shared_of, taken_of
 from lbmtune.model.gpu.sparse import index_prefetch
 from lbmtune.model.gpu.sparse import partial as partial_of_list
 from lbmtune.model.gpu.sparse import partial_sectors as listed_sectors

@@ -22,7 +22,6 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify
 from lbmtune.model.gpu.face_exchange import partial, slots
 from lbmtune.model.gpu.families import inputs_of
@@ -77,7 +76,7 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
 def test_one_two_and_three_steps_are_those_of_the_oracle(name: str) -> None:
     """The last tiles along each axis are smaller than the others."""
     case, one = SAMPLES[name]
-    domain = awkward_domain(case, one)
+    domain = one.awkward_domain(case)
     assert all(n % edge or edge == 1 for n, edge in zip(domain, one.block, strict=True))
     found = on_host(render(case, one))
     assert found.passed, found

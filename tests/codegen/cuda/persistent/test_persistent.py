@@ -22,7 +22,6 @@ from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, simulation
@@ -96,7 +95,7 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
 @pytest.mark.parametrize("name", SAMPLES)
 def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) -> None:
     case, one = SAMPLES[name]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     assert broken(case, one, HostDevice.limits) is None
     found = on_host(render(case, one))
     assert found.passed, found
@@ -104,8 +103,8 @@ def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) 
 
 
 def test_a_plane_stays_one_however_narrow_it_is() -> None:
-    assert awkward_domain(flow("d2q9"), config(block=(1, 1, 1), march=1)) == (1, 3, 1)
-    assert awkward_domain(flow(), config(block=(3, 1, 1), march=1)) == (3, 4, 5)
+    assert config(block=(1, 1, 1), march=1).awkward_domain(flow("d2q9")) == (1, 3, 1)
+    assert config(block=(3, 1, 1), march=1).awkward_domain(flow()) == (3, 4, 5)
 
 
 def _text(old: str, new: str) -> Callable[[str], str]:

@@ -23,7 +23,6 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import negate
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify_full_size
 from lbmtune.runtime import Simulation, simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of
@@ -68,7 +67,7 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
 @pytest.mark.parametrize("name", SAMPLES)
 def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) -> None:
     case, one = SAMPLES[name]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     assert broken(case, one, HostDevice.limits) is None
     found = on_host(render(case, one))
     assert found.passed, found
@@ -76,12 +75,12 @@ def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) 
 
 def test_the_highest_tiles_are_thinner_where_that_may_be() -> None:
     """One plane of them is left, or a pass of those held; an odd number of rows of tiles, and of layers."""
-    assert awkward_domain(flow(), config(march=3)) == (32, 6, 13)
-    assert awkward_domain(flow(), config(march=2)) == (32, 6, 9)
-    assert awkward_domain(flow(), config(march=4, held=2)) == (32, 6, 18)
-    assert awkward_domain(flow(), config(march=9, held=3)) == (32, 6, 39)
-    assert awkward_domain(flow(), config(march=3, held=1)) == (32, 6, 15)
-    assert awkward_domain(flow("d2q9"), config(march=3)) == (32, 18, 1)
+    assert config(march=3).awkward_domain(flow()) == (32, 6, 13)
+    assert config(march=2).awkward_domain(flow()) == (32, 6, 9)
+    assert config(march=4, held=2).awkward_domain(flow()) == (32, 6, 18)
+    assert config(march=9, held=3).awkward_domain(flow()) == (32, 6, 39)
+    assert config(march=3, held=1).awkward_domain(flow()) == (32, 6, 15)
+    assert config(march=3).awkward_domain(flow("d2q9")) == (32, 18, 1)
 
 
 def _text(old: str, new: str) -> Callable[[str], str]:
@@ -123,7 +122,7 @@ THIN_FAULTS = {
 )
 def test_a_fault_is_found(fault: str, march: int, block: tuple[int, int, int]) -> None:
     case, one = flow(), config(march=march, block=block)
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     program = render(case, one)
     assert not on_host(replace(program, source=(FAULTS | THIN_FAULTS)[fault](program.source))).passed
 
@@ -150,7 +149,7 @@ FAULTS_OF_SHAPES: dict[str, tuple[str, Callable[[str], str]]] = {
 def test_a_fault_of_some_shapes_is_found(fault: str) -> None:
     name, changed = FAULTS_OF_SHAPES[fault]
     case, one = SAMPLES[name]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     program = render(case, one)
     assert not on_host(replace(program, source=changed(program.source))).passed
 
@@ -257,7 +256,7 @@ def launched(case: Case, program: Program, steps: int) -> tuple[np.ndarray, np.n
 def test_sixteen_bits_round_a_cell_once_a_step(name: str, steps: int) -> None:
     """But for sums in single precision that lie between two codes."""
     case, one = LAST_STEPS[name]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     assert broken(case, one, HostDevice.limits) is None
     found, expected = launched(case, render(case, one), steps)
     assert _same(found, expected) > SAME
@@ -296,7 +295,7 @@ LAST_STEP_FAULTS = {
 @pytest.mark.parametrize("fault", LAST_STEP_FAULTS)
 def test_a_fault_of_the_last_step_in_sixteen_bits_is_found(fault: str) -> None:
     case, one = LAST_STEPS["planes one by one"]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     program = render(case, one)
     found, expected = launched(case, replace(program, source=LAST_STEP_FAULTS[fault](program.source)), 2)
     assert not _same(found, expected) > SAME
@@ -331,12 +330,12 @@ REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
         _sized(64, 64, 64),
         {"layout": "aosoa", "width": 16},
     ),
-    "block 24x8x1 is not supported for moments: 1, 2, 4, 8, 16 or 32 threads have a row": (
+    "block 24x8x1 is not supported for moments (use for example 32x4x1): 1, 2, 4, 8, 16 or 32 threads have a row": (
         _sized(48, 64, 64),
         {"block": (24, 8, 1)},
     ),
     "block 8x2x1 is not supported for moments": (_sized(16, 64, 64), {"block": (8, 2, 1)}),
-    "block 32x8x1 x 2 cells is not supported for moments: tiles are whole rows, here of 96 cells": (
+    "block 32x8x1 x 2 cells is not supported for moments (use 96 cells along x): tiles are whole rows": (
         _sized(96, 64, 64),
         {},
     ),
