@@ -76,7 +76,7 @@ def script_json(values: object) -> str:
 
 def library(panels: Sequence[Panel]) -> str:
     """Return plotly.js, packed: the shipped part if that can draw all panels, otherwise the whole."""
-    return _packed_part() if all(one.traces <= _CARTESIAN for one in panels) else _packed_plotly()
+    return _library(whole=not all(one.traces <= _CARTESIAN for one in panels))
 
 
 @cache
@@ -89,16 +89,13 @@ def _templates() -> Environment:
 
 
 @cache
-def _packed_part() -> str:
-    """Return the part of plotly.js for Cartesian axes, a third of the whole, as base64 of gzip."""
+def _library(*, whole: bool) -> str:
+    if whole:
+        from plotly.offline import get_plotlyjs
+
+        return _packed(get_plotlyjs())
+    # the part for Cartesian axes, a third of the whole
     return base64.b64encode((_PAGE / "plotly-cartesian.min.js.gz").read_bytes()).decode()
-
-
-@cache
-def _packed_plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    return _packed(get_plotlyjs())
 
 
 def _packed(text: str) -> str:

@@ -7,6 +7,7 @@ stay, those in flight are tried again, no configuration is tried twice.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
@@ -191,10 +192,8 @@ def budget_left(spec: StudySpec, done: Sequence[Trial]) -> tuple[float, float]:
 
 def nothing_valid(record: StudyRecord) -> str:
     """Explain why a study has no winner: counted outcomes, and options for stages that timed out."""
-    reasons: dict[str, int] = {}
-    for trial in record.trials:
-        reasons[trial.outcome] = reasons.get(trial.outcome, 0) + 1
-    counted = ", ".join(f"{count} {outcome}" for outcome, count in reasons.items()) or "no trial fitted the budget"
+    outcomes = Counter(trial.outcome for trial in record.trials)
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no trial fitted the budget"
     what = "was verified on the whole domain" if record.ranked else "gave a verified measurement"
     return f"no configuration {what} ({counted}); see the reasons in the report.{_more_time(record)}"
 

@@ -177,12 +177,12 @@ def test_shared_memory_is_what_a_launch_asks_for_too(gpu: StudyRecord) -> None:
 
 
 def test_history_keeps_the_best_so_far_and_adds_up_time(gpu: StudyRecord) -> None:
-    found = history.history_info(gpu)
-    assert [a.number for a in found.attempts] == [t.number for t in gpu.trials]
+    found = history.attempts(gpu)
+    assert [a.trial.number for a in found] == [t.number for t in gpu.trials]
     spent = gpu.costs.compile_s + gpu.costs.verify_s + gpu.costs.measure_s + gpu.costs.search_s
-    assert found.attempts[-1].elapsed_s == pytest.approx(spent)
-    assert found.best[-1] == max(a.mlups or 0 for a in found.attempts)
-    assert history.history_info(made.hopeless_study()).best[-1] is None
+    assert found[-1].elapsed_s == pytest.approx(spent)
+    assert history.best_so_far(found)[-1] == max(a.mlups or 0 for a in found)
+    assert history.best_so_far(history.attempts(made.hopeless_study()))[-1] is None
 
 
 def test_axes_are_ordered_by_what_they_explain(gpu: StudyRecord) -> None:
@@ -313,9 +313,9 @@ def test_trial_table_has_a_row_each_with_reason_and_config(gpu: StudyRecord) -> 
 
 
 def test_many_points_are_drawn_by_the_graphics_card(gpu: StudyRecord) -> None:
-    found = history.history_info(gpu)
-    attempts = tuple(replace(found.attempts[1], number=n) for n in range(drawing.MANY + 1))
-    many = history.history_figure(history.HistoryInfo(attempts, (1.0,) * len(attempts)), 1.0)
+    found = history.attempts(gpu)
+    numbered = [replace(found[1].trial, number=n) for n in range(drawing.MANY + 1)]
+    many = history.history_figure([found[1]._replace(trial=trial) for trial in numbered], 1.0)
     assert {trace.type for trace in many.data if trace.name == "ok"} == {"scattergl"}
     assert "scattergl" not in {trace.type for trace in history.history_figure(found, 1.0).data}
 

@@ -21,7 +21,7 @@ from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.records import Resources
-from lbmtune.records.best import Kernel, LaunchGeometry
+from lbmtune.records.kernel_format import Kernel, LaunchGeometry
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice
 from tests.support.paths import ROOT

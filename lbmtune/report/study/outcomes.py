@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lbmtune.records import Costs, Outcome
+from lbmtune.records import Outcome
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import OUTCOME_COLOURS, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
@@ -49,11 +49,6 @@ def cost_info(study: StudyRecord) -> dict[Outcome, dict[str, float]]:
         }
         for outcome in Outcome
     }
-
-
-def seconds_by_stage(costs: Costs) -> dict[str, float]:
-    """Return the seconds of each stage."""
-    return {stage: getattr(costs, f"{stage}_s") for stage in STAGES}
 
 
 def outcome_panels(study: StudyRecord) -> list[Panel]:

@@ -90,10 +90,11 @@ def roofline_panel(study: StudyRecord) -> Panel:
     """Return the roofline with its caption."""
     info = roofline_info(study)
     when = f" ({study.header.ceiling.date[:10]})" if study.header.ceiling.date else ""
+    fluid = "Speeds count updates of fluid cells: MLUPS are MFLUPS here." if study.header.spec.case.geometry else ""
     caption = (
         f"Lines: bandwidths measured on this device{when}; the thick one, {info.ceiling.name}, is the ceiling: "
         f"{CEILING_TITLE}. Kinds of kernels are shifted along x so that they do not hide each other. "
-        f"{other_roofs(study)} {above_the_ceiling(study)} {in_cache_of(study)} {_on_chip(study)} {_fluid_only(study)}"
+        f"{other_roofs(study)} {above_the_ceiling(study)} {in_cache_of(study)} {_on_chip(study)} {fluid}"
     )
     return panel("roofline", "Roofline", " ".join(caption.split()), roofline_figure(info))
 
@@ -146,10 +147,6 @@ def _on_chip(study: StudyRecord) -> str:
         "Kernels on chip move only what leaves their tiles, through the L2 cache: the lines do not bound them, and "
         "shares of the ceiling do not measure their efficiency."
     )
-
-
-def _fluid_only(study: StudyRecord) -> str:
-    return "Speeds count updates of fluid cells: MLUPS are MFLUPS here." if study.header.spec.case.geometry else ""
 
 
 def roofline_figure(info: RooflineInfo) -> Figure:

@@ -22,8 +22,7 @@ from lbmtune.model.gpu.terms.array_of_structures import has_parts, longer_s, rin
 from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.fixed_costs import rings
 from lbmtune.model.machine.benchmark_names import STRUCTURES, Structures
-from lbmtune.model.machine.caches import local_byte_s
-from lbmtune.model.machine.curves import nearest
+from lbmtune.model.machine.curves import local_byte_s, nearest
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Entry, Resources
