@@ -28,7 +28,7 @@ from lbmtune.model.gpu.temporal_blocking.terms import (
 )
 from lbmtune.model.gpu.terms.l2_refetch import refetched_sector_bytes
 from lbmtune.model.gpu.terms.mva import shares
-from lbmtune.model.machine.caches import retained_in_l2
+from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources, Term

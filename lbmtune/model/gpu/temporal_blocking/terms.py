@@ -18,8 +18,7 @@ from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.fixed_costs import launch, launch_curve
 from lbmtune.model.gpu.terms.instructions import Issue
 from lbmtune.model.gpu.terms.spills import estimated_by_registers
-from lbmtune.model.machine.caches import retained_in_l2
-from lbmtune.model.machine.curves import interpolated
+from lbmtune.model.machine.curves import interpolated, retained_in_l2
 from lbmtune.model.machine.description import WORD_BYTES, Machine
 from lbmtune.model.roofline import memory_term
 from lbmtune.records import Resources, Term
@@ -138,9 +137,6 @@ def stages_wait(inputs: TemporalInputs) -> float:
     more = [measured[f"{config.warp_sync} by {warps}"] - measured[f"none by {warps}"] for warps in _SPREAD]
     waited = sum(more) / len(more)
     if config.warp_sync == "neighbours":
-        waited -= _TO_MEET * sum(map(int, _SPREAD)) / len(_SPREAD) / _slots_per_s(inputs)
+        slots_per_s = max(inputs.calibration.instructions_per_s.values()) / inputs.machine.multiprocessors
+        waited -= _TO_MEET * sum(map(int, _SPREAD)) / len(_SPREAD) / slots_per_s
     return inputs.turns * waited / inputs.case.fluid_sites
-
-
-def _slots_per_s(inputs: TemporalInputs) -> float:
-    return max(inputs.calibration.instructions_per_s.values()) / inputs.machine.multiprocessors

@@ -18,7 +18,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.lattice import Lattice
 from lbmtune.model.gpu.terms.solid_cells import whole_sectors
-from lbmtune.model.machine.caches import retained_in_l2
+from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.description import Machine
 
 _ROUNDS, _TIMES = 40, 40

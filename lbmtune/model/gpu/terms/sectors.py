@@ -112,7 +112,6 @@ def own_cells(case: Case, config: CudaConfig) -> Own:
 
 @lru_cache(maxsize=4096)
 def _own(domain: Block, placed: Placement) -> Own:
-    """Count them for one value."""
     elements = np.sort(_elements(placed, domain, Place(0, (0, 0, 0))))
     pieces = 1 + int((np.diff(elements) > 1).sum())
     moved = SECTOR_BYTES * len(np.unique(elements * placed.element_bytes // SECTOR_BYTES))

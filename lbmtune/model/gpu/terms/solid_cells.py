@@ -227,7 +227,6 @@ class _Part:
         return np.roll(self.fluid, [-sign * c for c in reversed(velocity)], (0, 1, 2))
 
     def _mark(self, elements: Array, place: Place, cells: Array) -> None:
-        """Set the elements at a place of some cells."""
         extents = self.fluid.shape[::-1]
         axes = [
             self._placed.frame.coordinate(axis, (np.arange(n) + moved) % n)
