@@ -29,7 +29,7 @@ from lbmtune.codegen.program import (
 )
 from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced, plain
-from lbmtune.records.best import Argument, Buffer, CellType, Kernel, LaunchGeometry, SingleStep, source_digest
+from lbmtune.records.kernel_format import Argument, Buffer, CellType, Kernel, LaunchGeometry, SingleStep, source_digest
 
 _DOMAIN = (Traced("nx"), Traced("ny"), Traced("nz"))
 _CELLS = "nx * ny * nz"

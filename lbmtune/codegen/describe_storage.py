@@ -12,7 +12,7 @@ from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.codegen.describe import symbolic_extents
 from lbmtune.codegen.program import LIST, Program
 from lbmtune.codegen.trace import Traced, plain
-from lbmtune.records.best import LinkRow, Links, Location, Moment, Storage
+from lbmtune.records.storage_format import LinkRow, Links, Location, Moment, Storage
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 

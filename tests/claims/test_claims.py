@@ -23,7 +23,8 @@ from lbmtune.claims.run import Counting, Observer, Run, check_same_device, run_c
 from lbmtune.claims.store import GROUPS, RESULTS, append_group, read_claims, read_groups
 from lbmtune.cli.app import app
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.files.claimsfile import load_documents, parse_document, published
+from lbmtune.files.claimsfile import load_documents, parse_document
+from lbmtune.files.shipped import published
 from lbmtune.records import Accuracy, AccuracyPoint, Outcome, Resources, Trial
 from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Group, Holding, Rates, Row, SideTask, Verdict
 from lbmtune.records.profile import Counter, Counters

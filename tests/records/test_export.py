@@ -27,7 +27,8 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
 from lbmtune.measure.verification import oracle
-from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema, source_digest
+from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema
+from lbmtune.records.kernel_format import source_digest
 from lbmtune.records.study import StudyRecord
 from lbmtune.runtime import load as loading
 from lbmtune.runtime.placement import placements

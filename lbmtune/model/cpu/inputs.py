@@ -69,11 +69,6 @@ class CpuInputs:
         return "in place" if self.config.propagation.in_place else "copy"
 
     @property
-    def first_cell(self) -> int:
-        """Element of a storage row that holds the first cell."""
-        return self.config.frame(self.case.stencil).origin[0]
-
-    @property
     def grouped(self) -> bool:
         """Whether streams lie in groups of one access each, as in an AoSoA."""
         return self.config.memory.run > 0

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from lbmtune.model.machine.caches import local_byte_s
-from lbmtune.model.machine.curves import times
+from lbmtune.model.machine.curves import local_byte_s, times
 from lbmtune.model.machine.description import Calibration, Datasheet, Machine
 
 REFERENCE_BYTES_PER_S = 4.8e12

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.records.best import Kernel
+from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.remarks import description_disturbance, disturbance, doubt, unsteadiness
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord

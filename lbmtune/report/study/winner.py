@@ -7,7 +7,7 @@ from typing import Any
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.records import Accuracy, Measurement, Prediction, Trial, Verification
-from lbmtune.records.best import Kernel
+from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.roofline import roofline_info
 from lbmtune.report.study.tables import moved
