@@ -16,8 +16,8 @@ from math import prod
 
 import numpy as np
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.limits import SECTOR_BYTES
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.lattice import lattice

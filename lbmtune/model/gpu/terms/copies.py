@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.limits import WARP
+from lbmtune.catalogue.limits import SECTOR_BYTES, WARP
 from lbmtune.model.gpu.inputs import Inputs, walking_suffix
 from lbmtune.model.gpu.terms.array_of_structures import of_structures, undisplaced
 from lbmtune.model.gpu.terms.sectors import Partial, partial_sectors, stored_apart
