@@ -37,11 +37,6 @@ class Judged:
     reasons: tuple[str, ...] = ()
 
     @property
-    def colour(self) -> str:
-        """Return the colour of the verdict."""
-        return COLOURS[self.verdict.holding]
-
-    @property
     def measured(self) -> str:
         """Return the measured value with its interval."""
         v = self.verdict
@@ -78,6 +73,7 @@ def claims_page(claims: Claims) -> str:
         disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
         sections=each,
         published=shown_range,
+        colours=COLOURS,
         environment=environment_table(claims.header.environment),
         run=_run_table(claims),
     )
