@@ -25,9 +25,8 @@ from lbmtune.errors import InputError
 from lbmtune.records import Environment
 from lbmtune.records.best import Best, read_best
 from lbmtune.records.kernel_format import LaunchGeometry
-from lbmtune.runtime.changes import changed
 from lbmtune.runtime.simulation import Simulation
-from lbmtune.runtime.solver import Solver
+from lbmtune.runtime.solver import Solver, changed
 
 
 def load(

@@ -111,11 +111,12 @@ def rate(
         once_s = device.time_s(run)
         spent_s += max(once_s, 1e-6)
     times = max(1, ceil(sample_s / once_s))
-    seconds = median_interval([device.time_s(lambda: _repeat(run, times)) / times for _ in range(samples)])
+    seconds = median_interval([device.time_s(partial(repeat, run, times)) / times for _ in range(samples)])
     return Rate(moved_bytes / seconds.median, seconds.half_width)
 
 
-def _repeat(run: Callable[[], None], times: int) -> None:
+def repeat(run: Callable[[], None], times: int) -> None:
+    """Run several times."""
     for _ in range(times):
         run()
 
@@ -154,7 +155,6 @@ class _CudaBench:
         return max(_checked_scale(self._device, run, array) for run in runs)
 
     def _array(self) -> Array:
-        """Allocate all streams of one side, filled with random values."""
         array = self._device.empty(STREAMS * self._elements, "float32")
         fill_random(array, 1.0, self._device.xp)
         return array

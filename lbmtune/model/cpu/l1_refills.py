@@ -79,7 +79,6 @@ def lost_lines(inputs: CpuInputs) -> float:
 
 
 def _ways(inputs: CpuInputs) -> int:
-    """Return the lines of a set of the L1 cache."""
     return inputs.machine.caches_bytes.get("L1", _PAGE_BYTES * 8) // _PAGE_BYTES
 
 

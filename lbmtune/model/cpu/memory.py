@@ -53,7 +53,7 @@ def shifted(inputs: CpuInputs) -> bool:
     """Return whether rows start at different places of a cache line."""
     config, extents = inputs.config, inputs.config.stored_extents(inputs.case)
     starts = (
-        config.memory.along_x(inputs.first_cell, extents),
+        config.memory.along_x(config.frame(inputs.case.stencil).origin[0], extents),  # of the first cell
         config.memory.along_y(1, extents),
         config.memory.component(1, extents),
     )

@@ -231,7 +231,6 @@ def _words_of_moments(case: Case, config: Persistent) -> float:
 
 
 def _in_shared_memory(config: Persistent) -> float:
-    """Return the share of the planes in shared memory."""
     return float(1 - config.register_planes / config.tile_planes)
 
 

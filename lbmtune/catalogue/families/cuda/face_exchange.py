@@ -103,8 +103,14 @@ class FaceExchange(Indexed, Launched, Bounded):
         return 2 * array_elements(lattice, self, domain)
 
     def shared_bytes(self, case: Case) -> int:
-        """Return the shared memory of a thread block."""
-        return tile_bytes(case.stencil, self)
+        """Return the shared memory of a block: populations of its tile that move, and what cells at faces read in vain.
+
+        With `prefetch_to=shared` what comes in through the faces is copied there, too.
+        """
+        lattice = case.stencil
+        x, y, z = self.tile
+        reach, waiting = (x * y if z > 1 else 0) + x + 1, 2 * crossing(lattice, self) * (self.prefetch_to == "shared")
+        return ((lattice.q - 1) * x * y * z + 2 * reach + waiting) * self.computed.bytes
 
 
 Domain = tuple[Int, Int, Int]
@@ -149,16 +155,6 @@ def face_values(case: Case, config: FaceExchange) -> float:
     return found
 
 
-def tile_bytes(lattice: Lattice, config: FaceExchange) -> int:
-    """Shared memory of a block: the populations of its tile that move, and what cells at faces read in vain.
-
-    With `prefetch_to=shared` what comes in through the faces is copied there, too.
-    """
-    x, y, z = config.tile
-    reach, waiting = (x * y if z > 1 else 0) + x + 1, 2 * crossing(lattice, config) * (config.prefetch_to == "shared")
-    return ((lattice.q - 1) * x * y * z + 2 * reach + waiting) * config.computed.bytes
-
-
 def _copies(case: Case, config: FaceExchange, limits: Limits) -> str | None:
     """Asynchronous copies, which convert nothing."""
     if config.prefetch_to != "shared":
@@ -193,7 +189,7 @@ def _rows(case: Case, config: FaceExchange, limits: Limits) -> str | None:
 
 def _on_chip(case: Case, config: FaceExchange, limits: Limits) -> str | None:
     """Shared memory that a block has."""
-    needed, allowed = tile_bytes(case.stencil, config), limits.shared_bytes_per_block
+    needed, allowed = config.shared_bytes(case), limits.shared_bytes_per_block
     if needed <= allowed:
         return None
     return (

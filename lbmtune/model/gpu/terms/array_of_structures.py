@@ -16,15 +16,14 @@ from math import prod
 
 import numpy as np
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.limits import SECTOR_BYTES
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.inputs import Inputs, displaced_side, walking_suffix
-from lbmtune.model.machine.benchmark_names import BLOCK
-from lbmtune.model.machine.caches import local_byte_s
-from lbmtune.model.machine.curves import by_number, interpolated, nearest
+from lbmtune.model.machine.benchmark_names import BLOCK, Structures
+from lbmtune.model.machine.curves import by_number, interpolated, local_byte_s, nearest
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Entry
 
@@ -109,19 +108,16 @@ def by_planes_s(inputs: Inputs, elements: int, phase: Phase, entry: Entry, as_ma
     # in place a structure is cached once, with two arrays twice
     cached_bytes = (1 if side == "in place" else 2) * elements * width
     kept_bytes = inputs.threads_with(entry.registers) * entry.local_bytes
+    # of three groups of a copy, one is displaced a plane back, one not, one a plane forward
+    in_copy = sum(n // 3 % 3 != 1 for n in range(elements)) / elements
     apart = x * y + kept_bytes * inputs.machine.multiprocessors / cached_bytes
-    return none_s + interpolated(curve, apart) * _in_other_planes(phase, side) / _displaced(elements)
+    return none_s + interpolated(curve, apart) * _in_other_planes(phase, side) / in_copy
 
 
 def _in_other_planes(phase: Phase, side: str) -> float:
     """Return the share of accesses of a pass, on the displaced side, that lie in other planes."""
     places = [one.write if side == "stores" else one.read for one in phase.accesses]
     return sum(one.offset[2] != 0 for one in places) / len(places)
-
-
-def _displaced(elements: int) -> float:
-    """Return that share of a copy: of three groups, one is displaced a plane back, one not, one a plane forward."""
-    return sum(n // 3 % 3 != 1 for n in range(elements)) / elements
 
 
 def has_parts(inputs: Inputs) -> bool:
@@ -181,10 +177,11 @@ def longer_s(machine: Machine, element_bytes: int, elements: int, side: str, kep
 def _copied(machine: Machine, element_bytes: int, elements: int, side: str) -> list[tuple[int, int, float]]:
     """Return copies by few threads: how many threads, local memory of each, and seconds per byte."""
     assert machine.calibration is not None
-    wanted = (str(element_bytes), str(elements), "stay" if side == _STAY else side)
-    found = []
-    for name, rate in machine.calibration.structures_bytes_per_s.items():
-        width, _, cells, _, threads, _, local, *where = name.split()
-        if (width, cells, " ".join(where)) == wanted:
-            found.append((int(threads), int(local), 1 / rate))
-    return found
+    rates = machine.calibration.structures_bytes_per_s
+    wanted = (element_bytes, elements, "stay" if side == _STAY else side)
+    copies = ((Structures.named(name), rate) for name, rate in rates.items())
+    return [
+        (one.threads, one.local_bytes, 1 / rate)
+        for one, rate in copies
+        if (one.element_bytes, one.elements, one.side) == wanted
+    ]
