@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from lbmtune.catalogue.number_formats import Array, Codes
-from lbmtune.errors import unknown
+from lbmtune.errors import named
 
 
 @dataclass(frozen=True)
@@ -84,15 +84,9 @@ COMPUTES: Mapping[str, Compute] = {
 
 def storage(name: str) -> Storage:
     """Return the storage format of that name. Raises InputError for an unknown one."""
-    try:
-        return STORAGES[name]
-    except KeyError:
-        raise unknown("storage", name, STORAGES) from None
+    return named("storage", name, STORAGES)
 
 
 def compute(name: str) -> Compute:
     """Return the arithmetic precision of that name. Raises InputError for an unknown one."""
-    try:
-        return COMPUTES[name]
-    except KeyError:
-        raise unknown("compute", name, COMPUTES) from None
+    return named("compute", name, COMPUTES)
