@@ -38,7 +38,7 @@ def ceiling(config: CpuConfig, machine: Machine) -> Ceiling:
 def _ceiling_of_all(config: CpuConfig, machine: Machine) -> Ceiling:
     if config.propagation.in_place:
         return Ceiling(machine.in_place_bytes_per_s, "update in place")
-    if _family(config).inputs.streams(config):
+    if config.streaming_stores:
         return copy_ceiling(machine, "64 streaming")
     return copy_ceiling(machine, str(config.vector_bits // 8 or config.stored.bytes))
 
