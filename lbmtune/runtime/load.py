@@ -18,6 +18,7 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import buffer_elements
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Real3
+from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.codegen.program import Launch, Mode, Over, Program
 from lbmtune.codegen.render import render
 from lbmtune.codegen.support import support_of
@@ -37,17 +38,20 @@ def load(
     relaxation_rate: float | None = None,
     force: Real3 | None = None,
     wall_velocity: Real3 | None = None,
+    geometry: str | os.PathLike[str] | None = None,
 ) -> Solver:
     """Return the flow of a best.json at its initial state (Taylor-Green vortices, or rest).
 
     device: 'cpu' or the index of a GPU; None: a device of the kernel's backend. The case may
     differ from the recorded one in the values that the kernel takes as arguments: the domain (cells along x, y, z),
-    the relaxation rate, the body force and the wall velocity (lattice units).
+    the relaxation rate, the body force and the wall velocity (lattice units). geometry: path of the voxel file of the
+    case, if it is not where it was.
 
     Raises InputError (damaged file, wrong version, a case or device that the kernel does not support) and
     DeviceUnavailableError; warns if the device is not the one that the speed was measured on.
     """
     best = read_best(Path(path))
+    best = replace(best, case=settled(best.case, geometry))
     given = {"domain": domain, "relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
     case = changed(best.case, best.case, {name: value for name, value in given.items() if value is not None})
     _check_indices(best, case)

@@ -11,7 +11,8 @@ import pytest
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import CpuConfig, KernelConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.flows import box, cavity
+from lbmtune.catalogue.problem.flows import box, cavity, porous
+from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.errors import InputError
@@ -106,6 +107,20 @@ def test_a_force_may_end_and_begin_again() -> None:
         flow.step(2)
         expected = advanced(state, replace(case, force=force), 2)
         np.testing.assert_allclose(flow.populations(), expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("scheme", ["pull", "aa"])
+@pytest.mark.parametrize("family", ["direct", "sparse"])
+def test_solid_cells_are_at_rest_whatever_the_force(family: str, scheme: str) -> None:
+    case = replace(porous("d2q9", "bgk", (8, 6, 1), 1.2, "blocks:fraction=0.3"), force=(1e-3, 0.0, 0.0))
+    knobs = {"flags": "memory"} if family == "direct" else {"addressing": "indirect"}
+    flow, _ = flow_of(case, old_cpu(scheme=scheme, vector_bits=0, **knobs, **PRECISE))
+    rock = solid(case)
+    for force in ((1e-3, 0.0, 0.0), (5e-3, -2e-3, 0.0)):
+        flow.force = force
+        flow.step(2)
+        assert (flow.velocity()[:, rock] == 0).all()
+        assert (flow.velocity()[0, ~rock] != 0).all()
 
 
 @pytest.mark.parametrize(

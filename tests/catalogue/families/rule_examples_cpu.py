@@ -39,7 +39,7 @@ _ROWS: tuple[Example, ...] = (
     Example(
         "flags=memory",
         "",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL),
     ),
     Example("", "", "vector_bits=512; this CPU has 128, and two registers make a vector", limits=BARE),
@@ -427,7 +427,7 @@ MOMENTS_WAVEFRONT: tuple[Example, ...] = (
     Example(
         "flags=memory",
         "",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL_MOMENTS),
     ),
     Example(

@@ -200,7 +200,7 @@ DIRECT: tuple[Example, ...] = (
     Example(
         "flags=memory,block=32x1x1",
         "block=32x1x1",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL),
     ),
     Example(
@@ -611,7 +611,7 @@ TEMPORAL_BLOCKING: tuple[Example, ...] = (
     Example(
         "flags=memory,chunk_planes=32",
         "chunk_planes=32",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL),
     ),
     Example(
@@ -906,7 +906,7 @@ PERSISTENT: tuple[Example, ...] = (
     Example(
         "flags=memory",
         "",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL),
     ),
     Example(
@@ -1006,7 +1006,7 @@ FACE_EXCHANGE: tuple[Example, ...] = (
     Example(
         "flags=memory",
         "",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL_MOMENTS),
     ),
     Example("tile=16x8x8", "tile=32x8x8", "block 32x8x8 = 2048 threads; this device allows 1024", case=MOMENTS),
