@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lbmtune.backend.protocol import Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
+from lbmtune.backend.protocol import OR_CPU, Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import backend_of, compiler_for, default_device, open_device
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
@@ -22,7 +22,7 @@ from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.codegen.program import Launch, Mode, Over, Program
 from lbmtune.codegen.render import render
 from lbmtune.codegen.support import support_of
-from lbmtune.errors import InputError
+from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.records import Environment
 from lbmtune.records.best import Best, LaunchGeometry, read_best
 from lbmtune.runtime.changes import changed
@@ -97,12 +97,16 @@ def _check_support(best: Best, path: str | os.PathLike[str]) -> None:
 def _open(best: Best, device: str | None, path: str | os.PathLike[str]) -> Device:
     target = best.kernel.target
     spec = default_device(target) if device is None else device
+    kind, use = BACKENDS[target].device_kind, "cpu" if BACKENDS[target].shares_host else "the index of a GPU"
     if backend_of(spec) != target:
-        kind = BACKENDS[target].device_kind
         raise InputError(
-            f"device={spec} is not supported for {path} (leave it out, or run a study): its kernel is for {kind}."
+            f"device={spec} is not supported for {path} (use {use}, or run a study there): its kernel is for {kind}."
         )
-    return open_device(spec)
+    try:
+        return open_device(spec)
+    except DeviceUnavailableError as error:
+        reason = str(error).replace(OR_CPU, "")
+        raise DeviceUnavailableError(f"{path} holds a kernel for {kind}: {reason}") from error
 
 
 def _warn_of_another_device(recorded: Environment, here: Environment) -> None:

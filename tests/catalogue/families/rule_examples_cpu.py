@@ -46,7 +46,7 @@ _ROWS: tuple[Example, ...] = (
     Example(
         "",
         "",
-        "domain 60x64x64: nx=60 is not a multiple of 16 lanes of fp32",
+        "domain 60x64x64: nx=60 is not a multiple of 16 lanes of fp32 (use wrap=select or vector_bits=0)",
         case=sized(CASE, 60, 64, 64),
         legal_case=sized(CASE, 64, 64, 64),
     ),
@@ -440,7 +440,7 @@ MOMENTS_WAVEFRONT: tuple[Example, ...] = (
     Example(
         "",
         "",
-        "domain 60x64x64: nx=60 is not a multiple of 16 lanes of fp32",
+        "domain 60x64x64: nx=60 is not a multiple of 16 lanes of fp32 (use vector_bits=0)",
         case=sized(MOMENTS, 60, 64, 64),
         legal_case=sized(MOMENTS, 64, 64, 64),
     ),

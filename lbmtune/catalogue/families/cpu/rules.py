@@ -14,7 +14,7 @@ from lbmtune.catalogue.families.cpu.wavefront import Wavefront, has_wavefront
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import told
-from lbmtune.catalogue.record import CpuConfig
+from lbmtune.catalogue.record import CpuConfig, knobs_by_name
 from lbmtune.catalogue.schemes.scheme import keeps_links
 from lbmtune.catalogue.storage import beyond_stride, stored_extents
 
@@ -31,8 +31,9 @@ def _vectors(case: Case, config: CpuConfig, limits: Limits) -> str | None:
         return None
     lanes = config.vector_bits // (8 * config.computed.bytes)
     if not config.indirect and case.domain[0] % lanes:
-        domain = extents(case.domain)
-        return f"domain {domain}: nx={case.domain[0]} is not a multiple of {lanes} lanes of {config.compute}"
+        domain, use = extents(case.domain), "wrap=select or " if "wrap" in knobs_by_name(type(config)) else ""
+        lacks = f"nx={case.domain[0]} is not a multiple of {lanes} lanes of {config.compute}"
+        return f"domain {domain}: {lacks} (use {use}vector_bits=0)"
     if config.wrap == "select":
         return f"vector_bits={config.vector_bits} is not supported for wrap=select (use 0): vectors need ghost columns"
     run = config.memory.run
