@@ -32,7 +32,7 @@ from lbmtune.records import Accuracy, Prediction, Trial
 from lbmtune.records.remarks import last_cache
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
-from lbmtune.report import write_report
+from lbmtune.report.study.page import write_report
 from lbmtune.search.estimates import Repredict
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock

@@ -20,6 +20,7 @@ from lbmtune.catalogue.config import (
     completed,
     families_with,
     from_flat,
+    knobs_by_name,
 )
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
@@ -95,7 +96,7 @@ def _knob_of(config: KernelConfig, knob: str) -> str:
     if found := name_in(config.flat(), knob):
         return found.name
     having = [family for one in names_today(knob) for family in families_with(one.name, config.backend)]
-    if config.family in having:
+    if any(one.name in knobs_by_name(type(config)) for one in names_today(knob)):
         raise InputError(
             f"{knob} is not a knob of layout {config.memory.name}; take a configuration with another layout."
         )

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log10
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.records import Outcome
 from lbmtune.search.kinds import Kind
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+Figure = Any
+"""A figure of Plotly, which has no types."""
 
 _SCHEME_LOOKS = (
     ("#0072b2", "circle"),
@@ -34,6 +34,8 @@ _SCHEME_LOOKS = (
 _LOOKS = {name: _SCHEME_LOOKS[place % len(_SCHEME_LOOKS)] for place, name in enumerate(SCHEMES)}
 _MOMENTS_COLOURS = ("#f3cf55", "#e69f00", "#b07600", "#7d5200")
 """Colours of moments with one, two, three, four and more steps per launch."""
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999999")
+"""Colours of things without a colour of their own: Okabe and Ito, then Tol."""
 STATE_COLOURS = {"populations": "#0072b2", "moments": "#e69f00"}
 _STEP_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "hexagon", "octagon", "hexagram")
 _ON_CHIP = "star-diamond"
@@ -82,11 +84,7 @@ def look(kind: Kind) -> Look:
         symbol = _ON_CHIP
     elif kind.steps > 1:
         symbol = _by_steps(_STEP_SYMBOLS, kind.steps)
-    return Look(
-        colour=colour,
-        symbol=symbol,
-        dash=_by_steps(_STEP_DASHES, kind.steps),
-    )
+    return Look(colour, symbol, _by_steps(_STEP_DASHES, kind.steps))
 
 
 def scheme_colour(name: str, otherwise: str) -> str:

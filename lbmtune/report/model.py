@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records.statistics import relative_error
-from lbmtune.report.drawing import log_axis, plain_figure
+from lbmtune.records.store import write_atomically
+from lbmtune.report.drawing import PALETTE, Figure, log_axis, plain_figure
+from lbmtune.report.html import figure_page
 
 if TYPE_CHECKING:
     import pandas
-    from plotly.graph_objects import Figure
 
 FIRST = 10
 """Configurations that the model ranks first, whose best is compared with the best of all."""
@@ -28,7 +28,6 @@ _ENOUGH = 20
 """Fewest kernels of a scheme or a tenth with bounds of their own; of fewer the 90th percentile depends on two."""
 _APART = 1.1
 """Spread of nine tenths of the speeds of a set, from which on their order is tested."""
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagram")
 
 
@@ -280,19 +279,10 @@ def figure(judged: Sequence[Judged]) -> Figure:
 
 
 def _look(number: int) -> dict[str, str]:
-    """Return colour and symbol of a set, by its number."""
-    turn, colour = divmod(number, len(_COLOURS))
-    return {"color": _COLOURS[colour], "symbol": _SYMBOLS[turn % len(_SYMBOLS)]}
+    turn, colour = divmod(number, len(PALETTE))
+    return {"color": PALETTE[colour], "symbol": _SYMBOLS[turn % len(_SYMBOLS)]}
 
 
 def write_page(path: Path, judged: Sequence[Judged]) -> None:
     """Write a self-contained page with the figure and the tables."""
-    picture = figure(judged).to_html(full_html=False, include_plotlyjs=True, default_height="640px")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    title = "The model against recorded sets"
-    path.write_text(
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        f"<body style='font-family: sans-serif; margin: 2em'><h1>{title}</h1>{picture}"
-        f"<pre>{escape(printed(judged))}</pre></body></html>\n",
-        encoding="utf-8",
-    )
+    write_atomically(path, figure_page("The model against recorded sets", figure(judged), "640px", printed(judged)))

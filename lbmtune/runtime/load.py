@@ -24,10 +24,10 @@ from lbmtune.codegen.render import render
 from lbmtune.codegen.support import support_of
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.records import Environment
-from lbmtune.records.best import Best, LaunchGeometry, read_best
-from lbmtune.runtime.changes import changed
+from lbmtune.records.best import Best, read_best
+from lbmtune.records.kernel_format import LaunchGeometry
 from lbmtune.runtime.simulation import Simulation
-from lbmtune.runtime.solver import Solver
+from lbmtune.runtime.solver import Solver, changed
 
 
 def load(

@@ -18,7 +18,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patches import wall_velocity
 from lbmtune.catalogue.schemes.scheme import HERE, Place
 from lbmtune.catalogue.sparse.nodes import nodes
-from lbmtune.catalogue.storage import Domain, StorageFrame, frame, stored_extents
+from lbmtune.catalogue.storage_frame import Domain, StorageFrame
 from lbmtune.lattice import Vector, negate
 from lbmtune.runtime.moments import places
 
@@ -41,7 +41,7 @@ def placements(
     case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window | None = None
 ) -> Iterator[Placement]:
     """Yield one Placement per direction, in order, of the cells of a window (None: of the domain)."""
-    return _BY_FAMILY.get(config.family, _by_scheme)(case, config, parity, xp, window or whole(case.domain))
+    return _BY_SOURCE[config.place_source](case, config, parity, xp, window or whole(case.domain))
 
 
 def _fixed(case: Case, config: KernelConfig, _parity: int, xp: ModuleType, window: Window) -> Iterator[Placement]:
@@ -71,7 +71,7 @@ def _of_sites(case: Case, config: KernelConfig, parity: int, xp: ModuleType, win
     They follow from the table and the numbering of nodes, not from the index list that a kernel reads.
     """
     numbering, layout = nodes(case, config, xp), config.memory
-    extents, at = stored_extents(case, config), numbering.at
+    extents, at = config.stored_extents(case), numbering.at
     own, seen = _nodes_at(at, window, HERE, xp), seen_by(case, config)
     fluid = (own >= 0) & (own < numbering.fluid)
     phase = config.propagation.phase(case.stencil, parity)
@@ -88,7 +88,7 @@ def _of_sites(case: Case, config: KernelConfig, parity: int, xp: ModuleType, win
         yield Placement(indices, gain)
 
 
-_BY_FAMILY = {"temporal-blocking": _fixed, "sparse": _of_sites}
+_BY_SOURCE = {"scheme": _by_scheme, "list": _of_sites, "fixed": _fixed}
 
 
 def _nodes_at(at: Array, window: Window, offset: Vector, xp: ModuleType) -> Array:
@@ -129,7 +129,7 @@ def _element_indices(
     case: Case, config: KernelConfig, window: Window, place: Place, xp: ModuleType, *, wrap: bool
 ) -> Array:
     """Return the index of a place for every cell of a window. wrap: whether ghost coordinates stand for their image."""
-    storage, layout = frame(case.stencil, config), config.memory
+    storage, layout = config.frame(case.stencil), config.memory
     extents = storage.extents(Domain(*case.domain))
     x, y, z = (_coordinates(case.domain, window, storage, axis, place.offset, xp, wrap=wrap) for axis in range(3))
     along = (layout.along_z(z, extents), layout.along_y(y, extents), layout.along_x(x, extents))

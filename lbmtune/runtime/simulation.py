@@ -13,9 +13,9 @@ from lbmtune.backend.protocol import Binary, Device, Executable, TooManyResource
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
 from lbmtune.catalogue.boundaries.cut_links import Window, solid_in, whole
+from lbmtune.catalogue.footprint import beyond_stride
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
-from lbmtune.catalogue.storage import beyond_stride
 from lbmtune.codegen.program import MACROSCOPICS, PARITY, STEPS, Launch, Program
 from lbmtune.errors import InputError
 from lbmtune.runtime.memory import allocate, other_buffers

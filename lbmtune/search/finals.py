@@ -80,19 +80,13 @@ def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial])
     prepared_s = sum(answer.costs.compile_s + answer.costs.verify_s for answer in answers)
     each_s = max(time.perf_counter() - begin - prepared_s, 0.0) / len(answers)
     for trial, answer in zip(finalists, answers, strict=True):
-        append_trial(search.folder, with_final(trial, answer, each_s))
+        # one that was verified but could not be measured again keeps its speed, with the reason
+        found = _answered(trial, answer, each_s, "in the finals")
+        append_trial(search.folder, replace(found, final=answer.final))
     numbers = {t.number for t in finalists}
     for trial in record.trials:
         if trial.final and trial.number not in numbers:
             append_trial(search.folder, replace(trial, final=None, stands_for=""))  # not comparable with these
-
-
-def with_final(trial: Trial, answer: Trial, measure_s: float) -> Trial:
-    """Return a trial with its final, which takes its speed if it failed there.
-
-    One that was verified but could not be measured again keeps its speed, with the reason.
-    """
-    return replace(_answered(trial, answer, measure_s, "in the finals"), final=answer.final)
 
 
 def _answered(trial: Trial, answer: Trial, measure_s: float, when: str) -> Trial:

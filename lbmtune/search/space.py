@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
 
 from lbmtune.catalogue.config import (
     DEFAULT_FAMILY,
@@ -41,40 +41,23 @@ class Space:
     illegal: dict[str, int]
     sizes: tuple[int, ...]
 
-    @property
-    def products(self) -> int:
-        """Return the number of points, legal or not; configurations that are legal in two spaces count once."""
-        return len(self.configs) + sum(self.illegal.values())
-
-
-class _Sifted(NamedTuple):
-    """Legal points; and for each rule that others broke, an example of its reason and their number."""
-
-    legal: list[Point]
-    illegal: dict[Rule, tuple[str, int]]
-
 
 def legal_set(case: Case, backend: str, axes: Axes, limits: Limits) -> Space:
     """Return the legal configurations for a case on a device. Knobs that are not given keep their default.
 
     Raises InputError for an unknown name, and if no configuration is legal.
     """
-    spaces = [_sifted(case, backend, table, limits) for table in tables(axes)]
-    illegal: dict[Rule, tuple[str, int]] = {}
-    for space in spaces:
-        for rule, (reason, count) in space.illegal.items():
-            first, before = illegal.get(rule, (reason, 0))
-            illegal[rule] = first, before + count
-    by_reason: dict[str, int] = {}
-    for reason, count in illegal.values():
-        by_reason[reason] = by_reason.get(reason, 0) + count
-    if not any(space.legal for space in spaces):
+    broken_by: dict[Rule, list[str]] = {}
+    spaces = [_sifted(case, backend, table, limits, broken_by) for table in tables(axes)]
+    by_reason: Counter[str] = Counter()
+    for reasons in broken_by.values():
+        by_reason[reasons[0]] += len(reasons)
+    if not any(spaces):
         # the points that broke the last rule kept all others
         reason = list(by_reason)[-1] if by_reason else "a knob has no values"
         raise InputError(f"no configuration of this space is legal: {reason}; change the knob or the case.")
-    configs = dict.fromkeys(from_flat(point) for space in spaces for point in space.legal)
-    most_first = dict(sorted(by_reason.items(), key=lambda item: -item[1]))
-    return Space(tuple(configs), most_first, tuple(len(space.legal) for space in spaces))
+    configs = dict.fromkeys(from_flat(point) for space in spaces for point in space)
+    return Space(tuple(configs), dict(by_reason.most_common()), tuple(map(len, spaces)))
 
 
 def check_any_is_legal(case: Case, backend: str, axes: Axes, limits: Limits) -> None:
@@ -84,22 +67,20 @@ def check_any_is_legal(case: Case, backend: str, axes: Axes, limits: Limits) -> 
         legal_set(case, backend, axes, limits)
 
 
-def _sifted(case: Case, backend: str, table: Table, limits: Limits) -> _Sifted:
+def _sifted(case: Case, backend: str, table: Table, limits: Limits, broken_by: dict[Rule, list[str]]) -> list[Point]:
+    """Return the legal points, and add to `broken_by` the reasons of each rule against the others."""
     legal: list[Point] = []
-    illegal: dict[Rule, tuple[str, int]] = {}
     for record in families_of(backend, table):
         left = list(_points(record, table, limits))
         several = _several(left)
         for rule in rules(record):
             cached = CachedRule(rule, case, limits, several)
             reasons = [cached(point) for point in left]
-            against = [reason for reason in reasons if reason is not None]
-            if against:
-                first, before = illegal.get(rule, (against[0], 0))
-                illegal[rule] = first, before + len(against)
+            if against := [reason for reason in reasons if reason is not None]:
+                broken_by.setdefault(rule, []).extend(against)
                 left = [point for point, reason in zip(left, reasons, strict=True) if reason is None]
         legal += left
-    return _Sifted(legal, illegal)
+    return legal
 
 
 def families_of(backend: str, table: Table) -> tuple[type[KernelConfig], ...]:

@@ -7,6 +7,7 @@ stay, those in flight are tried again, no configuration is tried twice.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_study, write_header
+from lbmtune.records.store import HEADER, TRIALS, append_trial, drop_torn_line, read_study, write_header
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.choice import Choice
 from lbmtune.search.estimates import estimates, refined
@@ -56,7 +57,7 @@ def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[St
         return header, ()
     if not resume:
         raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --out.")
-    drop_torn_line(folder)
+    drop_torn_line(folder / TRIALS)
     kept = read_study(folder)
     check_resumable(kept.header, header, folder)
     return replace(kept.header, spec=header.spec, schema=header.schema), kept.trials
@@ -201,10 +202,8 @@ def budget_left(spec: StudySpec, done: Sequence[Trial]) -> tuple[float, float]:
 
 def nothing_valid(record: StudyRecord) -> str:
     """Explain why a study has no winner: counted outcomes, and options for stages that timed out."""
-    reasons: dict[str, int] = {}
-    for trial in record.trials:
-        reasons[trial.outcome] = reasons.get(trial.outcome, 0) + 1
-    counted = ", ".join(f"{count} {outcome}" for outcome, count in reasons.items()) or "no trial fitted the budget"
+    outcomes = Counter(trial.outcome for trial in record.trials)
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no trial fitted the budget"
     what = "was verified on the whole domain" if record.ranked else "gave a verified measurement"
     return f"no configuration {what} ({counted}); see the reasons in the report.{_more_time(record)}"
 

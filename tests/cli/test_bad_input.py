@@ -152,6 +152,38 @@ def test_without_a_device_an_axis_says_which_kind(gpu, capsys, axes, backend):
     assert json.loads(capsys.readouterr().out)["config"]["backend"] == backend
 
 
+@pytest.mark.parametrize(
+    ("family", "backend"),
+    [("wavefront", "cpu"), ("moments-wavefront", "cpu"), ("column", "cuda"), ("persistent", "cuda")],
+)
+def test_a_family_of_one_backend_chooses_it(capsys, family, backend):
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", f"family={family}", "--json"])
+    assert not ended.value.code
+    found = json.loads(capsys.readouterr().out)["config"]
+    assert (found["backend"], found["family"]) == (backend, family)
+
+
+def test_a_configuration_without_a_family_that_is_read_as_of_version_0_1_says_so(refused):
+    assert refused("explain", "steps=4,scheme=aa", "--machine", "h200").startswith(
+        "lbmtune: without a family this is read as a configuration of version 0.1: scheme=aa is not supported"
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "add"),
+    [
+        ("tile=8x8x8,backend=cuda", "add family=face-exchange."),
+        ("z_cells=2,family=temporal-blocking", "add family=column."),
+        ("tile=8x8,threads=1", "add family=moments-wavefront or family=wavefront."),
+    ],
+)
+def test_a_knob_of_another_family_names_the_family_to_add(refused, config, add):
+    said = refused("explain", config, *(() if "threads" in config else ("--machine", "h200")))
+    assert "is not a knob of family" in said
+    assert said.endswith(add)
+
+
 def test_block_over_the_device_limit(refused, gpu):
     said = "block 1024x2x1 = 2048 threads; this device allows 1024"
     assert said in refused("measure", "block=1024x2x1")

@@ -21,14 +21,15 @@ from lbmtune.catalogue.layouts import AoS, AoSoA, SoA
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, channel, initial_flow, porous
 from lbmtune.catalogue.problem.geometry import solid
-from lbmtune.catalogue.storage import Domain
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.codegen.describe import launch_geometry
 from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
 from lbmtune.measure.verification import oracle
-from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema, source_digest
+from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema
+from lbmtune.records.kernel_format import source_digest
 from lbmtune.records.study import StudyRecord
 from lbmtune.runtime import load as loading
 from lbmtune.runtime.placement import placements

@@ -19,7 +19,7 @@ from lbmtune.backend.cpu.simd import _DECODERS, _Bits, _narrowed
 from lbmtune.backend.cpu.vectors import BYTES, VECTORS, data_of, llvm_type, splat
 
 _NODE_MASK = (1 << 30) - 1
-WORD, WIDE, _BIT = ir.IntType(32), ir.IntType(64), ir.IntType(1)
+WORD, WIDE, BIT = ir.IntType(32), ir.IntType(64), ir.IntType(1)
 WORD_BYTES = 4
 
 
@@ -73,10 +73,10 @@ class Access(NamedTuple):
 
     real: Any
     lanes: int
-    width: int
-    group: int
-    vector: bool
-    codes: str
+    width: int = 1
+    group: int = 1
+    vector: bool = False
+    codes: str = ""
 
     @property
     def value(self) -> Any:
@@ -117,7 +117,7 @@ class Site(NamedTuple):
         """Return whether a bit of each word is set; the bit is a constant argument."""
         builder, words = self.builder, self.words(links, start)
         shifted = builder.lshr(words, self.wide(builder.trunc(self.values[bit], WORD)))
-        return builder.trunc(shifted, of_lanes(_BIT, self.access.lanes))
+        return builder.trunc(shifted, of_lanes(BIT, self.access.lanes))
 
     def wide(self, value: Any) -> Any:
         """Return a value in every lane."""
@@ -215,7 +215,7 @@ class Site(NamedTuple):
         lanes, (kind, size) = self.access.lanes, self.stored
         vector = ir.VectorType(kind, lanes)
         loads = verb in ("gather", "load")
-        given = [*arguments, ir.Constant(WORD, size), _constant(_BIT, 1, lanes) if mask is None else mask]
+        given = [*arguments, ir.Constant(WORD, size), _constant(BIT, 1, lanes) if mask is None else mask]
         if loads:
             given.append(ir.Constant(vector, ir.Undefined) if rest is None else rest)
         pointers = f"v{lanes}p0" if verb in ("gather", "scatter") else "p0"

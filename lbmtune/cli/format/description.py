@@ -15,7 +15,7 @@ from lbmtune.cli.arguments.configs import Subject
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.remarks import in_cache, last_cache, left_alone
-from lbmtune.report.titles import fluid_share
+from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 LOG = logging.getLogger("lbmtune")

@@ -11,7 +11,7 @@ from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.remarks import disturbance, doubt, in_cache_of, unsteadiness
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.titles import fluid_share
+from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups
 
 LOG = logging.getLogger("lbmtune")

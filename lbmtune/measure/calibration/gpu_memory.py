@@ -13,7 +13,8 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.limits import WARP
 from lbmtune.codegen.probes import DISPLACED, LISTED, RUNS, SHUFFLED, WORD_BYTES, probe, shuffled_probe
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Kernel, Part, shared_bytes
+from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Part, shared_bytes
+from lbmtune.measure.calibration.microbench import Kernel
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.benchmark_names import BLOCK, WIDTHS, Displaced
 

@@ -11,9 +11,10 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.probes import DISPLACED, PARTS, STRUCTURES, WORD_BYTES, probe, structures_probe
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Kernel, Part, check_moved
+from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Part
 from lbmtune.measure.calibration.gpu_caches import SAMPLED_WORDS, SPILL_ROOM
 from lbmtune.measure.calibration.gpu_memory import GRANULE, WALK, displaced_per_s
+from lbmtune.measure.calibration.microbench import Kernel, check_moved
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.benchmark_names import BLOCK, STRUCTURE_FAR, Displaced, Parts, Planes, Structures
 

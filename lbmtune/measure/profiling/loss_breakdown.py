@@ -12,7 +12,7 @@ update. What the model expects of a level comes from the machine description and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,15 +22,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from lbmtune import __version__
-from lbmtune.backend.protocol import (
-    Array,
-    Binary,
-    CompileError,
-    Compiler,
-    Device,
-    OutOfMemoryError,
-    TooManyResourcesError,
-)
+from lbmtune.backend.protocol import Binary, CompileError, Compiler, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import compiler_for
 from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
@@ -232,7 +224,10 @@ class _GpuLosses(_LossBreakdown):
         arguments = arrays[0], arrays[-1], np.int32(accesses)
         run = partial(executable.launch, launch, (ceil(accesses / threads), 1, 1), arguments)
         found = rate(self._device, run, 2.0 * streams * accesses * access)
-        _check_copy(arrays, streams * accesses * access // WORD_BYTES)
+        copied = streams * accesses * access // WORD_BYTES
+        some = slice(0, copied, max(1, copied // _SAMPLED_ELEMENTS))
+        if not bool((arrays[0][some] == arrays[-1][some]).all()):
+            raise RuntimeError("a copy of streams did not move what it should; its figure would mean nothing")
         return found
 
     def _ablations(self, full: Program, free: Program) -> Iterator[Rung]:
@@ -291,13 +286,6 @@ class _CpuLosses(_LossBreakdown):
 
 
 _KINDS: Mapping[str, type[_LossBreakdown]] = {"cuda": _GpuLosses, "cpu": _CpuLosses}
-
-
-def _check_copy(arrays: Sequence[Array], elements: int) -> None:
-    """Raise RuntimeError if a copy is incomplete, judged by a sample of elements."""
-    some = slice(0, elements, max(1, elements // _SAMPLED_ELEMENTS))
-    if not bool((arrays[0][some] == arrays[-1][some]).all()):
-        raise RuntimeError("a copy of streams did not move what it should; its figure would mean nothing")
 
 
 def provable(program: Program) -> Program:

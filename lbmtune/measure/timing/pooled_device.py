@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,8 @@ from lbmtune.records import Conditions, Environment
 ALIGNMENT_BYTES = 1 << 21
 
 
-class Monitor(Protocol):
-    """Measures how fast a shared host is beside the samples."""
-
-    def observe(self, conditions: Conditions, sample_s: float) -> Conditions:
-        """Add what the host delivers now to the conditions of a sample that took `sample_s` seconds."""
-        ...
+Monitor = Callable[[Conditions, float], Conditions]
+"""Adds what a shared host delivers now to the conditions of a sample that took some seconds."""
 
 
 def _forwarded(name: str) -> Any:

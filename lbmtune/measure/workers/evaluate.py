@@ -99,11 +99,10 @@ class Evaluator:
         self._jobs = 0
         self.pool = WorkerPool(opener or partial(open_device, device_spec), protocol)
         try:
-            opened = self.pool.wait_ready()
+            self.environment, self.limits = self.pool.wait_ready()
         except BaseException:
             self.close()
             raise
-        self.environment, self.limits = opened.environment, opened.limits
         self._compiler = compiler or compiler_for(self.environment)
         self._quiet = BACKENDS[self.environment.backend].shares_host
         cores = usable_cores()
@@ -261,9 +260,8 @@ class Evaluator:
             worker.send(job, (job.config, job.request.path, job.side_task))
 
     def _free_compiler(self) -> Worker | None:
-        for worker in self.pool.compilers:
-            if not worker.jobs:
-                return worker
+        if idle := next((worker for worker in self.pool.compilers if not worker.jobs), None):
+            return idle
         return None if len(self.pool.compilers) == self.compile_workers else self._new_compiler()
 
     def _new_compiler(self) -> Worker:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
-from lbmtune.records import Environment, Measurement, Outcome, Resources, Sustained, Trial, Verification
+from lbmtune.records import Measurement, Outcome, Resources, Sustained, Trial, Verification
 
 Renderer = Callable[[Case, KernelConfig], Program]
 
@@ -93,11 +92,3 @@ class AccuracyRequest:
     case: Case
     config: KernelConfig
     brief: bool = False
-
-
-@dataclass(frozen=True)
-class OpenedDevice:
-    """Environment and limits of the device of the measuring worker."""
-
-    environment: Environment
-    limits: Limits

@@ -22,6 +22,7 @@ from lbmtune.backend.protocol import (
 )
 from lbmtune.backend.registry import compiler_for, reassembled
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render_single
@@ -42,7 +43,6 @@ from lbmtune.measure.workers.messages import (
     FinalsRequest,
     MeasureRequest,
     MeasureResult,
-    OpenedDevice,
     Renderer,
 )
 from lbmtune.measure.workers.side_tasks import pooled_simulations, simulation_with, with_side_task
@@ -87,11 +87,11 @@ def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[N
     return None, session
 
 
-def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[OpenedDevice, Session]:
+def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[tuple[Environment, Limits], Session]:
     """Open a device and a session that answers every request of `messages` but those to compilers."""
     device = opener()
     pooled = PooledDevice(device, partial(_monitor, device) if getattr(device, "shared", False) else None)
-    return OpenedDevice(pooled.environment, pooled.limits), _Measurer(pooled, protocol).answer
+    return (pooled.environment, pooled.limits), _Measurer(pooled, protocol).answer
 
 
 class _Measurer:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lbmtune.model.cpu.inputs import CpuInputs, collision_text
+from lbmtune.model.cpu.direct import terms
+from lbmtune.model.cpu.inputs import CpuInputs, Family, collision_text
 
 
 class SparseInputs(CpuInputs):
@@ -23,3 +24,6 @@ class SparseInputs(CpuInputs):
     def text(self) -> str:
         """The assignments of an update of a site."""
         return collision_text(self.case, "one")
+
+
+MODEL = Family(SparseInputs, terms)

@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.model.gpu.family import Family
 from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.terms.array_of_structures import by_planes_s
 from lbmtune.model.gpu.terms.concurrency import SHARES
 from lbmtune.model.gpu.terms.copies import bandwidth, in_place, partial, runs
 from lbmtune.model.gpu.terms.fixed_costs import first_and_last, launch, rings
@@ -19,6 +21,14 @@ from lbmtune.model.gpu.terms.spills import local_memory
 from lbmtune.model.roofline import CALIBRATED, memory_term
 from lbmtune.records import Term
 from lbmtune.records import terms as names
+
+
+class DirectInputs(Inputs):
+    """A kernel of one cell or vector of cells per thread."""
+
+    displaces = True
+    displaced_byte_s = by_planes_s
+
 
 Terms = Mapping[str, Callable[[Any], Term]]
 FIXED: Terms = {names.LAUNCH: launch, names.ISSUE: first_and_last}
@@ -48,3 +58,6 @@ def one_step_terms(inputs: Inputs, without: Collection[str], moved: Terms, fixed
             sentence = f"{share:.1%} of the bandwidth in use"
             found.append(Term(name=name, seconds=seconds / share - seconds, sentence=sentence, source=CALIBRATED))
     return found + [term(inputs) for name, term in fixed.items() if name not in without]
+
+
+MODEL = Family(DirectInputs, terms)

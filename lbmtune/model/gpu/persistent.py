@@ -18,8 +18,8 @@ from typing import NamedTuple
 from lbmtune.catalogue.families.cuda.persistent import Persistent, face_values, planes_together
 from lbmtune.catalogue.limits import SCHEDULERS, WARP
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.occupancy import left_of_l1, warps_of
+from lbmtune.model.gpu.family import Family, traffic_alone
+from lbmtune.model.gpu.inputs import Inputs, left_of_l1, warps_of
 from lbmtune.model.gpu.terms.instructions import Issue, collision_slots, moments_stage, precision_slots, rates
 from lbmtune.model.gpu.terms.mva import shares
 from lbmtune.model.gpu.terms.spills import estimated_by_registers, left_in_l1
@@ -231,5 +231,7 @@ def _words_of_moments(case: Case, config: Persistent) -> float:
 
 
 def _in_shared_memory(config: Persistent) -> float:
-    """Return the share of the planes in shared memory."""
     return float(1 - config.register_planes / config.tile_planes)
+
+
+MODEL = Family(PersistentInputs, terms, estimated, traffic_alone, streams=False)

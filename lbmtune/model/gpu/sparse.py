@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from lbmtune.catalogue.families.cuda.sparse import Sparse
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import Extents, Layout, index
-from lbmtune.catalogue.limits import WARP
+from lbmtune.catalogue.limits import SECTOR_BYTES, WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.geometry import voxels
 from lbmtune.catalogue.schemes.scheme import Place, Scheme
@@ -23,6 +22,7 @@ from lbmtune.catalogue.sparse.nodes import granule
 from lbmtune.catalogue.sparse.site_orders import order
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.direct import FIXED, one_step_terms
+from lbmtune.model.gpu.family import Family, traffic_alone
 from lbmtune.model.gpu.inputs import Inputs, displaced_sides, has_local_steps
 from lbmtune.model.gpu.terms.copies import elements, longer_s, runs, sectors_term, usual
 from lbmtune.model.gpu.terms.sectors import Partial, warp_of
@@ -49,6 +49,7 @@ class SparseInputs(Inputs):
 
     config: Sparse
 
+    displaces = True
     skips_solid_cells = False
     row_bytes = float("inf")
 
@@ -177,3 +178,6 @@ def _numbers(geometry: str, domain: tuple[int, int, int], order_name: str) -> Ar
     at = np.full(solid.shape, -1)
     at[z[ranked], y[ranked], x[ranked]] = np.arange(len(ranked))
     return at
+
+
+MODEL = Family(SparseInputs, terms, memory_bytes=traffic_alone)

@@ -37,7 +37,7 @@ from lbmtune.measure.verification.reference_states import reference_slabs, slabs
 from lbmtune.measure.verification.textbook_boundaries import bounded
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
-from lbmtune.records.best import CellType
+from lbmtune.records.kernel_format import CellType
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.conformance.choices import patched

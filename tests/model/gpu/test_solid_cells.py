@@ -19,7 +19,7 @@ from lbmtune.model.gpu.terms.concurrency import in_flight
 from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.solid_cells import Touched, lanes, solid_cells, touched
 from lbmtune.model.gpu.terms.spills import local_memory, spilled_bytes
-from lbmtune.model.machine.caches import retained_in_l2
+from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources

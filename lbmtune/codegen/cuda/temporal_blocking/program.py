@@ -9,11 +9,9 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     ends,
     planes_together,
     sector_cells,
-    shared_bytes,
     tile,
 )
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import stored_extents
 from lbmtune.codegen.cuda.shared import entry, moments
 from lbmtune.codegen.cuda.shared.ablation import NEVER_STORED, WHOLE, Parts
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
@@ -33,7 +31,7 @@ def render(case: Case, config: TemporalBlocking, parts: Parts = WHOLE) -> Progra
         block=config.block,
         covers=config.block_cells(case.stencil),
         ends=(ends(case, config), 0, 0),
-        shared_bytes=shared_bytes(case, config),
+        shared_bytes=config.shared_bytes(case),
     )
     source = _source(case, config, parts)
     longest = 2**32 if _narrow(case, config) else None
@@ -143,7 +141,7 @@ def _lengths(case: Case, config: TemporalBlocking) -> str:
 
 def _narrow(case: Case, config: TemporalBlocking) -> bool:
     """Return whether 32 bits hold the index of every element."""
-    return int(config.memory.length(stored_extents(case, config))) < 2**32
+    return int(config.memory.length(config.stored_extents(case))) < 2**32
 
 
 def _signature(case: Case, config: TemporalBlocking) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, passed_planes, spared
+from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
 from lbmtune.catalogue.limits import WARP
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.inputs import Inputs
 
 _CLUSTER = 2
@@ -15,6 +19,44 @@ _CLUSTER = 2
 Source: NVIDIA H100 Tensor Core GPU Architecture, 2022. How a pair shares its blocks follows from temporal blocking on
 small domains: of 12 to 66 blocks that could have shared a multiprocessor each ran as if it had one, of 84 and 96 as if
 two had to share one (`docs/design/gpu.md`)."""
+
+
+def chunk_planes(height: int, count: int, config: TemporalBlocking) -> tuple[int, ...]:
+    """Planes that the blocks of a column update, in the order in which they begin."""
+    depth = -(-height // count)
+    even = config.chunk_schedule == "uniform"
+    ends = [min(height, depth * k if even else depth * k * (2 * count - k) // count) for k in range(count + 1)]
+    return tuple(end - begin for begin, end in pairwise(ends))
+
+
+def passed_planes(case: Case, config: TemporalBlocking) -> tuple[int, ...]:
+    """Planes that the blocks of a column go through, in the order in which they begin: of each chunk and around it."""
+    _, y, z = config.blocks(case)
+    height, chunks = (case.domain[1], y) if case.stencil.dimensions == 2 else (case.domain[2], z)
+    return tuple(planes + 2 * config.steps for planes in chunk_planes(height, chunks, config))
+
+
+def spared(case: Case, config: TemporalBlocking) -> int:
+    """Planes that a stage does not take at the beginning of a chunk, on average.
+
+    Stage t has no use of the first 2 t, and leaves them out where links can be cut: chunks are short there.
+    """
+    return config.steps - 1 if cuts(case) and case.stencil.dimensions == 3 else 0
+
+
+def column(case: Case, config: TemporalBlocking, passed: Sequence[int]) -> tuple[int, int]:
+    """Return the cells of a column along the axis that blocks go, and the planes that all its blocks go through.
+
+    passed: planes of each of them.
+    """
+    axis = case.stencil.dimensions - 1
+    chunks = config.blocks(case)[axis]
+    return case.domain[axis], chunks * passed[0] if config.chunk_schedule == "uniform" else sum(passed)
+
+
+def useful_planes(case: Case, config: TemporalBlocking) -> list[int]:
+    """Return the planes that each block of a column goes through, less those that stages leave out, on average."""
+    return [planes - spared(case, config) for planes in passed_planes(case, config)]
 
 
 class TemporalInputs(Inputs):

@@ -13,7 +13,7 @@ from math import prod
 from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, planes_together
 from lbmtune.catalogue.limits import SCHEDULERS
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.model.gpu.occupancy import warps_of
+from lbmtune.model.gpu.inputs import warps_of
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
 from lbmtune.model.gpu.terms.mva import Shares, shares
 from lbmtune.records import Term

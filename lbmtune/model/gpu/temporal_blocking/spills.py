@@ -17,8 +17,7 @@ from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
 from lbmtune.model.gpu.temporal_blocking.overlap import planes_wait
 from lbmtune.model.gpu.terms.spills import left_in_l1
 from lbmtune.model.machine.benchmark_names import OVERTAKEN_WARPS, OVERTAKING, overtaken_name
-from lbmtune.model.machine.caches import retained_in_l2
-from lbmtune.model.machine.curves import interpolated
+from lbmtune.model.machine.curves import interpolated, retained_in_l2
 from lbmtune.records import Term
 from lbmtune.records.terms import LOCAL, SPILL_HAZARDS
 

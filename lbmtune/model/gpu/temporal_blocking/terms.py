@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from math import prod
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, blocks, passed_planes
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.temporal_blocking import spills
-from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
+from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs, column, passed_planes
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency, issue, registers, together
 from lbmtune.model.gpu.temporal_blocking.overlap import overlapped, planes_wait, stages
 from lbmtune.model.gpu.terms.concurrency import rate_in_use
@@ -18,8 +18,7 @@ from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.fixed_costs import launch, launch_curve
 from lbmtune.model.gpu.terms.instructions import Issue
 from lbmtune.model.gpu.terms.spills import estimated_by_registers
-from lbmtune.model.machine.caches import retained_in_l2
-from lbmtune.model.machine.curves import interpolated
+from lbmtune.model.machine.curves import interpolated, retained_in_l2
 from lbmtune.model.machine.description import WORD_BYTES, Machine
 from lbmtune.model.roofline import memory_term
 from lbmtune.records import Resources, Term
@@ -89,13 +88,9 @@ def refetched_plane_bytes(case: Case, config: TemporalBlocking, machine: Machine
 
     When the next block of a column begins with them, all that the device moves meanwhile has gone through the cache.
     """
-    found, flat = blocks(case, config), case.stencil.dimensions == 2
-    height, chunks = (case.domain[1], found[1]) if flat else (case.domain[2], found[2])
-    passed = passed_planes(case, config)
-    taken = chunks * passed[0] if config.chunk_schedule == "uniform" else sum(passed)
-    moved = traffic(case, config)
+    moved, (height, taken) = traffic(case, config), column(case, config, passed_planes(case, config))
     launch_bytes = moved.total * config.steps * case.sites
-    between = launch_bytes * min(1.0, (at_once or machine.multiprocessors) / prod(found))
+    between = launch_bytes * min(1.0, (at_once or machine.multiprocessors) / prod(config.blocks(case)))
     return moved.populations / 2 * (taken / height - 1) * (1 - retained_in_l2(machine, between))
 
 
@@ -142,9 +137,6 @@ def stages_wait(inputs: TemporalInputs) -> float:
     more = [measured[f"{config.warp_sync} by {warps}"] - measured[f"none by {warps}"] for warps in _SPREAD]
     waited = sum(more) / len(more)
     if config.warp_sync == "neighbours":
-        waited -= _TO_MEET * sum(map(int, _SPREAD)) / len(_SPREAD) / _slots_per_s(inputs)
+        slots_per_s = max(inputs.calibration.instructions_per_s.values()) / inputs.machine.multiprocessors
+        waited -= _TO_MEET * sum(map(int, _SPREAD)) / len(_SPREAD) / slots_per_s
     return inputs.turns * waited / inputs.case.fluid_sites
-
-
-def _slots_per_s(inputs: TemporalInputs) -> float:
-    return max(inputs.calibration.instructions_per_s.values()) / inputs.machine.multiprocessors

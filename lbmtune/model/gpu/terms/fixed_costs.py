@@ -7,7 +7,6 @@ from math import prod
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import arrays
 from lbmtune.catalogue.limits import WARP
-from lbmtune.catalogue.storage import frame
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.array_of_structures import has_parts, ring_s
 from lbmtune.model.gpu.terms.instructions import collision_slots, precision_slots, rates
@@ -77,7 +76,7 @@ def rings(inputs: Inputs) -> Term:
     of structures overlap with what that kernel moves.
     """
     case, config = inputs.case, inputs.config
-    cut = [cells for cells in frame(case.stencil, config).blocks or () if cells]
+    cut = [cells for cells in config.frame(case.stencil).blocks or () if cells]
     found = rates(inputs.machine, inputs.threads // WARP, meeting=False) if cut else None
     turns = -(-prod(cells + 2 for cells in cut) // _RING_THREADS)
     each = _OF_ARRAYS if arrays(config.memory, case.stencil.q) == case.stencil.q else _RING_SLOTS

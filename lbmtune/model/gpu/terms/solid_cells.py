@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.catalogue.config import Block, CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import index
+from lbmtune.catalogue.limits import SECTOR_BYTES
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.geometry import voxels
 from lbmtune.catalogue.schemes.scheme import Phase, Place
-from lbmtune.catalogue.storage import Domain
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.lattice import Lattice, Vector, lattice
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.copies import bandwidth
@@ -227,7 +227,6 @@ class _Part:
         return np.roll(self.fluid, [-sign * c for c in reversed(velocity)], (0, 1, 2))
 
     def _mark(self, elements: Array, place: Place, cells: Array) -> None:
-        """Set the elements at a place of some cells."""
         extents = self.fluid.shape[::-1]
         axes = [
             self._placed.frame.coordinate(axis, (np.arange(n) + moved) % n)
