@@ -84,20 +84,25 @@ def from_flat(values: Mapping[str, Scalar]) -> KernelConfig:
     return record.parse(rest)
 
 
-def flat_values(text: str, backend: str) -> dict[str, Scalar]:
+def flat_values(text: str) -> dict[str, Scalar]:
     """Return the flat values of 'family=direct,scheme=aa,block=256x1x1' as they are written. Raises InputError."""
-    values: dict[str, Scalar] = {"backend": backend}
+    values: dict[str, Scalar] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = item.partition("=")
         if not equals:
-            raise InputError(f"configuration part {item!r} is not of the form knob=value; write for example scheme=aa.")
+            raise InputError(
+                f"configuration part {item!r} is not of the form knob=value; write for example scheme=aa, "
+                "the 12 digits of a trial's key, or a best.json."
+            )
+        if name.strip() in values:
+            raise InputError(f"{name.strip()} is given twice in {text!r}; leave one of them out.")
         values[name.strip()] = value.strip()
     return values
 
 
 def parse_config(text: str, backend: str = "cuda") -> KernelConfig:
     """Return the configuration of 'family=direct,scheme=aa,block=256x1x1'. Raises InputError."""
-    return from_flat(flat_values(text, backend))
+    return from_flat({"backend": backend, **flat_values(text)})
 
 
 def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]:

@@ -25,6 +25,7 @@ from lbmtune.files.shipped import find_study
 from lbmtune.files.source import Source, read_text
 from lbmtune.files.trees import converted, parsed
 from lbmtune.lattice import LATTICES
+from lbmtune.records.shared import made_of
 from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
 from lbmtune.units import parse_duration_s
 
@@ -209,17 +210,15 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
         source.fail("accuracy.max_error", f"{bound} must be positive and finite; leave it out for no bound.")
     check_protocol(file.protocol, source)
     case, axes = _case(file.case, source), file.axes
-    return StudySpec(
-        name=file.name,
+    return made_of(
+        StudySpec,
+        file,
         case=case,
         axes={
             backend: spaces(axes[backend], backend, source) if backend in axes else usual_spaces(case, backend)
             for backend in FAMILIES
         },
         budget=_budget(file.budget, source),
-        objective=file.objective,
-        seed=file.seed,
-        protocol=file.protocol,
         max_error=bound,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,8 +113,8 @@ def test_a_force_may_end_and_begin_again() -> None:
 @pytest.mark.parametrize("family", ["direct", "sparse"])
 def test_solid_cells_are_at_rest_whatever_the_force(family: str, scheme: str) -> None:
     case = replace(porous("d2q9", "bgk", (8, 6, 1), 1.2, "blocks:fraction=0.3"), force=(1e-3, 0.0, 0.0))
-    knobs = {"flags": "memory"} if family == "direct" else {"addressing": "indirect"}
-    flow, _ = flow_of(case, old_cpu(scheme=scheme, vector_bits=0, **knobs, **PRECISE))
+    kinds = {"direct": partial(cpu.Direct, flags="memory"), "sparse": cpu.Sparse}
+    flow, _ = flow_of(case, kinds[family](scheme=scheme, vector_bits=0, **PRECISE))
     rock = solid(case)
     for force in ((1e-3, 0.0, 0.0), (5e-3, -2e-3, 0.0)):
         flow.force = force

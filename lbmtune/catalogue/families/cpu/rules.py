@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from lbmtune.catalogue.backend_records import CpuConfig
+from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.footprint import beyond_stride
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import knobs_by_name
 
 
 def vectors(case: Case, config: CpuConfig, limits: Limits) -> str | None:
