@@ -20,6 +20,7 @@ from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.cores import usable_cores
 from lbmtune.errors import NothingValidError
 from lbmtune.export import printed_kernel, write_best
@@ -29,6 +30,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import cells_read, predict
 from lbmtune.records import Accuracy, Prediction, Trial
 from lbmtune.records.remarks import last_cache
+from lbmtune.records.shared import made_of
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
@@ -57,10 +59,17 @@ class Study:
     ('pull', 27541)
     """
 
-    def __init__(self, folder: Path | str) -> None:
-        """Read the record of a folder. Raises InputError if it holds no study."""
+    def __init__(self, folder: Path | str, *, geometry: Path | str | None = None) -> None:
+        """Read the record of a folder. geometry: path of its voxel file, if that was moved.
+
+        Raises InputError if the folder holds no study, or if that file is not the one of its case.
+        """
         self.folder = Path(folder)
         self.record: StudyRecord = read_study(self.folder)
+        if geometry is not None:
+            header = self.record.header
+            spec = replace(header.spec, case=settled(header.spec.case, geometry))
+            self.record = replace(self.record, header=replace(header, spec=spec))
 
     @property
     def spec(self) -> StudySpec:
@@ -216,18 +225,11 @@ def compiled_predictor(spec: StudySpec, machine: Machine) -> Repredict | None:
 
 def study_header(spec: StudySpec, machine: Machine, evaluator: Evaluator) -> StudyHeader:
     """Return the header of a study that begins now, without the size of its space."""
-    ceiling = Ceiling(
-        copy_bytes_per_s=machine.copy_bytes_per_s,
-        in_place_bytes_per_s=machine.in_place_bytes_per_s,
-        stream_bytes_per_s=machine.stream_bytes_per_s,
-        date=machine.date,
-        cpu_share=machine.conditions.cpu_share,
-    )
     return StudyHeader(
         spec=spec,
         backend=machine.environment.backend,
         environment=evaluator.environment,
-        ceiling=ceiling,
+        ceiling=made_of(Ceiling, machine, cpu_share=machine.conditions.cpu_share),
         calibration_cpu_share=machine.calibration_cpu_share,
         last_cache_bytes=last_cache(machine.environment.backend, machine.caches_bytes),
         legal_configurations=0,

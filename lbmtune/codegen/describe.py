@@ -30,6 +30,7 @@ from lbmtune.codegen.program import (
 from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced, plain
 from lbmtune.records.kernel_format import Argument, Buffer, CellType, Kernel, LaunchGeometry, SingleStep, source_digest
+from lbmtune.records.shared import made_of
 
 _DOMAIN = (Traced("nx"), Traced("ny"), Traced("nz"))
 _CELLS = "nx * ny * nz"
@@ -105,18 +106,8 @@ def _types(program: Program) -> Iterator[CellType]:
 
 def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
     """Return a launch with its grid as formula and for the program's domain."""
-    return LaunchGeometry(
-        entry=launch.entry,
-        arguments=launch.arguments,
-        block=launch.block,
-        covers=launch.covers,
-        over=launch.over,
-        grid_formula=_grid_formula(launch, program.frame),
-        grid=program.grid(launch, program.case.domain),
-        shared_bytes=launch.shared_bytes,
-        mode=launch.mode,
-        ends=launch.ends,
-    )
+    formula, grid = _grid_formula(launch, program.frame), program.grid(launch, program.case.domain)
+    return made_of(LaunchGeometry, launch, grid_formula=formula, grid=grid)
 
 
 def _buffers(program: Program) -> Iterator[Buffer]:

@@ -11,6 +11,7 @@ from lbmtune.catalogue.problem.faces import Face, Patch
 from lbmtune.catalogue.problem.flows import FLOWS, Parameters
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import LATTICES
+from lbmtune.records.shared import made_of
 
 EXAMPLE_DOMAIN = "128x128x128"
 _LARGEST_EXTENT = 2**31 - 1  # extents are arguments of kernels, of 32 bits
@@ -62,8 +63,17 @@ def case_of(file: CaseFile, folder: Path = Path()) -> Case:
     parameters = _parameters(file)
     case = FLOWS[file.flow].case(parameters, _relaxation_rate(file, parameters))
     case = replace(_with_faces(case, file), magic=file.magic, velocity_scale=file.velocity_scale)
-    case = replace(case, geometry=_identified(file.geometry, file.patches, folder), patches=file.patches)
-    if file.patches or file.geometry:
+    geometry = _identified(file.geometry, file.patches, folder)
+    return _checked(replace(case, geometry=geometry, patches=file.patches))
+
+
+def identified(case: Case) -> Case:
+    """Return a case with the digest of its voxel file, if it has one; its cells are checked. Raises InputError."""
+    return _checked(replace(case, geometry=_identified(case.geometry, case.patches, Path())))
+
+
+def _checked(case: Case) -> Case:
+    if case.patches or case.geometry:
         from lbmtune.catalogue.problem.patch_checks import check_cells  # here: arrays are not needed otherwise
 
         check_cells(case)
@@ -92,17 +102,8 @@ def _identified(geometry: str, patches: tuple[Patch, ...], folder: Path) -> str:
 
 
 def _parameters(file: CaseFile) -> Parameters:
-    return Parameters(
-        lattice=file.lattice,
-        collision=file.collision,
-        domain=_domain(file.domain, file.lattice),
-        lid=file.lid,
-        force=file.force,
-        axis=file.axis,
-        velocity_scale=file.velocity_scale,
-        inlet=file.inlet_velocity[0] if file.inlet_velocity else None,
-        geometry=file.geometry,
-    )
+    inlet = file.inlet_velocity[0] if file.inlet_velocity else None
+    return made_of(Parameters, file, domain=_domain(file.domain, file.lattice), inlet=inlet)
 
 
 def _domain(value: str | tuple[int, ...], lattice: str) -> tuple[int, int, int]:
