@@ -21,10 +21,8 @@ from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.layouts.layout import Int
 from lbmtune.catalogue.limits import RESERVED_BYTES, WARP, Limits, extents, registers_allowed
 from lbmtune.catalogue.moments.basis import handed_on, rising_sums
-from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import told
-from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 from lbmtune.units import format_bytes
 
@@ -63,11 +61,6 @@ class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
     grid_sync: str = knob("all", "thread blocks that one synchronises with in each step", allowed=("all", "neighbours"))
 
     @property
-    def kept(self) -> Representation:
-        """Populations or moments."""
-        return representation(self.representation)
-
-    @property
     def max_registers(self) -> int:
         """Launch bounds make all blocks fit; there is no other cap."""
         return 0
@@ -78,11 +71,6 @@ class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
         if self.of_moments and lattice.dimensions == 2:
             return x * self.cells_per_thread, y * self.tile_planes, z
         return x * self.cells_per_thread, y * self.rows, z * self.tile_planes
-
-    def frame(self, lattice: Lattice) -> StorageFrame:
-        """Return a frame without ghost cells."""
-        x, y, z = self.memory.tile
-        return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
 
     def row_cells(self, least: int) -> int:
         """Return the cells of a row: tiles are whole rows."""
@@ -188,14 +176,12 @@ def blocks_at_once(case: Case, config: Persistent, limits: Limits) -> int:
 
 
 def _faces(case: Case, config: Persistent, limits: Limits) -> str | None:
-    """Faces that are periodic or walls."""
     if where := told(case):
         return f"{where} is not supported for family persistent (use direct): its kernels complete no populations"
     return moment_rules.patches(case, config, limits)
 
 
 def _moments(case: Case, config: Persistent, limits: Limits) -> str | None:
-    """Layouts, rows and planes of kernels of moments."""
     if not config.of_moments:
         return None
     name = config.memory.name
@@ -213,7 +199,6 @@ def _moments(case: Case, config: Persistent, limits: Limits) -> str | None:
 
 
 def _tile(case: Case, config: Persistent, limits: Limits) -> str | None:
-    """Tiles that the domain is divisible into."""
     if config.of_moments:
         return _tile_of_moments(case, config)
     (x, y, z), (nx, ny, nz) = config.block, case.domain
@@ -248,7 +233,6 @@ def _tile_of_moments(case: Case, config: Persistent) -> str | None:
 
 
 def _registers(case: Case, config: Persistent, limits: Limits) -> str | None:
-    """What a thread works on at once and keeps from step to step, in registers."""
     if not config.of_moments:
         return None
     if config.register_planes > _MOST_HELD:
@@ -263,7 +247,6 @@ def _registers(case: Case, config: Persistent, limits: Limits) -> str | None:
 
 
 def _on_chip(case: Case, config: Persistent, limits: Limits) -> str | None:
-    """A grid whose blocks all run at once."""
     cells = config.block_cells(case.stencil)
     tile = extents(cells)
     needed, allowed = config.shared_bytes(case), limits.shared_bytes_per_block

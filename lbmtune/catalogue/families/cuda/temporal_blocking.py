@@ -23,7 +23,6 @@ from lbmtune.catalogue.limits import SECTOR_BYTES, WARP
 from lbmtune.catalogue.moments.basis import handed_on, rising_sums, sums_of_powers, upright
 from lbmtune.catalogue.moments.representation import FUSED, POPULATIONS, Representation, representation
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
 _FLAG_BYTES, _OFFSET_BYTES = 8, 4
@@ -115,11 +114,6 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
         """Rows lie in groups of `pack` values."""
         return Rows(self.pack) if isinstance(self.layout, Rows) else self.layout
 
-    @property
-    def fused_steps(self) -> int:
-        """Time steps of a launch."""
-        return self.steps
-
     def single_step(self) -> TemporalBlocking:
         """Return the configuration of one step per launch, launched by itself."""
         return replace(self, steps=1, launch="call")
@@ -133,11 +127,6 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
         x, y, z = self.block_cells(case.stencil)
         nx, ny, nz = case.domain
         return -(-max(1, nx - ends(case, self)) // x), -(-ny // y), -(-nz // z)
-
-    def frame(self, lattice: Lattice) -> StorageFrame:
-        """Return a frame without ghost cells."""
-        x, y, z = self.memory.tile
-        return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
 
     def value_index(self, k: Int, x: Int, y: Int, z: Int, extents: Extents, lattice: Lattice) -> Int:
         """Return the element of value k of a cell; the last values may lie in a smaller group."""
