@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
@@ -105,18 +105,8 @@ def _types(program: Program) -> Iterator[CellType]:
 
 def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
     """Return a launch with its grid as formula and for the program's domain."""
-    return LaunchGeometry(
-        entry=launch.entry,
-        arguments=launch.arguments,
-        block=launch.block,
-        covers=launch.covers,
-        over=launch.over,
-        grid_formula=_grid_formula(launch, program.frame),
-        grid=program.grid(launch, program.case.domain),
-        shared_bytes=launch.shared_bytes,
-        mode=launch.mode,
-        ends=launch.ends,
-    )
+    formula, grid = _grid_formula(launch, program.frame), program.grid(launch, program.case.domain)
+    return LaunchGeometry(**asdict(launch), grid_formula=formula, grid=grid)
 
 
 def _buffers(program: Program) -> Iterator[Buffer]:
@@ -125,9 +115,9 @@ def _buffers(program: Program) -> Iterator[Buffer]:
     formula = plain(program.config.memory.length(symbolic_extents(program)))
     if FACE_ARRAYS[0] in program.arguments:
         formula += f" + 2 * {_faces_array(program)}"
-    lengths = [(name, stored.dtype, stored.bytes, program.buffer_elements(domain)) for name in program.buffers()]
-    for name, dtype, size, elements in lengths:
-        yield Buffer(name=name, dtype=dtype, elements=elements, elements_formula=formula, bytes=elements * size)
+    elements = program.buffer_elements(domain)
+    for name, size in zip(program.buffers(), program.array_bytes(domain), strict=True):
+        yield Buffer(name=name, dtype=stored.dtype, elements=elements, elements_formula=formula, bytes=size)
     for name, elements in program.other_buffers(domain).items():
         dtype, formula = program.dtype_of(name), _FORMULAS[name](program)
         size = elements * (8 if dtype == "float64" else 4)

@@ -68,7 +68,7 @@ def _entry(case: Case, config: Column, one: Pass, file: str, parts: Parts) -> st
         "columns": access.columns(case, phase),
         "rows": access.rows_of_columns(case, phase),
         "fetch": access.fetches(case, phase, source),
-        "take": access.takes(case, phase, source),
+        "take": access.reads(case, phase, source, "take"),
         "read": reading(parts, regions["read"], "x + z"),
         "call": call if phase.collides else "",
         "write": writing(parts, regions["write"]),

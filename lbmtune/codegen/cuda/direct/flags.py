@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, moving_links, reads_flags
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.cell_types import layout, walls
+from lbmtune.catalogue.problem.cell_types import walls
 from lbmtune.catalogue.schemes.scheme import Access, Phase, Place
 from lbmtune.codegen.cuda.direct import patches
 from lbmtune.codegen.cuda.shared import entry, physics
@@ -100,13 +100,8 @@ def _gains(case: Case, phase: Phase, when: str) -> Iterator[str]:
     for wall in walls(case):
         for i in links:
             carried = i if when == "read" else case.stencil.opposite[i]
-            yield f"add_cut(f[{carried}], {_moving(case, wall)}, {i}, {physics.gain(case.lattice, i, wall)});"
-
-
-def _moving(case: Case, wall: int) -> str:
-    """Return the words of the links that one of the moving walls cuts."""
-    field = dict(layout(case, everywhere=False).walls).get(wall)
-    return f"of_wall(moving, {TYPES}, {field.shift}, {field.mask}u, {field.number}u)" if field else "moving"
+            moving = physics.of_wall(case, wall, "moving", TYPES, everywhere=False)
+            yield f"add_cut(f[{carried}], {moving}, {i}, {physics.gain(case.lattice, i, wall)});"
 
 
 def _unconditional(config: CudaConfig, gains: list[str]) -> list[str]:

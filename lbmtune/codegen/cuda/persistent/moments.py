@@ -21,7 +21,7 @@ FILE, BUFFERS = "persistent/moments.cu", {SENT_SUMS: f"Real* {SENT_SUMS}"}
 
 def entry_regions(case: Case, config: Persistent) -> dict[str, str]:
     """Return the regions of the entry."""
-    taken = ", ".join(("m[r][v]", *moments.scalars(case.stencil, case.forced, case.relaxes)))
+    taken = ", ".join(("m[r][v]", *moments.case_scalars(case)))
     return {
         "relax": f"                    relax({taken});",
         **(walls.entry_regions(case, config) if cuts(case) else {}),
@@ -39,7 +39,7 @@ def regions(case: Case, config: Persistent) -> dict[str, str]:
 
 def scalars(case: Case, _config: Persistent) -> tuple[str, ...]:
     """Return the launch arguments of relaxation and walls."""
-    return (*moments.scalars(case.stencil, case.forced, case.relaxes), *moments.wall_scalars(case))
+    return moments.all_scalars(case)
 
 
 def constants(case: Case, config: Persistent) -> tuple[str, ...]:

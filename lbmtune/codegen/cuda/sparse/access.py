@@ -7,7 +7,7 @@ from functools import partial
 from itertools import product
 
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.cell_types import layout, suffix, walls
+from lbmtune.catalogue.problem.cell_types import walls
 from lbmtune.catalogue.schemes.scheme import Phase, Scheme
 from lbmtune.catalogue.sparse.index_list import (
     CUT_BIT,
@@ -93,9 +93,7 @@ def writes(case: Case, rows: NodeList, phase: Phase, buffer: str) -> str:
 
 def gain_scalars(case: Case, phase: Phase) -> set[str]:
     """Return the launch arguments of the wall terms of a pass."""
-    moved = [way.link for way in ways(case.stencil, phase) if gains(case, phase, way)]
-    names = [f"wall_{name}" for axis, name in enumerate("xyz") if any(link[axis] for link in moved)]
-    return {f"{name}{suffix(wall)}" for name in names for wall in walls(case)}
+    return physics.wall_scalars(case, (way.link for way in ways(case.stencil, phase) if gains(case, phase, way)))
 
 
 def _of(verb: str, case: Case, phase: Phase) -> Iterator[Way]:
@@ -159,7 +157,7 @@ def _gains(case: Case, rows: NodeList, phase: Phase, verb: str) -> list[str]:
             row, bit = rows.flags(way.link)
             own = row == rows.mask_row
             found, bit_name = ("moving", str(bit)) if own else (_name(rows.pointers[row]), "MOVING")
-            flag = f"{_of_wall(case, wall, found)}, {bit_name}"
+            flag = f"{physics.of_wall(case, wall, found, 'types.of', everywhere=True)}, {bit_name}"
             (masked if own else lines).append(
                 f"add(f[{way.direction}], {physics.gain(case.lattice, i, wall)}, {flag});"
             )
@@ -168,9 +166,3 @@ def _gains(case: Case, rows: NodeList, phase: Phase, verb: str) -> list[str]:
         head = ["    if (any(mask, MOVING)) {", f"    {_load(rows, 'moving', rows.mask_row + 1)}"]
         text += [*head, *(f"        {line}" for line in masked), "    }"]
     return text
-
-
-def _of_wall(case: Case, wall: int, words: str) -> str:
-    """Return the words at one of several moving walls, and zeros elsewhere."""
-    field = dict(layout(case, everywhere=True).walls).get(wall)
-    return f"of_wall({words}, types.of, {field.shift}, {field.mask}u, {field.number}u)" if field else words

@@ -105,9 +105,7 @@ def _split(case: Case) -> bool:
 
 def _relaxation(case: Case, config: TemporalBlocking) -> tuple[str, ...]:
     """Return the launch arguments of the relaxation."""
-    if config.of_moments:
-        return moments.scalars(case.stencil, case.forced, case.relaxes)
-    return populations.scalars(case)
+    return moments.case_scalars(case) if config.of_moments else populations.scalars(case)
 
 
 def _scalars(case: Case, config: TemporalBlocking) -> tuple[str, ...]:
@@ -132,13 +130,9 @@ def _constants(case: Case, config: TemporalBlocking) -> str:
             f"constexpr bool SHELVED = {entry.boolean(config.z_buffer == 'shared')};",
             f"constexpr bool WALLED_X = {entry.boolean(case.faces[0] != 'periodic')};",
             f"constexpr int WIDTH = {tile(case.stencil, config)[0]}, BEFORE = {before_tile(case, config)};",
-            _lengths(case, config),
+            moments.constants(case.stencil, _split(case)) if config.of_moments else populations.constants(case),
         )
     )
-
-
-def _lengths(case: Case, config: TemporalBlocking) -> str:
-    return moments.constants(case.stencil, _split(case)) if config.of_moments else populations.constants(case)
 
 
 def _narrow(case: Case, config: TemporalBlocking) -> bool:

@@ -79,8 +79,7 @@ def _leave(case: Case, sums: Sums, side: int) -> Iterator[str]:
     odd = f"{turned}odd"
     from_below = {of: value for of, value in below.items() if value} | ({(1, 1): odd} if mixed else {})
     yield from _over_face(case, sums, 1, side)
-    found = wall_moments.Reflected(from_below, rest, "" if mixed else odd, "even_z - odd_z")
-    yield from wall_moments.added(sums, found)
+    yield from wall_moments.added(sums, from_below, rest, "" if mixed else odd, "even_z - odd_z")
 
 
 def side_functions(case: Case) -> str:
