@@ -12,7 +12,6 @@ from lbmtune.catalogue.families.cpu.sparse import Sparse
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import Words, words_of
-from lbmtune.catalogue.schemes.scheme import Place
 from lbmtune.catalogue.sparse.index_list import (
     MOVING_BIT,
     NodeList,
@@ -153,7 +152,7 @@ class Sites:
     def loads(self) -> list[str]:
         """Return the lines that load f0, f1, ..."""
         streams = zip(self.streams.directions, self.streams.reads, strict=True)
-        return [f"f{i} = {self._load(s)}{self._gained(s)}" for i, s in streams]
+        return [f"f{i} = {self._call(s, 'load', 'gather')}{self._gained(s)}" for i, s in streams]
 
     def complete(self, lines: list[str]) -> list[str]:
         """Return the loop over the sites of a vector at faces. lines: those of one site, by its `word`."""
@@ -167,7 +166,7 @@ class Sites:
     def stores(self) -> list[str]:
         """Return the lines that store g0, g1, ..."""
         streams = zip(self.streams.directions, self.streams.writes, strict=True)
-        return [self._store(s, f"g{i}{self._gained(s)}") for i, s in streams]
+        return [self._call(s, "store", "scatter", f"g{i}{self._gained(s)}") for i, s in streams]
 
     def _chased_pointers(self) -> list[Pointer]:
         """Return the chased pointers of the pass, each after the one that it starts from."""
@@ -190,32 +189,20 @@ class Sites:
         """Return the index of the words of these sites in a row of the list."""
         return f"{row} * {'nodes' if self.rows.chased else 'sites'} + x" if row else "x"
 
-    def _flag(self, s: Stream) -> str:
-        row, bit = self.rows.flags(s.link)
-        return f"{self._row(row)}, {bit}"
-
-    def _load(self, s: Stream) -> str:
-        return f"{self._function(s, 'load', 'gather')}({', '.join([s.buffer, *self._where(s)])})"
-
-    def _store(self, s: Stream, value: str) -> str:
-        return f"{self._function(s, 'store', 'scatter')}({', '.join([s.buffer, *self._where(s), value])})"
-
-    def _function(self, s: Stream, local: str, by_list: str) -> str:
-        listed = f"{by_list}_at" if self.rows.chased else by_list
-        name = listed if pointer(self.streams.case, s) else local
-        return f"{name}_cut" if selects(self.streams.case, s) else name
-
-    def _where(self, s: Stream) -> list[str]:
-        """Return the arguments that locate a population."""
-        case, listed = self.streams.case, pointer(self.streams.case, s)
-        slots = [_slot(place) for place in ((s.open, s.cut) if selects(case, s) else (s.open,))]
-        flags = [self._flag(s)] if selects(case, s) else []
-        if listed and self.rows.chased:
-            return [*slots, _name(listed), *(["links", *flags] if flags else [])]
-        if listed:
-            return [*slots, "links", self._row(self.rows.pointers.index(listed)), *flags]
-        places = [f"{slot} + here" for slot in slots]
-        return [*places, *(["links", *flags] if flags else [])]
+    def _call(self, s: Stream, local: str, by_list: str, *value: str) -> str:
+        """Return the access of a population: at the site itself (local) or at a node of the list."""
+        listed, cut = pointer(self.streams.case, s), selects(self.streams.case, s)
+        taken = (s.open, s.cut) if cut else (s.open,)
+        slots = [pointer_name(place.slot) if place.pointer else f"slot{place.slot}" for place in taken]
+        row, bit = self.rows.flags(s.link) if cut else (0, 0)
+        flags = [f"{self._row(row)}, {bit}"] * cut
+        name = (f"{by_list}_at" if self.rows.chased else by_list) if listed else local
+        if listed and not self.rows.chased:
+            places = [*slots, "links", self._row(self.rows.pointers.index(listed)), *flags]
+        else:
+            places = [*slots, _name(listed)] if listed else [f"{slot} + here" for slot in slots]
+            places += [*["links"] * cut, *flags]
+        return f"{name}{'_cut' * cut}({', '.join([s.buffer, *places, *value])})"
 
     def _gained(self, s: Stream) -> str:
         """Return the term that a moving wall adds, or ''."""
@@ -231,11 +218,6 @@ class Sites:
             f" + chosen(links, {own}, {field.shift}, c1) * chosen(links, {flag}, {s.gain}_{wall})"
             for wall, field in self.words.walls
         )
-
-
-def _slot(place: Place) -> str:
-    """Return the start of a slot."""
-    return pointer_name(place.slot) if place.pointer else f"slot{place.slot}"
 
 
 def _name(found: Pointer) -> str:

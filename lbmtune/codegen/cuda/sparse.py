@@ -92,13 +92,14 @@ def _entry(case: Case, config: Sparse, one: Pass, parts: Parts) -> str:
     else:
         words = [*early, *_declared(rows, needed, partial(_load, rows))]
     completed = physics.complete(case, words_of(case, config), "types.of")
+    taken = ("const Word* __restrict__ links", *entry.parameters((), _COUNTS, _scalars(case, phase)))
     regions = {
         "kept": f"        Words {names};" if names else "",
         "words_copied": f"    constexpr int COPIED = {len(first)};",
         "keep": f"        {'kept' if shared else 'sets[turn]'} = {{{names}}};" if names else "",
         "fetch": "\n".join([*early, *fetched]),
         "take": "\n".join(f"        const Words& {name} = kept.{name};" for name in _names(rows, needed)),
-        "signature": _signature(case, config, one),
+        "signature": box.pass_head(config, one, "", *taken),
         "words": "\n".join(words),
         "read": reading(parts, _reads(case, rows, phase, source), "site"),
         "call": "\n".join([*completed, f"        {box.collide_call(case)}"]) if phase.collides else "",
@@ -107,11 +108,6 @@ def _entry(case: Case, config: Sparse, one: Pass, parts: Parts) -> str:
     if not several:
         return fill(_SITES, regions, inside="entry")
     return fill(_GROUPS, regions | (variants(_SHARED, regions) if shared else {}), inside="entry")
-
-
-def _signature(case: Case, config: Sparse, one: Pass) -> str:
-    taken = ("const Word* __restrict__ links", *entry.parameters((), _COUNTS, _scalars(case, one.phase)))
-    return box.pass_head(config, one, "", *taken)
 
 
 def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:

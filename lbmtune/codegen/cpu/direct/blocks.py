@@ -70,8 +70,8 @@ def _copied(streams: Streams, rows: tuple[int, int], accesses: Iterable[Access],
 
 def _at_rim(streams: Streams, rows: tuple[int, int]) -> str:
     """Return the condition that the row lies at a rim of its block beyond which it reads."""
-    tiles = ("y", streams.config.tile_y), ("z", streams.config.tile_z)
-    return " or ".join(_last(*tile, offset) for tile, offset in zip(tiles, rows, strict=True) if offset)
+    tiles = zip("yz", (streams.config.tile_y, streams.config.tile_z), rows, strict=True)
+    return " or ".join(_last(axis, tile, offset) for axis, tile, offset in tiles if offset)
 
 
 def _last(axis: str, tile: int, offset: int) -> str:

@@ -43,7 +43,10 @@ def reads(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
     """Return the loads of all populations, then those of cut links, and the momentum of moving walls."""
     gains = list(_gains(case, phase, "read"))
     if config.boundary == _PREDICATED:
-        return "\n".join([*(_selected_read(a, buffer) for a in phase.accesses), *_unconditional(config, gains)])
+        places = {a.direction: _either(a.direction, a.read, a.cut_read, buffer) for a in phase.accesses}
+        return "\n".join(
+            [*(f"    f[{i}][0] = widen(*{at});" for i, at in places.items()), *_unconditional(config, gains)]
+        )
     plain = [
         f"    read_{MOVE[a.read.offset[0]]}({_target(a)}, {_place(a.read, buffer)}, lane);" for a in phase.accesses
     ]
@@ -59,8 +62,10 @@ def writes(case: Case, config: CudaConfig, phase: Phase, buffer: str) -> str:
     """Return the momentum of moving walls, the stores over open links, and the stores of cut links."""
     opposite, gains = case.stencil.opposite, list(_gains(case, phase, "write"))
     if config.boundary == _PREDICATED:
-        stores = [_selected_write(a, opposite[a.direction], buffer) for a in phase.accesses]
-        return "\n".join([*_unconditional(config, gains), *stores])
+        places = {a.direction: _either(opposite[a.direction], a.write, a.cut_write, buffer) for a in phase.accesses}
+        return "\n".join(
+            [*_unconditional(config, gains), *(f"    *{at} = narrow(f[{i}][0]);" for i, at in places.items())]
+        )
     plain = [_open_write(a, opposite[a.direction], buffer) for a in phase.accesses]
     own = [
         f"write_cut({_target(a)}, flags.cut, {opposite[a.direction]}, {_place(a.cut_write, buffer)}, lane, "
@@ -77,15 +82,6 @@ def _open_write(access: Access, bit: int, buffer: str) -> str:
     if access.write != access.cut_write:
         verb, end = f"{verb}_open", f"lane, flags, {bit}"
     return f"    {verb}({_target(access)}, {_place(access.write, buffer)}, {end});"
-
-
-def _selected_read(access: Access, buffer: str) -> str:
-    place = _either(access.direction, access.read, access.cut_read, buffer)
-    return f"    f[{access.direction}][0] = widen(*{place});"
-
-
-def _selected_write(access: Access, bit: int, buffer: str) -> str:
-    return f"    *{_either(bit, access.write, access.cut_write, buffer)} = narrow(f[{access.direction}][0]);"
 
 
 def _either(bit: int, opened: Place, cut: Place, buffer: str) -> str:

@@ -69,13 +69,17 @@ def _way(lattice: Lattice) -> str:
 def entering(lattice: Lattice) -> str:
     """Return the functions that add sums of other tiles to moments, and those at the ends of a tile."""
     stage = Stage(Sums(upright(lattice)), moments.C_SYNTAX)
+    sums, every = stage.sums, orders(stage.lattice)
+    # what moves down from the first plane is all that the plane below has received; to the last plane nothing does
+    fallen = (f"sums[{k}] = {stage.moment((*part, 0))};" for k, part in enumerate(sums.parts[-1]))
+    finish = (f"{stage.moment(n)} = current[{sums.waiting(n)}];" for n in every)
     functions = {
         "enter_up(Real (&m)[MOMENTS], const Real (&sums)[ACROSS])": _entering(stage, 1),
         "enter_down(Real (&m)[MOMENTS], const Real (&sums)[ACROSS])": _entering(stage, -1),
         "rise(Real (&m)[MOMENTS], const Real (&sums)[PENDING])": _crossing(stage, 1),
         "fall(Real (&m)[MOMENTS], const Real (&sums)[PENDING])": _crossing(stage, -1),
-        "fallen(const Real (&m)[MOMENTS], Real (&sums)[PENDING])": _fallen(stage),
-        "finish(Real (&m)[MOMENTS], const Real (&current)[CURRENT])": _finish(stage),
+        "fallen(const Real (&m)[MOMENTS], Real (&sums)[PENDING])": fallen,
+        "finish(Real (&m)[MOMENTS], const Real (&current)[CURRENT])": finish,
     }
     return "\n".join(function(head, lines) for head, lines in functions.items())
 
@@ -102,15 +106,3 @@ def _crossing(stage: Stage, c_z: int) -> Iterator[str]:
         for n in orders(stage.lattice):
             if n[:2] == part:
                 yield f"{stage.moment(n)} {'-' if c_z ** n[2] < 0 else '+'}= sums[{k}];"
-
-
-def _fallen(stage: Stage) -> Iterator[str]:
-    """Yield what moves down from the first plane, which is all that the plane below has received."""
-    for k, part in enumerate(stage.sums.parts[-1]):
-        yield f"sums[{k}] = {stage.moment((*part, 0))};"
-
-
-def _finish(stage: Stage) -> Iterator[str]:
-    """Yield the moments of the last plane, to which nothing moves down within the tile."""
-    for n in orders(stage.lattice):
-        yield f"{stage.moment(n)} = current[{stage.sums.waiting(n)}];"

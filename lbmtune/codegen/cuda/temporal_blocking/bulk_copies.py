@@ -27,11 +27,6 @@ def functions(case: Case, config: TemporalBlocking) -> str:
     return fill(_FILE, {"runs": runs, "variants": ""})
 
 
-def without_lane_copies(config: TemporalBlocking) -> dict[str, str]:
-    """Return the regions of a kernel that drop the copies of single lanes, whose names bulk copies use."""
-    return {"slots": ""} if config.plane_fetch == "bulk" else {}
-
-
 def entry_variants(case: Case, config: TemporalBlocking) -> dict[str, str]:
     """Return the regions of an entry that requests bulk copies and waits for them."""
     behind = "ROWS * SLOTS" + (" + EXCHANGES * WARPS * sizeof(Flag)" if config.warp_sync == "neighbours" else "")

@@ -21,6 +21,7 @@ from lbmtune.codegen.cuda.shared.storage import async_copies, functions, integer
 from lbmtune.codegen.cuda.temporal_blocking import bulk_copies, populations, walls
 from lbmtune.codegen.program import Launch, Program
 
+_BUFFERS = "const Stored* __restrict__ source, Stored* __restrict__ target"
 _FETCHES = {"none": 0, "registers": 1, "cp_async": 2, "bulk": 2}
 """Buffer of the next plane: none, registers (1) or shared memory (2)."""
 
@@ -42,18 +43,24 @@ def render(case: Case, config: TemporalBlocking, parts: Parts = WHOLE) -> Progra
 
 def _source(case: Case, config: TemporalBlocking, parts: Parts) -> str:
     walled, deep = cuts(case), case.stencil.dimensions == 3
+    if config.of_moments:
+        stage = moments.functions(case.stencil, case.forced, _split(case), case.relaxes)
+    else:
+        stage = populations.functions(case)
     regions = {
         "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": stored_format(config, config.cells_per_thread),
         "layout": functions(case, config, "yz", ("Index", "first")),
-        "stage": _stage(case, config),
+        "stage": stage,
         "copies": async_copies(past_l1=walled and deep),
         "walls": walls.functions(case, config) if walled else "",
         "warp_sync": _warp_sync(case, config),
         "entry": ("" if parts.writes else NEVER_STORED) + _entry(case, config, parts),
     }
-    return fill("temporal_blocking/kernel.cu", regions | bulk_copies.without_lane_copies(config)) + "\n"
+    if config.plane_fetch == "bulk":
+        regions["slots"] = ""  # bulk copies use the names of the copies of single lanes
+    return fill("temporal_blocking/kernel.cu", regions) + "\n"
 
 
 def _warp_sync(case: Case, config: TemporalBlocking) -> str:
@@ -65,18 +72,13 @@ def _warp_sync(case: Case, config: TemporalBlocking) -> str:
     return "\n".join(texts)
 
 
-def _stage(case: Case, config: TemporalBlocking) -> str:
-    if config.of_moments:
-        return moments.functions(case.stencil, case.forced, _split(case), case.relaxes)
-    return populations.functions(case)
-
-
 def _entry(case: Case, config: TemporalBlocking, parts: Parts) -> str:
     """Return the entry: the variants of the configuration replace regions of the skeleton one after the other."""
     flat, walled = case.stencil.dimensions == 2, cuts(case)
     file = "temporal_blocking/entry_2d.cu" if flat else "temporal_blocking/entry_3d.cu"
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
-    regions = {"signature": _signature(case, config), "relax": f"relax({taken});"}
+    parameters = entry.parameters(entry.first_tables(case, config), entry.EXTENTS, _scalars(case, config))
+    regions = {"signature": entry.head(config, "step_0", _BUFFERS, *parameters), "relax": f"relax({taken});"}
     if not flat:
         # the next plane is fetched early if its values are many, after an exchange if they are few
         regions["early" if config.of_moments or walled else "ahead"] = ""
@@ -138,8 +140,3 @@ def _constants(case: Case, config: TemporalBlocking) -> str:
 def _narrow(case: Case, config: TemporalBlocking) -> bool:
     """Return whether 32 bits hold the index of every element."""
     return int(config.memory.length(stored_extents(case, config))) < 2**32
-
-
-def _signature(case: Case, config: TemporalBlocking) -> str:
-    words, buffers = entry.first_tables(case, config), "const Stored* __restrict__ source, Stored* __restrict__ target"
-    return entry.head(config, "step_0", buffers, *entry.parameters(words, entry.EXTENTS, _scalars(case, config)))
