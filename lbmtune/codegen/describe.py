@@ -58,7 +58,6 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
 
 
 def _single(program: Program) -> SingleStep | None:
-    """Return the kernel of one step if launches do several."""
     single = render_single(program)
     if single is None:
         return None
@@ -87,7 +86,6 @@ def symbolic_extents(program: Program) -> Extents:
 
 
 def _faces_array(program: Program) -> Any:
-    """Return the elements of an array of what crosses the faces of tiles."""
     config: Any = program.config
     return array_elements(program.case.stencil, config, _DOMAIN)
 
@@ -155,7 +153,6 @@ _FORMULAS: Mapping[str, Callable[[Program], str]] = {
 
 
 def _arguments(program: Program) -> dict[str, Argument]:
-    """Return the scalar arguments that launches take, for the program's own case."""
     real, used = program.config.computed.dtype, program.arguments
     return {
         name: Argument(type="int32" if isinstance(value, int) else real, value=value)

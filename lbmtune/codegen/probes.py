@@ -115,7 +115,6 @@ def structures_probe(*, streams: int, access_bytes: int, local_bytes: int, threa
 def _of_words(
     name: str, arguments: Mapping[str, tuple[str, ...]], streams: int, access_bytes: int, local_bytes: int, threads: int
 ) -> Program:
-    """Return a copy whose threads hold words in local memory."""
     access, local = ACCESS_TYPES[access_bytes], local_bytes // WORD_BYTES
     program = cuda_probe(name, arguments, threads, STREAMS=streams, ACCESS=access, LOCAL=local)
     return replace(program, source=skeleton("cuda/probes/local_words.cu") + "\n" + program.source)

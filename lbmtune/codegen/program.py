@@ -239,7 +239,6 @@ _ELEMENTS: Mapping[str, Callable[[Program, Case], int]] = {
 
 
 def _counts(case: Case, config: KernelConfig) -> dict[str, int]:
-    """Return the sites and nodes of an index list."""
     from lbmtune.catalogue.sparse.nodes import counts  # here: NumPy is not needed to start
 
     _, sites, nodes = counts(case, config)

@@ -75,7 +75,6 @@ def _grouping(case: Case, config: Sparse) -> tuple[str, str]:
 
 
 def _names(config: Sparse, support: list[str], width: str, group: str) -> list[str]:
-    """Return lines that name the access functions."""
     names = [f"{name} = by_list.{name}" for name in _BY_LIST]
     names += ["prefetch = simd.prefetch"] if config.prefetch_index else []
     if "chase" in support:
@@ -85,7 +84,6 @@ def _names(config: Sparse, support: list[str], width: str, group: str) -> list[s
 
 
 def _step(case: Case, config: Sparse, one: Pass, constants: Constants) -> str:
-    """Return the kernel of a pass over blocks of sites."""
     phase, words = one.phase, words_of(case, config)
     buffers, names = buffer_names(phase), parameter_names(case, config, phase, _EXTENTS)
     sites = Sites(Streams(seen_by(case, config), config, phase, (buffers[0], buffers[-1])))
@@ -179,7 +177,6 @@ class Sites:
         return used(self.streams.case, self.streams.config.propagation, self.streams.phase)
 
     def _node(self, node: Pointer) -> str:
-        """Return the definition of the nodes that a pointer leads to."""
         start, row = self.rows.before(node), self.rows.row(node)
         if start is None:
             return f"{_name(node)} = led_by(links, {self._row(row)})"

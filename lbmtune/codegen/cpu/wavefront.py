@@ -68,7 +68,6 @@ def loops(case: Case, config: Wavefront) -> str:
 
 
 def _choice(case: Case, config: Wavefront) -> list[str]:
-    """Return the call of the row kernel of the step's parity."""
     every = passes(config, case.stencil)
     tests = [*(f"if (first + s) % {len(every)} == {parity}:" for parity in range(len(every) - 1)), "else:"]
     positions = f"{f', {_ASKED}' if config.prefetch_rows else ''}, y, z"

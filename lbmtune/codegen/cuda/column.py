@@ -41,7 +41,6 @@ def _entries(case: Case, config: Column, parts: Parts) -> str:
 
 
 def _helpers(config: Column) -> dict[str, str]:
-    """Return the regions of the functions that a loop which reads ahead needs."""
     return {
         "constants": f"constexpr int AHEAD = {config.prefetch_cells};",
         "copies": copy_groups() if config.prefetch_to == "shared" else "",

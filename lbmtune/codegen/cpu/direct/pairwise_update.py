@@ -89,7 +89,6 @@ class PairwiseCell:
         return lines
 
     def _loads(self, names: set[Symbol], at: str, mark: str) -> list[str]:
-        """Return the loads of the populations among names."""
         reads = zip(self.row.streams.directions, self.row.streams.reads, strict=True)
         return [f"{mark}f{i} = {self.row.load(s, at)}" for i, s in sorted(reads) if population(i) in names]
 

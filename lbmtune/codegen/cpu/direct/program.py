@@ -35,7 +35,6 @@ def render(case: Case, config: CpuConfig) -> Program:
 
 
 def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
-    """Return the row kernel of a pass and the loop over its rows."""
     positions = (KEPT, "line") if one.phase.blockwise else ("first",) if one.phase.ordered else ()
     kernel = RowKernel(case, config, one, constants, positions, streaming=bool(config.streaming_stores))
     return f"{kernel.text()}\n\n\n{_loops(case, config, one, kernel.row)}"
@@ -79,7 +78,6 @@ def _fields(case: Case, config: CpuConfig, one: Pass) -> dict[str, str]:
 
 
 def _rings(config: CpuConfig, one: Pass, row: Row) -> list[str]:
-    """Return the refresh of the rings of all blocks."""
     name, arguments = f"ring_{row_name(one)}", ("field", *DOMAIN)
     before, copies = ring_before(row.streams), ring_copies(row.streams, row.lanes)
     fields = {"row": name, "arguments": ", ".join(arguments), "signature": signature(config, arguments)}
@@ -88,7 +86,6 @@ def _rings(config: CpuConfig, one: Pass, row: Row) -> list[str]:
 
 
 def _blocks(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
-    """Return the refresh of the rings and the loop over blocks."""
     loop = filled(
         "direct/blocks",
         **_fields(case, config, one),
@@ -120,5 +117,4 @@ def _slabs(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
 
 
 def _faces_name(one: Pass) -> str:
-    """Return the entry of the pass over the faces of slabs."""
     return f"faces_{one.entry.removeprefix('step_')}"

@@ -182,7 +182,6 @@ class Rows:
         return [(one.name, f"{row_place(what, one.row)} + {at} + x") for one, at in every]
 
     def _ends(self) -> Iterator[str]:
-        """Yield the copies from one end of a row to the other."""
         for one in self.cell.carried:
             start = f"{row_place('to', one.row)} + {self.array(one)}"
             there, back = (f"{start} - 1", f"{start} + nx - 1") if one.along_x > 0 else (f"{start} + nx", start)

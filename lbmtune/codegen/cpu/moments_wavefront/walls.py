@@ -65,7 +65,6 @@ def names(case: Case, config: MomentsWavefront) -> list[str]:
 
 
 def _after(lines: list[str], depth: int) -> str:
-    """Return lines that follow another one."""
     return f"\n{indented(lines, depth)}" if lines else ""
 
 

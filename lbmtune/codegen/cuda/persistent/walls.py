@@ -63,7 +63,6 @@ def entry_regions(case: Case, config: Persistent) -> dict[str, str]:
 
 
 def _at_faces(case: Case, kinds: tuple[str, ...]) -> str:
-    """Return the links that faces of some kinds cut."""
     words = []
     for face, (kind, where) in enumerate(zip(case.faces, _AT_FACE, strict=True)):
         axis, inward = face // 2, -1 if face % 2 else 1

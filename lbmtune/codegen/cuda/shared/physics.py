@@ -91,7 +91,6 @@ def complete(case: Case, words: Words, types: str = "") -> list[str]:
 
 
 def _met(condition: Condition, words: Words, types: str) -> str:
-    """Return the C condition that holds if cell v has a condition."""
     field = words.field(condition)
     if field is None:
         return _AT_FACE[condition.face]

@@ -106,12 +106,10 @@ def _split(case: Case) -> bool:
 
 
 def _relaxation(case: Case, config: TemporalBlocking) -> tuple[str, ...]:
-    """Return the launch arguments of the relaxation."""
     return moments.case_scalars(case) if config.of_moments else populations.scalars(case)
 
 
 def _scalars(case: Case, config: TemporalBlocking) -> tuple[str, ...]:
-    """Return the launch arguments of relaxation and walls."""
     faces = () if config.of_moments else populations.face_scalars(case)
     return tuple(dict.fromkeys((*_relaxation(case, config), *moments.wall_scalars(case), *faces)))
 
