@@ -101,7 +101,6 @@ def _source(case: Case, config: FaceExchange) -> str:
     if shared:
         inner |= variants(_FILE, {"copy": _at_faces(case.stencil, config, _COPY)}, inside="prefetch")
     regions = {
-        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": stored_format(config, 1),
         "layout": functions(case, config),
@@ -111,7 +110,7 @@ def _source(case: Case, config: FaceExchange) -> str:
         "entry": fill(_FILE, inner, inside="entry"),
         "prefetch": "",
     }
-    return fill(_FILE, regions) + "\n"
+    return entry.source(_FILE, case, config, regions)
 
 
 def _constants(case: Case, config: FaceExchange) -> str:

@@ -46,14 +46,13 @@ def render(case: Case, config: Sparse, parts: Parts = WHOLE) -> Program:
     texts += [fill("sparse/list_prefetch.cu", {})] * bool(config.prefetch_index)
     texts += [fill("shared/moving_walls.cu", {})] * bool(words_of(case, config).walls)
     regions = {
-        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": hinted_format(config),
         "layout": component_functions(case, config),
         "collide": physics.functions(case),
         "entry": "\n".join([*texts, _entries(seen, config, parts)]),
     }
-    return entry.program(case, config, fill(_SITES, regions) + "\n", period, max_elements(case, config))
+    return entry.program(case, config, entry.source(_SITES, case, config, regions), period, max_elements(case, config))
 
 
 def _constants(case: Case, config: Sparse) -> str:

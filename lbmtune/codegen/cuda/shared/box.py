@@ -30,20 +30,18 @@ Crossing = tuple[Place, Vector]
 def program(case: Case, config: CudaConfig, entries: str) -> Program:
     """Return the program of the entries of all passes, with the refreshes of a ghost layer."""
     regions = {
-        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": hinted_format(config),
         "layout": functions(case, config) + _block_order(case, config),
         "collide": physics.functions(case),
         "entry": entries,
     }
-    parts = [fill("shared/box.cu", regions)]
+    source = entry.source("shared/box.cu", case, config, regions)
     crossed = [(one, _crossings(case, config, one.phase)) for one in passes(config, case.stencil)]
     refreshes = [_refresh(case, config, one, *when) for one, found in crossed for when in found.items()]
     if refreshes:
         rings = frame(case.stencil, config).blocks is not None
-        parts.append(fill("shared/ring.cu" if rings else "shared/ghost.cu", {"entry": "\n".join(refreshes)}))
-    source = "\n".join(parts) + "\n"
+        source += fill("shared/ring.cu" if rings else "shared/ghost.cu", {"entry": "\n".join(refreshes)}) + "\n"
     period = period_of(config, case.stencil, lambda one: _launches(case, config, one))
     return entry.program(case, config, source, period, max_elements(case, config))
 
