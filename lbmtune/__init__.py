@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = ["Case", "Study", "__version__", "load", "measure", "predict", "render", "study", "verify"]
 
-__getattr__, __dir__ = lazy(__name__, {name: "lbmtune.api" for name in __all__ if name != "__version__"})
+__getattr__, __dir__ = lazy(__name__, {"lbmtune.api": [name for name in __all__ if name != "__version__"]})

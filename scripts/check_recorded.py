@@ -28,8 +28,9 @@ from lbmtune.export import exported
 from lbmtune.files.claimsfile import load_documents
 from lbmtune.measure.workers.side_tasks import with_side_task
 from lbmtune.records import Trial
-from lbmtune.records.best import Kernel, read_best
+from lbmtune.records.best import read_best
 from lbmtune.records.claims import Claims, Document, Group
+from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord

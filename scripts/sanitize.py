@@ -30,7 +30,6 @@ from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.config import parse_config
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify
 from tests.support.conformance.choices import Sample, case_of
 
@@ -174,7 +173,7 @@ def sample(name: str) -> Sample:
     config = parse_config(text, "cuda")
     case = case_of(flow, lattice, collision)
     if config.family == "persistent":
-        case = replace(case, domain=awkward_domain(case, config))
+        case = replace(case, domain=config.awkward_domain(case))
     return case, config
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import knobs_by_name
 from lbmtune.errors import InputError
-from lbmtune.records.legacy import DEFAULTS, RENAMED, is_legacy, migrated
+from lbmtune.records.legacy import DEFAULTS, is_legacy, migrated, name_in
 
 LOG = logging.getLogger("lbmtune")
 Config = KernelConfig | Mapping[str, Scalar] | str
@@ -62,12 +62,13 @@ def config_text(config: KernelConfig) -> str:
 
 
 def backend_of_knobs(values: Mapping[str, Scalar]) -> str | None:
-    """Return the backend that a configuration names, or the only one that has some knob of it; else None."""
+    """Return the backend that a configuration names, or the only one that has its family or a knob; else None."""
     if "backend" in values:
         return str(values["backend"])
-    names = {backend: known_names(backend) for backend in FAMILIES}
+    given = {*values, f"family={values.get('family')}"}
+    names = {one: {*known_names(one), *(f"family={name}" for name in FAMILIES[one])} for one in FAMILIES}
     shared = set.intersection(*names.values())
-    return next((backend for backend, mine in names.items() if (mine - shared) & values.keys()), None)
+    return next((backend for backend, mine in names.items() if (mine - shared) & given), None)
 
 
 def known_names(backend: str) -> set[str]:
@@ -80,10 +81,14 @@ def current_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
     if not is_legacy(values):
         _check_names(values)
         return dict(values)
+    try:
+        now = migrated(values)
+    except InputError as error:
+        raise InputError(f"without a family this is read as a configuration of version 0.1: {error}") from error
     known = backend_knobs(str(values["backend"]))
     said = {
         name: value
-        for name, value in migrated(values).items()
+        for name, value in now.items()
         if name in ("backend", "family") or name in values or value != known[name].default
     }
     LOG.info(
@@ -101,8 +106,8 @@ def _check_names(values: Mapping[str, Scalar]) -> None:
         return
     now, known = knobs_by_name(record), backend_knobs(backend)
     for old in (name for name in values if name in DEFAULTS[backend] and name not in known):
-        names = [one.name for one in RENAMED.get(old, ()) if one.name in now]
-        instead = f"say {names[0]}" if names else "lbmtune list shows those of today"
+        today = name_in(now, old)
+        instead = f"say {today.name}" if today else "lbmtune list shows those of today"
         raise InputError(f"{old} is a knob of version 0.1, which family {record.family} does not have; {instead}.")
 
 

@@ -11,7 +11,7 @@ from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import predict
-from lbmtune.report.titles import subject
+from lbmtune.report.tables import subject
 
 if TYPE_CHECKING:
     from lbmtune.measure.workers.evaluate import Predict

@@ -12,6 +12,7 @@ from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.collisions import COLLISIONS, collision
 from lbmtune.catalogue.config import FAMILIES, backend_knobs, completed, families_with
 from lbmtune.catalogue.families.rules import Limits
+from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.operation_counts import operator_flops
 from lbmtune.catalogue.precision import STORAGES
@@ -20,7 +21,6 @@ from lbmtune.catalogue.problem.faces import FACES
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.geometries import GENERATORS
 from lbmtune.catalogue.problem.patches import SHAPES
-from lbmtune.catalogue.record import knobs_by_name
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.lattice import LATTICES
 from lbmtune.model.machine.description import Machine

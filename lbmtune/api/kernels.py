@@ -74,7 +74,7 @@ def verify(
         >>> verify(Case("box", "d3q19", "bgk", (32, 32, 32), 1.6), "scheme=aa", "cpu").passed
         True
     """
-    trials = prove(case, config, device, full_size=full_size, protocol=protocol)
+    trials = prove(case, config, device, full_size, protocol)
     failed = next((trial for trial in trials if not trial.verification), None)
     if failed:
         raise NothingValidError(f"the kernel cannot be verified: {failed.outcome}: {failed.reason}")
@@ -83,12 +83,7 @@ def verify(
 
 
 def prove(
-    case: Case,
-    config: Config,
-    device: str | None = None,
-    *,
-    full_size: bool = False,
-    protocol: TimingProtocol | None = None,
+    case: Case, config: Config, device: str | None, full_size: bool, protocol: TimingProtocol | None
 ) -> list[Trial]:
     """Return the trials of a verification: on small domains, then at full size if that is wanted (`verify`)."""
     where, found = _legal(case, config, device)

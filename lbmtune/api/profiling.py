@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 from lbmtune.api import measured_machines
 from lbmtune.api.devices import LOG
@@ -18,7 +17,6 @@ from lbmtune.measure.profiling.profiler_target import text_on_disk, write_reques
 from lbmtune.model.machine.description import Machine
 from lbmtune.records.profile import Profile
 from lbmtune.records.study import TimingProtocol
-from lbmtune.report.profile import write_profile_page
 from lbmtune.search.lock import device_lock
 
 
@@ -46,22 +44,10 @@ def profile(
     return profiling.profile(device, subject, LOG.info, alone=device_lock, sources=folder)
 
 
-class ProfilerTarget(NamedTuple):
-    """The text of a kernel on disk, and the command that profiles it."""
-
-    source: Path
-    command: str
-
-
-def profiler_target(case: Case, config: KernelConfig, device: str, folder: Path) -> ProfilerTarget:
-    """Write the text of a kernel and what runs it alone into a folder."""
+def profiler_target(case: Case, config: KernelConfig, device: str, folder: Path) -> tuple[Path, str]:
+    """Write the text of a kernel and what runs it alone into a folder; return the text, and what profiles it."""
     text = text_on_disk(render(case, config), folder)
     request = text.with_suffix(".json")
     write_request(request, case, config, device, str(folder.resolve()))
     over = f"{sys.executable} -m lbmtune.measure.profiling.profiler_target {request}"
-    return ProfilerTarget(text, f"ncu --profile-from-start off --set full --import-source yes -o report {over}")
-
-
-def profile_page(found: Profile, path: Path) -> None:
-    """Write the page of a profile, one HTML file that needs no network."""
-    write_profile_page(found, path)
+    return text, f"ncu --profile-from-start off --set full --import-source yes -o report {over}"

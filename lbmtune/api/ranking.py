@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -40,6 +40,7 @@ _QUIET_S = 10.0
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 Say = Callable[[str], None]
+T = TypeVar("T")
 
 
 class Entry(NamedTuple):
@@ -50,28 +51,17 @@ class Entry(NamedTuple):
     compiled: bool
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, Generic[T], frozen=True):
     """Configurations that a person does not tell apart, by the first of them. place: its place, from 1 on.
 
     compiled: how many of them were compiled; differ: the axes in which they differ, where that is said.
     """
 
     place: int
-    first: Entry
+    first: T
     size: int
     compiled: int
     differ: Differences
-
-    def facts(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {
-            "place": self.place,
-            "configurations": self.size,
-            "compiled_configurations": self.compiled,
-            "differ_in": self.differ,
-            "family": str(kind_of(self.first.config)),
-            **_facts(self.first),
-        }
 
 
 @dataclass(frozen=True)
@@ -87,8 +77,8 @@ class Ranking:
     machine: str
     legal: int
     entries: tuple[Entry, ...]
-    rows: tuple[Row, ...]
-    families: tuple[Row, ...]
+    rows: tuple[Row[Entry], ...]
+    families: tuple[Row[Entry], ...]
 
     def facts(self) -> dict[str, Any]:
         """Return plain data."""
@@ -98,14 +88,25 @@ class Ranking:
             "machine": self.machine,
             "legal_configurations": self.legal,
             "first": [_facts(entry) for entry in self.entries],
-            "rows": [row.facts() for row in self.rows],
-            "families": [row.facts() for row in self.families],
+            "rows": [_row_facts(row) for row in self.rows],
+            "families": [_row_facts(row) for row in self.families],
         }
 
 
 def _facts(entry: Entry) -> dict[str, Any]:
     config, prediction, compiled = entry
     return {"config": config.flat(), "key": config.key, "compiled": compiled, "prediction": prediction}
+
+
+def _row_facts(row: Row[Entry]) -> dict[str, Any]:
+    return {
+        "place": row.place,
+        "configurations": row.size,
+        "compiled_configurations": row.compiled,
+        "differ_in": row.differ,
+        "family": str(kind_of(row.first.config)),
+        **_facts(row.first),
+    }
 
 
 class _One(msgspec.Struct, frozen=True):
@@ -115,25 +116,6 @@ class _One(msgspec.Struct, frozen=True):
     config: dict[str, Scalar]
     resources: Resources | None
 
-    def entry(self, case: Case, machine: Machine) -> Entry:
-        """Return the entry with its prediction, which is made again."""
-        config = from_flat(self.config)
-        return Entry(config, predict(case, config, machine, self.resources), self.resources is not None)
-
-
-class _Several(msgspec.Struct, frozen=True):
-    """A row on disk."""
-
-    place: int
-    first: _One
-    size: int
-    compiled: int
-    differ: dict[str, list[Scalar]]
-
-    def row(self, case: Case, machine: Machine) -> Row:
-        """Return the row with the prediction of the first one."""
-        return Row(self.place, self.first.entry(case, machine), self.size, self.compiled, self.differ)
-
 
 class _First(msgspec.Struct, frozen=True):
     """The first of a ranking on disk. ranked: its length; legal: with those that do not compile."""
@@ -141,8 +123,8 @@ class _First(msgspec.Struct, frozen=True):
     legal: int
     ranked: int
     ones: list[_One]
-    rows: list[_Several]
-    families: list[_Several]
+    rows: list[Row[_One]]
+    families: list[Row[_One]]
 
     def named(self, key: str) -> _One | None:
         """Return the configuration with a key if it was printed."""
@@ -171,15 +153,18 @@ def rank(
     if found is None or len(found.ones) < min(top, found.ranked):
         found = _ranked(spec, machine, compiled if compiler else 0, max(top, _KEPT), say)
         write_atomically(path, msgspec.json.encode(found))
-    return Ranking(
-        spec.name,
-        spec.case,
-        machine.name,
-        found.legal,
-        tuple(one.entry(spec.case, machine) for one in found.ones[:top]),
-        tuple(row.row(spec.case, machine) for row in found.rows[:top]),
-        tuple(row.row(spec.case, machine) for row in found.families),
+
+    def entry(one: _One) -> Entry:
+        """Return the entry with its prediction, which is made again."""
+        config = from_flat(one.config)
+        return Entry(config, predict(spec.case, config, machine, one.resources), one.resources is not None)
+
+    entries = tuple(map(entry, found.ones[:top]))
+    rows, kinds = (
+        tuple(Row(row.place, entry(row.first), row.size, row.compiled, row.differ) for row in several)
+        for several in (found.rows[:top], found.families)
     )
+    return Ranking(spec.name, spec.case, machine.name, found.legal, entries, rows, kinds)
 
 
 def ranked_before(key: str) -> KernelConfig | None:
@@ -235,9 +220,8 @@ def _ranked(spec: StudySpec, machine: Machine, compiled: int, keep: int, say: Sa
     first = _fastest(speeds)[:compiled]
     if first:
         say(f"{len(speeds)} configurations estimated; compiling the first {len(first)} for {environment.architecture}")
-        configs = [space.configs[n] for n in first]
         refused = []
-        answers = compiled_first(spec.case, configs, environment.architecture, say)
+        answers = compiled_first(spec.case, [space.configs[n] for n in first], environment.architecture, say)
         for n, one in zip(first, answers, strict=True):
             if one.resources is None:
                 refused.append(one.reason.splitlines()[0])
@@ -260,18 +244,12 @@ def _first(
     def one(n: int) -> _One:
         return _One(configs[n].key, configs[n].flat(), resources.get(n))
 
-    def several(group: list[int], differ: Differences) -> _Several:
-        return _Several(places[group[0]], one(group[0]), len(group), sum(n in resources for n in group), differ)
+    def row(group: list[int], differ: Differences) -> Row[_One]:
+        return Row(places[group[0]], one(group[0]), len(group), sum(n in resources for n in group), differ)
 
-    return _First(
-        legal=len(configs),
-        ranked=len(order),
-        ones=[one(n) for n in order[:keep]],
-        rows=[
-            several(group, differences(configs[n] for n in group)) for group in folded(order, configs, speeds)[:keep]
-        ],
-        families=[several(group, {}) for group in families(order, configs)],
-    )
+    rows = [row(group, differences(configs[n] for n in group)) for group in folded(order, configs, speeds)[:keep]]
+    kinds = [row(group, {}) for group in families(order, configs)]
+    return _First(len(configs), len(order), [one(n) for n in order[:keep]], rows, kinds)
 
 
 def compiled_first(case: Case, configs: Sequence[KernelConfig], architecture: str, say: Say) -> Iterator[Compiled]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,7 +24,6 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.records.claims import Claims, ClaimsHeader, Document
 from lbmtune.records.profile import Counters
 from lbmtune.records.study import TimingProtocol
-from lbmtune.report.claims import write_claims_page
 from lbmtune.search.lock import device_lock, folder_lock
 
 _LIMIT_S = 180.0
@@ -62,7 +59,11 @@ def reproduce(
     if resume:
         check_same_device(folder, machine.environment)
     count = None if BACKENDS[here.backend].shares_host else partial(_counted, device)
-    run = Run(here=here, open_evaluator=_Opener(device), folder=folder, observer=observer or Observer(), count=count)
+
+    def opened(case: Case, size: int) -> Evaluator:
+        return Evaluator(case, device, TimingProtocol(finalists=size, measure_limit_s=_LIMIT_S))
+
+    run = Run(here=here, open_evaluator=opened, folder=folder, observer=observer or Observer(), count=count)
     with device_lock(machine.environment), folder_lock(folder):
         return run_claims(run, _header(machine, documents, here), documents)
 
@@ -70,16 +71,6 @@ def reproduce(
 def _counted(device: str, kernels: Sequence[tuple[Case, KernelConfig]]) -> Sequence[Counters]:
     """Return the counters of kernels, read by Nsight Compute."""
     return counted_each([render(*kernel) for kernel in kernels], device, limit_s=_COUNTERS_LIMIT_S)
-
-
-@dataclass(frozen=True)
-class _Opener:
-    """Open evaluators on a device."""
-
-    device: str
-
-    def __call__(self, case: Case, size: int) -> AbstractContextManager[Evaluator]:
-        return Evaluator(case, self.device, TimingProtocol(finalists=size, measure_limit_s=_LIMIT_S))
 
 
 def _header(machine: Machine, documents: Sequence[Document], here: Here) -> ClaimsHeader:
@@ -93,8 +84,3 @@ def _header(machine: Machine, documents: Sequence[Document], here: Here) -> Clai
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         version=__version__,
     )
-
-
-def claims_page(claims: Claims, path: Path) -> None:
-    """Write the page of a run, one HTML file that needs no network."""
-    write_claims_page(claims, path)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,14 +31,12 @@ from lbmtune.records import Accuracy, Prediction, Trial
 from lbmtune.records.remarks import last_cache
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
-from lbmtune.report import write_report
-from lbmtune.search.accuracy import within
+from lbmtune.report.study.page import write_report
 from lbmtune.search.estimates import Repredict
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
-from lbmtune.search.resume_check import check_same_spec
-from lbmtune.search.space import check_any_is_legal, legal_set
-from lbmtune.search.study import nothing_valid, run_study
+from lbmtune.search.space import check_any_is_legal, legal_set, within
+from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 
 if TYPE_CHECKING:
     import pandas
@@ -148,14 +147,36 @@ def study(
     where = chosen(device)
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
-    check_study(wanted, where, place, resume=resume)
+    _check(wanted, where, place, resume=resume)
     max_age_s = None if resume else _HOST_CEILING_AGE_S * BACKENDS[backend_of(where)].shares_host
     machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s)
-    _run(_Run(wanted, machine, place, observer or Observer(), storage, resume), where)
+    backend, expected = machine.environment.backend, predictor(wanted.case, machine)
+    with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
+        space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits)
+        if wanted.max_error is not None:
+            space = within(space, wanted.max_error, partial(_accuracy, evaluator, brief=True))
+        header = replace(
+            study_header(wanted, machine, evaluator),
+            legal_configurations=len(space.configs),
+            illegal_configurations=space.illegal,
+        )
+        search = Search(
+            evaluator=evaluator,
+            predict=expected,
+            folder=place,
+            observer=observer or Observer(),
+            storage_url=storage,
+            predict_anew=compiled_predictor(wanted, machine),
+            compiled=min(_MOST_COMPILED, _COMPILED_BY_A_CORE * usable_cores()),
+            accuracy=partial(_accuracy, evaluator),
+            sustain=evaluator.sustained,
+        )
+        with suppress(NothingValidError):  # a study without a valid kernel is recorded as well
+            run_study(search, header, space, resume=resume)
     return Study(place)
 
 
-def check_study(spec: StudySpec, device: str, folder: Path, *, resume: bool = False) -> None:
+def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     """Check before anything is measured that a study can begin or go on in a folder. Raises InputError."""
     backend = backend_of(device)
     check_folder(folder, backend, resume=resume)
@@ -163,51 +184,6 @@ def check_study(spec: StudySpec, device: str, folder: Path, *, resume: bool = Fa
         check_same_spec(read_study(folder).header.spec, spec, folder)
     else:
         check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device))
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A study about to run on a machine."""
-
-    spec: StudySpec
-    machine: Machine
-    folder: Path
-    observer: Observer
-    storage: str | None
-    resume: bool
-
-
-def _run(run: _Run, device: str) -> None:
-    """Search and record; a study without a valid kernel is recorded as well."""
-    expected = predictor(run.spec.case, run.machine)
-    with (
-        Evaluator(run.spec.case, device, run.spec.protocol, expected) as evaluator,
-        device_lock(evaluator.environment),
-    ):
-        backend = run.machine.environment.backend
-        space = legal_set(run.spec.case, backend, run.spec.axes[backend], evaluator.limits)
-        if run.spec.max_error is not None:
-            space = within(space, run.spec.max_error, partial(_accuracy, evaluator, brief=True))
-        header = replace(
-            study_header(run.spec, run.machine, evaluator),
-            legal_configurations=len(space.configs),
-            illegal_configurations=space.illegal,
-        )
-        search = Search(
-            evaluator=evaluator,
-            predict=expected,
-            folder=run.folder,
-            observer=run.observer,
-            storage_url=run.storage,
-            predict_anew=compiled_predictor(run.spec, run.machine),
-            compiled=min(_MOST_COMPILED, _COMPILED_BY_A_CORE * usable_cores()),
-            accuracy=partial(_accuracy, evaluator),
-            sustain=evaluator.sustained,
-        )
-        try:
-            run_study(search, header, space, resume=run.resume)
-        except NothingValidError:
-            return
 
 
 def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False) -> Accuracy | None:

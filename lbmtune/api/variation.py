@@ -20,6 +20,7 @@ from lbmtune.catalogue.config import (
     completed,
     families_with,
     from_flat,
+    knobs_by_name,
 )
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
@@ -27,7 +28,7 @@ from lbmtune.errors import InputError, unknown
 from lbmtune.files.studyfile import as_spec
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
-from lbmtune.records.legacy import RENAMED, Renamed
+from lbmtune.records.legacy import name_in, names_today
 from lbmtune.records.study import StudySpec, tables
 
 
@@ -86,18 +87,16 @@ def vary(
 
 def check_knob(knob: str, backend: str) -> None:
     """Raise InputError if no family of a backend has a knob, by its name of today or of version 0.1."""
-    known = backend_knobs(backend)
-    if not any(one.name in known for one in RENAMED.get(knob, (Renamed(knob),))):
+    if not name_in(known := backend_knobs(backend), knob):
         raise unknown(f"knob of {backend} kernels", knob, known)
 
 
 def _knob_of(config: KernelConfig, knob: str) -> str:
     """Return what the family of a configuration calls a knob. Raises InputError if it has no such knob."""
-    names = [one.name for one in RENAMED.get(knob, (Renamed(knob),))]
-    if found := next((name for name in names if name in config.flat()), None):
-        return found
-    having = [family for name in names for family in families_with(name, config.backend)]
-    if config.family in having:
+    if found := name_in(config.flat(), knob):
+        return found.name
+    having = [family for one in names_today(knob) for family in families_with(one.name, config.backend)]
+    if any(one.name in knobs_by_name(type(config)) for one in names_today(knob)):
         raise InputError(
             f"{knob} is not a knob of layout {config.memory.name}; take a configuration with another layout."
         )

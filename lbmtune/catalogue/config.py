@@ -7,21 +7,12 @@ from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
+from lbmtune.catalogue.backend_records import Block, CpuConfig, CudaConfig
 from lbmtune.catalogue.families import cpu, cuda
-from lbmtune.catalogue.knobs import Knob, Scalar
+from lbmtune.catalogue.family_knobs import defaults, knobs, knobs_by_name
+from lbmtune.catalogue.knobs import Knob, Scalar, field_names
 from lbmtune.catalogue.limits import Limits
-from lbmtune.catalogue.record import (
-    FAMILIES,
-    Block,
-    CpuConfig,
-    CudaConfig,
-    KernelConfig,
-    defaults,
-    families_with,
-    field_names,
-    knobs,
-    knobs_by_name,
-)
+from lbmtune.catalogue.record import FAMILIES, KernelConfig, families_with
 from lbmtune.errors import InputError, unknown
 
 __all__ = [

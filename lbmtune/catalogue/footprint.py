@@ -7,13 +7,10 @@ from math import prod
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES, tables
-from lbmtune.catalogue.boundaries.cut_links import seen_by
 from lbmtune.catalogue.layouts.layout import Extents
-from lbmtune.catalogue.pointer_swap import phases_of
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import KernelConfig
-from lbmtune.catalogue.sparse.index_list import listed_rows, phases, used
-from lbmtune.catalogue.storage import frame, stored_extents
+from lbmtune.catalogue.sparse.index_list import phases
 
 MACROSCOPIC_FIELDS = 4
 """Density and the components of velocity, whatever the dimensions."""
@@ -21,39 +18,21 @@ MACROSCOPIC_FIELDS = 4
 
 def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> int:
     """Return the elements of one copy of the lattice, with ghost cells, padding and buffers at the faces of tiles."""
-    cells = int(config.memory.length(stored_extents(case, config, domain)))
+    cells = int(config.memory.length(config.stored_extents(case, domain)))
     return cells + int(config.extra_elements(case.stencil, domain or case.domain))
-
-
-def list_elements(case: Case, config: KernelConfig) -> int:
-    """Return the 32-bit words of the index list; 0 with direct addressing."""
-    from lbmtune.catalogue.sparse.nodes import pitch  # here: it needs arrays, which the command line starts without
-
-    return listed_rows(case, config).rows * pitch(case, config) if config.indirect else 0
 
 
 def largest_index(case: Case, config: KernelConfig) -> int:
     """Return an upper bound of the index of a cell within one component and of the length of a component."""
-    return _largest(stored_extents(case, config), config)
+    return _largest(config.stored_extents(case), config)
 
 
 def index_fits(case: Case, config: KernelConfig, bits: int) -> bool:
     """Return whether `largest_index` fits in some bits. Solid cells are counted only if they decide it."""
-    most = _most_nodes(case, config)
+    most = config.most_extents(case)
     if most and _largest(most, config) < (1 << bits):
         return True
     return largest_index(case, config) < (1 << bits)
-
-
-def _most_nodes(case: Case, config: KernelConfig) -> Extents | None:
-    """Return the extents of a list if no cell were solid; None with direct addressing."""
-    if not config.indirect:
-        return None
-    from lbmtune.catalogue.sparse.nodes import (
-        most_nodes,  # here: it needs arrays, which the command line starts without
-    )
-
-    return Extents(most_nodes(case, config), 1, 1, case.stencil.q)
 
 
 def _largest(extents: Extents, config: KernelConfig) -> int:
@@ -64,14 +43,14 @@ def _largest(extents: Extents, config: KernelConfig) -> int:
 
 def footprint_bytes(case: Case, config: KernelConfig) -> int:
     """Return the bytes of all buffers: copies of the lattice, flags or index list, density and velocity."""
-    return _footprint(case, config, buffer_elements(case, config), list_elements(case, config))
+    return _footprint(case, config, buffer_elements(case, config), config.list_words(case))
 
 
 def footprint_fits(case: Case, config: KernelConfig, memory_bytes: int) -> bool:
     """Return whether all buffers fit in memory_bytes. Solid cells are counted only if they decide it."""
-    most = _most_nodes(case, config)
+    most = config.most_extents(case)
     if most:
-        elements, words = int(config.memory.length(most)), listed_rows(case, config).rows * int(most.x)
+        elements, words = int(config.memory.length(most)), config.list_words(case, int(most.x))
         if _footprint(case, config, elements, words) <= memory_bytes:
             return True
     return footprint_bytes(case, config) <= memory_bytes
@@ -107,15 +86,8 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
     Words that only sites at moving walls read are neglected.
     """
     populations = config.population_bytes(case) * _moved_cells(case, config)
-    if not config.indirect:
-        flags = _flag_bytes(case, config)
-        return Traffic(populations=populations, flags=flags, macroscopics=macroscopic_bytes(config))
-    period = config.propagation.period
-    seen = seen_by(case, config)
-    every = (phase for parity in range(period) for phase in phases_of(config, case.stencil, parity))
-    read = [used(seen, config.propagation, phase) for phase in every]
-    index, flags = sum(len(u.pointers) for u in read), sum(u.masks + u.types for u in read)
-    return Traffic(populations=populations, flags=WORD_BYTES * flags / period, index=WORD_BYTES * index / period)
+    flags, index = config.word_bytes(case)
+    return Traffic(populations=populations, flags=flags, index=index, macroscopics=macroscopic_bytes(config))
 
 
 def pass_bytes(case: Case, config: KernelConfig, *, allocates: bool = False) -> float:
@@ -141,19 +113,6 @@ def macroscopic_bytes(config: KernelConfig) -> int:
     return MACROSCOPIC_FIELDS * config.computed.bytes if config.macroscopics != "never" else 0
 
 
-def _flag_bytes(case: Case, config: KernelConfig) -> float:
-    """Return the bytes of flags per fluid cell and step: each pass that needs flags reads one word of every cell.
-
-    With pointer swap, passes read flags also at parities at which cut links change nothing. Words of moving walls are
-    read at walls only and are neglected.
-    """
-    period = config.propagation.period
-    every = (phase for parity in range(period) for phase in phases_of(config, case.stencil, parity))
-    read = sum(bool(tables(case, config, phase)) for phase in every)
-    launches = period * config.fused_steps
-    return WORD_BYTES * read / launches * (case.sites / case.fluid_sites) if read else 0
-
-
 def bytes_per_update(case: Case, config: KernelConfig) -> float:
     """Return the total traffic of an update, in bytes."""
     return traffic(case, config).total
@@ -164,7 +123,7 @@ def ring_bytes(case: Case, config: KernelConfig) -> float:
 
     Each value is read from its block and written to a ghost cell, with write-allocate on CPUs.
     """
-    blocks = frame(case.stencil, config).blocks
+    blocks = config.frame(case.stencil).blocks
     if not blocks:
         return 0
     cut = [axis for axis, extent in enumerate(blocks) if extent]
@@ -185,3 +144,15 @@ def largest_cube(case: Case, config: KernelConfig, memory_bytes: int) -> tuple[i
 
 def _cube(edge: int, flat: bool) -> tuple[int, int, int]:
     return (edge, edge, 1 if flat else edge)
+
+
+def beyond_stride(case: Case, config: KernelConfig) -> str | None:
+    """Return why the domain does not fit between direction arrays that are a given stride apart, or None."""
+    stride = getattr(config.layout, "stride", 0)
+    if not stride:
+        return None
+    x, y, z, _ = config.stored_extents(case)
+    if (cells := x * y * z) <= stride:
+        return None
+    domain = "x".join(map(str, case.domain))
+    return f"stride={stride}: the direction arrays of domain {domain} have {cells} elements"

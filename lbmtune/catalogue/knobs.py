@@ -174,3 +174,8 @@ def _extent(one: Knob, value: object) -> Extent:
         numbers = {2: "two", 3: "three"}[count]
         raise InputError(f"{one.name}={value!r} is not of the form {one.default}; give {numbers} whole numbers.")
     return found
+
+
+def field_names(record: type) -> tuple[str, ...]:
+    """Return the names of a record's fields."""
+    return tuple(f.name for f in fields(record))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.schemes.scheme import Access, Phase, Place, Scheme
-from lbmtune.lattice import Lattice, Vector
+from lbmtune.lattice import Lattice
 
 
 class Exchange(NamedTuple):
@@ -24,29 +24,11 @@ class Exchange(NamedTuple):
     slots: tuple[tuple[int, ...], ...]
 
 
-class Elsewhere(NamedTuple):
-    """A population whose offset differs between parities, so that no pointer to a slot serves both."""
-
-    direction: int
-    verb: str
-    offset: Vector
-    other: Vector
-
-
-def elsewhere(scheme: Scheme, lattice: Lattice) -> Elsewhere | None:
-    """Return the first population whose offset differs between parities, or None."""
-    first = scheme.phase(lattice, 0)
-    for parity in range(1, scheme.period):
-        for now, later in zip(first.accesses, scheme.phase(lattice, parity).accesses, strict=True):
-            for verb, place, other in (("found", now.read, later.read), ("left", now.write, later.write)):
-                if place.offset != other.offset:
-                    return Elsewhere(now.direction, verb, place.offset, other.offset)
-    return None
-
-
 def exchanges_slots(scheme: Scheme, lattice: Lattice) -> bool:
     """Return whether a step is one pass and the parities differ in slots only."""
-    return scheme.period > 1 and scheme.moves is None and elsewhere(scheme, lattice) is None
+    parities = [scheme.phase(lattice, parity).accesses for parity in range(scheme.period)]
+    offsets = {tuple((one.read.offset, one.write.offset) for one in accesses) for accesses in parities}
+    return scheme.period > 1 and scheme.moves is None and len(offsets) == 1
 
 
 def exchange(scheme: Scheme, lattice: Lattice) -> Exchange:
@@ -62,6 +44,11 @@ def phases_of(config: KernelConfig, lattice: Lattice, parity: int) -> tuple[Phas
     if config.pointer_swap:
         return (exchange(config.propagation, lattice).phase,)
     return config.propagation.passes(lattice, parity)
+
+
+def period_phases(config: KernelConfig, lattice: Lattice) -> list[Phase]:
+    """Return the phases of all parities, in order."""
+    return [phase for parity in range(config.propagation.period) for phase in phases_of(config, lattice, parity)]
 
 
 def _pointed(access: Access) -> Access:

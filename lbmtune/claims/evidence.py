@@ -15,23 +15,6 @@ from lbmtune.records.claims import Claim, Claims, Document, Holding, Rates, in_p
 from lbmtune.records.profile import Counters
 from lbmtune.units import format_mlups
 
-COLUMNS = (
-    "variant",
-    "domain",
-    "MLUPS",
-    "us per step",
-    "registers",
-    "spilled bytes",
-    "memory, bytes per update",
-    "predicted bytes per update",
-    "L2 sectors per update",
-    "L2 hits",
-    "resident warps",
-    "instructions per update",
-    "issue slots used",
-    "memory throughput",
-    "main stall",
-)
 _TELLING = 0.03
 """Relative difference from which a counter is named."""
 _STALLED = "stalled: "
@@ -86,29 +69,29 @@ class Evidence:
         return f"{worst.name.removeprefix(_STALLED)} ({worst.value:.1f})" if worst else ""
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """Return the texts for `COLUMNS`, empty if a counter was not read."""
+    def texts(self) -> dict[str, str]:
+        """Return the row of a table by column, empty texts for counters that were not read."""
         r = self.resources
         shares = [self.value(n) for n in ("L2 hits", "occupancy", "issue slots used", "DRAM throughput")]
         hits, warps, slots, busy = ("" if one is None else f"{one:.0f} %" for one in shares)
         read, written = self.value("DRAM bytes read"), self.value("DRAM bytes written")
-        return (
-            self.title,
-            self.domain,
-            format_mlups(self.mlups),
-            f"{1e6 * self.step_s:,.1f}",
-            str(r.registers or ""),
-            str(r.spill_bytes),
-            "" if read is None or written is None else f"{read:.1f} + {written:.1f}",
-            f"{self.bytes_per_update:.1f}",
-            _plain(self.sectors),
-            hits,
-            warps,
-            _plain(self.instructions, 0),
-            slots,
-            busy,
-            self.main_stall,
-        )
+        return {
+            "variant": self.title,
+            "domain": self.domain,
+            "MLUPS": format_mlups(self.mlups),
+            "us per step": f"{1e6 * self.step_s:,.1f}",
+            "registers": str(r.registers or ""),
+            "spilled bytes": str(r.spill_bytes),
+            "memory, bytes per update": "" if read is None or written is None else f"{read:.1f} + {written:.1f}",
+            "predicted bytes per update": f"{self.bytes_per_update:.1f}",
+            "L2 sectors per update": _plain(self.sectors),
+            "L2 hits": hits,
+            "resident warps": warps,
+            "instructions per update": _plain(self.instructions, 0),
+            "issue slots used": slots,
+            "memory throughput": busy,
+            "main stall": self.main_stall,
+        }
 
 
 def evidence(claims: Claims, document: Document, claim: Claim) -> tuple[Evidence, ...]:

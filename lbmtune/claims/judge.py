@@ -222,22 +222,25 @@ def shown(kind: str, value: float) -> str:
     return f"{value:.{3 if value >= 10 else 4}g}x" if kind in ("ratio", *ERRORS) else _percent(value)
 
 
+def shown_interval(kind: str, found: Interval) -> str:
+    """Return a measured quantity with its interval as text."""
+    spread = f" ({shown(kind, found.low)} .. {shown(kind, found.high)})" if found.high > found.low else ""
+    return f"{shown(kind, found.median)}{spread}"
+
+
+def shown_range(claim: Claim) -> str:
+    """Return the published value or range of a claim as text; empty without one."""
+    return " .. ".join(dict.fromkeys(shown(claim.kind, value) for value in claim.published or ()))
+
+
 def _percent(value: float) -> str:
     return f"{100 * value:.2g} %" if abs(value) < 0.1 else f"{100 * value:.1f} %"
 
 
 def _sentence(claim: Claim, found: Interval, holding: Holding) -> str:
     """State what was measured, what was claimed, and what was printed."""
-
-    def show(value: float) -> str:
-        return shown(claim.kind, value)
-
-    spread = f" ({show(found.low)} .. {show(found.high)})" if found.high > found.low else ""
-    asked = [f"at least {show(claim.at_least)}"] if claim.at_least is not None else []
-    asked += [f"at most {show(claim.at_most)}"] if claim.at_most is not None else []
-    low, high = claim.published or (None, None)
-    printed = (
-        "" if low is None or high is None else f", printed {show(low)}" + (f" .. {show(high)}" if high > low else "")
-    )
+    bounds = (("at least", claim.at_least), ("at most", claim.at_most))
+    asked = " and ".join(f"{word} {shown(claim.kind, value)}" for word, value in bounds if value is not None)
+    printed = f", printed {shown_range(claim)}" if claim.published else ""
     covers = ", which its interval covers" if holding is Holding.UNDECIDED else ""
-    return f"measured {show(found.median)}{spread}; {' and '.join(asked)} is claimed{printed}{covers}"
+    return f"measured {shown_interval(claim.kind, found)}; {asked} is claimed{printed}{covers}"

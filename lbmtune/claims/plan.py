@@ -12,7 +12,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
-from lbmtune.records.claims import Document, Group, Row, Series, SideTask, Variant
+from lbmtune.records.claims import Document, Group, Row, Series, Variant
 from lbmtune.units import format_bytes
 
 STAGED = "staged"
@@ -110,7 +110,7 @@ def _entry(variant: Variant, series: Series, case: Case, here: Here) -> Entry:
         reason: str | None = broken(case, config, here.limits)
     except InputError as error:
         return Entry(variant, None, f"{variant.title}: {_not_in_catalogue(str(error))}")
-    if reason is None and series.past_capacity and not _staged(variant.duty):
+    if reason is None and series.past_capacity and not (variant.duty and variant.duty.kind == STAGED):
         reason = _past_budget(case, config, here.budget_bytes)
     return Entry(variant, config) if reason is None else Entry(variant, None, f"{variant.title}: {reason}")
 
@@ -174,7 +174,3 @@ def _past_budget(case: Case, config: KernelConfig, budget_bytes: int) -> str | N
     if needed <= budget_bytes:
         return None
     return f"it needs {format_bytes(needed)}; the budget of the device is {format_bytes(budget_bytes)}"
-
-
-def _staged(duty: SideTask | None) -> bool:
-    return duty is not None and duty.kind == STAGED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import msgspec
 
 from lbmtune.errors import InputError
 from lbmtune.records.claims import CLAIMS_SCHEMA, Claims, ClaimsHeader, Group
-from lbmtune.records.store import append_line, write_atomically
+from lbmtune.records.store import append_line, drop_torn_line, read_lines, write_atomically
 
 T = TypeVar("T")
 RESULTS, GROUPS, PAGE = "claims.json", "groups.jsonl", "claims.html"
@@ -25,21 +24,8 @@ def append_group(folder: Path, group: Group) -> None:
 
 def read_groups(folder: Path) -> tuple[Group, ...]:
     """Return the measured groups; a last line torn by a crash is truncated. Raises InputError."""
-    path = folder / GROUPS
-    if not path.exists():
-        return ()
-    content = path.read_bytes()
-    end = content.rfind(b"\n") + 1
-    if end < len(content):
-        os.truncate(path, end)
-    return tuple(_group(path, n, line) for n, line in enumerate(content[:end].splitlines(), 1))
-
-
-def _group(path: Path, number: int, line: bytes) -> Group:
-    try:
-        return msgspec.json.decode(line, type=Group)
-    except msgspec.MsgspecError as error:
-        raise InputError(f"{path}, line {number} is damaged ({error}); delete that line and resume.") from error
+    drop_torn_line(folder / GROUPS)
+    return tuple(read_lines(folder / GROUPS, Group))
 
 
 def write_claims(folder: Path, claims: Claims) -> None:

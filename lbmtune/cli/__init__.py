@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -12,10 +13,13 @@ from typing import Any
 
 from lbmtune.cli.app import VERBS, command
 from lbmtune.cli.format.usage import UsageError, sentence
-from lbmtune.errors import LbmtuneError
+from lbmtune.errors import InputError, LbmtuneError
 
 _UNREAD = 141
 """The exit code that a shell reports of a program ended by SIGPIPE (13): 128 more."""
+
+_NAME_SHOWN = 60
+"""Letters of a name that is too long for a file."""
 
 
 class _Output(FileIO):
@@ -99,3 +103,9 @@ def _run(arguments: list[str]) -> None:
     except LbmtuneError as error:
         print(f"lbmtune: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        shown = str(error.filename)[:_NAME_SHOWN]
+        print(f"lbmtune: {shown}... names no file: {error.strerror}; correct the argument.", file=sys.stderr)
+        sys.exit(InputError.exit_code)

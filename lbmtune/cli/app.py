@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
+import shutil
+import tempfile
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
@@ -11,7 +15,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from lbmtune import __version__
-from lbmtune.cli.arguments.folders import provide_cache
+from lbmtune.cli.arguments.options import with_single_options
+from lbmtune.records.store import CACHE_VARIABLE, cache_folder
 
 LOG = logging.getLogger("lbmtune")
 
@@ -89,13 +94,9 @@ def verb(name: str) -> Any:
     module, _, function = VERBS[name].place.partition(":")
     single = _typer()
     found = getattr(import_module(f"lbmtune.cli.verbs.{module}"), function)
-    single.command(name, cls=Command, help=_help(VERBS[name].summary, found.__doc__))(found)
+    help_text = "\n".join((VERBS[name].summary, *(found.__doc__ or "").splitlines()[1:]))
+    single.command(name, cls=Command, help=help_text)(with_single_options(found))
     return typer.main.get_command(single)
-
-
-def _help(summary: str, docstring: str | None) -> str:
-    """Return the line of the table, then what the docstring says below its first line."""
-    return "\n".join((summary, *(docstring or "").splitlines()[1:]))
 
 
 def _typer(**more: Any) -> typer.Typer:
@@ -127,7 +128,25 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version and exit")
     ] = False,
 ) -> None:
-    provide_cache()
+    _provide_cache()
+
+
+def _provide_cache() -> None:
+    """Give this process and its workers a temporary cache, with a remark, if the user's cannot be written."""
+    root = cache_folder("")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            return
+    except OSError as error:
+        reason = error.strerror
+    for_now = tempfile.mkdtemp(prefix="lbmtune-cache-")
+    atexit.register(shutil.rmtree, for_now, ignore_errors=True)
+    os.environ[CACHE_VARIABLE] = for_now
+    LOG.warning(
+        f"cannot write {root} ({reason}): compiled kernels and rankings of this run are not kept, and other runs on "
+        f"the device are not noticed; set {CACHE_VARIABLE} to a folder that can be written."
+    )
 
 
 @cache

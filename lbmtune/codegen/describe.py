@@ -14,7 +14,7 @@ from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.problem.faces import SIDES
 from lbmtune.catalogue.sparse.index_list import listed_rows
-from lbmtune.catalogue.storage import StorageFrame
+from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import (
     APART,
@@ -29,7 +29,7 @@ from lbmtune.codegen.program import (
 )
 from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced, plain
-from lbmtune.records.best import Argument, Buffer, CellType, Kernel, LaunchGeometry, SingleStep, source_digest
+from lbmtune.records.kernel_format import Argument, Buffer, CellType, Kernel, LaunchGeometry, SingleStep, source_digest
 
 _DOMAIN = (Traced("nx"), Traced("ny"), Traced("nz"))
 _CELLS = "nx * ny * nz"

@@ -8,12 +8,11 @@ from typing import Any
 from lbmtune.catalogue.moments.basis import orders
 from lbmtune.catalogue.schemes.scheme import Access
 from lbmtune.catalogue.sparse.index_list import listed_rows
-from lbmtune.catalogue.storage import Domain
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.codegen.describe import symbolic_extents
 from lbmtune.codegen.program import LIST, Program
 from lbmtune.codegen.trace import Traced, plain
-from lbmtune.codegen.value_index import SLOT_INDEX, VALUE_INDEX, by_layout
-from lbmtune.records.best import LinkRow, Links, Location, Moment, Storage
+from lbmtune.records.storage_format import LinkRow, Links, Location, Moment, Storage
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 
@@ -55,15 +54,13 @@ def _slot_index(program: Program) -> Any:
     """Return the element of slot Q of cell (X, Y, Z); the last slots may lie in a smaller group."""
     config, symbols = program.config, symbolic_extents(program)
     x, y, z, q = (Traced(name) for name in "XYZQ")
-    slot_index = SLOT_INDEX.get(config.family, by_layout)
-    return slot_index(q, x, y, z, symbols, config, program.case.stencil)
+    return config.value_index(q, x, y, z, symbols, program.case.stencil)
 
 
 def _with_moments(common: Storage, program: Program) -> Storage:
     config, stencil, symbols = program.config, program.case.stencil, symbolic_extents(program)
     x, y, z = (Traced(name) for name in "xyz")
-    value_index = VALUE_INDEX[config.family]
-    places = [value_index(k, x, y, z, symbols, config, stencil) for k in range(symbols.q)]
+    places = [config.value_index(k, x, y, z, symbols, stencil) for k in range(symbols.q)]
     moments = tuple(Moment(order=n, index=plain(at)) for n, at in zip(orders(stencil), places, strict=True))
     return replace(common, moments=moments)
 

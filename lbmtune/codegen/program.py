@@ -13,10 +13,10 @@ from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements
 from lbmtune.catalogue.families.cuda.persistent import face_elements
-from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, buffer_elements, list_elements
+from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, buffer_elements
 from lbmtune.catalogue.layouts.layout import arrays
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import StorageFrame, frame, stored_extents
+from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.passes import BUFFERS, FACE_ARRAYS, SLOT, Pass, passes_of
 from lbmtune.lattice import Lattice
@@ -155,7 +155,7 @@ class Program:
     @property
     def frame(self) -> StorageFrame:
         """The place of the domain in storage."""
-        return frame(self.case.stencil, self.config)
+        return self.config.frame(self.case.stencil)
 
     @property
     def arrays(self) -> int:
@@ -185,7 +185,7 @@ class Program:
 
     def slot_starts(self, domain: Extent) -> dict[str, int]:
         """Return the element of f0 where each slot starts that launches take, or each array of a tile's faces."""
-        extents, memory = stored_extents(self.case, self.config, domain), self.config.memory
+        extents, memory = self.config.stored_extents(self.case, domain), self.config.memory
         slots = [name for name in self.arguments if name.startswith(SLOT)]
         starts = {name: int(memory.component(int(name.removeprefix(SLOT)), extents)) for name in slots}
         return starts | {name: self._faces_start(name, domain) for name in FACE_ARRAYS if name in self.arguments}
@@ -229,7 +229,7 @@ def _sent_sums(program: Program, case: Case) -> int:
 _ELEMENTS: Mapping[str, Callable[[Program, Case], int]] = {
     WORDS: lambda _, case: case.sites,
     MOVING_WORDS: lambda _, case: case.sites,
-    LIST: lambda program, case: list_elements(case, program.config),
+    LIST: lambda program, case: program.config.list_words(case),
     MACROSCOPICS: lambda _, case: MACROSCOPIC_FIELDS * case.sites,
     BARRIER: _barrier_words,
     SENT_SUMS: _sent_sums,

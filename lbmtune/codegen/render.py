@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Callable
 
 from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.families import module_of
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 
-Renderers = Mapping[str, Callable[[Case, KernelConfig], Program]]
+Renderer = Callable[[Case, KernelConfig], Program]
+"""What the module of a family in `codegen` offers by the name of `render`."""
 
 
 def render(case: Case, config: KernelConfig) -> Program:
     """Return the program of a legal configuration; equal arguments give equal text in every process."""
-    # imported here: SymPy takes long to import
-    renderers: Renderers = import_module(f"lbmtune.codegen.{config.backend}").RENDERERS
-    return renderers[config.family](case, config)
+    renderer: Renderer = module_of(f"lbmtune.codegen.{config.backend}", config).render
+    return renderer(case, config)
 
 
 def render_single(program: Program) -> Program | None:

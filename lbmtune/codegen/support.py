@@ -22,7 +22,8 @@ def support_digest(*others: str) -> str:
 
     others: names of modules beside those that every kernel imports, in any order.
     """
-    names = (*_ALWAYS, *(name for name in _OTHERS if name in others))
+    needed = {*others, "lists"} if "walls" in others else others  # `walls` imports `lists`
+    names = (*_ALWAYS, *(name for name in _OTHERS if name in needed))
     texts = (code_of("cpu", (_FOLDER / f"{name}.py").read_text(encoding="utf-8")) for name in names)
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 

@@ -13,7 +13,8 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Trial
-from lbmtune.records.best import Alternate, Best, Expected, Kernel, encode_best, read_best
+from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
+from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 

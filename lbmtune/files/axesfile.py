@@ -9,7 +9,8 @@ from typing import Any
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, Knob, Scalar, backend_knobs, families_with, knobs_by_name
 from lbmtune.errors import InputError
 from lbmtune.files.source import Source
-from lbmtune.records.legacy import DEFAULTS, RENAMED, is_legacy_table, migrated_tables
+from lbmtune.records.legacy import DEFAULTS, RENAMED
+from lbmtune.records.legacy_spaces import is_legacy_table, migrated_tables
 
 LOG = logging.getLogger("lbmtune")
 Values = dict[str, tuple[Scalar, ...]]

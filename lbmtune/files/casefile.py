@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.problem.case import Case
@@ -50,8 +51,8 @@ class CaseFile:
     patches: tuple[Patch, ...] = ()
 
 
-def case_of(file: CaseFile) -> Case:
-    """Return the case of a [case] table. Raises InputError."""
+def case_of(file: CaseFile, folder: Path = Path()) -> Case:
+    """Return the case of a [case] table. folder: where the path of a voxel file begins. Raises InputError."""
     if file.collision not in COLLISIONS:
         raise unknown("collision", file.collision, COLLISIONS)
     if file.flow not in FLOWS:
@@ -61,9 +62,9 @@ def case_of(file: CaseFile) -> Case:
     parameters = _parameters(file)
     case = FLOWS[file.flow].case(parameters, _relaxation_rate(file, parameters))
     case = replace(_with_faces(case, file), magic=file.magic, velocity_scale=file.velocity_scale)
-    case = replace(case, geometry=_identified(file.geometry, file.patches), patches=file.patches)
-    if file.patches or file.geometry.startswith("file"):
-        from lbmtune.catalogue.problem.patches import check_cells  # here: arrays are not needed otherwise
+    case = replace(case, geometry=_identified(file.geometry, file.patches, folder), patches=file.patches)
+    if file.patches or file.geometry:
+        from lbmtune.catalogue.problem.patch_checks import check_cells  # here: arrays are not needed otherwise
 
         check_cells(case)
     return case
@@ -80,15 +81,14 @@ def _with_faces(case: Case, file: CaseFile) -> Case:
     return replace(case, faces=bounds, inlet_velocity=velocity, outlet_density=file.outlet_density)
 
 
-def _identified(geometry: str, patches: tuple[Patch, ...]) -> str:
+def _identified(geometry: str, patches: tuple[Patch, ...], folder: Path) -> str:
     """Return a geometry with the digest of the voxel file that it names and the values that are fluid."""
     if not geometry.startswith("file"):
         return geometry
-    from lbmtune.catalogue.problem.geometries.voxelfile import with_digest
+    from lbmtune.catalogue.problem.geometry import identified
     from lbmtune.catalogue.problem.patches import fluid_values
 
-    values = "+".join(map(str, fluid_values(patches)))
-    return with_digest(f"{geometry}:fluid={values}" if values and ":fluid=" not in geometry else geometry)
+    return identified(geometry, folder, fluid_values(patches))
 
 
 def _parameters(file: CaseFile) -> Parameters:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -14,8 +13,9 @@ import msgspec
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError, suggestion, unknown
 from lbmtune.files.casefile import CaseFile, case_of
+from lbmtune.files.shipped import published
 from lbmtune.files.source import Source, read_text
-from lbmtune.files.studyfile import studies_folder
+from lbmtune.files.trees import converted, parsed
 from lbmtune.measure.verification.accuracy import VELOCITIES
 from lbmtune.records.claims import (
     COUNTED,
@@ -93,11 +93,6 @@ class DocumentFile:
     claims: dict[str, dict[str, Any]]
 
 
-def published() -> dict[str, Path]:
-    """Return the files of the shipped documents by name."""
-    return {path.stem: path for path in sorted((studies_folder() / "published").glob("*.toml"))}
-
-
 def load_documents(only: Sequence[str]) -> tuple[Document, ...]:
     """Return the documents of names or paths; all shipped ones if none is named. Raises InputError."""
     shipped = published()
@@ -122,12 +117,8 @@ def load_document(path: Path) -> Document:
 
 def parse_document(text: str, name: str) -> Document:
     """Return the document of a text. Raises InputError."""
-    try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{name}: this is not TOML: {error}.") from None
     source = Source(name, text)
-    file = _checked(tree, DocumentFile, "", source)
+    file = _checked(parsed(text, name), DocumentFile, "", source)
     series = tuple(_series(name, entry, source) for name, entry in file.series.items())
     variants = tuple(_variant(name, entry, file.series, source) for name, entry in file.variants.items())
     names = {v.name for v in variants} | {f"{v.name}@{s}" for v in variants for s in v.series}
@@ -277,16 +268,7 @@ def _check_askable(
 def _checked(tree: Mapping[str, Any], kind: type[T], table: str, source: Source) -> T:
     """Return a table in its type. Raises InputError."""
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]  # a dataclass
-    prefix = f"{table}." if table else ""
     for key in tree:
         if key not in known:
-            source.fail(f"{prefix}{key}", f"unknown key; {suggestion(key, known)}")
-    try:
-        return msgspec.convert(tree, kind)
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at `$")
-        key = prefix + re.sub(r"\[[^\]]*\]", "", path.strip("`")).lstrip(".")
-        missing = re.match(r"Object missing required field `(\w+)`", message)
-        if missing:
-            source.fail(f"{prefix}{missing[1]}", "is missing; give it a value.")
-        source.fail(key.rstrip("."), f"{message[0].lower() + message[1:]}; correct the value.")
+            source.fail(f"{table}.{key}" if table else key, f"unknown key; {suggestion(key, known)}")
+    return converted(tree, kind, source, table)

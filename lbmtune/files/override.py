@@ -11,11 +11,15 @@ from typing import Any
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, backend_knobs, knobs_by_name
 from lbmtune.errors import InputError, nearest
 from lbmtune.files.axesfile import plain_values
-from lbmtune.records.legacy import RENAMED, Renamed, is_legacy_table
+from lbmtune.files.source import TOO_MUCH_TOML
+from lbmtune.records.legacy import name_in
+from lbmtune.records.legacy_spaces import is_legacy_table
 
 LOG = logging.getLogger("lbmtune")
 Known = Mapping[str, tuple[str, ...]]
 """The keys of each table."""
+_TEXT = "case.geometry"
+"""The key whose value is one text, with its commas."""
 _ONE_OF_SEVERAL = re.compile(r"\[\d+\]$")
 
 
@@ -28,7 +32,11 @@ def override(tree: dict[str, Any], item: str, known: Known) -> list[str]:
     key = key.strip()
     if not equals or not key:
         raise InputError(f"--set {item!r} is not of the form key=value; write for example --set storage=fp64.")
-    targets, value = _targets(key, known), _value(text.strip())
+    targets = _targets(key, known)
+    try:
+        value = _value(text.strip(), listed=targets != [_TEXT])
+    except (RecursionError, ValueError):
+        raise InputError(f"--set {key}: its value {TOO_MUCH_TOML}; correct it.") from None
     found = [
         (path, node, target.rpartition(".")[2]) for target in targets for path, node in _tables(tree, target, item)
     ]
@@ -52,8 +60,7 @@ def _tables(tree: dict[str, Any], target: str, item: str) -> list[tuple[str, dic
 
 def _has(path: str, node: Mapping[str, Any], name: str) -> bool:
     """Return if a table takes a key: a space takes the knobs of its families, by names of today or of version 0.1."""
-    families = _families(path, node)
-    return not families or all(_name_in(family, name) is not None for family in families)
+    return all(name == "family" or name_in(knobs_by_name(family), name) for family in _families(path, node))
 
 
 def _families(path: str, node: Mapping[str, Any]) -> list[type[KernelConfig]]:
@@ -68,17 +75,10 @@ def _families(path: str, node: Mapping[str, Any]) -> list[type[KernelConfig]]:
     return [records[name] for name in map(str, plain.get("family", (DEFAULT_FAMILY,))) if name in records]
 
 
-def _name_in(family: type[KernelConfig], name: str) -> Renamed | None:
-    """Return what a family calls a knob, which may be named as in version 0.1; None if it has no such knob."""
-    names = RENAMED.get(name, (Renamed(name),))
-    known = knobs_by_name(family)
-    return next((one for one in names if one.name in known or one.name == "family"), None)
-
-
 def _put(path: str, node: dict[str, Any], name: str, value: Any) -> str:
     """Set one key of a table and return it with the name of the table."""
     families = _families(path, node)
-    now = _name_in(families[0], name) if families else None
+    now = name_in(knobs_by_name(families[0]), name) if families else None
     if now and now.name != name:
         LOG.warning("%s is called %s now", name, now.name)
         value = [now.values.get(one, one) for one in (value if isinstance(value, list) else [value])]
@@ -133,9 +133,10 @@ def _keys(known: Known) -> str:
     return f"there are {alone}, {', '.join(each)}, and the knobs that lbmtune list shows."
 
 
-def _value(text: str) -> object:
-    """Return a TOML value if the text is one, else the text itself; a comma makes a list."""
+def _value(text: str, *, listed: bool) -> object:
+    """Return a TOML value if the text is one, else the text itself; if listed, a comma makes a list of it."""
     try:
         return tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
-        return [_value(part.strip()) for part in text.split(",")] if "," in text else text
+        parts = text.split(",") if listed else [text]
+        return [_value(part.strip(), listed=False) for part in parts] if len(parts) > 1 else text

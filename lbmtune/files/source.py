@@ -11,14 +11,21 @@ from typing import NoReturn
 
 from lbmtune.errors import InputError, suggestion
 
+TOO_MUCH_TOML = "is nested too deeply, or has a number of too many digits"
+"""Why the parser of TOML gives up without an error of its own."""
+
 
 @dataclass(frozen=True)
 class Source:
-    """The name and text of a study file. overridden: keys of --set, which are on no line."""
+    """The name and text of a study file. overridden: keys of --set, which are on no line.
+
+    folder: where the relative paths of the file begin; those of --set begin at the working directory.
+    """
 
     name: str
     text: str
     overridden: frozenset[str] = frozenset()
+    folder: Path = Path()
 
     def fail(self, key: str, problem: str) -> NoReturn:
         """Raise InputError for a key such as 'case.lattice'."""

@@ -4,35 +4,33 @@ from __future__ import annotations
 
 import logging
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields
-from importlib import resources
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, Literal, TypeVar
-
-import msgspec
+from typing import Any, Literal
 
 from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import FAMILIES, backend_knobs
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.catalogue.problem.flows import FLOWS
+from lbmtune.catalogue.problem.parameter_text import GeometryError
 from lbmtune.errors import InputError, suggestion
 from lbmtune.files.axesfile import AxesFile, known_keys, spaces
-from lbmtune.files.casefile import EXAMPLE_DOMAIN, CaseFile, case_of
+from lbmtune.files.casefile import CaseFile, case_of
 from lbmtune.files.override import backends, override
 from lbmtune.files.ranges import SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
+from lbmtune.files.shipped import find_study
 from lbmtune.files.source import Source, read_text
+from lbmtune.files.trees import converted, parsed
 from lbmtune.lattice import LATTICES
 from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
 from lbmtune.units import parse_duration_s
 
 LOG = logging.getLogger("lbmtune")
-T = TypeVar("T")
 OBJECTIVES = ("mlups", "footprint")
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")  # the name of a study names its folder
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")  # it names a folder, whose name has up to 255 letters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,15 +90,6 @@ _NAMES: Mapping[str, Iterable[str]] = {
 UNSTABLE_RATE = 1.95
 """Relaxation rates above it that follow from Reynolds number or viscosity get a warning."""
 
-_FORMS = {
-    "case.domain": f"two or three cell counts; write for example {EXAMPLE_DOMAIN}",
-    "case.faces": "a list of kinds of faces; write those that lbmtune list names",
-    "case.inlet_velocity": "three components of a velocity; write for example [0.05, 0.0, 0.0]",
-    "budget.time": "a time; write for example 90s, 5m or 1h",
-}
-"""Forms of values that may have more than one type, and what to do."""
-_KINDS = {"float": "a number", "int": "a whole number", "str": "a text"}
-
 
 def as_spec(study: StudySpec | Case | Path | str, overrides: Sequence[str] = ()) -> StudySpec:
     """Return a study given as one, as a case (all knobs with their usual values), as a file or by its shipped name.
@@ -119,33 +108,31 @@ def as_spec(study: StudySpec | Case | Path | str, overrides: Sequence[str] = ())
 def load_study(reference: str, overrides: Sequence[str] = ()) -> StudySpec:
     """Return the study of a file, or the shipped study of that name. overrides: 'key=value'. Raises InputError."""
     path = find_study(reference)
-    return parse_study(read_text(path), str(path), overrides)
+    return parse_study(read_text(path), str(path), overrides, path.parent)
 
 
-def parse_study(text: str, name: str, overrides: Sequence[str] = ()) -> StudySpec:
-    """Return the study of a text. Raises InputError."""
-    try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        message = re.sub(r"\s*\(at (line \d+), column \d+\)", "", str(error))
-        line = re.search(r"line (\d+)", str(error))
-        at = f", line {line[1]}" if line else ""
-        raise InputError(f"{name}{at}: this is not TOML: {message[0].lower() + message[1:]}.") from None
-    keys = [override(tree, item, TABLES) for item in overrides]
-    source = Source(name, text, frozenset(key for several in keys for key in several))
-    _check_keys(tree, "", source)
-    return _spec(_converted(tree, source), source)
+def parse_study(text: str, name: str, overrides: Sequence[str] = (), folder: Path = Path()) -> StudySpec:
+    """Return the study of a text. folder: where its relative paths begin. Raises InputError."""
+    return _of_tree(parsed(text, name), Source(name, text, folder=folder), overrides)
 
 
 def overridden(kept: StudySpec, overrides: Sequence[str]) -> StudySpec:
     """Return a study with 'key=value' overrides. Raises InputError."""
     if not overrides:
         return kept
-    tree = _tree(kept)
+    return _of_tree(_tree(kept), Source("the study", ""), overrides)
+
+
+def _of_tree(tree: dict[str, Any], source: Source, overrides: Sequence[str]) -> StudySpec:
     keys = [override(tree, item, TABLES) for item in overrides]
-    source = Source("the study", "", frozenset(key for several in keys for key in several))
+    source = replace(source, overridden=frozenset(key for several in keys for key in several))
     _check_keys(tree, "", source)
-    return _spec(_converted(tree, source), source)
+    for key, known in _NAMES.items():
+        table, _, last = key.rpartition(".")
+        value = (tree.get(table, {}) if table else tree).get(last)
+        if isinstance(value, str):
+            source.check_name(key, value, known)
+    return _spec(converted(tree, StudyFile, source), source)
 
 
 def check_acts(overrides: Sequence[str], backend: str, place: str) -> None:
@@ -189,34 +176,6 @@ def _plain(axes: Axes) -> AxesFile:
     return plain[0] if isinstance(axes, Mapping) else plain
 
 
-def find_study(reference: str) -> Path:
-    """Return the path of a study file, or of a shipped study by its name. Raises InputError."""
-    if not reference.strip():
-        known = ", ".join(shipped_studies())
-        raise InputError(f"{reference!r} names no study; give a study file, or one of the shipped studies {known}.")
-    path = Path(reference)
-    if path.suffix == ".toml" or path.exists():
-        if path.is_file():
-            return path
-        raise InputError(f"there is no study file {path}; shipped studies are {', '.join(shipped_studies())}.")
-    shipped = shipped_studies()
-    if reference in shipped:
-        return shipped[reference]
-    others = f"shipped studies are {', '.join(shipped)}."
-    raise InputError(f"unknown study {reference!r}; {suggestion(reference, shipped, others)}")
-
-
-def shipped_studies() -> dict[str, Path]:
-    """Return the files of the shipped studies by name."""
-    return {path.stem: path for path in sorted(studies_folder().glob("*.toml"))}
-
-
-def studies_folder() -> Path:
-    """Return the folder of the shipped studies: in a wheel beside the modules, in a checkout at its root."""
-    package = Path(str(resources.files("lbmtune")))
-    return next((f for f in (package / "studies", package.parent / "studies") if f.is_dir()), package)
-
-
 def _check_keys(tree: Mapping[str, Any], table: str, source: Source, at: str = "") -> None:
     """Refuse unknown keys. at: the key of the table if it is one of several."""
     for key, value in tree.items():
@@ -239,50 +198,11 @@ def _check_table(value: object, key: str, source: Source) -> None:
         _check_keys(one, key, source, place)
 
 
-def _converted(tree: Mapping[str, Any], source: Source) -> StudyFile:
-    for key, known in _NAMES.items():
-        table, _, last = key.rpartition(".")
-        value = (tree.get(table, {}) if table else tree).get(last)
-        if isinstance(value, str):
-            source.check_name(key, value, known)
-    return _checked(tree, StudyFile, source)
-
-
-def _checked(tree: Mapping[str, Any], kind: type[T], source: Source, table: str = "") -> T:
-    """Return a tree in its type. table: its place in the file. Raises InputError."""
-    try:
-        return msgspec.convert(tree, kind)
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at `$")
-        path = re.sub(r"patches\[(\d+)\]", lambda found: f"patches({int(found[1]) + 1})", path.strip("`"))
-        key = (table + re.sub(r"\[[^\]]*\]", "", path)).lstrip(".").replace("(", "[").replace(")", "]")
-        missing = re.match(r"Object missing required field `(\w+)`", message)
-        if missing:
-            source.fail(f"{key}.{missing[1]}" if key else missing[1], "is missing; give it a value.")
-        source.fail(key, _mistyped(message, key, {table: tree} if table else tree))
-
-
-def _mistyped(message: str, key: str, tree: Mapping[str, Any]) -> str:
-    """Return what is wrong with the type of a value, without the words of the parser."""
-    if key in _FORMS:
-        return f"{_at(tree, key)!r} is not {_FORMS[key]}."
-    expected = re.match(r"Expected `(\w+)( \| null)?`, got", message)
-    if expected and expected[1] in _KINDS:
-        return f"{_at(tree, key)!r} is not {_KINDS[expected[1]]}; correct the value."
-    return f"{message[0].lower() + message[1:]}; correct the value."
-
-
-def _at(tree: Mapping[str, Any], key: str) -> object:
-    value: Any = tree
-    for part in key.split("."):
-        name, _, number = part.rstrip("]").partition("[")
-        value = value[name][int(number) - 1] if number else value[name]
-    return value
-
-
 def _spec(file: StudyFile, source: Source) -> StudySpec:
     if not _NAME.fullmatch(file.name):
-        source.fail("name", f"{file.name!r} is not a file name of letters, digits, '.', '_' and '-'; correct it.")
+        source.fail(
+            "name", f"{file.name!r} is not a file name of up to 200 letters, digits, '.', '_' and '-'; correct it."
+        )
     check(file.seed, SEED, "seed", source, "choose another seed.")
     bound = file.accuracy.max_error
     if bound is not None and not 0 < bound < inf:
@@ -308,7 +228,9 @@ def _case(file: CaseFile, source: Source) -> Case:
     for key in ("lid", "velocity_scale"):
         check(getattr(file, key), SPEED, f"case.{key}", source)
     try:
-        case = case_of(file)
+        case = case_of(file, Path() if "case.geometry" in source.overridden else source.folder)
+    except GeometryError as error:
+        source.fail("case.geometry", str(error))
     except InputError as error:
         source.fail(_key_of(str(error)), str(error))
     if file.relaxation_rate is None and case.relaxation_rate > UNSTABLE_RATE:
@@ -335,7 +257,7 @@ def _key_of(message: str) -> str:
     patch = re.match(r"patches: (?:numbers \d+ and |number )(\d+)", message)
     if patch:
         return f"case.patches[{patch[1]}]"
-    return next((f"case.{key}" for key in TABLES["case"] if key in message), "case")
+    return next((f"case.{key}" for key in TABLES["case"] if re.search(rf"\b{key}\b", message)), "case")
 
 
 def _budget(file: BudgetFile, source: Source) -> Budget:

@@ -6,6 +6,8 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Collection, Hashable
+from functools import lru_cache
+from typing import NamedTuple
 
 _ASSIGNMENT = re.compile(r"\s+(const Real )?(\w+(?:\[\d+\])?) = (.+);")
 _RECIPROCAL, _QUOTIENT = 1, 5
@@ -69,17 +71,16 @@ class _Values:
         return self._worked_out(node, (self._value(node.left), self._value(node.right)))
 
     def _worked_out(self, node: ast.BinOp, operands: tuple[int, int]) -> int:
-        """Return the number of an operation."""
         either_way = isinstance(node.op, (ast.Add, ast.Mult))
         found = self._number((type(node.op), tuple(sorted(operands)) if either_way else operands))
         if found in self._costs:
             return found
-        self._costs[found] = (_RECIPROCAL if _one(node.left) else _QUOTIENT) if _quotient(node) else 1
+        self._costs[found] = (_RECIPROCAL if _one(node.left) else _QUOTIENT) if _is(node, ast.Div) else 1
         for one in operands:
             self._use(one)
-        if _product(node):
+        if _is(node, ast.Mult):
             self._products.add(found)
-        elif _sum(node):
+        elif _is(node, ast.Add, ast.Sub):
             first, second = (self._unsigned.get(one, one) for one in operands)
             self._sums.append((first, second))
         return found
@@ -91,47 +92,43 @@ class _Values:
         return self._numbers.setdefault(key, len(self._numbers))
 
 
-def by_kind(text: str) -> tuple[int, int]:
-    """Return the instructions of lines `name = expression` of a CPU kernel: all but quotients, and quotients.
+class Operations(NamedTuple):
+    """Operations of a cell: quotients, and others, fused with the sum that uses a product.
 
-    Each line by itself: a product with a name is counted.
+    products: others with a product.
     """
-    values = [ast.parse(line.partition(" = ")[2], mode="eval").body for line in text.splitlines()]
-    quotients = [node for value in values for node in ast.walk(value) if _quotient(node)]
-    return sum(map(_instructions, values)), len(quotients)
+
+    plain: int
+    quotients: int
+    products: int
 
 
-def products(text: str) -> int:
-    """Return the instructions other than quotients that have a product, with which a sum is fused."""
+@lru_cache(maxsize=64)
+def operations(text: str) -> Operations:
+    """Count the operations of lines `name = expression`, each by itself: a product with a name is counted."""
     values = [ast.parse(line.partition(" = ")[2], mode="eval").body for line in text.splitlines()]
-    return sum(_product(node) and not _known(node, ()) for value in values for node in ast.walk(value))
+    nodes = [node for value in values for node in ast.walk(value)]
+    products = sum(_is(node, ast.Mult) and not _known(node, ()) for node in nodes)
+    return Operations(sum(map(_plain, values)), sum(_is(node, ast.Div) for node in nodes), products)
 
 
 def _known(node: ast.AST, beforehand: Collection[str]) -> bool:
     return all(one.id in beforehand for one in ast.walk(node) if isinstance(one, ast.Name))
 
 
-def _instructions(node: ast.expr) -> int:
+def _plain(node: ast.expr) -> int:
     """Return the instructions of an expression without quotients."""
     if isinstance(node, ast.UnaryOp):
-        return _instructions(node.operand)
+        return _plain(node.operand)
     if not isinstance(node, ast.BinOp) or _known(node, ()):
         return 0
     operands = [node.left, node.right]
-    fused = _sum(node) and any(_product(one) and not _known(one, ()) for one in operands)
-    return sum(map(_instructions, operands)) + (0 if fused or _quotient(node) else 1)
+    fused = _is(node, ast.Add, ast.Sub) and any(_is(one, ast.Mult) and not _known(one, ()) for one in operands)
+    return sum(map(_plain, operands)) + (0 if fused or _is(node, ast.Div) else 1)
 
 
-def _quotient(node: ast.AST) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-
-
-def _sum(node: ast.expr) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub))
-
-
-def _product(node: ast.AST) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+def _is(node: ast.AST, *operators: type[ast.operator]) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, operators)
 
 
 def _one(node: ast.expr) -> bool:

@@ -6,7 +6,7 @@ instructions: on a GPU for several steps per launch, on a CPU by the clock of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from lbmtune.catalogue.config import KernelConfig
@@ -64,21 +64,6 @@ def predict(
     Sources: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update); those of `model.gpu.direct`.
     """
     rate, terms = MODELS[config.backend].parts(case, config, machine, resources, without)
-    return _prediction(case, config, rate, terms)
-
-
-def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:
-    """Return the measured bandwidth that fits the accesses of a configuration."""
-    return MODELS[config.backend].ceiling(config, machine)
-
-
-def cells_read(case: Case, config: KernelConfig) -> float:
-    """Return the cells that a launch reads per cell that it updates: 1 without halos."""
-    return MODELS[config.backend].cells_read(case, config)
-
-
-def _prediction(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence[Term]) -> Prediction:
-    """Return the sum of the terms, and the terms as text, the largest first."""
     largest_first = tuple(sorted((one for one in terms if one.seconds), key=lambda one: -one.seconds))
     return Prediction(
         mlups=1e-6 / sum(one.seconds for one in terms),
@@ -91,3 +76,13 @@ def _prediction(case: Case, config: KernelConfig, rate: Ceiling, terms: Sequence
         ceiling_source=rate.source,
         terms=largest_first,
     )
+
+
+def ceiling(config: KernelConfig, machine: Machine) -> Ceiling:
+    """Return the measured bandwidth that fits the accesses of a configuration."""
+    return MODELS[config.backend].ceiling(config, machine)
+
+
+def cells_read(case: Case, config: KernelConfig) -> float:
+    """Return the cells that a launch reads per cell that it updates: 1 without halos."""
+    return MODELS[config.backend].cells_read(case, config)

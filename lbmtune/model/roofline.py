@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lbmtune.model.machine.curves import by_number, closest
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Term
 from lbmtune.records.terms import MEMORY
@@ -30,7 +31,6 @@ def copy_ceiling(machine: Machine, name: str) -> Ceiling:
     """Return the measured copy of an access width, or of the nearest width that was measured."""
     measured = machine.stream_bytes_per_s
     if name not in measured:
-        plain = [key for key in measured if key.isdecimal()]
-        name = min(plain, key=lambda key: abs(int(key) - int(name.split()[0])))
+        name = str(closest(by_number(tuple(measured), ""), int(name.split()[0])))
     source = f"{machine.streams}-stream copy, {name} bytes at once" if machine.measured else DATASHEET
     return Ceiling(measured[name], source)

@@ -3,10 +3,16 @@
 They import the catalogue and errors, and nothing above.
 """
 
-from lbmtune.records.environment import Conditions, Environment
-from lbmtune.records.measurement import Accuracy, AccuracyPoint, Measurement, Sustained, Verification
-from lbmtune.records.prediction import Prediction, Term, significant
-from lbmtune.records.trial import Costs, Entry, Outcome, Resources, Trial
+from lbmtune.records.measurement import (
+    Accuracy,
+    AccuracyPoint,
+    Conditions,
+    Environment,
+    Measurement,
+    Sustained,
+    Verification,
+)
+from lbmtune.records.trial import Costs, Entry, Outcome, Prediction, Resources, Term, Trial, significant
 
 __all__ = [
     "SCHEMA_VERSION",

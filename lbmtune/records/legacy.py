@@ -7,89 +7,50 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import product
-from typing import Any, NamedTuple, TypeVar
+import re
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
-from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, families_with, from_flat, knobs_by_name
+from lbmtune.catalogue.config import (
+    DEFAULT_FAMILY,
+    FAMILIES,
+    KernelConfig,
+    Scalar,
+    backend_knobs,
+    families_with,
+    from_flat,
+    knobs_by_name,
+)
 from lbmtune.catalogue.knobs import scalar
 from lbmtune.errors import InputError
 
 Flat = dict[str, Scalar]
-_COMMON: Mapping[str, Scalar] = {
-    "scheme": "pull",
-    "layout": "soa",
-    "width": 1,
-    "padding": 0,
-    "group": 1,
-    "layout_tile": "1x1x1",
-    "storage": "fp32",
-    "compute": "fp32",
-    "flags": "compiled",
-    "addressing": "direct",
-    "order": "row",
-    "prefetch_index": 0,
-    "parity": "kernels",
-    "boundary": "branch",
-    "neighbours": "all",
+_COMMON = (
+    "scheme=pull,layout=soa,width=1,padding=0,group=1,layout_tile=1x1x1,storage=fp32,compute=fp32,flags=compiled,"
+    "addressing=direct,order=row,prefetch_index=0,parity=kernels,boundary=branch,neighbours=all"
+)
+_OF_BACKEND = {
+    "cuda": (
+        "block=256x1x1,cells_per_thread=1,max_registers=0,min_blocks=0,wrap=arithmetic,march=1,prefetch=0,"
+        "load_hint=default,store_hint=default,l2_prefetch=0,index_bits=0,block_order=row,macroscopics=never,"
+        "launch=call,meeting=all,representation=populations,steps=1,rows=1,pack=1,barrier=block,pending=registers,"
+        "beyond=0,chunks=even,fetch=registers,halo=computed,held=0"
+    ),
+    "cpu": (
+        "threads=1,vector_bits=512,loop=z,tile_y=0,tile_z=0,row_padding=0,row_offset=16,streaming_stores=0,"
+        "wrap=ghost,prefetch_propagated=0,prefetch_local=0,reads=once,gather=vector,pinning=none,pages=default,"
+        "first_touch=serial,steps=1,prefetch_rows=0,representation=populations,tile_x=0,stride=0,far_ends=inside"
+    ),
 }
-DEFAULTS: Mapping[str, Mapping[str, Scalar]] = {
-    "cuda": {
-        **_COMMON,
-        "block": "256x1x1",
-        "cells_per_thread": 1,
-        "max_registers": 0,
-        "min_blocks": 0,
-        "wrap": "arithmetic",
-        "march": 1,
-        "prefetch": 0,
-        "load_hint": "default",
-        "store_hint": "default",
-        "l2_prefetch": 0,
-        "index_bits": 0,
-        "block_order": "row",
-        "macroscopics": "never",
-        "launch": "call",
-        "meeting": "all",
-        "representation": "populations",
-        "steps": 1,
-        "rows": 1,
-        "pack": 1,
-        "barrier": "block",
-        "pending": "registers",
-        "beyond": 0,
-        "chunks": "even",
-        "fetch": "registers",
-        "halo": "computed",
-        "held": 0,
-    },
-    "cpu": {
-        **_COMMON,
-        "threads": 1,
-        "vector_bits": 512,
-        "loop": "z",
-        "tile_y": 0,
-        "tile_z": 0,
-        "row_padding": 0,
-        "row_offset": 16,
-        "streaming_stores": 0,
-        "wrap": "ghost",
-        "prefetch_propagated": 0,
-        "prefetch_local": 0,
-        "reads": "once",
-        "gather": "vector",
-        "pinning": "none",
-        "pages": "default",
-        "first_touch": "serial",
-        "steps": 1,
-        "prefetch_rows": 0,
-        "representation": "populations",
-        "tile_x": 0,
-        "stride": 0,
-        "far_ends": "inside",
-    },
-}
+
+
+def _flat(text: str) -> Flat:
+    """Return the knobs of 'width=1,layout=soa'."""
+    pairs = (item.split("=") for item in text.split(","))
+    return {name: int(value) if value.isdecimal() else value for name, value in pairs}
+
+
+DEFAULTS: Mapping[str, Flat] = {backend: _flat(f"{_COMMON},{own}") for backend, own in _OF_BACKEND.items()}
 """Knobs of version 0.1 and their defaults."""
 
 
@@ -120,8 +81,18 @@ RENAMED: Mapping[str, tuple[Renamed, ...]] = {
     "far_ends": (Renamed("row_tail", {"inside": "in_loop", "between": "peeled"}),),
 }
 """What the knobs of version 0.1 are called, by family: the first of the names that a family has."""
-_DECIDING = ("addressing", "representation", "launch", "halo", "steps", "march", "scheme")
-"""Knobs of version 0.1 from which the family followed."""
+
+
+def names_today(old: str) -> tuple[Renamed, ...]:
+    """Return the names of today of a knob, which may be named as in version 0.1; its own if it has no other."""
+    return RENAMED.get(old, (Renamed(old),))
+
+
+def name_in(known: Collection[str], old: str) -> Renamed | None:
+    """Return which of the known knobs of a family is meant by a name of today or of version 0.1, or None."""
+    return next((one for one in names_today(old) if one.name in known), None)
+
+
 _IMPLIED = frozenset({"addressing", "halo"})
 
 
@@ -130,36 +101,42 @@ def is_legacy(values: Mapping[str, Scalar]) -> bool:
     if "family" in values:
         return False
     backend = str(values.get("backend", "cuda"))
-    now = {name for record in FAMILIES.get(backend, {}).values() for name in knobs_by_name(record)}
-    old = DEFAULTS.get(backend, {}).keys()
-    full = old <= values.keys()
-    return full or any(name in old and name not in now for name in values) or _means_another(values, backend)
+    usual = DEFAULTS.get(backend, {})
+    if usual.keys() <= values.keys() or gone(backend) & values.keys():
+        return True
+    return family_meant({**usual, **values}, backend) != DEFAULT_FAMILY
 
 
-def _means_another(values: Mapping[str, Scalar], backend: str) -> bool:
-    return _family({**DEFAULTS[backend], **values}, backend) != "direct" if backend in DEFAULTS else False
+def gone(backend: str) -> set[str]:
+    """Return the knobs of version 0.1 that no family has."""
+    return DEFAULTS[backend].keys() - backend_knobs(backend).keys()
 
 
-_MEANT: Mapping[str, tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...]] = {
+_MEANT: Mapping[str, tuple[tuple[str, str, Scalar | None], ...]] = {
     "cuda": (
-        ("persistent", lambda full: full["launch"] == "resident"),
-        ("face-exchange", lambda full: full["halo"] == "faces"),
-        ("temporal-blocking", lambda full: full["representation"] == "moments" or int(full["steps"]) > 1),
-        ("sparse", lambda full: full["addressing"] != "direct"),
-        ("column", lambda full: int(full["march"]) > 1),
+        ("persistent", "launch", "resident"),
+        ("face-exchange", "halo", "faces"),
+        ("temporal-blocking", "representation", "moments"),
+        ("temporal-blocking", "steps", None),
+        ("sparse", "addressing", None),
+        ("column", "march", None),
     ),
     "cpu": (
-        ("sparse", lambda full: full["addressing"] != "direct"),
-        ("moments-wavefront", lambda full: full["representation"] == "moments"),
-        ("wavefront", lambda full: int(full["steps"]) > 1),
+        ("sparse", "addressing", None),
+        ("moments-wavefront", "representation", "moments"),
+        ("wavefront", "steps", None),
     ),
 }
-"""The families that values of version 0.1 meant: the first whose condition holds, or else the direct one."""
+"""The families that values of version 0.1 meant, each with a knob and its value there (None: any but its default)."""
 
 
-def _family(full: Mapping[str, Scalar], backend: str) -> str:
-    """Return the family that complete flat values of version 0.1 meant."""
-    return next((name for name, holds in _MEANT[backend] if holds(full)), "direct")
+def family_meant(full: Mapping[str, Scalar], backend: str) -> str:
+    """Return the family that complete flat values of version 0.1 meant: the first of the table, or the direct one."""
+    usual = DEFAULTS[backend]
+    for name, knob, value in _MEANT[backend]:
+        if full[knob] == value or (value is None and str(full[knob]) != str(usual[knob])):
+            return name
+    return DEFAULT_FAMILY
 
 
 def migrated(values: Mapping[str, Scalar]) -> Flat:
@@ -170,11 +147,11 @@ def migrated(values: Mapping[str, Scalar]) -> Flat:
         raise InputError(f"unknown backend {backend!r}; use cuda or cpu.")
     usual = DEFAULTS[backend]
     full: Flat = {**usual, **{name: _typed(usual.get(name), value) for name, value in rest.items()}}
-    name = _family(full, backend)
+    name = family_meant(full, backend)
     found: Flat = {"backend": backend, "family": name}
-    found |= _composed(full, name, backend)
+    found |= composed(full, name, backend)
     for old, value in full.items():
-        if old in _HANDLED[backend, name]:
+        if old in HANDLED[backend, name]:
             continue
         found |= _translated(old, value, name, backend, is_usual=value == usual.get(old))
     _check_nothing_lost(found, {old: full[old] for old in _SELECTING if old in rest})
@@ -198,32 +175,23 @@ def _check_nothing_lost(found: Flat, given: Mapping[str, Scalar]) -> None:
 
 
 def _typed(usual: Scalar | None, value: Scalar) -> Scalar:
-    try:
-        return int(value) if isinstance(usual, int) and str(value).lstrip("-").isdecimal() else value
-    except ValueError:
-        return value
+    return int(value) if isinstance(usual, int) and re.fullmatch(r"-?\d+", str(value)) else value
 
 
 def _translated(old: str, value: Scalar, name: str, backend: str, *, is_usual: bool) -> Flat:
     """Return one knob by its name in a family; nothing if it does not act there and says nothing."""
-    known = knobs_by_name(FAMILIES[backend][name])
-    for renamed in RENAMED.get(old, (Renamed(old),)):
-        if renamed.name in known:
-            if old in _OF_LAYOUT and is_usual:
-                return {}
-            return {renamed.name: renamed.values.get(value, value)}
+    if now := name_in(knobs_by_name(FAMILIES[backend][name]), old):
+        return {} if old in OF_LAYOUT and is_usual else {now.name: now.values.get(value, value)}
     if is_usual or old in _IMPLIED or old in _SELECTING:
         return {}
-    names = ", ".join(sorted({renamed.name for renamed in RENAMED.get(old, (Renamed(old),))}))
-    having = sorted(
-        {family for one in RENAMED.get(old, (Renamed(old),)) for family in families_with(one.name, backend)}
-    )
+    names = sorted({one.name for one in names_today(old)})
+    having = sorted({family for one in names for family in families_with(one, backend)})
     who = f"family {having[0]} has" if len(having) == 1 else f"families {', '.join(having)} have"
-    where = f" ({who} {names})" if having else ""
+    where = f" ({who} {', '.join(names)})" if having else ""
     raise InputError(f"{old}={value} is not supported for family {name} of {backend}{where}; leave it out.")
 
 
-_OF_LAYOUT = frozenset({"width", "group", "layout_tile"})
+OF_LAYOUT = frozenset({"width", "group", "layout_tile"})
 """Knobs of layouts that had a value for no effect."""
 
 
@@ -237,28 +205,33 @@ def _limit(full: Mapping[str, Scalar]) -> Flat:
     return {"register_limit": f"{registers}-registers" if registers else f"{blocks}-blocks" if blocks else "none"}
 
 
-def _composed(full: Mapping[str, Scalar], name: str, backend: str) -> Flat:
+_TILE = {
+    "face-exchange": "{block}",
+    "wavefront": "{tile_y}x{tile_z}",
+    "moments-wavefront": "{tile_x}x{tile_y}x{tile_z}",
+}
+"""The tile of a family by knobs of version 0.1."""
+
+
+def composed(full: Flat, name: str, backend: str) -> Flat:
     """Return the knobs that stand for several of version 0.1."""
-    tiles = f"{full.get('tile_y')}x{full.get('tile_z')}"
-    of_family: Mapping[tuple[str, str], Callable[[], Flat]] = {
-        ("cuda", "persistent"): dict,
-        ("cuda", "face-exchange"): lambda: {**_limit(full), "tile": full["block"]},
-        ("cpu", "direct"): lambda: {"parallel_loop": f"tile-{tiles}" if full["loop"] == "tile" else full["loop"]},
-        ("cpu", "sparse"): dict,
-        ("cpu", "wavefront"): lambda: {"tile": tiles},
-        ("cpu", "moments-wavefront"): lambda: {"tile": f"{full['tile_x']}x{tiles}"},
-    }
-    return of_family.get((backend, name), lambda: _limit(full))()
+    known = knobs_by_name(FAMILIES[backend][name])
+    found = _limit(full) if "register_limit" in known else {}
+    if name in _TILE:
+        found["tile"] = _TILE[name].format_map(full)
+    if "parallel_loop" in known:
+        found["parallel_loop"] = "tile-{tile_y}x{tile_z}".format_map(full) if full["loop"] == "tile" else full["loop"]
+    return found
 
 
-_TILES = frozenset({"loop", "tile_x", "tile_y", "tile_z"})
-_HANDLED: Mapping[tuple[str, str], frozenset[str]] = {
+TILES = frozenset({"loop", "tile_x", "tile_y", "tile_z"})
+HANDLED: Mapping[tuple[str, str], frozenset[str]] = {
     **{("cuda", name): frozenset({"max_registers", "min_blocks"}) for name in FAMILIES["cuda"]},
     ("cuda", "persistent"): frozenset({"max_registers", "launch"}),
     ("cuda", "face-exchange"): frozenset({"max_registers", "min_blocks", "block"}),
-    **{("cpu", name): _TILES for name in FAMILIES["cpu"]},
+    **{("cpu", name): TILES for name in FAMILIES["cpu"]},
 }
-"""Knobs of version 0.1 that `_composed` takes, or that a family means by itself."""
+"""Knobs of version 0.1 that `composed` takes, or that a family means by itself."""
 
 
 def config_of(values: Mapping[str, Scalar]) -> KernelConfig:
@@ -280,11 +253,9 @@ def previous_values(config: KernelConfig) -> Flat:
     now, backend = config.flat(), config.backend
     found = dict(DEFAULTS[backend])
     for old in found:
-        for renamed in RENAMED.get(old, (Renamed(old),)):
-            if renamed.name in now:
-                before = {new: was for was, new in renamed.values.items()}
-                found[old] = before.get(now[renamed.name], now[renamed.name])
-                break
+        if one := name_in(now, old):
+            before = {new: was for was, new in one.values.items()}
+            found[old] = before.get(now[one.name], now[one.name])
     return {**found, **_decomposed(config), **_IMPLICIT.get(config.family, {})}
 
 
@@ -295,7 +266,7 @@ _COMPOSED: Mapping[str, tuple[str, ...]] = {
 
 
 def _decomposed(config: KernelConfig) -> Flat:
-    """Return the knobs of version 0.1 that one knob stands for today; the inverse of `_composed`."""
+    """Return the knobs of version 0.1 that one knob stands for today; the inverse of `composed`."""
     found = {name: scalar(getattr(config, name)) for name in _COMPOSED[config.backend] if hasattr(config, name)}
     return {**found, "representation": config.kept.name}
 
@@ -306,100 +277,3 @@ _IMPLICIT: Mapping[str, Flat] = {
     "face-exchange": {"halo": "faces"},
 }
 """Knobs of version 0.1 that a family means by itself."""
-
-
-Table = Mapping[str, Sequence[Scalar]]
-FAMILIES_SINCE = 4
-"""Schema of the first studies whose configurations have families."""
-T = TypeVar("T", bound=Any)
-
-
-def current_trial(trial: T) -> T:
-    """Return a trial of an earlier schema with its configuration and key of today. Raises InputError."""
-    config = config_of(trial.config)
-    current: T = replace(trial, config=config.flat(), key=config.key)
-    return current
-
-
-def current_header(header: T) -> T:
-    """Return the header of a study of an earlier schema with its spaces as they are written today."""
-    axes = {backend: _current_axes(found, backend) for backend, found in header.spec.axes.items()}
-    current: T = replace(header, spec=replace(header.spec, axes=axes), schema=FAMILIES_SINCE)
-    return current
-
-
-def _current_axes(axes: Any, backend: str) -> Any:
-    found = (axes,) if isinstance(axes, Mapping) else axes
-    tables = tuple(
-        one
-        for table in found
-        for one in (migrated_tables(table, backend) if is_legacy_table(table, backend) else (table,))
-    )
-    return tables[0] if len(tables) == 1 and isinstance(axes, Mapping) else tables
-
-
-def is_legacy_table(table: Table, backend: str) -> bool:
-    """Return whether a space is one of version 0.1: it names no family, and a knob or a value that is gone."""
-    if "family" in table or backend not in DEFAULTS:
-        return False
-    usual = DEFAULTS[backend]
-    now = {name for record in FAMILIES[backend].values() for name in knobs_by_name(record)}
-    if any(name in usual and name not in now for name in table):
-        return True
-    return {name for name, _ in _by_family(table, backend)} != {"direct"}
-
-
-def migrated_tables(table: Table, backend: str) -> tuple[dict[str, tuple[Scalar, ...]], ...]:
-    """Return a space of version 0.1 as spaces of one family each. Raises InputError for a knob without a place."""
-    return tuple(_of_family(name, chosen, backend) for name, chosen in _by_family(table, backend))
-
-
-def _by_family(table: Table, backend: str) -> Iterator[tuple[str, dict[str, tuple[Scalar, ...]]]]:
-    """Yield each family that a space of version 0.1 reaches, with the values that reach it."""
-    usual = DEFAULTS[backend]
-    deciding = [name for name in _DECIDING if name in usual]
-    groups: dict[str, dict[str, dict[Scalar, None]]] = {}
-    for values in product(*(table.get(name, (usual[name],)) for name in deciding)):
-        point = {**usual, **dict(zip(deciding, values, strict=True))}
-        name = _family(point, backend)
-        if name == "temporal-blocking" and point["scheme"] != (
-            "pull" if point["representation"] == "moments" else "push"
-        ):
-            continue
-        for knob, value in zip(deciding, values, strict=True):
-            groups.setdefault(name, {}).setdefault(knob, {})[value] = None
-    for name, found in groups.items():
-        reached = {knob: tuple(values) for knob, values in found.items() if knob in table}
-        yield name, {**{knob: tuple(values) for knob, values in table.items()}, **reached}
-
-
-def _of_family(name: str, table: Table, backend: str) -> dict[str, tuple[Scalar, ...]]:
-    """Return the part of a space that belongs to a family; knobs that do not act there are left out."""
-    known, usual = knobs_by_name(FAMILIES[backend][name]), DEFAULTS[backend]
-    found: dict[str, dict[Scalar, None]] = {"family": {name: None}}
-    for old in [*table, *(other for other in usual if other not in table)]:
-        new = next((one for one in RENAMED.get(old, (Renamed(old),)) if one.name in known), None)
-        if new is None or old in _HANDLED[backend, name]:
-            continue
-        values = [new.values.get(value, value) for value in table.get(old, (usual[old],))]
-        if old in _OF_LAYOUT:
-            values = [value for value in values if value != usual[old]]
-        allowed = known[new.name].allowed
-        values = [value for value in values if value in allowed or not allowed]
-        if values and (old in table or values != [known[new.name].default]):
-            found[new.name] = dict.fromkeys(values)
-    composed = [knob for knob in ("max_registers", "min_blocks", *_TILES, "block") if knob in table]
-    for point in product(*(table[knob] for knob in composed)):
-        full = {**usual, **dict(zip(composed, point, strict=True))}
-        if int(full.get("max_registers", 0)) and int(full.get("min_blocks", 0)):
-            continue  # launch bounds override the compiler's cap
-        for knob, value in _composed(full, name, backend).items():
-            if knob in known and _says(knob, composed):
-                found.setdefault(knob, {})[value] = None
-    return {knob: tuple(values) for knob, values in found.items()}
-
-
-def _says(new: str, given: Iterable[str]) -> bool:
-    """Return whether a space gives one of the knobs that a knob now stands for."""
-    of = {"register_limit": {"max_registers", "min_blocks"}, "parallel_loop": _TILES, "tile": {*_TILES, "block"}}
-    return bool(of[new] & {*given})

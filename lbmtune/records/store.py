@@ -6,19 +6,23 @@ import gzip
 import os
 import tempfile
 import zlib
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import platformdirs
 
 from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION, Trial
-from lbmtune.records.legacy import FAMILIES_SINCE, current_header, current_trial
-from lbmtune.records.study import StudyHeader, StudyRecord
+from lbmtune.records.legacy import config_of
+from lbmtune.records.legacy_spaces import current_tables
+from lbmtune.records.study import StudyHeader, StudyRecord, tables
 
 HEADER, TRIALS = "study.json", "trials.jsonl"
 CACHE_VARIABLE = "LBMTUNE_CACHE"
+FAMILIES_SINCE = 4
+"""Schema of the first studies whose configurations have families."""
 T = TypeVar("T")
 
 
@@ -79,15 +83,31 @@ def read_study(folder: Path) -> StudyRecord:
         raise InputError(
             f"{folder / HEADER} has schema {header.schema}, this version reads up to {SCHEMA_VERSION}; update lbmtune."
         )
-    trials = tuple(_trials(folder / TRIALS))
+    # the last entry of each number: finals are appended after the first measurement
+    latest = {trial.number: trial for trial in read_lines(folder / TRIALS, Trial)}
+    trials = tuple(latest[number] for number in sorted(latest))
     if header.schema < FAMILIES_SINCE:
-        return StudyRecord(header=current_header(header), trials=tuple(map(current_trial, trials)))
+        return StudyRecord(header=current_header(header), trials=tuple(map(_current_trial, trials)))
     return StudyRecord(header=header, trials=trials)
 
 
-def drop_torn_line(folder: Path) -> None:
-    """Cut an unfinished last line off before the next append; unpack a compressed set first."""
-    path = folder / TRIALS
+def _current_trial(trial: Trial) -> Trial:
+    """Return a trial of an earlier schema with its configuration and key of today. Raises InputError."""
+    config = config_of(trial.config)
+    return replace(trial, config=config.flat(), key=config.key)
+
+
+def current_header(header: StudyHeader) -> StudyHeader:
+    """Return the header of a study of an earlier schema with its spaces as they are written today."""
+    axes: dict[str, Any] = {}
+    for backend, given in header.spec.axes.items():
+        found = tuple(one for table in tables(given) for one in current_tables(table, backend))
+        axes[backend] = found[0] if len(found) == 1 and isinstance(given, dict) else found
+    return replace(header, spec=replace(header.spec, axes=axes), schema=FAMILIES_SINCE)
+
+
+def drop_torn_line(path: Path) -> None:
+    """Cut an unfinished last line off before the next append; unpack a compressed file first."""
     if not path.exists() and (content := _content(path)):
         write_atomically(path, content)
     if path.exists():
@@ -97,17 +117,15 @@ def drop_torn_line(folder: Path) -> None:
             os.truncate(path, end)
 
 
-def _trials(path: Path) -> list[Trial]:
-    """Return the last entry of each trial number: finals are appended after the first measurement."""
-    latest: dict[int, Trial] = {}
-    lines = _content(path).split(b"\n")[:-1]
-    for number, line in enumerate(lines, 1):
+def read_lines(path: Path, kind: type[T]) -> list[T]:
+    """Return the records of a file of lines, without a last one that a crash cut short. Raises InputError."""
+    found = []
+    for number, line in enumerate(_content(path).split(b"\n")[:-1], 1):
         try:
-            trial = msgspec.json.decode(line, type=Trial)
+            found.append(msgspec.json.decode(line, type=kind))
         except msgspec.MsgspecError as error:
             raise InputError(f"{path}, line {number} is damaged ({error}); delete that line and resume.") from error
-        latest[trial.number] = trial
-    return [latest[number] for number in sorted(latest)]
+    return found
 
 
 def _content(path: Path) -> bytes:

@@ -35,7 +35,7 @@ class TimingProtocol:
     are the fewest that give a 95 % interval), max_samples;
     confidence: aimed half-width of the 95 % interval of the median, relative; bail_out: a candidate this many
     times slower than the best after one sample is not measured further; finalists: number of the best, besides the best
-    of each family (`search.finalists`), that are verified at full size and measured again interleaved, final_rounds
+    of each family (`search.finals`), that are verified at full size and measured again interleaved, final_rounds
     times.
     sustained_top: number of the best that run for sustained_s seconds each without a pause, after settling_s seconds of
     warm-up.

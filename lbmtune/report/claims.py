@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from lbmtune.claims.evidence import COLUMNS, Evidence, evidence, reasons
+from lbmtune.claims.evidence import Evidence, evidence, reasons
 from lbmtune.claims.figures import Figure as Row
 from lbmtune.claims.figures import figures as table_of
-from lbmtune.claims.judge import shown
+from lbmtune.claims.judge import shown_interval, shown_range
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
+from lbmtune.records.statistics import Interval
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import NEUTRAL, interval, log_axis, plain_figure, wrapped
+from lbmtune.report.drawing import NEUTRAL, Figure, interval, log_axis, plain_figure, wrapped
 from lbmtune.report.html import Panel, filled, panel
 from lbmtune.report.tables import Pairs, environment_table
 from lbmtune.units import format_bytes, format_rate
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 COLOURS = {
     Holding.HOLDS: "#2a9d6f",
@@ -47,19 +44,10 @@ class Judged:
     @property
     def measured(self) -> str:
         """Return the measured value with its interval."""
-        v, kind = self.verdict, self.claim.kind
+        v = self.verdict
         if v.median is None or v.low is None or v.high is None:
             return ""
-        spread = f" ({shown(kind, v.low)} .. {shown(kind, v.high)})" if v.high > v.low else ""
-        return f"{shown(kind, v.median)}{spread}"
-
-    @property
-    def printed(self) -> str:
-        """Return the published value or range."""
-        if self.claim.published is None:
-            return ""
-        low, high = (shown(self.claim.kind, value) for value in self.claim.published)
-        return low if low == high else f"{low} .. {high}"
+        return shown_interval(self.claim.kind, Interval(v.low, v.median, v.high))
 
 
 @dataclass(frozen=True)
@@ -89,7 +77,7 @@ def claims_page(claims: Claims) -> str:
         cards=[(str(holding), _count(claims, holding), COLOURS[holding]) for holding in Holding],
         disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
         sections=each,
-        columns=COLUMNS,
+        published=shown_range,
         environment=environment_table(claims.header.environment),
         run=_run_table(claims),
     )
@@ -132,7 +120,6 @@ def _section(claims: Claims, document: Document) -> Section:
 
 
 def _judged(claims: Claims, document: Document, claim: Claim, verdict: Verdict) -> Judged:
-    """Return a claim with its verdict and the evidence."""
     found = evidence(claims, document, claim)
     return Judged(claim, verdict, found, tuple(reasons(claim, found, claims.header.rates)))
 

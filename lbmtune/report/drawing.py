@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, log10
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.records import Outcome
 from lbmtune.search.kinds import Kind
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+Figure = Any
+"""A figure of Plotly, which has no types."""
 
 _SCHEME_LOOKS = (
     ("#0072b2", "circle"),
@@ -82,11 +82,7 @@ def look(kind: Kind) -> Look:
         symbol = _ON_CHIP
     elif kind.steps > 1:
         symbol = _by_steps(_STEP_SYMBOLS, kind.steps)
-    return Look(
-        colour=colour,
-        symbol=symbol,
-        dash=_by_steps(_STEP_DASHES, kind.steps),
-    )
+    return Look(colour, symbol, _by_steps(_STEP_DASHES, kind.steps))
 
 
 def scheme_colour(name: str, otherwise: str) -> str:

@@ -8,14 +8,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lbmtune.errors import InputError
+from lbmtune.report.drawing import Figure
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from plotly.graph_objects import Figure
 
 _PAGE = Path(__file__).with_name("page")
 _CARTESIAN = frozenset(("scatter", "bar", "box"))
@@ -55,6 +55,19 @@ def filled(template: str, scripts: Sequence[str], panels: Sequence[Panel], **val
     )
 
 
+def figure_page(title: str, figure: Figure, height: str, text: str = "") -> bytes:
+    """Return a self-contained page of one figure, with text below it."""
+    picture = figure.to_html(full_html=False, include_plotlyjs=True, default_height=height)
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>"
+        "<body style='font-family: sans-serif; margin: 2em'>"
+        f"<h1 style='font-size: 1.2em; overflow-wrap: anywhere; white-space: pre-line'>{escape(title)}</h1>"
+        f"{picture}<pre>{escape(text)}</pre></body></html>\n"
+    ).encode()
+
+
 def script_json(values: object) -> str:
     """Return JSON that cannot end the script element that holds it."""
     text = json.dumps(values, separators=(",", ":"))
@@ -63,7 +76,7 @@ def script_json(values: object) -> str:
 
 def library(panels: Sequence[Panel]) -> str:
     """Return plotly.js, packed: the shipped part if that can draw all panels, otherwise the whole."""
-    return _packed_part() if all(one.traces <= _CARTESIAN for one in panels) else _packed_plotly()
+    return _library(whole=not all(one.traces <= _CARTESIAN for one in panels))
 
 
 @cache
@@ -76,18 +89,13 @@ def _templates() -> Environment:
 
 
 @cache
-def _packed_part() -> str:
-    """Return the part of plotly.js for Cartesian axes, a third of the whole, as base64 of gzip."""
-    return base64.b64encode((_PAGE / "plotly-cartesian.min.js.gz").read_bytes()).decode()
-
-
-@cache
-def _packed_plotly() -> str:
-    try:
+def _library(*, whole: bool) -> str:
+    if whole:
         from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise InputError("the report needs plotly, which is not installed; pip install plotly.") from error
-    return _packed(get_plotlyjs())
+
+        return _packed(get_plotlyjs())
+    # the part for Cartesian axes, a third of the whole
+    return base64.b64encode((_PAGE / "plotly-cartesian.min.js.gz").read_bytes()).decode()
 
 
 def _packed(text: str) -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records.statistics import relative_error
-from lbmtune.report.drawing import log_axis, plain_figure
+from lbmtune.records.store import write_atomically
+from lbmtune.report.drawing import Figure, log_axis, plain_figure
+from lbmtune.report.html import figure_page
 
 if TYPE_CHECKING:
     import pandas
-    from plotly.graph_objects import Figure
 
 FIRST = 10
 """Configurations that the model ranks first, whose best is compared with the best of all."""
@@ -280,19 +280,10 @@ def figure(judged: Sequence[Judged]) -> Figure:
 
 
 def _look(number: int) -> dict[str, str]:
-    """Return colour and symbol of a set, by its number."""
     turn, colour = divmod(number, len(_COLOURS))
     return {"color": _COLOURS[colour], "symbol": _SYMBOLS[turn % len(_SYMBOLS)]}
 
 
 def write_page(path: Path, judged: Sequence[Judged]) -> None:
     """Write a self-contained page with the figure and the tables."""
-    picture = figure(judged).to_html(full_html=False, include_plotlyjs=True, default_height="640px")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    title = "The model against recorded sets"
-    path.write_text(
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        f"<body style='font-family: sans-serif; margin: 2em'><h1>{title}</h1>{picture}"
-        f"<pre>{escape(printed(judged))}</pre></body></html>\n",
-        encoding="utf-8",
-    )
+    write_atomically(path, figure_page("The model against recorded sets", figure(judged), "640px", printed(judged)))

@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import NEUTRAL, plain_figure
+from lbmtune.report.drawing import NEUTRAL, Figure, plain_figure
 from lbmtune.report.html import filled, panel
-from lbmtune.report.profile_tables import (
-    COLUMNS,
-    COUNTER_COLUMNS,
-    PART_COLUMNS,
-    TERM_COLUMNS,
-    UNEXPLAINED,
-    conclusion,
-    counter_rows,
-    kernels,
-    level_rows,
-    part_rows,
-    state_rows,
-    term_rows,
-)
-from lbmtune.report.tables import environment_table
-from lbmtune.report.titles import subject
+from lbmtune.report.profile_tables import UNEXPLAINED, conclusion, kernels, state_rows, tables
+from lbmtune.report.tables import environment_table, subject
 from lbmtune.units import format_mlups
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 _MEASURED, _MODEL, _FASTER = "#0072b2", "#e69f00", "#cc79a7"
 _CAPTION = (
@@ -62,12 +44,7 @@ def profile_page(profile: Profile) -> str:
         headline=f"{format_mlups(kernel.mlups)} MLUPS, {share:.0%} of the {profile.rungs[0].name}",
         conclusion=conclusion(profile),
         disturbance=profile_disturbance(profile),
-        tables={
-            "levels": (COLUMNS, level_rows(profile)),
-            "terms": (TERM_COLUMNS, term_rows(profile)),
-            "parts": (PART_COLUMNS, part_rows(profile)) if profile.apart else None,
-            "counters": (COUNTER_COLUMNS, counter_rows(profile)) if profile.counters.found else None,
-        },
+        tables=tables(profile),
         state=state_rows(profile),
         environment=environment_table(profile.environment),
     )

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from lbmtune.records import Term
-from lbmtune.records.profile import (
-    COLLISION,
-    COPY,
-    DATASHEET,
-    KERNEL,
-    READS,
-    STREAMING,
-    STREAMS,
-    WRITES,
-    Profile,
-    Rung,
-)
+from lbmtune.records import profile as levels
+from lbmtune.records.profile import Profile, Rung
 from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.terms import MEMORY
 from lbmtune.report.tables import Pairs, conditions_table, sustained_table
 from lbmtune.units import format_mlups
 
 _MEANINGS = {
-    DATASHEET: "bytes of an update over bus width times clock",
-    COPY: "bytes of an update over the bandwidth of a copy of one array",
-    STREAMS: "a copy with the streams, accesses and runs of the kernel",
-    STREAMING: "the kernel without collision",
-    KERNEL: "the kernel",
-    READS: "the kernel with loads alone",
-    WRITES: "the kernel with stores alone",
-    COLLISION: "the kernel without loads and stores",
+    levels.DATASHEET: "bytes of an update over bus width times clock",
+    levels.COPY: "bytes of an update over the bandwidth of a copy of one array",
+    levels.STREAMS: "a copy with the streams, accesses and runs of the kernel",
+    levels.STREAMING: "the kernel without collision",
+    levels.KERNEL: "the kernel",
+    levels.READS: "the kernel with loads alone",
+    levels.WRITES: "the kernel with stores alone",
+    levels.COLLISION: "the kernel without loads and stores",
 }
 UNEXPLAINED = "unexplained"
-_CEILINGS = {DATASHEET: "the data sheet", COPY: "a copy of one array"}
+_CEILINGS = {levels.DATASHEET: "the data sheet", levels.COPY: "a copy of one array"}
 """Words for the first level."""
 _SHOWN = 0.0005
 """Half of the last digit of a printed share."""
@@ -65,9 +56,20 @@ COLUMNS = (
     "difference>",
 )
 """Titles of `Row`; losses are shares of the first level's speed."""
-TERM_COLUMNS = ("level", "term", "ps>", "figures", "source")
-PART_COLUMNS = ("kernel", "what", "ps per update>", "of the kernel>", "registers>")
-COUNTER_COLUMNS = ("counter", "value>", "unit", "ideal>", "ratio>")
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""Columns, which end in '>' if they hold numbers, and rows."""
+
+
+def tables(profile: Profile) -> dict[str, Table | None]:
+    """Return the tables of levels, terms of the model, parts of the kernel and counters; None for one without rows."""
+    parts = ("kernel", "what", "ps per update>", "of the kernel>", "registers>")
+    counters = ("counter", "value>", "unit", "ideal>", "ratio>")
+    return {
+        "levels": (COLUMNS, level_rows(profile)),
+        "terms": (("level", "term", "ps>", "figures", "source"), term_rows(profile)),
+        "parts": (parts, part_rows(profile)) if profile.apart else None,
+        "counters": (counters, counter_rows(profile)) if profile.counters.found else None,
+    }
 
 
 def level_rows(profile: Profile) -> list[Row]:
@@ -120,7 +122,7 @@ def term_rows(profile: Profile) -> list[tuple[str, str, str, str, str]]:
     return [
         (level.name, term.name, _ps(term.seconds), term.sentence, term.source)
         for level in profile.rungs
-        if level.name in (STREAMING, KERNEL)
+        if level.name in (levels.STREAMING, levels.KERNEL)
         for term in level.model
     ]
 

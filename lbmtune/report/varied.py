@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lbmtune.records import Prediction
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import BESIDE, plain_figure, wrapped
+from lbmtune.report.drawing import BESIDE, Figure, plain_figure, wrapped
+from lbmtune.report.html import figure_page
 from lbmtune.units import format_mlups
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999999")
 
@@ -39,13 +35,5 @@ def terms_figure(knob: str, predictions: Mapping[str, Prediction]) -> Figure:
 
 def write_varied(path: Path, title: str, knob: str, predictions: Mapping[str, Prediction]) -> None:
     """Write one file that works offline. Raises InputError if it cannot be written."""
-    picture = terms_figure(knob, predictions).to_html(full_html=False, include_plotlyjs=True, default_height="480px")
-    page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title>"
-        f"<body style='font-family: sans-serif; margin: 2em'>"
-        f"<h1 style='font-size: 1.2em; overflow-wrap: anywhere; white-space: pre-line'>{escape(title)}</h1>"
-        f"{picture}</body></html>\n"
-    )
-    write_atomically(path, page.encode(), "choose another file for --page")
+    page = figure_page(title, terms_figure(knob, predictions), "480px")
+    write_atomically(path, page, "choose another file for --page")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,10 @@ from lbmtune.codegen.render import render
 from lbmtune.codegen.support import support_of
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
-from lbmtune.records.best import Best, LaunchGeometry, read_best
-from lbmtune.runtime.changes import changed
-from lbmtune.runtime.simulation import Simulation, Single
-from lbmtune.runtime.solver import Solver
+from lbmtune.records.best import Best, read_best
+from lbmtune.records.kernel_format import LaunchGeometry
+from lbmtune.runtime.simulation import Simulation
+from lbmtune.runtime.solver import Solver, changed
 
 
 def load(
@@ -54,9 +55,14 @@ def load(
     opened = _open(best, device, path)
     _warn_of_another_device(best.environment, opened.environment)
     config = _config(best.config, case, opened)
-    made = _Made(_program(best, config), opened, path)
+    compiled = partial(_compiled, device=opened, path=path)
     single = _single_program(best, config)
-    return Solver(_simulation(made, case, None if single is None else replace(made, program=single)), best)
+    program, binary = compiled(_program(best, config))
+    try:
+        simulation = Simulation(program, binary, opened, case, partial(compiled, single) if single else None)
+    except (TooManyResourcesError, OutOfMemoryError) as error:
+        raise InputError(f"the kernel of {path} does not fit here: {error}; choose a smaller domain.") from error
+    return Solver(simulation, best)
 
 
 def _check_indices(best: Best, case: Case) -> None:
@@ -120,10 +126,9 @@ def _config(config: KernelConfig, case: Case, device: Device) -> KernelConfig:
 def _program(best: Best, config: KernelConfig) -> Program:
     """Return the recorded text with its launches, which was verified and timed."""
     kernel = best.kernel
-    target = config.backend
     period, prologue = (tuple(map(_launches, steps)) for steps in (kernel.period, kernel.opening))
-    source, options = kernel.source, kernel.options
-    return Program(target, best.case, config, source, options, period, steps=kernel.steps, prologue=prologue)
+    text = kernel.source, kernel.options
+    return Program(config.backend, best.case, config, *text, period, steps=kernel.steps, prologue=prologue)
 
 
 def _single_program(best: Best, config: KernelConfig) -> Program | None:
@@ -150,27 +155,9 @@ def _mode(text: str) -> Mode:
     return "cooperative" if text == "cooperative" else "dependent" if text == "dependent" else "plain"
 
 
-@dataclass(frozen=True)
-class _Made:
-    """A program that is compiled for a device when called. path: of the file that it comes from."""
-
-    program: Program
-    device: Device
-    path: str | os.PathLike[str]
-
-    def __call__(self) -> tuple[Program, Binary]:
-        """Compile the program. Raises InputError."""
-        try:
-            return self.program, compiler_for(self.device.environment)(self.program)
-        except CompileError as error:
-            raise InputError(
-                f"the kernel of {self.path} does not compile here: {error}; run a study on this device."
-            ) from error
-
-
-def _simulation(made: _Made, case: Case, single: Single | None) -> Simulation:
-    program, binary = made()
+def _compiled(program: Program, device: Device, path: str | os.PathLike[str]) -> tuple[Program, Binary]:
+    """Return a program and its binary for a device. Raises InputError. path: of the file that it comes from."""
     try:
-        return Simulation(program, binary, made.device, case, single)
-    except (TooManyResourcesError, OutOfMemoryError) as error:
-        raise InputError(f"the kernel of {made.path} does not fit here: {error}; choose a smaller domain.") from error
+        return program, compiler_for(device.environment)(program)
+    except CompileError as error:
+        raise InputError(f"the kernel of {path} does not compile here: {error}; run a study on this device.") from error

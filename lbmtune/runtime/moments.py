@@ -17,8 +17,6 @@ from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.moments.basis import orders, smallest_weight
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import stored_extents
-from lbmtune.codegen.value_index import VALUE_INDEX
 from lbmtune.lattice import Lattice
 
 Array = Any
@@ -90,10 +88,10 @@ def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | No
 
     int64, shape (nz, ny, nx).
     """
-    extents, value_index = stored_extents(case, config), VALUE_INDEX[config.family]
+    extents = config.stored_extents(case)
     x, y, z = (xp.arange(r.start, r.stop, dtype=xp.int64) for r in window or whole(case.domain))
     for k in range(extents.q):
-        yield value_index(k, x, y[:, None], z[:, None, None], extents, config, case.stencil)
+        yield config.value_index(k, x, y[:, None], z[:, None, None], extents, case.stencil)
 
 
 def _power(c: tuple[int, int, int], n: tuple[int, int, int]) -> int:

@@ -6,9 +6,7 @@ The same indices initialise a buffer and gather it. They are computed for whole 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
-from math import prod
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -20,12 +18,11 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patches import wall_velocity
 from lbmtune.catalogue.schemes.scheme import HERE, Place
 from lbmtune.catalogue.sparse.nodes import nodes
-from lbmtune.catalogue.storage import Domain, StorageFrame, frame, stored_extents
+from lbmtune.catalogue.storage_frame import Domain, StorageFrame
 from lbmtune.lattice import Vector, negate
 from lbmtune.runtime.moments import places
 
 Array = Any
-Extent = tuple[int, int, int]
 _FEW_VALUES = 1 << 22
 
 
@@ -41,20 +38,13 @@ class Placement(NamedTuple):
 
 
 def placements(
-    case: Case,
-    config: KernelConfig,
-    domain: Extent,
-    parity: int,
-    xp: ModuleType,
-    window: Window | None = None,
+    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window | None = None
 ) -> Iterator[Placement]:
     """Yield one Placement per direction, in order, of the cells of a window (None: of the domain)."""
-    place = _BY_FAMILY.get(config.family, _by_scheme)
-    return place(replace(case, domain=domain), config, parity, xp, window or whole(domain))
+    return _BY_SOURCE[config.place_source](case, config, parity, xp, window or whole(case.domain))
 
 
 def _fixed(case: Case, config: KernelConfig, _parity: int, xp: ModuleType, window: Window) -> Iterator[Placement]:
-    """Yield the places of populations that stay there in every step."""
     return (Placement(indices, 0.0) for indices in places(case, config, xp, window))
 
 
@@ -81,7 +71,7 @@ def _of_sites(case: Case, config: KernelConfig, parity: int, xp: ModuleType, win
     They follow from the table and the numbering of nodes, not from the index list that a kernel reads.
     """
     numbering, layout = nodes(case, config, xp), config.memory
-    extents, at = stored_extents(case, config), numbering.at
+    extents, at = config.stored_extents(case), numbering.at
     own, seen = _nodes_at(at, window, HERE, xp), seen_by(case, config)
     fluid = (own >= 0) & (own < numbering.fluid)
     phase = config.propagation.phase(case.stencil, parity)
@@ -98,7 +88,7 @@ def _of_sites(case: Case, config: KernelConfig, parity: int, xp: ModuleType, win
         yield Placement(indices, gain)
 
 
-_BY_FAMILY = {"temporal-blocking": _fixed, "sparse": _of_sites}
+_BY_SOURCE = {"scheme": _by_scheme, "list": _of_sites, "fixed": _fixed}
 
 
 def _nodes_at(at: Array, window: Window, offset: Vector, xp: ModuleType) -> Array:
@@ -111,39 +101,26 @@ def _nodes_at(at: Array, window: Window, offset: Vector, xp: ModuleType) -> Arra
 
 
 def blocks(
-    case: Case,
-    config: KernelConfig,
-    domain: Extent,
-    parity: int,
-    xp: ModuleType,
-    window: Window | None = None,
+    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window | None = None
 ) -> Iterator[Placement]:
     """Yield placements with a leading axis for directions: one for all if the domain is small, else one each."""
-    if window in (None, whole(domain)) and case.stencil.q * prod(domain) <= _FEW_VALUES:
-        yield _at_once(case, config, domain, parity, xp, window)
+    if window in (None, whole(case.domain)) and case.stencil.q * case.sites <= _FEW_VALUES:
+        yield _at_once(case, config, parity, xp)
         return
-    for place in placements(case, config, domain, parity, xp, window):
+    for place in placements(case, config, parity, xp, window):
         yield Placement(place.indices[None], place.gain)
 
 
 @lru_cache(maxsize=8)
-def _at_once(
-    case: Case,
-    config: KernelConfig,
-    domain: Extent,
-    parity: int,
-    xp: ModuleType,
-    window: Window | None,
-) -> Placement:
+def _at_once(case: Case, config: KernelConfig, parity: int, xp: ModuleType) -> Placement:
     """Return one placement for all directions, computed on the host: small operations are slow on a GPU."""
-    each = list(placements(case, config, domain, parity, np, window))
+    each = list(placements(case, config, parity, np))
     indices = np.stack([place.indices for place in each])
     gain = np.stack([np.broadcast_to(place.gain, indices.shape[1:]) for place in each])
     return Placement(xp.asarray(indices), xp.asarray(gain))
 
 
 def _gain(case: Case, i: int, window: Window, xp: ModuleType) -> Array | float:
-    """Return what a moving wall adds to f_i of each cell of a window."""
     c, w = case.stencil.velocities[i], float(case.stencil.weights[i])
     return 6 * w * sum(a * u for a, u in zip(c, wall_velocity(case, window, xp), strict=True))
 
@@ -152,7 +129,7 @@ def _element_indices(
     case: Case, config: KernelConfig, window: Window, place: Place, xp: ModuleType, *, wrap: bool
 ) -> Array:
     """Return the index of a place for every cell of a window. wrap: whether ghost coordinates stand for their image."""
-    storage, layout = frame(case.stencil, config), config.memory
+    storage, layout = config.frame(case.stencil), config.memory
     extents = storage.extents(Domain(*case.domain))
     x, y, z = (_coordinates(case.domain, window, storage, axis, place.offset, xp, wrap=wrap) for axis in range(3))
     along = (layout.along_z(z, extents), layout.along_y(y, extents), layout.along_x(x, extents))
@@ -162,7 +139,7 @@ def _element_indices(
 
 
 def _coordinates(
-    domain: Extent,
+    domain: tuple[int, int, int],
     window: Window,
     storage: StorageFrame,
     axis: int,

@@ -13,9 +13,9 @@ from lbmtune.backend.protocol import Binary, Device, Executable, TooManyResource
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
 from lbmtune.catalogue.boundaries.cut_links import Window
+from lbmtune.catalogue.footprint import beyond_stride
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
-from lbmtune.catalogue.storage import beyond_stride
 from lbmtune.codegen.program import MACROSCOPICS, PARITY, STEPS, Launch, Program
 from lbmtune.errors import InputError
 from lbmtune.runtime.memory import allocate, other_buffers
@@ -231,7 +231,6 @@ class Simulation:
         return {MACROSCOPICS: fields}
 
     def _advance(self, plan: Plan) -> None:
-        """Enqueue the next launches of a plan."""
         self._launch_all(plan[self._launches % len(plan)])
         self.steps_done += self.program.steps
 
@@ -260,7 +259,6 @@ class Simulation:
         self.steps_done += steps
 
     def _planned(self, period: Sequence[Sequence[Launch]]) -> Plan:
-        """Return the launches of each step of a cycle, with their arguments."""
         return [[self._bound(launch, flip) for launch in period[parity]] for parity, flip in self._cycle()]
 
     def _cycle(self) -> list[tuple[int, int]]:

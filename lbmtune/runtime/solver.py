@@ -1,8 +1,12 @@
-"""A running flow, which `lbmtune.load` returns."""
+"""A running flow, which `lbmtune.load` returns, and changes of its case that need no other kernel."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from numbers import Real
+from operator import index
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +15,6 @@ from lbmtune.catalogue.problem.faces import Real3
 from lbmtune.catalogue.problem.flows import initial_flow
 from lbmtune.errors import InputError
 from lbmtune.lattice import Lattice
-from lbmtune.runtime.changes import changed
 from lbmtune.runtime.simulation import Simulation
 
 if TYPE_CHECKING:  # it takes long to load, and workers start often
@@ -19,6 +22,63 @@ if TYPE_CHECKING:  # it takes long to load, and workers start often
 
 Array = Any
 """A numpy array, or a cupy array on a GPU."""
+
+
+def changed(case: Case, recorded: Case, changes: Mapping[str, Any]) -> Case:
+    """Return the case with other argument values. recorded: the case that the kernel was made for.
+
+    Raises InputError for a wrong value, or one that the kernel has no argument for.
+    """
+    values = {name: _READ[name](name, value) for name, value in changes.items()}
+    if any(values.get("force", ())) and not recorded.forced:
+        raise InputError(
+            f"force={values['force']} is not supported for this kernel (use (0, 0, 0), or a study of a forced case): "
+            "it was made without a body force."
+        )
+    if any(values.get("wall_velocity", ())) and "moving" not in recorded.faces:
+        raise InputError(
+            f"wall_velocity={values['wall_velocity']} is not supported for this kernel (use (0, 0, 0), or a study of "
+            "such a case): no wall of this kernel moves."
+        )
+    result = replace(case, **values)
+    if result.patches:
+        from lbmtune.catalogue.problem.patch_checks import check_cells  # here: arrays may take long to make
+
+        check_cells(result)
+    return result
+
+
+def _three(name: str, value: Any, kind: Callable[[Any], Any], what: str, use: str) -> tuple[Any, Any, Any]:
+    try:
+        x, y, z = map(kind, value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}={value!r} is not three {what} (use {use}).") from None
+    return x, y, z
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}={value!r} is not a number.") from None
+
+
+_vector = partial(_three, kind=float, what="numbers", use="(x, y, z)")
+_READ: Mapping[str, Callable[[str, Any], Any]] = {
+    "domain": partial(_three, kind=index, what="whole numbers", use="(nx, ny, nz)"),
+    "relaxation_rate": _number,
+    "force": _vector,
+    "wall_velocity": _vector,
+}
+
+
+def _argument(name: str, meaning: str) -> Any:
+    """Return a property: a value of the case, which the next steps take as an argument."""
+
+    def change(solver: Solver, value: Any) -> None:
+        solver._simulation.change_case(changed(solver.case, solver.best.case, {name: value}))
+
+    return property(lambda solver: getattr(solver.case, name), change, doc=f"{meaning} Setting raises InputError.")
 
 
 class Solver:
@@ -46,38 +106,17 @@ class Solver:
         """The case that is solved."""
         return self._simulation.case
 
-    @property
-    def relaxation_rate(self) -> float:
-        """Relaxation rate omega of the next steps; may be set between steps. Setting raises InputError."""
-        return self.case.relaxation_rate
-
-    @relaxation_rate.setter
-    def relaxation_rate(self, value: float) -> None:
-        self._change("relaxation_rate", value)
-
-    @property
-    def force(self) -> Real3:
-        """Body force (x, y, z) of the next steps; may be set between steps if the kernel has a force."""
-        return self.case.force
-
-    @force.setter
-    def force(self, value: Real3) -> None:
-        self._change("force", value)
-
-    @property
-    def wall_velocity(self) -> Real3:
-        """Velocity (x, y, z) of the moving walls in the next steps; may be set between steps if a wall moves.
-
-        Schemes that complete cut links on reading apply it also to what the last step sent there.
-        """
-        return self.case.wall_velocity
-
-    @wall_velocity.setter
-    def wall_velocity(self, value: Real3) -> None:
-        self._change("wall_velocity", value)
-
-    def _change(self, name: str, value: Any) -> None:
-        self._simulation.change_case(changed(self.case, self.best.case, {name: value}))
+    relaxation_rate: float = _argument(
+        "relaxation_rate", "Relaxation rate omega of the next steps; may be set between steps."
+    )
+    force: Real3 = _argument(
+        "force", "Body force (x, y, z) of the next steps; may be set between steps if the kernel has a force."
+    )
+    wall_velocity: Real3 = _argument(
+        "wall_velocity",
+        "Velocity (x, y, z) of the moving walls in the next steps; may be set between steps if a wall moves. "
+        "Schemes that complete cut links on reading apply it also to what the last step sent there.",
+    )
 
     @property
     def xp(self) -> ModuleType:

@@ -5,11 +5,12 @@ A state is f_i, not shifted, shape (q, nz, ny, nx) of the domain or of a window 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.config import KernelConfig
@@ -26,22 +27,6 @@ _FEW_SITES = 1 << 18
 """Most sites of a domain whose element indices are cached (a few megabytes)."""
 
 
-class State(Protocol):
-    """The map of a representation, for one case."""
-
-    def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
-        """Write a state at time 0 to a buffer."""
-
-    def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
-        """Yield all f_i in order as float64, k at a time: (k, nz, ny, nx)."""
-
-    def sums(self, buffer: Array, parity: int) -> Sums:
-        """Return the sums of f_i and c_i f_i of the whole domain."""
-
-    def seen(self, populations: Array) -> Array:
-        """Return what remains of a state that is written and read again in full precision."""
-
-
 def summed(populations: Iterable[Array], lattice: Lattice) -> Sums:
     """Return the sums of f_i and c_i f_i from f_0, f_1, ..."""
     rho: Array = 0.0
@@ -54,10 +39,28 @@ def summed(populations: Iterable[Array], lattice: Lattice) -> Sums:
 
 
 @dataclass(frozen=True)
-class _CaseState:
+class State(ABC):
+    """The map of a representation, for one case."""
+
     case: Case
     config: KernelConfig
     xp: ModuleType
+
+    @abstractmethod
+    def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
+        """Write a state at time 0 to a buffer."""
+
+    @abstractmethod
+    def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
+        """Yield all f_i in order as float64, k at a time: (k, nz, ny, nx)."""
+
+    def sums(self, buffer: Array, parity: int) -> Sums:
+        """Return the sums of f_i and c_i f_i of the whole domain."""
+        return summed((f for block in self.blocks(buffer, parity) for f in block), self.case.stencil)
+
+    def seen(self, populations: Array) -> Array:
+        """Return what remains of a state that is written and read again in full precision."""
+        return populations
 
     @cached_property
     def weights(self) -> Array:
@@ -65,50 +68,40 @@ class _CaseState:
         return self.xp.asarray([float(w) for w in self.case.stencil.weights]).reshape(-1, 1, 1, 1)
 
 
-class PopulationState(_CaseState):
+class PopulationState(State):
     """Each f_i - w_i, at a place that changes with the parity of the time step (`runtime.placement`)."""
 
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
-        """See State."""
         first, xp = 0, self.xp
-        for place in blocks(self.case, self.config, self.case.domain, 0, xp, window):
+        for place in blocks(self.case, self.config, 0, xp, window):
             part = slice(first, first := first + len(place.indices))
             shifted = xp.asarray(populations[part]) - self.weights[part] - place.gain
             buffer[place.indices] = self.config.stored.stored(shifted, xp)
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
-        """See State; k is q if the cells are few and 1 otherwise, so that a large state is not held twice."""
+        """Yield all f_i; k is q if the cells are few and 1 otherwise, so that a large state is not held twice."""
         first, xp = 0, self.xp
-        for place in blocks(self.case, self.config, self.case.domain, parity, xp, window):
+        for place in blocks(self.case, self.config, parity, xp, window):
             part = slice(first, first := first + len(place.indices))
             yield self.config.stored.deviations(buffer[place.indices], xp) + (place.gain + self.weights[part])
 
-    def sums(self, buffer: Array, parity: int) -> Sums:
-        """See State."""
-        return summed((f for block in self.blocks(buffer, parity) for f in block), self.case.stencil)
 
-    def seen(self, populations: Array) -> Array:
-        """Return all of the state."""
-        return populations
-
-
-class MomentState(_CaseState):
+class MomentState(State):
     """Moments of f_i - w_i, always at the same places (`runtime.moments`)."""
 
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
-        """See State."""
         values_of = moments.moments_of(self.xp.asarray(populations) - self.weights, self.case.stencil, self.xp)
         for indices, values in zip(self._places(window), values_of, strict=True):
             buffer[indices] = self.config.stored.stored(values, self.xp, self.config.unit)
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
-        """See State; one at a time, from the moments."""
+        """Yield all f_i, one at a time, from the moments."""
         held = self.xp.stack([self._value(buffer, at) for at in self._places(window)])
         for population in moments.populations_of(held, self.case.stencil, self.xp):
             yield population[None]
 
     def sums(self, buffer: Array, parity: int) -> Sums:
-        """See State; they are stored."""
+        """Return density and momentum, which are stored."""
         places = zip(orders(self.case.stencil), self._places(None), strict=True)
         values = {n: self._value(buffer, at) for n, at in places if sum(n) <= 1}
         unit = float(smallest_weight(self.case.stencil))
@@ -134,10 +127,7 @@ class MomentState(_CaseState):
         return list(moments.places(self.case, self.config, self.xp))
 
 
-_STATES: Mapping[str, Callable[[Case, KernelConfig, ModuleType], State]] = {
-    "populations": PopulationState,
-    "moments": MomentState,
-}
+_STATES: Mapping[str, type[State]] = {"populations": PopulationState, "moments": MomentState}
 
 
 def state_of(case: Case, config: KernelConfig, xp: ModuleType) -> State:

@@ -22,11 +22,6 @@ SHAPES, _RIVALS = 8, 0.8
 less well than bytes; and the share of the best expected speed that a group needs."""
 _WIDTHS: Mapping[str, str] = {"cuda": "cells_per_thread", "cpu": "vector_bits"}
 """Knob of the width of an access, by backend."""
-_TILED = ("temporal-blocking", "persistent", "face-exchange")
-"""Families of GPU kernels whose blocks update tiles."""
-_LENGTHS: Mapping[str, str] = {"temporal-blocking": "chunk_planes", "persistent": "tile_planes"}
-"""Knob of the planes of a chunk or a tile, by family."""
-_LENGTH_NAMES = frozenset(_LENGTHS.values())
 _RANDOM_EVERY = 10
 _POOL, _TRAINING, _LEADERS = 1000, 200, 5
 
@@ -196,7 +191,7 @@ def shapes(configs: Sequence[KernelConfig], expected: Sequence[float]) -> list[i
     groups: dict[Hashable, dict[Hashable, int]] = {}
     for i in sorted(range(len(configs)), key=lambda i: -expected[i]):
         config = configs[i]
-        if config.family in _TILED and _is_fused(config):
+        if config.tiled and _is_fused(config):
             groups.setdefault(_group(config), {}).setdefault(_shape(config), i)
     return [
         i
@@ -213,14 +208,14 @@ def _is_fused(config: KernelConfig) -> bool:
 def _group(config: KernelConfig) -> Hashable:
     if _is_fused(config):
         return config.kept.name, config.fused_steps
-    if config.family in _LENGTHS:
-        return config.family, getattr(config, _LENGTHS[config.family])
+    if config.length_knob:
+        return config.family, getattr(config, config.length_knob)
     return config.scheme, _access_width(config)
 
 
 def _shape(config: KernelConfig) -> Hashable:
     """Return a tiled configuration without the length of its chunks or tiles."""
-    return tuple((name, value) for name, value in config.flat().items() if name not in _LENGTH_NAMES)
+    return tuple((name, value) for name, value in config.flat().items() if name != config.length_knob)
 
 
 def _access_width(config: KernelConfig) -> int:

@@ -1,21 +1,59 @@
-"""The end of a study: finals, sustained runs and accuracy of the best."""
+"""The end of a study: finals, sustained runs and accuracy of the best.
+
+Finalists are the best of all and the best of each kind that a user would compare, so that both sides of a statement
+such as "in place as fast as with two lattices, in half the memory" rest on finals.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Accuracy, Outcome, Trial
 from lbmtune.records.store import append_trial, read_study
 from lbmtune.records.study import StudyRecord
-from lbmtune.search.finalists import finalists_of
 from lbmtune.search.interfaces import Search
-from lbmtune.search.kinds import Rounding, rounding_of
+from lbmtune.search.kinds import Kind, Rounding, kind_of, rounding_of
 
 _MOST_FINALS = 20
 """Rounds of finals in which finalists that fail are replaced by the next best."""
+NEAR = 0.95
+"""Share of the best speed from which a kind has a final, because first measurements may rank closer ones wrongly."""
+
+
+def finalists_of(record: StudyRecord) -> tuple[Trial, ...]:
+    """Return the finalists by their first measurements, best first, without finals; `stands_for` names what each leads.
+
+    They are the best of all, up to the number in the protocol and at least one; the best of each set of requirements;
+    and the best of each kind that comes near the best. If footprint is the objective, they are the best of all alone.
+    """
+    first = replace(record, trials=tuple(replace(t, final=None, verification=None) for t in record.trials))
+    ranked = first.ranked
+    best = {trial.number for trial in ranked[: max(1, record.header.spec.protocol.finalists)]}
+    leaders = _leaders(ranked) if record.header.spec.objective == "mlups" else {}
+    by_number = {trial.number: trial for trial in record.trials}
+    return tuple(
+        replace(by_number[trial.number], final=None, stands_for=str(leaders.get(trial.number, "")))
+        for trial in ranked
+        if trial.number in best or trial.number in leaders
+    )
+
+
+def _leaders(ranked: tuple[Trial, ...]) -> Mapping[int, Kind]:
+    """Return the kinds that are near the best or first of their requirements, by number of the trial that leads."""
+    leaders: dict[int, Kind] = {}
+    kinds: set[Kind] = set()
+    requirements: set[object] = set()
+    for trial in ranked:
+        kind = kind_of(from_flat(trial.config))
+        near = (trial.mlups or 0.0) >= NEAR * (ranked[0].mlups or 0.0)
+        if kind.requirements not in requirements or (near and kind not in kinds):
+            leaders[trial.number] = kind
+        kinds.add(kind)
+        requirements.add(kind.requirements)
+    return leaders
 
 
 def hold_finals(search: Search) -> None:
@@ -42,18 +80,17 @@ def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial])
     prepared_s = sum(answer.costs.compile_s + answer.costs.verify_s for answer in answers)
     each_s = max(time.perf_counter() - begin - prepared_s, 0.0) / len(answers)
     for trial, answer in zip(finalists, answers, strict=True):
-        append_trial(search.folder, with_final(trial, answer, each_s))
+        # one that was verified but could not be measured again keeps its speed, with the reason
+        found = _answered(trial, answer, each_s, "in the finals")
+        append_trial(search.folder, replace(found, final=answer.final))
     numbers = {t.number for t in finalists}
     for trial in record.trials:
         if trial.final and trial.number not in numbers:
             append_trial(search.folder, replace(trial, final=None, stands_for=""))  # not comparable with these
 
 
-def with_final(trial: Trial, answer: Trial, measure_s: float) -> Trial:
-    """Return a trial with its final, which takes its speed if it failed there.
-
-    One that was verified but could not be measured again keeps its speed, with the reason.
-    """
+def _answered(trial: Trial, answer: Trial, measure_s: float, when: str) -> Trial:
+    """Return a trial with verification, costs and outcome of a later measurement, and its reason after `when`."""
     costs = replace(
         trial.costs,
         compile_s=trial.costs.compile_s + answer.costs.compile_s,
@@ -63,10 +100,9 @@ def with_final(trial: Trial, answer: Trial, measure_s: float) -> Trial:
     return replace(
         trial,
         verification=answer.verification or trial.verification,
-        final=answer.final,
         costs=costs,
         outcome=answer.outcome,
-        reason=f"in the finals: {answer.reason}" if answer.reason else "",
+        reason=f"{when}: {answer.reason}" if answer.reason else "",
     )
 
 
@@ -103,16 +139,9 @@ def with_sustained(trial: Trial, answer: Trial) -> Trial:
 
     One that timed out keeps the speed that was measured twice, with the reason.
     """
-    names = ("compile_s", "verify_s", "measure_s")
-    spent = {name: getattr(trial.costs, name) + getattr(answer.costs, name) for name in names}
-    return replace(
-        trial,
-        verification=answer.verification or trial.verification,
-        sustained=answer.sustained,
-        costs=replace(trial.costs, **spent),
-        outcome=answer.outcome if _disqualifies(answer) else trial.outcome,
-        reason=f"in the sustained run: {answer.reason}" if answer.reason else trial.reason,
-    )
+    found = _answered(trial, answer, answer.costs.measure_s, "in the sustained run")
+    outcome = answer.outcome if _disqualifies(answer) else trial.outcome
+    return replace(found, sustained=answer.sustained, outcome=outcome, reason=found.reason or trial.reason)
 
 
 def record_accuracy(search: Search) -> None:

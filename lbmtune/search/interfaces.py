@@ -11,8 +11,8 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.records import Environment, Prediction, Trial
 from lbmtune.records.study import StudyHeader
-from lbmtune.search.accuracy import Accurate
 from lbmtune.search.estimates import Repredict
+from lbmtune.search.space import Accurate
 
 Predict = Callable[[KernelConfig], Prediction]
 Sustain = Callable[[Sequence[KernelConfig], Sequence[bool]], list[Trial]]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.families.cuda.persistent import ON_CHIP
 
-ON_CHIP = "on chip"
-_STATE_PLACES: Mapping[str, str] = {"persistent": ON_CHIP, "face-exchange": "by the faces of tiles"}
-"""Place of the state, by family, if it is not in arrays of all cells."""
 _LATTICES = {1: "one lattice", 2: "two lattices"}
 _LINKS = {"compiled": "", "flags": ", flags read", "list": ", sites listed"}
 
@@ -79,9 +76,14 @@ class Rounding(NamedTuple):
 
 def kind_of(config: KernelConfig) -> Kind:
     """Return the kind of a configuration."""
-    links = "list" if config.family == "sparse" else "flags" if config.flags == "memory" else "compiled"
-    place = _STATE_PLACES.get(config.family, "")
-    return Kind(config.kept.name, place, config.copies, links, config.scheme, config.fused_steps)
+    return Kind(
+        config.kept.name,
+        config.state_place,
+        config.copies,
+        config.link_source,
+        config.scheme,
+        config.fused_steps,
+    )
 
 
 def rounding_of(config: KernelConfig) -> Rounding:

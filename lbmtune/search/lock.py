@@ -6,30 +6,24 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
 from lbmtune.records.store import cache_folder
 
-_FOLDER_LOCK = ".lock"
 
-
-@contextmanager
-def folder_lock(folder: Path) -> Iterator[None]:
+def folder_lock(folder: Path) -> AbstractContextManager[None]:
     """Lock a study's folder. Raises InputError if another process holds the lock."""
-    with _locked(folder / _FOLDER_LOCK, f"another process works on the study in {folder}; wait for it or stop it."):
-        yield
+    return _locked(folder / ".lock", f"another process works on the study in {folder}; wait for it or stop it.")
 
 
-@contextmanager
-def device_lock(environment: Environment) -> Iterator[None]:
+def device_lock(environment: Environment) -> AbstractContextManager[None]:
     """Lock a device against other studies of this user. Raises InputError if one holds the lock."""
     name = hashlib.sha256(f"{environment.backend} {environment.device_id}".encode()).hexdigest()[:16]
     taken = f"another study runs on {environment.device}; wait for it, or choose another --device."
-    with _locked(cache_folder("locks") / name, taken):
-        yield
+    return _locked(cache_folder("locks") / name, taken)
 
 
 @contextmanager

@@ -7,16 +7,15 @@ transaction for each parameter of a trial, and several for its end.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import BaseJournalBackend, JournalFileBackend, JournalFileOpenLock
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -30,47 +29,17 @@ JOURNAL = "optuna.log"
 _NUMBER = "lbmtune:number"
 
 
-class LegalSampler(BaseSampler):
-    """Samples members of the legal set, each once."""
-
-    def __init__(self, configs: Sequence[KernelConfig], choice: Choice) -> None:
-        self._configs, self._choice = configs, choice
-        self.distributions = distributions(configs)
-        self.proposed = -1
-
-    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Choose a configuration. Optuna calls this for every trial, the methods below only if a knob varies."""
-        self.proposed = self._choice.propose()
-
-    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Return the distributions of all knobs that vary."""
-        return dict(self.distributions)
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """Return the values of the configuration whose index is `proposed`."""
-        return parameters(self._configs[self.proposed], search_space)
-
-    def sample_independent(
-        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
-        """Fail: no knob is chosen alone."""
-        raise AssertionError(f"knob {param_name} was sampled outside the legal set")
-
-
-class Journal(BaseJournalBackend):
+class Journal(JournalFileBackend):
     """Optuna's journal in a file of one process; several entries can be written and synced to disk at once."""
 
     def __init__(self, path: Path) -> None:
-        self._file = JournalFileBackend(str(path), JournalFileOpenLock(str(path)))
-        self._written = sum(1 for _ in self._file.read_logs(0))
+        super().__init__(str(path), JournalFileOpenLock(str(path)))
+        self._written = 0
         self._buffer: list[dict[str, Any]] | None = None
 
-    def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
+    def read_logs(self, log_number_from: int) -> Generator[dict[str, Any], None, None]:
         """Return entries from that number on, buffered ones included."""
-        if log_number_from < self._written:
-            yield from self._file.read_logs(log_number_from)
+        yield from super().read_logs(log_number_from)
         yield from (self._buffer or ())[max(0, log_number_from - self._written) :]
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
@@ -78,12 +47,12 @@ class Journal(BaseJournalBackend):
         if self._buffer is not None:
             self._buffer += logs
         elif logs:
-            self._file.append_logs(logs)
-            self._written += len(logs)
+            super().append_logs(logs)
 
     @contextmanager
     def buffered(self) -> Iterator[None]:
         """Buffer what is appended while the block runs, and write it at the end."""
+        self._written = sum(1 for _ in super().read_logs(0))
         self._buffer = []
         try:
             yield
@@ -102,10 +71,10 @@ class OptunaStudy:
 
     def __init__(self, configs: Sequence[KernelConfig], choice: Choice, objective: str) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._configs, self._objective = configs, objective
+        self._configs, self._choice, self._objective = configs, choice, objective
         self._direction = StudyDirection.MAXIMIZE if objective == "mlups" else StudyDirection.MINIMIZE
-        self._sampler = LegalSampler(configs, choice)
-        self._study = optuna.create_study(sampler=self._sampler, direction=self._direction)
+        self._space = distributions(configs)
+        self._study = optuna.create_study(direction=self._direction)
         self._in_flight: dict[int, optuna.Trial] = {}
         self._journal: Journal | None = None
 
@@ -139,10 +108,10 @@ class OptunaStudy:
 
     def ask(self, number: int) -> int:
         """Return the index of the configuration for trial `number`."""
-        trial = self._study.ask(self._sampler.distributions)
-        trial.set_user_attr(_NUMBER, number)
-        self._in_flight[number] = trial
-        return self._sampler.proposed
+        index = self._choice.propose()
+        self._study.enqueue_trial(parameters(self._configs[index], self._space), {_NUMBER: number})
+        self._in_flight[number] = self._study.ask(self._space)
+        return index
 
     def tell(self, trial: Trial) -> None:
         """Finish a trial whose record is on disk."""
@@ -153,19 +122,15 @@ class OptunaStudy:
     def catch_up(self, trials: Sequence[Trial], index: Mapping[str, int]) -> None:
         """Add to the storage the recorded trials that it lacks."""
         with self._journal.buffered() if self._journal else nullcontext():
-            self._tell_all(trials, index)
-
-    def _tell_all(self, trials: Sequence[Trial], index: Mapping[str, int]) -> None:
-        stored = set()
-        for one in self._stored.get_trials(deepcopy=False):
-            if one.state.is_finished():
-                stored.add(one.user_attrs.get(_NUMBER))
-            else:
-                self._stored.tell(one.number, state=TrialState.FAIL)
-        space = self._sampler.distributions
-        for trial in trials:
-            if trial.number not in stored and trial.key in index:
-                self._stored.add_trial(self._frozen(trial, self._configs[index[trial.key]], space))
+            stored = set()
+            for one in self._stored.get_trials(deepcopy=False):
+                if one.state.is_finished():
+                    stored.add(one.user_attrs.get(_NUMBER))
+                else:
+                    self._stored.tell(one.number, state=TrialState.FAIL)
+            for trial in trials:
+                if trial.number not in stored and trial.key in index:
+                    self._stored.add_trial(self._frozen(trial, self._configs[index[trial.key]]))
 
     def close(self) -> None:
         """Release the storage."""
@@ -177,13 +142,13 @@ class OptunaStudy:
         )
         self._stored.get_trials(deepcopy=False)
 
-    def _frozen(self, trial: Trial, config: KernelConfig, space: dict[str, BaseDistribution]) -> FrozenTrial:
+    def _frozen(self, trial: Trial, config: KernelConfig) -> FrozenTrial:
         value = self._value(trial)
         return optuna.create_trial(
             state=TrialState.FAIL if value is None else TrialState.COMPLETE,
             value=value,
-            params=parameters(config, space),
-            distributions=space,
+            params=parameters(config, self._space),
+            distributions=self._space,
             user_attrs={_NUMBER: trial.number},
         )
 

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.families.rules import Limits, Rule
+from lbmtune.catalogue.family_knobs import layout_knobs
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import layout_knobs
 
 Record = TypeVar("Record", Case, KernelConfig)
 Point = Mapping[str, Scalar]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import NamedTuple
 
 from lbmtune.catalogue.config import (
     DEFAULT_FAMILY,
@@ -20,8 +20,13 @@ from lbmtune.catalogue.config import (
 from lbmtune.catalogue.families.rules import Limits, Rule, broken, rules
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
+from lbmtune.records import Accuracy
 from lbmtune.records.study import Axes, Table, tables
+from lbmtune.search.kinds import Rounding, rounding_of, steps_per_launch
 from lbmtune.search.rule_cache import CachedRule, Point
+
+Accurate = Callable[[KernelConfig], Accuracy | None]
+"""Measures the accuracy of a configuration; None if it has none."""
 
 
 @dataclass(frozen=True)
@@ -42,34 +47,22 @@ class Space:
         return len(self.configs) + sum(self.illegal.values())
 
 
-class _Sifted(NamedTuple):
-    """Legal points; and for each rule that others broke, an example of its reason and their number."""
-
-    legal: list[Point]
-    illegal: dict[Rule, tuple[str, int]]
-
-
 def legal_set(case: Case, backend: str, axes: Axes, limits: Limits) -> Space:
     """Return the legal configurations for a case on a device. Knobs that are not given keep their default.
 
     Raises InputError for an unknown name, and if no configuration is legal.
     """
-    spaces = [_sifted(case, backend, table, limits) for table in tables(axes)]
-    illegal: dict[Rule, tuple[str, int]] = {}
-    for space in spaces:
-        for rule, (reason, count) in space.illegal.items():
-            first, before = illegal.get(rule, (reason, 0))
-            illegal[rule] = first, before + count
-    by_reason: dict[str, int] = {}
-    for reason, count in illegal.values():
-        by_reason[reason] = by_reason.get(reason, 0) + count
-    if not any(space.legal for space in spaces):
+    broken_by: dict[Rule, list[str]] = {}
+    spaces = [_sifted(case, backend, table, limits, broken_by) for table in tables(axes)]
+    by_reason: Counter[str] = Counter()
+    for reasons in broken_by.values():
+        by_reason[reasons[0]] += len(reasons)
+    if not any(spaces):
         # the points that broke the last rule kept all others
         reason = list(by_reason)[-1] if by_reason else "a knob has no values"
         raise InputError(f"no configuration of this space is legal: {reason}; change the knob or the case.")
-    configs = dict.fromkeys(from_flat(point) for space in spaces for point in space.legal)
-    most_first = dict(sorted(by_reason.items(), key=lambda item: -item[1]))
-    return Space(tuple(configs), most_first, tuple(len(space.legal) for space in spaces))
+    configs = dict.fromkeys(from_flat(point) for space in spaces for point in space)
+    return Space(tuple(configs), dict(by_reason.most_common()), tuple(map(len, spaces)))
 
 
 def check_any_is_legal(case: Case, backend: str, axes: Axes, limits: Limits) -> None:
@@ -79,22 +72,20 @@ def check_any_is_legal(case: Case, backend: str, axes: Axes, limits: Limits) -> 
         legal_set(case, backend, axes, limits)
 
 
-def _sifted(case: Case, backend: str, table: Table, limits: Limits) -> _Sifted:
+def _sifted(case: Case, backend: str, table: Table, limits: Limits, broken_by: dict[Rule, list[str]]) -> list[Point]:
+    """Return the legal points, and add to `broken_by` the reasons of each rule against the others."""
     legal: list[Point] = []
-    illegal: dict[Rule, tuple[str, int]] = {}
     for record in families_of(backend, table):
         left = list(_points(record, table, limits))
         several = _several(left)
         for rule in rules(record):
             cached = CachedRule(rule, case, limits, several)
             reasons = [cached(point) for point in left]
-            against = [reason for reason in reasons if reason is not None]
-            if against:
-                first, before = illegal.get(rule, (against[0], 0))
-                illegal[rule] = first, before + len(against)
+            if against := [reason for reason in reasons if reason is not None]:
+                broken_by.setdefault(rule, []).extend(against)
                 left = [point for point, reason in zip(left, reasons, strict=True) if reason is None]
         legal += left
-    return _Sifted(legal, illegal)
+    return legal
 
 
 def families_of(backend: str, table: Table) -> tuple[type[KernelConfig], ...]:
@@ -169,3 +160,36 @@ def _product(varied_knobs: Sequence[Knob], values: Table, chosen: Point) -> Iter
             yield from below(at + 1, {**full, varied_knobs[at].name: value})
 
     return below(0, chosen)
+
+
+def within(space: Space, bound: float, accuracy: Accurate) -> Space:
+    """Return the configurations whose rounding stays within a bound; the others count as illegal, with the reason.
+
+    bound: relative L2 error of the velocity after many steps. Raises InputError if no configuration stays.
+    """
+    roundings = {rounding_of(config): config for config in reversed(space.configs)}
+    reasons = {rounding: excess(accuracy(config), rounding, bound) for rounding, config in roundings.items()}
+    configs = tuple(config for config in space.configs if not reasons[rounding_of(config)])
+    if not configs:
+        raise InputError(
+            f"no configuration is accurate enough: {next(iter(reasons.values()))}; allow more or change storage."
+        )
+    lost = {
+        reason: sum(rounding_of(config) == rounding for config in space.configs)
+        for rounding, reason in reasons.items()
+        if reason
+    }
+    return replace(space, configs=configs, illegal={**space.illegal, **lost})
+
+
+def excess(accuracy: Accuracy | None, rounding: Rounding, bound: float) -> str:
+    """Explain why kernels of a rounding exceed a bound; empty if they do not."""
+    state, storage, compute, steps = rounding
+    what = f"{state} stored as {storage}, computed in {compute}, {steps_per_launch(steps)}"
+    after = accuracy.after if accuracy else None
+    if after is None:
+        return f"{what}: the accuracy is unknown, and the study allows {bound:g}"
+    if after.velocity is not None and after.velocity <= bound:
+        return ""
+    error = "no finite number" if after.velocity is None else f"{after.velocity:.2g}"
+    return f"{what}: error of the velocity after {after.steps} steps {error}; the study allows {bound:g}"

@@ -7,21 +7,21 @@ stay, those in flight are tried again, no configuration is tried twice.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.store import HEADER, append_trial, drop_torn_line, read_study, write_header
+from lbmtune.records.store import HEADER, TRIALS, append_trial, drop_torn_line, read_study, write_header
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.choice import Choice
 from lbmtune.search.estimates import estimates, refined
 from lbmtune.search.finals import hold_finals, record_accuracy, run_sustained
 from lbmtune.search.interfaces import Search
 from lbmtune.search.lock import folder_lock
-from lbmtune.search.resume_check import check_resumable
 from lbmtune.search.space import Space
 
 if TYPE_CHECKING:
@@ -57,10 +57,49 @@ def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[St
         return header, ()
     if not resume:
         raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --out.")
-    drop_torn_line(folder)
+    drop_torn_line(folder / TRIALS)
     kept = read_study(folder)
     check_resumable(kept.header, header, folder)
     return replace(kept.header, spec=header.spec, schema=header.schema), kept.trials
+
+
+def check_resumable(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
+    """Raise InputError if a study cannot be resumed: another device, software or specification; budgets may differ."""
+    version = [("lbmtune", kept.version, now.version)] if kept.version != now.version else []
+    for name, was, here in [*kept.environment.differences(now.environment), *version]:
+        raise InputError(
+            f"{folder} was begun with {name} {was!r} and this is {here!r}; resume it there or start a new study."
+        )
+    check_same_spec(kept.spec, now.spec, folder)
+
+
+def check_same_spec(kept: StudySpec, now: StudySpec, folder: Path) -> None:
+    """Raise InputError, with the field and both values, if two studies differ in more than name and budget."""
+    for name in ("case", "axes", "objective", "seed", "protocol", "max_error"):
+        was, here = (_fields(getattr(spec, name), name) for spec in (kept, now))
+        for key in {**was, **here}:
+            if was.get(key) != here.get(key):
+                raise InputError(
+                    f"{folder} holds a study with {key} {_text(was.get(key))}, and this one has "
+                    f"{_text(here.get(key))}; only the budget can change, so resume it as it was or choose another "
+                    "--out."
+                )
+
+
+def _fields(value: Any, name: str) -> dict[str, Any]:
+    """Return the values of nested records and tables by dotted name; lists of tables count from 1."""
+    parts = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    if isinstance(parts, Mapping):
+        inner = {f"{name}.{n}": part for n, part in parts.items()}
+    elif isinstance(parts, Sequence) and any(isinstance(part, Mapping) for part in parts):
+        inner = {f"{name}[{n}]": part for n, part in enumerate(parts, 1)}
+    else:
+        return {name: parts}
+    return {key: leaf for n, part in inner.items() for key, leaf in _fields(part, n).items()}
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else "not given" if value is None else str(value)
 
 
 class _Loop:
@@ -153,10 +192,8 @@ def budget_left(spec: StudySpec, done: Sequence[Trial]) -> tuple[float, float]:
 
 def nothing_valid(record: StudyRecord) -> str:
     """Explain why a study has no winner: counted outcomes, and options for stages that timed out."""
-    reasons: dict[str, int] = {}
-    for trial in record.trials:
-        reasons[trial.outcome] = reasons.get(trial.outcome, 0) + 1
-    counted = ", ".join(f"{count} {outcome}" for outcome, count in reasons.items()) or "no trial fitted the budget"
+    outcomes = Counter(trial.outcome for trial in record.trials)
+    counted = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no trial fitted the budget"
     what = "was verified on the whole domain" if record.ranked else "gave a verified measurement"
     return f"no configuration {what} ({counted}); see the reasons in the report.{_more_time(record)}"
 

@@ -85,8 +85,8 @@ class Process:
 
     points: Array
     scale: Array
-    weights: Array
     inverse: Array
+    weights: Array
     mean: float
     variance: float
 
@@ -107,11 +107,7 @@ def condition(points: Features, values: Array, hyper: Hyperparameters) -> Proces
     scale = np.exp(-hyper.lengths)[points.groups]
     scaled = points.values * scale
     kernel = _matern(_distances2(scaled, scaled)) + (np.exp(hyper.noise) + 1e-9) * np.eye(len(values))
-    inverse = np.linalg.inv(kernel)
-    mean = float(np.sum(inverse @ values) / np.sum(inverse))
-    weights = inverse @ (values - mean)
-    variance = max(float((values - mean) @ weights) / len(values), 1e-12)
-    return Process(scaled, scale, weights, inverse, mean, variance)
+    return Process(scaled, scale, *_solved(kernel, values))
 
 
 def fit(points: Features, values: Array, hyper: Hyperparameters, steps: int = 25) -> Hyperparameters:
@@ -141,15 +137,20 @@ def _gradient(theta: Array, by_axis: Array, values: Array) -> Array:
     root = _ROOT5 * np.sqrt(np.tensordot(shrink, by_axis, 1))
     decay = np.exp(-root)
     kernel = (1.0 + root + root**2 / 3.0) * decay + (noise + 1e-9) * np.eye(len(values))
-    inverse = np.linalg.inv(kernel)
-    centred = values - np.sum(inverse @ values) / np.sum(inverse)
-    weights = inverse @ centred
-    variance = max(float(centred @ weights) / len(values), 1e-12)
+    inverse, weights, _, variance = _solved(kernel, values)
     pull = inverse - np.outer(weights, weights) / variance
     slope = pull * (5.0 / 3.0) * (1.0 + root) * decay
     by_length = 0.5 * shrink * np.tensordot(by_axis, slope, 2) + theta[:-1]
     by_noise = 0.5 * noise * np.trace(pull) + (theta[-1] - _NOISE_CENTRE) / 9.0
     return np.append(by_length, by_noise)
+
+
+def _solved(kernel: Array, values: Array) -> tuple[Array, Array, float, float]:
+    """Return inverse of the kernel matrix and weights of the values, and the most likely mean and variance."""
+    inverse = np.asarray(np.linalg.inv(kernel), np.float64)
+    mean = float(np.sum(inverse @ values) / np.sum(inverse))
+    weights = inverse @ (values - mean)
+    return inverse, weights, mean, max(float((values - mean) @ weights) / len(values), 1e-12)
 
 
 def _matern(distances2: Array) -> Array:

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from lbmtune import errors
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import FAMILIES
+from lbmtune.catalogue.family_knobs import knobs
 from lbmtune.catalogue.knobs import Acts, Knob
-from lbmtune.catalogue.record import knobs
 from lbmtune.errors import LbmtuneError
 from scripts.paths import ROOT
 

@@ -30,10 +30,9 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.layouts.layout import array_length
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
-from lbmtune.catalogue.storage import stored_extents
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
-from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.measure.timing.state import fill_random
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records.best import read_best
 from lbmtune.runtime import Simulation
@@ -93,7 +92,7 @@ def strided(case: Case, text: str) -> dict[str, Any]:
     flat = parse_config(text.replace(",stride=padded", ""), "cpu").flat()
     if not text.endswith(",stride=padded"):
         return flat
-    elements = array_length(from_flat(flat).memory, stored_extents(case, from_flat(flat)))
+    elements = array_length(from_flat(flat).memory, from_flat(flat).stored_extents(case))
     return {**flat, "padding": 0, "stride": elements}
 
 

@@ -10,7 +10,6 @@ import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
-from lbmtune.claims.evidence import COLUMNS
 from lbmtune.claims.figures import Figure, figures
 from lbmtune.claims.store import RESULTS, decoded
 from lbmtune.records.claims import Claims, Document, Holding
@@ -20,7 +19,7 @@ from scripts.paths import RECORDED
 DEFAULT = RECORDED / "nvidia-h200" / f"{RESULTS}.gz"
 _SHORT = ("variant", "domain", "MLUPS", "us", "registers", "spilled", "bytes", "model", "sectors", "L2 hits")
 _SHORT += ("warps", "instructions", "issue", "memory", "wait for")
-"""Short titles of `COLUMNS` for a table in text."""
+"""Short titles of `Evidence.texts` for a table in text."""
 
 
 def failures(claims: Claims) -> Iterator[str]:
@@ -37,7 +36,8 @@ def _failure(one: Judged) -> Iterator[str]:
     yield f"- *{one.claim.name}*: {one.claim.sentence} Here {one.verdict.reason}."
     yield from (f"  - {reason}." for reason in one.reasons)
     if any(kernel.counters.found for kernel in one.evidence):
-        yield from ("", *(f"  {line}" for line in _table(_SHORT, [kernel.texts for kernel in one.evidence])), "")
+        short = [dict(zip(_SHORT, kernel.texts.values(), strict=True)) for kernel in one.evidence]
+        yield from ("", *(f"  {line}" for line in _table(_SHORT, [tuple(row.values()) for row in short])), "")
 
 
 def compared(claims: Claims, document: Document) -> Iterator[str]:
@@ -58,7 +58,6 @@ def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]
 
 def main() -> None:
     """Print both tables."""
-    assert len(_SHORT) == len(COLUMNS)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("record", nargs="?", type=Path, default=DEFAULT)
     path = parser.parse_args().record

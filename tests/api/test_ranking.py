@@ -27,13 +27,12 @@ from lbmtune.catalogue.families.rules import cuda_limits
 from lbmtune.catalogue.layouts import AoSoA
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.cli import notes_on_stderr
-from lbmtune.cli.format import ranking_table as rankingtable
-from lbmtune.cli.format.ranking_table import ties
-from lbmtune.cli.format.variation import single_value
+from lbmtune.cli.format import predictions as rankingtable
+from lbmtune.cli.format.predictions import single_value, ties
 from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.gpu.terms.array_of_structures import longer_s
-from lbmtune.model.machine.caches import retained_in_l2
+from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
@@ -45,7 +44,7 @@ from lbmtune.search import estimates as search_estimates
 from lbmtune.search.estimates import estimates
 from lbmtune.search.space import legal_set
 from lbmtune.units import format_bytes
-from tests.support.configs import old_cuda
+from tests.support.configs import configured
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
 
@@ -327,7 +326,7 @@ def test_a_data_sheet_has_the_curves_of_what_was_measured():
     beyond = seconds - moved / theirs.runs_bytes_per_s["4"]
     assert ours.small_s[name] - moved / ours.runs_bytes_per_s["4"] == pytest.approx(beyond)
     fast, slow = (
-        predict(CASE, old_cuda(cells_per_thread=cells, layout=layout), found)
+        predict(CASE, configured(cuda.Direct, cells_per_thread=cells, layout=layout), found)
         for cells, layout in ((4, "soa"), (1, "aos"))
     )
     assert fast.mlups > 2 * slow.mlups
@@ -493,7 +492,7 @@ def test_what_prints_alike_and_is_stored_alike_is_one_group_where_its_first_one_
     "other", [{"storage": "fp16"}, {"storage": "fp64", "compute": "fp64"}, {"layout": "aos"}, {"flags": "memory"}]
 )
 def test_what_a_solver_would_store_otherwise_is_not_folded(other):
-    configs = [cuda.Direct(), old_cuda(**other)]
+    configs = [cuda.Direct(), configured(cuda.Direct, **other)]
     assert folded([0, 1], configs, {0: 1.0, 1: 1.0}) == [[0], [1]]
 
 
@@ -507,12 +506,12 @@ def test_axes_in_which_configurations_differ_are_told_with_their_values():
 
 
 def test_families_are_by_scheme_and_by_what_is_kept_and_not_by_the_number_of_several_steps():
-    tiles = {"layout": "rows", "block": (64, 4, 1)}
+    tiles = {"block": (64, 4, 1), "chunk_planes": 1, "plane_fetch": "none"}
     configs = [
         *SIX[:2],
-        old_cuda(steps=2, **tiles),
-        old_cuda(steps=3, **tiles),
-        old_cuda(representation="moments", **tiles),
+        configured(cuda.TemporalBlocking, steps=2, **tiles),
+        configured(cuda.TemporalBlocking, steps=3, **tiles),
+        configured(cuda.TemporalBlocking, representation="moments", steps=1, **tiles),
         SIX[4],
     ]
     assert families([1, 0, 3, 2, 4, 5], configs) == [[1], [0, 5], [3, 2], [4]]

@@ -10,7 +10,7 @@ import pytest
 from lbmtune.backend.protocol import OutOfMemoryError
 from lbmtune.catalogue.byte_lru_cache import forget_all, remembered
 from lbmtune.measure.timing.pooled_device import PooledDevice
-from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.measure.timing.state import fill_random
 
 made: list[int] = []
 

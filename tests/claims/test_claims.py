@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from lbmtune.catalogue.config import KernelConfig, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
-from lbmtune.claims.evidence import COLUMNS, Evidence, evidence, reasons
+from lbmtune.claims.evidence import Evidence, evidence, reasons
 from lbmtune.claims.figures import figures
 from lbmtune.claims.judge import Reading, beside, decide, judge, readings_of, speed_ratio, verdicts
 from lbmtune.claims.plan import Here, configuration, plans
@@ -23,7 +23,8 @@ from lbmtune.claims.run import Counting, Observer, Run, check_same_device, run_c
 from lbmtune.claims.store import GROUPS, RESULTS, append_group, read_claims, read_groups
 from lbmtune.cli.app import app
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.files.claimsfile import load_documents, parse_document, published
+from lbmtune.files.claimsfile import load_documents, parse_document
+from lbmtune.files.shipped import published
 from lbmtune.records import Accuracy, AccuracyPoint, Outcome, Resources, Trial
 from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Group, Holding, Rates, Row, SideTask, Verdict
 from lbmtune.records.profile import Counter, Counters
@@ -518,7 +519,7 @@ def test_counters_are_read_of_the_kernels_behind_claims_that_do_not_hold(tmp_pat
     assert evidence(holding, document(text), document(text).claims[0]) == ()
     fast, slow = evidence(found, failing, claim)
     assert (fast.memory_bytes, slow.memory_bytes, fast.main_stall) == (300.0, 150.0, "long scoreboard (7.0)")
-    assert dict(zip(COLUMNS, fast.texts, strict=True))["memory, bytes per update"] == "160.0 + 140.0"
+    assert fast.texts["memory, bytes per update"] == "160.0 + 140.0"
     sentence, steps = reasons(claim, (fast, slow), RATES)
     assert steps == "a step takes 1000000.0 us against 1150000.0 us"
     # twice the bytes, and 2.3 times as many of them in a second

@@ -152,6 +152,38 @@ def test_without_a_device_an_axis_says_which_kind(gpu, capsys, axes, backend):
     assert json.loads(capsys.readouterr().out)["config"]["backend"] == backend
 
 
+@pytest.mark.parametrize(
+    ("family", "backend"),
+    [("wavefront", "cpu"), ("moments-wavefront", "cpu"), ("column", "cuda"), ("persistent", "cuda")],
+)
+def test_a_family_of_one_backend_chooses_it(capsys, family, backend):
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", f"family={family}", "--json"])
+    assert not ended.value.code
+    found = json.loads(capsys.readouterr().out)["config"]
+    assert (found["backend"], found["family"]) == (backend, family)
+
+
+def test_a_configuration_without_a_family_that_is_read_as_of_version_0_1_says_so(refused):
+    assert refused("explain", "steps=4,scheme=aa", "--machine", "h200").startswith(
+        "lbmtune: without a family this is read as a configuration of version 0.1: scheme=aa is not supported"
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "add"),
+    [
+        ("tile=8x8x8,backend=cuda", "add family=face-exchange."),
+        ("z_cells=2,family=temporal-blocking", "add family=column."),
+        ("tile=8x8,threads=1", "add family=moments-wavefront or family=wavefront."),
+    ],
+)
+def test_a_knob_of_another_family_names_the_family_to_add(refused, config, add):
+    said = refused("explain", config, *(() if "threads" in config else ("--machine", "h200")))
+    assert "is not a knob of family" in said
+    assert said.endswith(add)
+
+
 def test_block_over_the_device_limit(refused, gpu):
     said = "block 1024x2x1 = 2048 threads; this device allows 1024"
     assert said in refused("measure", "block=1024x2x1")
@@ -215,6 +247,47 @@ def test_a_study_file_that_is_not_text_or_not_there(refused, cpu, tmp_path):
     assert "binary.toml is not UTF-8" in refused("study", "binary.toml")
     assert "no study file missing.toml" in refused("study", "missing.toml")
     assert "did you mean 'd3q19-box'" in refused("study", "d3q19-bx")
+
+
+NESTED, LONG = "[" * 3000, "9" * 5000
+
+
+def test_toml_that_exhausts_the_parser(refused, cpu, tmp_path):
+    too_much = "is nested too deeply, or has a number of too many digits; correct it."
+    for name, text in (("nested.toml", f"a = {NESTED}"), ("long.toml", f"{QUICK}\nlast = {LONG}")):
+        (tmp_path / name).write_text(text)
+        assert refused("study", name) == f"lbmtune: {name} {too_much}"
+        assert refused("reproduce", "--only", name, "--device", "cpu").endswith(too_much)
+    (tmp_path / "nested.toml").write_text(f"a = {NESTED}")
+    assert "nested.toml: it is nested too deeply" in refused("explain", "scheme=aa", "--machine", "nested.toml")
+    for value in (NESTED, LONG):
+        said = refused("explain", "scheme=aa", "--set", f"protocol.finalists={value}")
+        assert said == f"lbmtune: --set protocol.finalists: its value {too_much}"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("study", "x" * 5000),
+        ("study", "--out", "x" * 5000),
+        ("predict", LONG),
+        ("explain", "scheme=aa", "--study", "x" * 5000),
+        ("explain", "scheme=aa", "--machine", "x" * 5000),
+        ("explain", "x" * 5000),
+        ("report", "x" * 5000),
+        ("export", "x" * 5000),
+    ],
+    ids=lambda asked: " ".join(word[:20] for word in asked),
+)
+def test_a_name_that_is_too_long_for_a_file(refused, cpu, asked):
+    said = refused(*asked)
+    assert "File name too long" in said or "is not of the form" in said
+    assert len(said) < 200 or asked == ("explain", "x" * 5000)
+
+
+def test_a_study_whose_name_names_no_folder(refused, cpu, tmp_path):
+    (tmp_path / "mine.toml").write_text(QUICK.replace('"quick"', f'"{"x" * 201}"'))
+    assert "is not a file name of up to 200 letters" in refused("study", "mine.toml")
 
 
 @pytest.mark.parametrize("option", [("--objective", "speed"), ("--device", "gpu")])

@@ -19,7 +19,7 @@ from lbmtune.records.study import Budget, TimingProtocol
 from lbmtune.report.study.page import page
 from lbmtune.report.study.tables import trial_table
 from lbmtune.report.study.trials import headline
-from lbmtune.search.finalists import finalists_of
+from lbmtune.search.finals import finalists_of
 from lbmtune.search.study import run_study
 from tests.support.paths import RECORDED
 from tests.support.studies.fake_study import FakeEvaluator, header, machine, one_family, search, space_of, spec

@@ -15,7 +15,7 @@ import lbmtune
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.cli import main
 from lbmtune.cli.format import output
-from lbmtune.cli.format.listing import knob_rows
+from lbmtune.cli.verbs.list import knob_rows
 from lbmtune.cli.verbs.run import show_proofs
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.files.studyfile import load_study, overridden

@@ -8,8 +8,9 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.cli import notes_on_stderr
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import PROTOCOL
+from lbmtune.files.shipped import find_study, shipped_studies
 from lbmtune.files.source import line_of
-from lbmtune.files.studyfile import find_study, load_study, overridden, parse_study, shipped_studies
+from lbmtune.files.studyfile import load_study, overridden, parse_study
 from lbmtune.records.study import TimingProtocol
 from lbmtune.search.space import legal_set
 

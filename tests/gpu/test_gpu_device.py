@@ -17,7 +17,7 @@ from lbmtune.backend.protocol import Device, TooManyResourcesError
 from lbmtune.backend.registry import available, compiler_for, open_device
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, cuda
 from lbmtune.catalogue.families.rules import Limits, broken
-from lbmtune.catalogue.layouts import AoSoA, Rows
+from lbmtune.catalogue.layouts import AoSoA, Rows, SoA
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.catalogue.sparse.nodes import index_list
@@ -31,7 +31,6 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
-from tests.support.configs import old_cuda
 from tests.support.cuda_samples import flows, one_of_each_kind
 
 pytestmark = pytest.mark.gpu
@@ -51,7 +50,7 @@ FAULTS = {
 def config(fault: str = "") -> CudaConfig:
     """The padding between the direction arrays stands for the fault."""
     number = [*FAULTS].index(fault) + 1 if fault else 0
-    return old_cuda(scheme="pull", block=(64, 1, 1), padding=32 * number)
+    return cuda.Direct(layout=SoA(padding=32 * number), block=(64, 1, 1))
 
 
 def planted(case: Case, config: KernelConfig) -> Program:
@@ -188,8 +187,8 @@ def test_finalists_are_right_at_full_size() -> None:
 def test_lists_made_on_the_device_are_those_made_on_the_host(device: Device, order: str) -> None:
     case = replace(POROUS, domain=(37, 26, 19))
     for scheme in ("pull", "push", "esoteric-twist", "esoteric-pull"):
-        for axes in ({}, {"neighbours": "chase"}, {"boundary": "implicit"}):
-            made = old_cuda(scheme=scheme, addressing="indirect", order=order, **axes)
+        for axes in ({}, {"links": "three_pointers"}, {"boundary": "implicit"}):
+            made = cuda.Sparse(scheme=scheme, order=order, **axes)
             if broken(case, made, Limits()) is None:
                 assert (device.xp.asnumpy(index_list(case, made, device.xp)) == index_list(case, made)).all()
 
@@ -215,10 +214,8 @@ def legal_flagship() -> Iterator[CudaConfig]:
     for scheme in ("pull", "aa", "esoteric-pull"):
         for block in ((32, 1, 1), (64, 1, 1), (128, 1, 1), (256, 1, 1), (32, 4, 1), (64, 4, 1)):
             for cells in (1, 2, 4):
-                for registers, blocks in ((0, 0), (64, 0), (96, 0), (128, 0), (0, 2), (0, 4)):
-                    made = old_cuda(
-                        scheme=scheme, block=block, cells_per_thread=cells, max_registers=registers, min_blocks=blocks
-                    )
+                for limit in ("none", "64-registers", "96-registers", "128-registers", "2-blocks", "4-blocks"):
+                    made = cuda.Direct(scheme=scheme, block=block, cells_per_thread=cells, register_limit=limit)
                     if broken(LARGE, made, Limits()) is None:
                         yield made
 
@@ -226,13 +223,12 @@ def legal_flagship() -> Iterator[CudaConfig]:
 def legal_indirect() -> Iterator[CudaConfig]:
     for scheme, order in product(("pull", "push", "aa", "esoteric-twist", "esoteric-pull"), ("row", "tile")):
         for threads, cells, registers in product((32, 64, 128, 256), (1, 2, 4), (0, 64, 96, 128)):
-            made = old_cuda(
+            made = cuda.Sparse(
                 scheme=scheme,
-                addressing="indirect",
                 order=order,
                 block=(threads, 1, 1),
                 cells_per_thread=cells,
-                max_registers=registers,
+                register_limit=f"{registers}-registers" if registers else "none",
             )
             if broken(POROUS, made, Limits()) is None:
                 yield made

@@ -17,7 +17,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Conditions, Environment, Term, significant
-from tests.support.configs import old_cuda
+from tests.support.configs import configured
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
 
@@ -139,7 +139,7 @@ def test_what_stays_on_chip_is_bound_by_meetings_and_instructions(edge, tile, me
     """Measured on one H200, launches of 2048 steps; no figure of the model was fitted to them."""
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     rows, planes = tile
-    config = old_cuda(launch="resident", layout="rows", block=(edge, rows, 1), march=planes)
+    config = configured(cuda.Persistent, layout="rows", block=(edge, rows, 1), tile_planes=planes)
     found = predict(box("d3q19", "bgk", (edge, edge, edge)), config, machine)
     assert found.mlups == pytest.approx(measured_mlups, rel=0.18)
     assert {term.name for term in found.terms} == {"grid sync", "instructions", "exchanges"}

@@ -16,9 +16,9 @@ from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import KernelConfig, cpu, cuda, defaults, knobs
 from lbmtune.catalogue.families.rules import broken
+from lbmtune.catalogue.family_knobs import layout_knobs
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.problem.case import collides
-from lbmtune.catalogue.record import layout_knobs
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.describe_storage import describe_storage

@@ -20,14 +20,15 @@ from lbmtune.catalogue.layouts import AoS, AoSoA, SoA
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, channel, initial_flow, porous
 from lbmtune.catalogue.problem.geometry import solid
-from lbmtune.catalogue.storage import Domain
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.codegen.describe import launch_geometry
 from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
 from lbmtune.measure.verification import oracle
-from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema, source_digest
+from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema
+from lbmtune.records.kernel_format import source_digest
 from lbmtune.records.study import StudyRecord
 from lbmtune.runtime import load as loading
 from lbmtune.runtime.placement import placements
@@ -160,7 +161,7 @@ def test_formulas_give_what_the_program_does(config: CudaConfig | CpuConfig) -> 
         name, formula = extent.split(" = ")
         names[name] = value(formula)
     for parity, locations in enumerate(storage.locations):
-        places = list(placements(case, config, case.domain, parity, np))
+        places = list(placements(case, config, parity, np))
         for location, place in zip(locations, places, strict=True):
             x, y, z = (a + o + origin for a, o, origin in zip((20, 3, 2), location.offset, storage.origin, strict=True))
             assert value(storage.index, X=x, Y=y, Z=z, Q=location.slot) == place.indices[2, 3, 20]

@@ -16,16 +16,14 @@ from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.errors import InputError
 from lbmtune.records.legacy import (
     DEFAULTS,
-    FAMILIES_SINCE,
     config_of,
     is_legacy,
-    is_legacy_table,
     migrated,
-    migrated_tables,
     previous_key,
     previous_values,
 )
-from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study, write_header
+from lbmtune.records.legacy_spaces import is_legacy_table, migrated_tables
+from lbmtune.records.store import FAMILIES_SINCE, HEADER, TRIALS, append_trial, read_study, write_header
 from lbmtune.search.space import legal_set
 from tests.records.test_store import HEADER_RECORD, TRIAL
 

@@ -162,18 +162,18 @@ def test_a_torn_last_line_costs_only_itself(folder: Path, kept: int) -> None:
     whole = (folder / TRIALS).read_bytes()
     (folder / TRIALS).write_bytes(whole + whole[:kept])
     assert read_study(folder).trials == (TRIAL,)
-    drop_torn_line(folder)
+    drop_torn_line(folder / TRIALS)
     assert (folder / TRIALS).read_bytes() == whole
     append_trial(folder, replace(TRIAL, number=4))
     assert len(read_study(folder).trials) == 2
 
 
 def test_dropping_a_torn_line_leaves_whole_files_alone(folder: Path) -> None:
-    drop_torn_line(folder)
+    drop_torn_line(folder / TRIALS)
     assert not (folder / TRIALS).exists()
     append_trial(folder, TRIAL)
     before = (folder / TRIALS).read_bytes()
-    drop_torn_line(folder)
+    drop_torn_line(folder / TRIALS)
     assert (folder / TRIALS).read_bytes() == before
 
 
@@ -232,6 +232,6 @@ def test_a_compressed_set_is_read_and_can_go_on(tmp_path: Path) -> None:
     plain.with_name(f"{TRIALS}.gz").write_bytes(gzip.compress(plain.read_bytes()))
     plain.unlink()
     assert read_study(tmp_path).trials == (TRIAL,)
-    drop_torn_line(tmp_path)
+    drop_torn_line(tmp_path / TRIALS)
     append_trial(tmp_path, replace(TRIAL, number=TRIAL.number + 1))
     assert len(read_study(tmp_path).trials) == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from lbmtune.claims.judge import shown_range
 from lbmtune.claims.store import PAGE, claims_folder, write_claims
 from lbmtune.cli.app import app
 from lbmtune.cli.format.claims import variant_table
@@ -47,7 +48,7 @@ def test_every_claim_and_every_variant_has_a_row(claims: Claims) -> None:
     assert len(section.rows) == 6
     assert {panel.name for panel in section.panels} == {"madeupratios", "madeupshares"}
     first = section.judged[0]
-    assert (first.measured, first.printed) == ("1.15x", "1.1x .. 1.2x")
+    assert (first.measured, shown_range(first.claim)) == ("1.15x", "1.1x .. 1.2x")
     assert section.judged[1].measured == ""
     page = claims_page(claims)
     assert '<td class="n wide">150 (Old card)<br>40 (Older card, 16x16x16)<br>50 (Older card, at its best)</td>' in page

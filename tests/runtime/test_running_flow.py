@@ -22,13 +22,12 @@ from lbmtune.runtime import Simulation, moments
 from lbmtune.runtime.solver import Solver
 from lbmtune.runtime.states import state_of, summed
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.configs import old_cpu, old_cuda
 from tests.support.cpu_cases import InterpretingDevice
 from tests.support.studies import made_up_records as made
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 PRECISE = {"storage": "fp64", "compute": "fp64"}
-TILES = {"representation": "moments", "layout": "rows", "block": (32, 8, 1), "march": 5, "steps": 3, **PRECISE}
+TILES = cuda.TemporalBlocking(representation="moments", chunk_planes=5, plane_fetch="none", steps=3, **PRECISE)
 FORCED = replace(box("d3q19", "regularised", (11, 7, 6), 1.3), force=(1e-3, -5e-4, 2e-4))
 LID = cavity("d2q9", "trt", (8, 6, 1), 1.4)
 
@@ -66,7 +65,7 @@ def same(flow: Solver, state: np.ndarray) -> None:
 @pytest.mark.parametrize("launch", ["call", "graph"])
 def test_rate_and_force_change_between_steps(launch: str) -> None:
     """By launches of three steps, by the kernel of one, and by graphs of both rates; each kernel is compiled once."""
-    flow, compiled = flow_of(FORCED, old_cuda(**TILES, launch=launch))
+    flow, compiled = flow_of(FORCED, replace(TILES, launch=launch))
     state = advanced(flow.populations(), FORCED, 7)
     flow.step(7)
     same(flow, state)
@@ -86,7 +85,7 @@ def test_rate_and_force_change_between_steps(launch: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["pull", "push", "aa"])
 def test_a_lid_changes_its_velocity(scheme: str) -> None:
-    flow, _ = flow_of(LID, old_cpu(scheme=scheme, vector_bits=0, **PRECISE))
+    flow, _ = flow_of(LID, cpu.Direct(scheme=scheme, vector_bits=0, **PRECISE))
     flow.step(3)
     for rate, velocity in ((1.4, (-0.05, 0.0, 0.0)), (0.9, (0.08, 0.0, 0.0))):
         flow.relaxation_rate, flow.wall_velocity = rate, velocity
@@ -99,7 +98,7 @@ def test_a_lid_changes_its_velocity(scheme: str) -> None:
 
 def test_a_force_may_end_and_begin_again() -> None:
     case = replace(LID, force=(1e-4, 0.0, 0.0))
-    flow, _ = flow_of(case, old_cpu(vector_bits=0, **PRECISE))
+    flow, _ = flow_of(case, cpu.Direct(vector_bits=0, **PRECISE))
     for force in ((0.0, 0.0, 0.0), (2e-4, 0.0, 0.0)):
         flow.force = force
         state = flow.populations()
@@ -119,7 +118,7 @@ def test_a_force_may_end_and_begin_again() -> None:
     ],
 )
 def test_a_wrong_value_gets_a_sentence_and_changes_nothing(name: str, value: Any, said: str) -> None:
-    flow, _ = flow_of(LID, old_cpu(vector_bits=0, **PRECISE))
+    flow, _ = flow_of(LID, cpu.Direct(vector_bits=0, **PRECISE))
     with pytest.raises(InputError, match=said):
         setattr(flow, name, value)
     assert flow.case == LID

@@ -21,14 +21,13 @@ from lbmtune.codegen.describe_storage import describe_storage
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.records import Resources
-from lbmtune.records.best import Kernel, LaunchGeometry
+from lbmtune.records.kernel_format import Kernel, LaunchGeometry
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice
-from tests.support.configs import old_cuda
 from tests.support.paths import ROOT
 
 DOCS = ROOT / "docs" / "guide" / "best-json.md"
-_MARCH = {"layout": "rows", "block": (32, 8, 1), "march": 5, "prefetch": 1}
+_MARCH = cuda.TemporalBlocking(chunk_planes=5)
 CHANGED_OMEGA = 1.1
 
 
@@ -53,10 +52,10 @@ KINDS: dict[str, tuple[Case, CudaConfig]] = {
         porous("d3q19", "bgk", (64, 16, 12), 1.2, "blocks:fraction=0.3"),
         cuda.Sparse(block=(64, 1, 1)),
     ),
-    "several steps": (_cavity(), old_cuda(scheme="push", steps=2, **_MARCH)),
+    "several steps": (_cavity(), _MARCH),
     "several steps of moments, which begin early": (
         _box("regularised"),
-        old_cuda(representation="moments", steps=3, pack=2, launch="dependent", **_MARCH),
+        replace(_MARCH, representation="moments", steps=3, pack=2, launch="dependent"),
     ),
     "populations on chip": (_cavity(), cuda.Persistent(layout=Rows(), block=(64, 4, 1), tile_planes=3)),
     "moments on chip": (

@@ -14,7 +14,7 @@ from lbmtune.catalogue.layouts import SoA
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord, TimingProtocol
-from lbmtune.search.finalists import NEAR, finalists_of
+from lbmtune.search.finals import NEAR, finalists_of
 from lbmtune.search.kinds import kind_of
 from tests.support.paths import ROOT
 from tests.support.studies.fake_study import header, measurement, predict, spec

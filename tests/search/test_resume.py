@@ -15,7 +15,7 @@ from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study
 from lbmtune.records.study import Budget
-from lbmtune.search.finalists import finalists_of
+from lbmtune.search.finals import finalists_of
 from lbmtune.search.lock import device_lock, folder_lock
 from lbmtune.search.optuna_storage import JOURNAL, Journal, OptunaStudy
 from lbmtune.search.study import optuna_name, run_study

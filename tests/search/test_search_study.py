@@ -7,7 +7,7 @@ from lbmtune.errors import NothingValidError
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
-from lbmtune.search.finalists import finalists_of
+from lbmtune.search.finals import finalists_of
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.optuna_storage import JOURNAL, Journal, distributions
 from lbmtune.search.study import nothing_valid, optuna_name, run_study

@@ -1,4 +1,4 @@
-"""Configurations by the knobs of version 0.1, for tests that draw them together: their family follows from them."""
+"""Configurations by flat knobs, for tests that draw them together or change some of them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,17 @@ from typing import Any
 
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, from_flat, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits, broken
+from lbmtune.catalogue.family_knobs import layout_knobs
 from lbmtune.catalogue.knobs import own_knobs, scalar
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import layout_knobs
 from lbmtune.errors import InputError
-from lbmtune.records.legacy import migrated
 
 
-def old_cuda(**knobs: Any) -> Any:
-    """Return the CUDA configuration that version 0.1 knew by these knobs."""
-    return _old("cuda", knobs)
-
-
-def old_cpu(**knobs: Any) -> Any:
-    """Return the CPU configuration that version 0.1 knew by these knobs."""
-    return _old("cpu", knobs)
-
-
-def _old(backend: str, knobs: dict[str, Any]) -> KernelConfig:
-    return from_flat(migrated({"backend": backend, **{name: scalar(value) for name, value in knobs.items()}}))
+def configured(record: type[KernelConfig], **knobs: Any) -> Any:
+    """Return a configuration of a family by its knobs, those of its layout among them."""
+    given = {name: scalar(value) for name, value in knobs.items()}
+    return from_flat({"backend": record.backend, "family": record.family, **given})
 
 
 def varied(config: Any, **knobs: Any) -> Any:

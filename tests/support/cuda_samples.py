@@ -12,16 +12,15 @@ from typing import Any
 import pytest
 
 from lbmtune.backend.cuda import nvrtc
-from lbmtune.catalogue.config import FAMILIES, CudaConfig, cuda, from_flat, knobs_by_name
+from lbmtune.catalogue.config import FAMILIES, CudaConfig, cuda, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits, broken
-from lbmtune.catalogue.knobs import scalar
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, channel
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.lattice import LATTICES
-from tests.support.configs import old_cuda
+from tests.support.configs import configured
 
 Sample = tuple[Case, CudaConfig]
 
@@ -90,10 +89,7 @@ def config(**given: Any) -> Any:
         **LAYOUT_AXES.get(str(given.get("layout")), {}),
         **given,
     }
-    if record is None:  # knobs of version 0.1
-        return old_cuda(**{"block": (16, 2, 1), **chosen})
-    chosen = {**_SMALL_BLOCKS.get(record, {}), "family": record.family, **chosen}
-    return from_flat({"backend": "cuda", **{name: scalar(value) for name, value in chosen.items()}})
+    return configured(record, **{**_SMALL_BLOCKS.get(record, {}), **chosen})
 
 
 _SMALL_BLOCKS: dict[Any, dict[str, object]] = {
@@ -103,12 +99,8 @@ _SMALL_BLOCKS: dict[Any, dict[str, object]] = {
 }
 
 
-def _inferred(given: dict[str, Any]) -> type[CudaConfig] | None:
-    if given.get("launch") == "resident":
-        return None
-    return next(
-        (one for one in (cuda.Direct, cuda.Column, cuda.Sparse) if given.keys() <= knobs_by_name(one).keys()), None
-    )
+def _inferred(given: dict[str, Any]) -> type[CudaConfig]:
+    return next(one for one in (cuda.Direct, cuda.Column, cuda.Sparse) if given.keys() <= knobs_by_name(one).keys())
 
 
 def one_of_each_kind(flow: str) -> Iterator[Sample]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import lbmtune.report
 from lbmtune.export import printed_kernel
 from lbmtune.model.predict import cells_read
 from lbmtune.records.study import StudyRecord
@@ -19,4 +18,4 @@ def page(study: StudyRecord) -> str:
 
 def write_report(study: StudyRecord, path: Path) -> None:
     """Write the page."""
-    lbmtune.report.write_report(study, path, printed_kernel(study), partial(cells_read, study.header.spec.case))
+    study_page.write_report(study, path, printed_kernel(study), partial(cells_read, study.header.spec.case))

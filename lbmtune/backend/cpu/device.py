@@ -1,4 +1,4 @@
-"""The processor as a device: arrays, launches, timing, environment."""
+"""The processor as a device: arrays, launches, timing, energy, environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ import numba
 import numpy as np
 import psutil
 
-from lbmtune.backend.cpu.energy import packages_j
 from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
 from lbmtune.backend.cpu.threads import ALLOWED, bind
@@ -27,6 +26,10 @@ from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, Placing, T
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
+
+_POWER_ZONES = Path("/sys/class/powercap")
+_energy: dict[Path, tuple[int, int]] = {}
+"""Last value of each energy counter, and the microjoules of its overflows before."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class CpuDevice:
     def limits(self) -> Limits:
         """Cores, widest vectors and free memory."""
         return Limits(
-            cores=min(cores(), numba.config.NUMBA_NUM_THREADS),
+            cores=min(len(ALLOWED), numba.config.NUMBA_NUM_THREADS),
             vector_bits=vector_bits(),
             memory_bytes=psutil.virtual_memory().available,
             huge_pages=huge_pages(),
@@ -86,13 +89,13 @@ class CpuDevice:
         return Environment(
             backend="cpu",
             device=model,
-            device_id=f"{model}, {cores()} cores",
+            device_id=f"{model}, {len(ALLOWED)} cores",
             architecture=llvm.get_host_cpu_name(),
             driver=platform.release(),
             runtime=f"numba {numba.__version__}",
             compiler="LLVM " + ".".join(map(str, llvm.llvm_version_info)),
             memory_bytes=psutil.virtual_memory().total,
-            cores=cores(),
+            cores=len(ALLOWED),
             vector_bits=vector_bits(),
             host=platform.node(),
             python=platform.python_version(),
@@ -102,8 +105,9 @@ class CpuDevice:
 
     @property
     def core_clock_hz(self) -> float | None:
-        """The clock by which the model estimates arithmetic without a calibration."""
-        return core_clock_hz()
+        """The highest clock that the system reports of the cores, or else their present one."""
+        clock = psutil.cpu_freq()
+        return 1e6 * (clock.max or clock.current) or None if clock else None
 
     def empty(self, elements: int, dtype: str, placing: Placing | None = None) -> Array:
         """Return an array that starts at a huge page if it is larger than one, else at a cache line.
@@ -177,17 +181,6 @@ class CpuDevice:
         return packages_j()
 
 
-def cores() -> int:
-    """Return the number of cores that this process may run on."""
-    return len(ALLOWED)
-
-
-def core_clock_hz() -> float | None:
-    """Return the highest clock that the system reports of its cores, or else their present one."""
-    clock = psutil.cpu_freq()
-    return 1e6 * (clock.max or clock.current) or None if clock else None
-
-
 def vector_bits() -> int:
     """Return the bits of the widest SIMD registers that kernels use; 0: none."""
     features = llvm.get_host_cpu_features()
@@ -204,3 +197,26 @@ def cpu_model() -> str:
         return platform.processor() or platform.machine()
     models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(models, platform.machine())
+
+
+def packages_j() -> float | None:
+    """Return the joules of all packages since a fixed moment; None without a counter that this process may read.
+
+    Source: Linux, Documentation/power/powercap: zones intel-rapl:N, also of AMD processors.
+    """
+    zones = [_continued(zone) for zone in sorted(_POWER_ZONES.glob("intel-rapl:*")) if zone.name.count(":") == 1]
+    readable = [value for value in zones if value is not None]
+    return sum(readable) * 1e-6 if readable and len(readable) == len(zones) else None
+
+
+def _continued(zone: Path) -> int | None:
+    """Return the microjoules of a zone across overflows, if it is read at least once between two of them."""
+    try:
+        now = int((zone / "energy_uj").read_text())
+        overflow = int((zone / "max_energy_range_uj").read_text()) + 1
+    except (OSError, ValueError):
+        return None
+    last, before = _energy.get(zone, (now, 0))
+    before += overflow if now < last else 0
+    _energy[zone] = (now, before)
+    return before + now

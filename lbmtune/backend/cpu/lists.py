@@ -7,6 +7,7 @@ slot.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -14,11 +15,12 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from lbmtune.backend.cpu.simd import _DECODERS, _Bits, _narrowed, _pointer
+from lbmtune.backend.cpu.simd import _DECODERS, _Bits, _narrowed
 from lbmtune.backend.cpu.vectors import BYTES, VECTORS, data_of, llvm_type, splat
 
 _NODE_MASK = (1 << 30) - 1
-_WORD, _WIDE, _BIT = ir.IntType(32), ir.IntType(64), ir.IntType(1)
+WORD, WIDE, BIT = ir.IntType(32), ir.IntType(64), ir.IntType(1)
+WORD_BYTES = 4
 
 
 class Nodes(NamedTuple):
@@ -46,252 +48,220 @@ def nodes(compute: str, lanes: int, width: int, group: int, form: str, codes: st
     form: 'vector' for gather and scatter instructions if the CPU has them, 'lanes' for one access per lane;
     codes: format of 16-bit codes in memory, '' for IEEE halves.
     """
-    access = _Access(getattr(types, compute), lanes, width, group, form == "vector" and lanes > 1, codes)
+    access = Access(getattr(types, compute), lanes, width, group, form == "vector" and lanes > 1, codes)
+    value, integer, flags = access.value, types.int64, (ANY, types.int64, types.int64)
+    node, cut_node = (ANY, integer, ANY, integer), (ANY, integer, integer, ANY, integer, integer, integer)
     return Nodes(
-        _gather(access, cut=False),
-        _gather(access, cut=True),
-        _scatter(access, cut=False),
-        _scatter(access, cut=True),
-        _load_cut(access),
-        _store_cut(access),
-        _chosen(access),
+        gather=access.function(value, node, lambda s: s.read(s.element(s.words(2, 3)))),
+        gather_cut=access.function(value, cut_node, lambda s: s.read(s.element(s.words(3, 4), (3, 5, 6)))),
+        scatter=access.function(types.void, (*node, value), lambda s: s.write(s.element(s.words(2, 3)), 4)),
+        scatter_cut=access.function(
+            types.void, (*cut_node, value), lambda s: s.write(s.element(s.words(3, 4), (3, 5, 6)), 7)
+        ),
+        load_cut=access.function(value, (ANY, integer, integer, *flags), _load_cut),
+        store_cut=access.function(types.void, (ANY, integer, integer, *flags, value), _store_cut),
+        chosen=access.function(value, (*flags, access.real), _chosen),
     )
 
 
-class _Access(NamedTuple):
+ANY = None
+"""Stands for an argument of any type: an array, or nodes."""
+
+
+class Access(NamedTuple):
+    """Lanes and compute type of an access, the width and group of the layout, and the form and codes of `nodes`."""
+
     real: Any
     lanes: int
-    width: int
-    group: int
-    vector: bool
-    codes: str
+    width: int = 1
+    group: int = 1
+    vector: bool = False
+    codes: str = ""
 
     @property
     def value(self) -> Any:
         """The Numba type of the moved values."""
         return VECTORS[self.real, self.lanes] if self.lanes > 1 else self.real
 
+    def function(self, result: Any, kinds: tuple[Any, ...], generated: Callable[[Site], Any]) -> Any:
+        """Return a function of generated text. kinds: the Numba types of its arguments."""
 
-class _Site(NamedTuple):
+        def declared(typing: Any, *given: Any) -> Any:
+            def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                found = generated(Site(context, builder, sig.args, args, self))
+                return context.get_dummy_value() if found is None else found
+
+            return result(*(kind or own for kind, own in zip(kinds, given, strict=True))), generate
+
+        return intrinsic(declared)
+
+
+class Site(NamedTuple):
     """Context, builder, and types and values of the arguments of a call that is generated."""
 
     context: Any
     builder: Any
     kinds: Any
     values: Any
-    access: _Access
+    access: Access
 
     def words(self, links: int, start: int) -> Any:
         """Return the words of the lanes, from argument `links` at argument `start`."""
-        place = self._place(links, self.values[start], _of(_WORD, self.access.lanes))
-        return self.builder.load(place, align=4)
-
-    def _place(self, array: int, index: Any, kind: Any) -> Any:
-        data = data_of(self.context, self.builder, self.kinds[array], self.values[array])
-        return self.builder.bitcast(self.builder.gep(data, [index]), kind.as_pointer())
+        data = data_of(self.context, self.builder, self.kinds[links], self.values[links])
+        place = self.builder.gep(data, [self.values[start]])
+        return self.builder.load(
+            self.builder.bitcast(place, of_lanes(WORD, self.access.lanes).as_pointer()), align=WORD_BYTES
+        )
 
     def flags(self, links: int, start: int, bit: int) -> Any:
         """Return whether a bit of each word is set; the bit is a constant argument."""
         builder, words = self.builder, self.words(links, start)
-        shifted = builder.lshr(words, self._wide(builder.trunc(self.values[bit], _WORD)))
-        return builder.trunc(shifted, _of(_BIT, self.access.lanes))
+        shifted = builder.lshr(words, self.wide(builder.trunc(self.values[bit], WORD)))
+        return builder.trunc(shifted, of_lanes(BIT, self.access.lanes))
 
-    def _wide(self, value: Any) -> Any:
+    def wide(self, value: Any) -> Any:
+        """Return a value in every lane."""
         lanes = self.access.lanes
         return splat(self.builder, value, lanes) if lanes > 1 else value
 
-    def elements(self, links: int, start: int) -> Any:
-        """Return the offsets of the nodes from the start of their slot, in 64 bits."""
-        builder, access = self.builder, self.access
-        node = builder.and_(self.words(links, start), _constant(_WORD, _NODE_MASK, access.lanes))
-        node = builder.zext(node, _of(_WIDE, access.lanes))
-        if access.width == 1:
-            return builder.mul(node, _constant(_WIDE, access.group, access.lanes)) if access.group > 1 else node
-        width = _constant(_WIDE, access.width, access.lanes)
-        groups = builder.mul(builder.udiv(node, width), _constant(_WIDE, access.group, access.lanes))
-        return builder.add(groups, builder.urem(node, width))
+    def element(self, words: Any, cut: tuple[int, int, int] | None = None) -> Any:
+        """Return the elements of nodes, in 64 bits, in the slot that starts at argument 1.
 
-    def starts(self, slot: int, cut: int, flags: Any) -> Any:
-        """Return the start of the slot of each lane."""
-        opened = self._wide(self.values[slot])
-        return opened if flags is None else self.builder.select(flags, self._wide(self.values[cut]), opened)
+        cut: arguments of `flags`; where those are set the slot starts at argument 2.
+        """
+        builder, access = self.builder, self.access
+        node = builder.and_(words, _constant(WORD, _NODE_MASK, access.lanes))
+        node = builder.zext(node, of_lanes(WIDE, access.lanes))
+        group = _constant(WIDE, access.group, access.lanes)
+        if access.width > 1:
+            width = _constant(WIDE, access.width, access.lanes)
+            groups = builder.mul(builder.udiv(node, width), group)
+            node = builder.add(groups, builder.urem(node, width))
+        elif access.group > 1:
+            node = builder.mul(node, group)
+        flagged = None if cut is None else self.flags(*cut)
+        start = self.wide(self.values[1])
+        if flagged is not None:
+            start = builder.select(flagged, self.wide(self.values[2]), start)
+        return builder.add(node, start)
+
+    @property
+    def stored(self) -> tuple[Any, int]:
+        """The LLVM type of an element of the first argument, and its bytes."""
+        kind = self.kinds[0].dtype
+        return (WORD, WORD_BYTES) if kind is types.uint32 else (llvm_type(kind, 1), BYTES[kind])
+
+    def place(self, index: Any, lanes: int = 1) -> Any:
+        """Return the pointer to an element of the first argument, or to as many as there are lanes."""
+        data = data_of(self.context, self.builder, self.kinds[0], self.values[0])
+        return self.builder.bitcast(self.builder.gep(data, [index]), of_lanes(self.stored[0], lanes).as_pointer())
+
+    def lane(self, vector: Any, number: int) -> Any:
+        """Return the value of a lane."""
+        return self.builder.extract_element(vector, _at(number)) if self.access.lanes > 1 else vector
 
     def places(self, elements: Any) -> list[Any]:
-        """Return pointers to elements of the first argument, in the storage type."""
-        builder, lanes = self.builder, self.access.lanes
-        each = [builder.extract_element(elements, _at(k)) for k in range(lanes)] if lanes > 1 else [elements]
-        return [_pointer(self.context, builder, self.kinds[0], self.values[0], index, 1) for index in each]
+        """Return pointers to elements of the first argument, one per lane."""
+        indices = [self.lane(elements, k) for k in range(self.access.lanes)]
+        return [self.place(index) for index in indices]
 
     def addresses(self, elements: Any) -> Any:
         """Return pointers to elements of the first argument, as a vector."""
-        builder, lanes, element = self.builder, self.access.lanes, self.kinds[0].dtype
+        builder, lanes, (kind, size) = self.builder, self.access.lanes, self.stored
         data = data_of(self.context, builder, self.kinds[0], self.values[0])
-        start = self._wide(builder.ptrtoint(data, _WIDE))
-        offsets = builder.mul(elements, _constant(_WIDE, BYTES[element], lanes))
-        kind = ir.VectorType(llvm_type(element, 1).as_pointer(), lanes)
-        return builder.inttoptr(builder.add(start, offsets), kind)
+        start = self.wide(builder.ptrtoint(data, WIDE))
+        offsets = builder.mul(elements, _constant(WIDE, size, lanes))
+        return builder.inttoptr(builder.add(start, offsets), ir.VectorType(kind.as_pointer(), lanes))
+
+    def loaded(self, elements: Any) -> Any:
+        """Return elements of the first argument, as they are stored."""
+        if self.access.vector:
+            return self.masked("gather", [self.addresses(elements)])
+        builder, lanes, (kind, size) = self.builder, self.access.lanes, self.stored
+        each = [builder.load(place, align=size) for place in self.places(elements)]
+        if lanes == 1:
+            return each[0]
+        found = ir.Constant(ir.VectorType(kind, lanes), ir.Undefined)
+        for lane, one in enumerate(each):
+            found = builder.insert_element(found, one, _at(lane))
+        return found
+
+    def read(self, elements: Any) -> Any:
+        """Return elements of the first argument, in the compute type."""
+        return self.widened(self.loaded(elements))
+
+    def widened(self, found: Any) -> Any:
+        """Return stored values in the compute type."""
+        if self.access.codes and self.kinds[0].dtype is types.uint16:
+            found = _DECODERS[self.access.codes](_Bits(self.builder, self.access.lanes), found)
+        wide = llvm_type(self.access.real, self.access.lanes)
+        return found if found.type == wide else self.builder.fpext(found, wide)
+
+    def narrowed(self, value: int) -> Any:
+        """Return an argument as the first argument stores it."""
+        return _narrowed(self.builder, self.values[value], self.kinds[0].dtype, self.access.codes, self.access.lanes)
+
+    def write(self, elements: Any, value: int) -> None:
+        """Store an argument at elements of the first argument."""
+        narrow = self.narrowed(value)
+        if self.access.vector:
+            self.masked("scatter", [narrow, self.addresses(elements)])
+            return
+        for number, place in enumerate(self.places(elements)):
+            self.builder.store(self.lane(narrow, number), place, align=self.stored[1])
+
+    def masked(self, verb: str, arguments: list[Any], mask: Any = None, rest: Any = None) -> Any:
+        """Call llvm.masked.gather, scatter, load or store. mask: None: all lanes; rest: values of lanes left out."""
+        lanes, (kind, size) = self.access.lanes, self.stored
+        vector = ir.VectorType(kind, lanes)
+        loads = verb in ("gather", "load")
+        given = [*arguments, ir.Constant(WORD, size), _constant(BIT, 1, lanes) if mask is None else mask]
+        if loads:
+            given.append(ir.Constant(vector, ir.Undefined) if rest is None else rest)
+        pointers = f"v{lanes}p0" if verb in ("gather", "scatter") else "p0"
+        called = ir.FunctionType(vector if loads else ir.VoidType(), [value.type for value in given])
+        name = f"llvm.masked.{verb}.v{lanes}{kind.intrinsic_name}.{pointers}"
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, called, name), given)
 
 
-def _of(kind: Any, lanes: int) -> Any:
+def of_lanes(kind: Any, lanes: int) -> Any:
+    """Return the LLVM type of one value of a type per lane."""
     return ir.VectorType(kind, lanes) if lanes > 1 else kind
 
 
 def _constant(kind: Any, value: int, lanes: int) -> Any:
-    return ir.Constant(ir.VectorType(kind, lanes), [value] * lanes) if lanes > 1 else ir.Constant(kind, value)
+    return ir.Constant(of_lanes(kind, lanes), [value] * lanes if lanes > 1 else value)
 
 
 def _at(lane: int) -> Any:
-    return ir.Constant(_WORD, lane)
+    return ir.Constant(WORD, lane)
 
 
-def _read(site: _Site, elements: Any) -> Any:
-    """Return the elements as a vector of the compute type."""
-    builder, access, element = site.builder, site.access, site.kinds[0].dtype
-    if access.vector:
-        found = _call(site, "gather", element, [site.addresses(elements)])
-    else:
-        each = [builder.load(place, align=BYTES[element]) for place in site.places(elements)]
-        found = each[0] if access.lanes == 1 else ir.Constant(llvm_type(element, access.lanes), ir.Undefined)
-        for lane, one in enumerate(each if access.lanes > 1 else ()):
-            found = builder.insert_element(found, one, _at(lane))
-    return _widened(site, found)
+def _load_cut(site: Site) -> Any:
+    builder, (cut, opened, closed) = site.builder, _ways(site)
+    if site.access.lanes == 1:
+        return site.widened(builder.load(builder.select(cut, closed, opened)))
+    found = builder.load(opened, align=site.stored[1])
+    return site.widened(site.masked("load", [closed], cut, found))
 
 
-def _widened(site: _Site, found: Any) -> Any:
-    if site.access.codes and site.kinds[0].dtype is types.uint16:
-        found = _DECODERS[site.access.codes](_Bits(site.builder, site.access.lanes), found)
-    wide = llvm_type(site.access.real, site.access.lanes)
-    return found if found.type == wide else site.builder.fpext(found, wide)
-
-
-def _write(site: _Site, elements: Any, value: Any) -> None:
-    builder, access, element = site.builder, site.access, site.kinds[0].dtype
-    narrow = _narrowed(builder, value, element, access.codes, access.lanes)
-    if access.vector:
-        _call(site, "scatter", element, [narrow, site.addresses(elements)])
+def _store_cut(site: Site) -> None:
+    builder, (cut, opened, closed) = site.builder, _ways(site)
+    narrow = site.narrowed(6)
+    if site.access.lanes == 1:
+        builder.store(narrow, builder.select(cut, closed, opened))
         return
-    for lane, place in enumerate(site.places(elements)):
-        one = builder.extract_element(narrow, _at(lane)) if access.lanes > 1 else narrow
-        builder.store(one, place, align=BYTES[element])
+    site.masked("store", [narrow, opened], builder.not_(cut))
+    site.masked("store", [narrow, closed], cut)
 
 
-def _call(site: _Site, verb: str, element: Any, arguments: list[Any], mask: Any = None, rest: Any = None) -> Any:
-    """Call llvm.masked.gather, scatter, load or store. mask: None: all lanes; rest: values of lanes left out."""
+def _ways(site: Site) -> tuple[Any, Any, Any]:
+    """Return which lanes are cut, and pointers to elements from an open link's start and from a cut one's."""
     lanes = site.access.lanes
-    vector = llvm_type(element, lanes)
-    loads = verb in ("gather", "load")
-    mask = _constant(_BIT, 1, lanes) if mask is None else mask
-    given = [*arguments, ir.Constant(_WORD, BYTES[element]), mask]
-    if loads:
-        given.append(ir.Constant(vector, ir.Undefined) if rest is None else rest)
-    pointers = f"v{lanes}p0" if verb in ("gather", "scatter") else "p0"
-    kind = ir.FunctionType(vector if loads else ir.VoidType(), [value.type for value in given])
-    name = f"llvm.masked.{verb}.v{lanes}{vector.element.intrinsic_name}.{pointers}"
-    return site.builder.call(cgutils.get_or_insert_function(site.builder.module, kind, name), given)
+    return site.flags(3, 4, 5), site.place(site.values[1], lanes), site.place(site.values[2], lanes)
 
 
-def _gather(access: _Access, *, cut: bool) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
-    def gather(typing: Any, array: Any, slot: Any, links: Any, at: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            site = _Site(context, builder, sig.args, args, access)
-            return _read(site, builder.add(site.elements(2, 3), site.starts(1, 1, None)))
-
-        return access.value(array, types.int64, links, types.int64), generate
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def gather_cut(typing: Any, array: Any, slot: Any, other: Any, links: Any, at: Any, flags: Any, bit: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            site = _Site(context, builder, sig.args, args, access)
-            return _read(site, builder.add(site.elements(3, 4), site.starts(1, 2, site.flags(3, 5, 6))))
-
-        integer = types.int64
-        return access.value(array, integer, integer, links, integer, integer, integer), generate
-
-    return gather_cut if cut else gather
-
-
-def _scatter(access: _Access, *, cut: bool) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
-    def scatter(typing: Any, array: Any, slot: Any, links: Any, at: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            site = _Site(context, builder, sig.args, args, access)
-            _write(site, builder.add(site.elements(2, 3), site.starts(1, 1, None)), args[4])
-            return context.get_dummy_value()
-
-        return types.void(array, types.int64, links, types.int64, access.value), generate
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def scatter_cut(
-        typing: Any, array: Any, slot: Any, other: Any, links: Any, at: Any, flags: Any, bit: Any, value: Any
-    ) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            site = _Site(context, builder, sig.args, args, access)
-            _write(site, builder.add(site.elements(3, 4), site.starts(1, 2, site.flags(3, 5, 6))), args[7])
-            return context.get_dummy_value()
-
-        integer = types.int64
-        return types.void(array, integer, integer, links, integer, integer, integer, access.value), generate
-
-    return scatter_cut if cut else scatter
-
-
-def _load_cut(access: _Access) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
-    def load_cut(typing: Any, array: Any, at: Any, other: Any, links: Any, flags: Any, bit: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            site = _Site(context, builder, sig.args, args, access)
-            cut, (opened, closed) = site.flags(3, 4, 5), _both(site, 1, 2)
-            if access.lanes == 1:
-                return _widened(site, builder.load(builder.select(cut, closed, opened)))
-            element = sig.args[0].dtype
-            found = builder.load(opened, align=BYTES[element])
-            return _widened(site, _call(site, "load", element, [closed], cut, found))
-
-        integer = types.int64
-        return access.value(array, integer, integer, links, integer, integer), generate
-
-    return load_cut
-
-
-def _store_cut(access: _Access) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
-    def store_cut(typing: Any, array: Any, at: Any, other: Any, links: Any, flags: Any, bit: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            site, element = _Site(context, builder, sig.args, args, access), sig.args[0].dtype
-            cut, (opened, closed) = site.flags(3, 4, 5), _both(site, 1, 2)
-            narrow = _narrowed(builder, args[6], element, access.codes, access.lanes)
-            if access.lanes == 1:
-                builder.store(narrow, builder.select(cut, closed, opened))
-                return context.get_dummy_value()
-            _call(site, "store", element, [narrow, opened], builder.not_(cut))
-            _call(site, "store", element, [narrow, closed], cut)
-            return context.get_dummy_value()
-
-        integer = types.int64
-        return types.void(array, integer, integer, links, integer, integer, access.value), generate
-
-    return store_cut
-
-
-def _both(site: _Site, first: int, second: int) -> tuple[Any, Any]:
-    """Return pointers to the lanes' elements, each from one of two starts."""
-    context, builder, kinds, values, access = site
-    return (
-        _pointer(context, builder, kinds[0], values[0], values[first], access.lanes),
-        _pointer(context, builder, kinds[0], values[0], values[second], access.lanes),
-    )
-
-
-def _chosen(access: _Access) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
-    def chosen(typing: Any, links: Any, flags: Any, bit: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            site, lanes = _Site(context, builder, sig.args, args, access), access.lanes
-            wide = llvm_type(access.real, lanes)
-            zero = ir.Constant(wide, [0.0] * lanes if lanes > 1 else 0.0)
-            return builder.select(site.flags(0, 1, 2), splat(builder, args[3], lanes) if lanes > 1 else args[3], zero)
-
-        return access.value(links, types.int64, types.int64, access.real), generate
-
-    return chosen
+def _chosen(site: Site) -> Any:
+    lanes = site.access.lanes
+    zero = ir.Constant(llvm_type(site.access.real, lanes), [0.0] * lanes if lanes > 1 else 0.0)
+    return site.builder.select(site.flags(0, 1, 2), site.wide(site.values[3]), zero)

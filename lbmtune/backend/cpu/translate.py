@@ -100,7 +100,6 @@ def called(translated: Translated) -> Callable[..., None]:
 
 
 def _callable(translated: Translated) -> Any:
-    """Return the function as an intrinsic of Numba."""
 
     def declared(typing: Any, *kinds: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -385,7 +384,6 @@ class _Body:
         return Value(real, ir.Constant(llvm_type(real, 1), float(value)))
 
     def _global(self, node: ast.expr) -> Any:
-        """Return the value of a name that is not local."""
         if isinstance(node, ast.Attribute):
             return getattr(self._global(node.value), node.attr)
         if not isinstance(node, ast.Name):

@@ -10,11 +10,8 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from lbmtune.backend.cpu.vectors import BYTES, VECTORS, data_of, llvm_type, splat
-
-_WORD, _BIT, _WORD_BYTES = ir.IntType(32), ir.IntType(1), 4
+from lbmtune.backend.cpu.lists import ANY, BIT, WORD, WORD_BYTES, Access, Site, of_lanes
 
 
 class Cells(NamedTuple):
@@ -30,52 +27,22 @@ class Cells(NamedTuple):
 
 def cells(compute: str, lanes: int) -> Cells:
     """Return the functions for vectors (scalars for one lane) of the compute type, which is that of the array."""
-    return Cells(_some_cut(lanes), _back(getattr(types, compute), lanes))
+    access, integer = Access(getattr(types, compute), lanes), types.int64
+    return Cells(
+        some_cut=access.function(types.boolean, (ANY, integer), _some_cut),
+        back=access.function(access.value, (ANY, integer, integer, ANY, integer, integer), _back),
+    )
 
 
-def _some_cut(lanes: int) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
-    def some_cut(typing: Any, words: Any, at: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            found = _words(context, builder, sig.args[0], args[0], args[1], lanes)
-            together = ir.IntType(8 * _WORD_BYTES * lanes)
-            return builder.icmp_unsigned("!=", builder.bitcast(found, together), ir.Constant(together, 0))
-
-        return types.boolean(words, types.int64), generate
-
-    return some_cut
+def _some_cut(site: Site) -> Any:
+    found, together = site.words(0, 1), ir.IntType(8 * WORD_BYTES * site.access.lanes)
+    return site.builder.icmp_unsigned("!=", site.builder.bitcast(found, together), ir.Constant(together, 0))
 
 
-def _back(real: Any, lanes: int) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
-    def back(typing: Any, array: Any, at: Any, own: Any, words: Any, first: Any, bit: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            found = _words(context, builder, sig.args[3], args[3], args[4], lanes)
-            number = builder.trunc(args[5], _WORD)
-            shift = _splat(builder, number, lanes)
-            cut = builder.and_(builder.lshr(found, shift), builder.not_(found))
-            straight, returned = (_load(context, builder, sig.args[0], args[0], place, lanes) for place in args[1:3])
-            return builder.select(builder.trunc(cut, _of(_BIT, lanes)), returned, straight)
-
-        value = VECTORS[real, lanes] if lanes > 1 else real
-        return value(array, types.int64, types.int64, words, types.int64, types.int64), generate
-
-    return back
-
-
-def _words(context: Any, builder: Any, kind: Any, words: Any, at: Any, lanes: int) -> Any:
-    place = builder.gep(data_of(context, builder, kind, words), [at])
-    return builder.load(builder.bitcast(place, _of(_WORD, lanes).as_pointer()), align=_WORD_BYTES)
-
-
-def _load(context: Any, builder: Any, kind: Any, array: Any, at: Any, lanes: int) -> Any:
-    place = builder.gep(data_of(context, builder, kind, array), [at])
-    return builder.load(builder.bitcast(place, llvm_type(kind.dtype, lanes).as_pointer()), align=BYTES[kind.dtype])
-
-
-def _splat(builder: Any, value: Any, lanes: int) -> Any:
-    return splat(builder, value, lanes) if lanes > 1 else value
-
-
-def _of(kind: Any, lanes: int) -> Any:
-    return ir.VectorType(kind, lanes) if lanes > 1 else kind
+def _back(site: Site) -> Any:
+    builder, lanes, found = site.builder, site.access.lanes, site.words(3, 4)
+    shift = site.wide(builder.trunc(site.values[5], WORD))
+    cut = builder.and_(builder.lshr(found, shift), builder.not_(found))
+    places = (site.place(at, lanes) for at in site.values[1:3])
+    straight, returned = (builder.load(place, align=site.stored[1]) for place in places)
+    return builder.select(builder.trunc(cut, of_lanes(BIT, lanes)), returned, straight)

@@ -18,7 +18,7 @@ def _open(spec: str) -> Device:
 
 
 def _devices() -> tuple[str, ...]:
-    from lbmtune.backend.cuda.library import device_count
+    from lbmtune.backend.cuda.attributes import device_count
 
     try:
         return tuple(map(str, range(device_count())))

@@ -1,4 +1,4 @@
-"""Attributes and limits of a GPU, and its environment with driver and compiler."""
+"""The import of CuPy, attributes and limits of a GPU, and its environment with driver and compiler."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from importlib import metadata
 from typing import Any
 
 from lbmtune.backend.cuda import nvrtc
-from lbmtune.backend.cuda.library import version_text
 from lbmtune.backend.cuda.nvml import Monitor
 from lbmtune.catalogue.families.rules import Limits, cuda_limits
+from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Environment
 
 _UNNAMED = {
@@ -23,7 +23,54 @@ _UNNAMED = {
     "MaxSharedMemoryPerBlockOptin": 97,
 }
 """Attributes of cudaDeviceAttr that CuPy does not name."""
+_NO_DEVICE = 100
 _PACKAGES = ("cupy", "cupy-cuda12x", "cupy-cuda13x", "numpy", "nvidia-ml-py", "nvidia-cuda-nvrtc")
+
+
+def device_count() -> int:
+    """Return the number of GPUs. Raises DeviceUnavailableError: no CuPy, no driver, a driver too old, no GPU."""
+    runtime = cupy().cuda.runtime
+    try:
+        return int(runtime.getDeviceCount())
+    except runtime.CUDARuntimeError as error:
+        raise DeviceUnavailableError(_sentence(runtime, error)) from error
+
+
+def cupy() -> Any:
+    """Import CuPy. Raises DeviceUnavailableError with what to install."""
+    try:
+        import cupy as found
+    except ModuleNotFoundError as error:
+        raise DeviceUnavailableError(
+            f"a GPU needs CuPy, but Python has no module {error.name!r}; install lbmtune[cuda13] or [cuda12], "
+            "or use --device cpu."
+        ) from error
+    except ImportError as error:
+        first_line = (str(error).strip().splitlines() or ["no reason given"])[0]
+        raise DeviceUnavailableError(
+            f"CuPy is installed but cannot be loaded ({first_line}); reinstall it, or use --device cpu."
+        ) from error
+    return found
+
+
+def _sentence(runtime: Any, error: Any) -> str:
+    """Return why there are no devices; the version of a missing driver is 0."""
+    driver, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
+    if error.status == _NO_DEVICE:
+        return "the NVIDIA driver sees no GPU here; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu."
+    if driver == 0:
+        return "CuPy is installed, but there is no NVIDIA driver here; install one, or use --device cpu."
+    if driver < needed:
+        return (
+            f"the NVIDIA driver supports CUDA {version_text(driver)}, CuPy was built for {version_text(needed)}; "
+            "update the driver, or use --device cpu."
+        )
+    return f"CUDA does not start: {error}; check nvidia-smi, or use --device cpu."
+
+
+def version_text(number: int) -> str:
+    """Return a version such as 13020 as '13.2'."""
+    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 @dataclass(frozen=True)
@@ -83,6 +130,5 @@ def environment(get: Attributes, monitor: Monitor) -> Environment:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of the installed packages that kernels depend on."""
     installed = {str(found.metadata["Name"]): found.version for found in metadata.distributions()}
     return {name: installed[name] for name in sorted(installed) if name in _PACKAGES}

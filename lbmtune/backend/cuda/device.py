@@ -12,18 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from lbmtune.backend.cuda.attributes import Attributes, environment, limits
-from lbmtune.backend.cuda.library import cupy, device_count
+from lbmtune.backend.cuda.attributes import Attributes, cupy, device_count, environment, limits
 from lbmtune.backend.cuda.nvml import Monitor
 from lbmtune.backend.cuda.programmatic_launch import launch_dependent
-from lbmtune.backend.protocol import (
-    Array,
-    Binary,
-    DeviceFaultError,
-    OutOfMemoryError,
-    Placing,
-    TooManyResourcesError,
-)
+from lbmtune.backend.protocol import Array, Binary, DeviceFaultError, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import DeviceUnavailableError
@@ -45,8 +37,7 @@ class CudaExecutable:
 
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Array | int | float]) -> None:
         """Enqueue one launch. Raises TooManyResourcesError."""
-        with self.device.launching(launch):
-            self.device.start(self.functions[launch.entry], launch, grid, tuple(arguments))
+        self.device.launch(self.functions[launch.entry], launch, grid, tuple(arguments))
 
     def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
         """Return a CUDA graph of the launches. Raises DeviceFaultError, TooManyResourcesError."""
@@ -120,20 +111,30 @@ class CudaDevice:
             raise DeviceFaultError(f"the driver refused the binary: {error}") from error
         return CudaExecutable(self, module, functions, binary.resources)
 
-    def start(self, function: Any, launch: Launch, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
-        """Enqueue one launch in its mode; dependent launches begin early only within a graph."""
+    def launch(self, function: Any, launch: Launch, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
+        """Enqueue one launch in its mode; dependent launches begin early only within a graph.
+
+        Raises TooManyResourcesError for a launch that needs too much, DeviceFaultError for any other error.
+        """
         stream = self._cupy.cuda.get_current_stream().ptr if launch.mode == "dependent" else 0
-        if stream:
-            status = launch_dependent(function.ptr, launch, grid, arguments, stream)
-            if status:
-                raise self._driver.CUDADriverError(status)
-        elif launch.mode == "cooperative":
-            try:
+        try:
+            if stream:
+                if status := launch_dependent(function.ptr, launch, grid, arguments, stream):
+                    raise self._driver.CUDADriverError(status)
+            elif launch.mode == "cooperative":
                 function(grid, launch.block, arguments, launch.shared_bytes, enable_cooperative_groups=True)
-            except ValueError as error:  # what CuPy says of more blocks than the device can hold
-                raise TooManyResourcesError(f"{launch.entry}: {error}") from error
-        else:
-            function(grid, launch.block, arguments, launch.shared_bytes)
+            else:
+                function(grid, launch.block, arguments, launch.shared_bytes)
+        except ValueError as error:
+            if launch.mode != "cooperative":
+                raise
+            # what CuPy says of more blocks than the device can hold
+            raise TooManyResourcesError(f"{launch.entry}: {error}") from error
+        except self._driver.CUDADriverError as error:
+            if error.status in (_INVALID_VALUE, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE):
+                threads = "x".join(map(str, launch.block))
+                raise TooManyResourcesError(f"{launch.entry} with {threads} threads: {error}") from error
+            raise DeviceFaultError(str(error)) from error
 
     def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
         """Return a function that launches what `run` enqueues as one CUDA graph. Raises DeviceFaultError."""
@@ -216,17 +217,6 @@ class CudaDevice:
     def datasheet_bytes_per_s(self) -> float | None:
         """Return the peak memory bandwidth from NVML."""
         return self._monitor.memory_bytes_per_s
-
-    @contextmanager
-    def launching(self, launch: Launch) -> Iterator[None]:
-        """Raise TooManyResourcesError for a launch that needs too much, DeviceFaultError for any other error."""
-        try:
-            yield
-        except self._driver.CUDADriverError as error:
-            if error.status in (_INVALID_VALUE, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE):
-                threads = "x".join(map(str, launch.block))
-                raise TooManyResourcesError(f"{launch.entry} with {threads} threads: {error}") from error
-            raise DeviceFaultError(str(error)) from error
 
     @contextmanager
     def _faults(self) -> Iterator[None]:

@@ -26,7 +26,7 @@ class Monitor:
     """One GPU, found by its PCI bus. A value is None if the driver does not report it."""
 
     def __init__(self, pci_bus: str) -> None:
-        self._handle = _handle(pci_bus)
+        self._handle = _queried("nvmlDeviceGetHandleByPciBusId", pci_bus.encode())
 
     def conditions(self) -> Conditions:
         """Return clocks, power, temperature and the reasons for reduced clocks of this moment."""
@@ -94,7 +94,6 @@ def reason_names(bits: int) -> tuple[str, ...]:
 
 @cache
 def _nvml() -> Any:
-    """Return the initialised library; None without NVML."""
     import pynvml
 
     try:
@@ -102,10 +101,6 @@ def _nvml() -> Any:
     except pynvml.NVMLError:
         return None
     return pynvml
-
-
-def _handle(pci_bus: str) -> Any:
-    return _queried("nvmlDeviceGetHandleByPciBusId", pci_bus.encode())
 
 
 def _queried(query: str, *arguments: Any) -> Any:

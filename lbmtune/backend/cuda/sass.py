@@ -146,6 +146,5 @@ def _hazards(code: Sequence[Instruction]) -> int:
 
 
 def _places(one: Instruction) -> Iterator[Place]:
-    """Return the words of local memory that an instruction loads or stores."""
     register, number = one.address
     return ((register, number + _WORD * word) for word in range(one.words))

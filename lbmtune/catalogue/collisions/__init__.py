@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from lbmtune.errors import unknown
@@ -11,10 +12,14 @@ from lbmtune.errors import unknown
 if TYPE_CHECKING:
     from lbmtune.catalogue.collisions.operator import Collision
 
-COLLISIONS = ("bgk", "trt", "regularised", "mrt", "cumulant")
-"""Names of the collision operators, which are those of their files."""
 NO_COLLISION = "none"
 """Streaming only, the reference of `measure.profiling.loss_breakdown` for the cost of collision; no study has it."""
+_PARTS = ("central_moments", "min_instruction_forms", "operator", "pairwise", NO_COLLISION)
+"""Files of this folder that are no operators."""
+_FIRST = ("bgk", "trt", "regularised", "mrt", "cumulant")
+"""Operators that lists begin with, in order."""
+COLLISIONS = (*_FIRST, *(one.name for one in iter_modules(__path__) if one.name not in {*_FIRST, *_PARTS}))
+"""Names of the collision operators, which are those of their files."""
 
 
 @cache

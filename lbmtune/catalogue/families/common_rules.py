@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lbmtune.catalogue.family_knobs import knobs, layout_knobs
 from lbmtune.catalogue.footprint import footprint_bytes, footprint_fits, largest_cube
 from lbmtune.catalogue.knobs import Knob, Scalar, cached, own_knobs, scalar
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import KernelConfig, knobs, layout_knobs
+from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.schemes.scheme import not_reversed
 from lbmtune.catalogue.sparse.index_list import MAX_NODES
 from lbmtune.catalogue.sparse.site_orders import order

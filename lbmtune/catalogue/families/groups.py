@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
+from lbmtune.catalogue.backend_records import Block, CpuConfig, CudaConfig
+from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES, tables
+from lbmtune.catalogue.boundaries.cut_links import seen_by
 from lbmtune.catalogue.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.knobs import Acts, knob
+from lbmtune.catalogue.layouts.layout import Extents
+from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.moments.representation import REPRESENTATIONS
-from lbmtune.catalogue.pointer_swap import exchanges_slots
-from lbmtune.catalogue.record import Block, CpuConfig, CudaConfig, KernelConfig
+from lbmtune.catalogue.pointer_swap import exchanges_slots, period_phases
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import Cells, KernelConfig
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import reads_along_x
+from lbmtune.catalogue.sparse.index_list import listed_rows, used
 from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.lattice import LATTICES
 
@@ -45,10 +53,23 @@ class Bounded(KernelConfig):
         "compiled", "cut links: faces compiled in, or one word of flags per cell", allowed=("compiled", "memory")
     )
 
+    def word_bytes(self, case: Case) -> tuple[float, float]:
+        """Return the bytes of flags per update: each pass that needs flags reads one word of every cell; no list.
+
+        With pointer swap, passes read flags also at parities at which cut links change nothing. Words of moving walls
+        are read at walls only and are neglected.
+        """
+        read = sum(bool(tables(case, self, phase)) for phase in period_phases(self, case.stencil))
+        launches = self.propagation.period * self.fused_steps
+        return WORD_BYTES * read / launches * (case.sites / case.fluid_sites) if read else 0, 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Listed(KernelConfig):
     """An index list of fluid sites."""
+
+    indirect: ClassVar[bool] = True
+    place_source: ClassVar[Literal["scheme", "list", "fixed"]] = "list"
 
     order: str = knob("row", "numbering of fluid sites", allowed=tuple(ORDERS))
     prefetch_index: int = knob(0, "sites ahead whose words of the index list are prefetched; 0: none", unit="sites")
@@ -67,6 +88,38 @@ class Listed(KernelConfig):
     boundary: str = knob(
         "branch", "cut links: a branch, or solid cells skipped (implicit bounce-back)", allowed=("branch", "implicit")
     )
+
+    @property
+    def link_source(self) -> str:
+        """The index list tells cut links."""
+        return "list"
+
+    def stored_extents(self, case: Case, domain: Cells | None = None) -> Extents:
+        """Return the storage extents of the case's domain or of another one: one row of nodes."""
+        from lbmtune.catalogue.sparse.nodes import (
+            counts,  # here: it needs arrays, which the command line starts without
+        )
+
+        return Extents(counts(replace(case, domain=domain) if domain else case, self).nodes, 1, 1, case.stencil.q)
+
+    def most_extents(self, case: Case) -> Extents:
+        """Return the storage extents if no cell were solid."""
+        from lbmtune.catalogue.sparse.nodes import most_nodes  # here: it needs arrays
+
+        return Extents(most_nodes(case, self), 1, 1, case.stencil.q)
+
+    def list_words(self, case: Case, nodes: int | None = None) -> int:
+        """Return the 32-bit words of the index list."""
+        from lbmtune.catalogue.sparse.nodes import pitch  # here: it needs arrays
+
+        return listed_rows(case, self).rows * (nodes or pitch(case, self))
+
+    def word_bytes(self, case: Case) -> tuple[float, float]:
+        """Return the bytes of flags and of pointers of the index list per update; the list says where links are cut."""
+        seen, period = seen_by(case, self), self.propagation.period
+        read = [used(seen, self.propagation, phase) for phase in period_phases(self, case.stencil)]
+        flags, index = sum(u.masks + u.types for u in read), sum(len(u.pointers) for u in read)
+        return WORD_BYTES * flags / period, WORD_BYTES * index / period
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +175,17 @@ class Vectorised(CudaConfig):
         search=(1, 2, 4, 8),
         allowed=(1, 2, 4, 8),
     )
+
+    def extra_domains(self, case: Case) -> tuple[Cells, ...]:
+        """Return a domain whose rows fit into one warp, whose lanes then form a ring, if threads have vectors.
+
+        The rows take three quarters of the warp, so that the ring closes at the last cell and not at the last lane.
+        """
+        unit = self.row_cells(1)
+        accesses = min(WARP, self.block[0]) * self.cells_per_thread // unit
+        if self.cells_per_thread == 1 or not accesses:
+            return ()
+        return ((max(1, 3 * accesses // 4) * unit, *self.awkward_domain(case)[1:]),)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lbmtune.catalogue.knobs import knob
-from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, Layout
 
 
 @dataclass(frozen=True)
-class Bundle:
+class Bundle(Layout):
     """index = (q / G) * cells * G + ((z * ny + y) * nx + W * (x / W)) * G + (q % G) * W + x % W, here with W = 1."""
 
     name: ClassVar[str] = "bundle"
@@ -32,23 +32,6 @@ class Bundle:
     def run(self) -> int:
         """Adjacent cells of one component: W."""
         return self.width
-
-    @property
-    def tile(self) -> Tile:
-        """Multiples of the extents: rows are whole runs."""
-        return (self.width, 1, 1)
-
-    def along_x(self, x: Int, extents: Extents) -> Int:
-        """Return the offset of cell x in its row: that of its structure of W * G values, and its lane."""
-        return (x // self.width) * (self.width * self.together) + x % self.width
-
-    def along_y(self, y: Int, extents: Extents) -> Int:
-        """Return the offset of row y in its plane; a row has nx cells."""
-        return y * (extents.x * self.together)
-
-    def along_z(self, z: Int, extents: Extents) -> Int:
-        """Return the offset of plane z; a plane has nx * ny cells."""
-        return z * (extents.x * extents.y * self.together)
 
     def component(self, q: Int, extents: Extents) -> Int:
         """Return the offset of component q: that of its bundle's array, and of its run of W in the structure."""

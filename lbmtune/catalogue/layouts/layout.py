@@ -10,7 +10,7 @@ so that a kernel computes each part once and uses it for all q populations.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 Int = Any
 """An int, an integer array, or a traced integer expression: anything with + * // %."""
@@ -28,48 +28,49 @@ class Extents(NamedTuple):
 Tile = tuple[int, int, int]
 
 
-class Layout(Protocol):
-    """An additive layout over `Extents`; indices count elements."""
+class Layout:
+    """An additive layout over `Extents`; indices count elements. Subclasses are frozen records of their parameters.
 
-    @property
-    def name(self) -> str: ...
+    What stands here is for whole rows, one after another, of cells in groups of `run`, with a run for each component.
+    """
+
+    name: ClassVar[str]
+
     @property
     def run(self) -> int:
         """Adjacent cells of a row for one component; 0: the whole row."""
-        ...
+        return 0
 
     @property
     def tile(self) -> Tile:
         """Numbers of which the storage extents along x, y and z must be multiples."""
-        ...
+        return (max(self.run, 1), 1, 1)
 
     @property
     def together(self) -> int:
         """Consecutive components that share an array of all cells; 0: all of them."""
-        ...
+        return 0
 
-    def along_x(self, x: Int, extents: Extents) -> Int: ...
-    def along_y(self, y: Int, extents: Extents) -> Int: ...
-    def along_z(self, z: Int, extents: Extents) -> Int: ...
-    def component(self, q: Int, extents: Extents) -> Int: ...
-    def length(self, extents: Extents) -> Int:
-        """Return the number of elements to allocate."""
-        ...
-
-
-class StackedRows:
-    """Strides of layouts that store whole rows, each with all components of its cells, one after another."""
+    def along_x(self, x: Int, extents: Extents) -> Int:
+        """Return the offset of cell x in its row: that of its group, and its place in a run."""
+        if not self.run:
+            return x
+        return (x // self.run) * (self.run * (self.together or extents.q)) + x % self.run
 
     def along_y(self, y: Int, extents: Extents) -> Int:
-        """Return the offset of row y in its plane; a row has Q * nx elements."""
-        return y * (extents.x * extents.q)
+        """Return the offset of row y in its plane; a row has nx cells of the components that are together."""
+        return y * (extents.x * (self.together or extents.q))
 
     def along_z(self, z: Int, extents: Extents) -> Int:
         """Return the offset of plane z; a plane has ny rows."""
-        return z * (extents.x * extents.y * extents.q)
+        return z * (extents.x * extents.y * (self.together or extents.q))
+
+    def component(self, q: Int, extents: Extents) -> Int:
+        """Return the offset of component q: that of its run."""
+        return q * self.run
 
     def length(self, extents: Extents) -> Int:
-        """Return the number of elements of all cells."""
+        """Return the number of elements to allocate."""
         return extents.x * extents.y * extents.z * extents.q
 
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lbmtune.catalogue.layouts.layout import Extents, Int, StackedRows, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, Layout
 
 
 @dataclass(frozen=True)
-class Rows(StackedRows):
+class Rows(Layout):
     """index = ((z * ny + y) * Q + q - q % G) * nx + G * x + q % G; for a smaller last group, G is its size.
 
     group: adjacent components of a cell.
     """
 
     name: ClassVar[str] = "rows"
-    run: ClassVar[int] = 0
-    tile: ClassVar[Tile] = (1, 1, 1)
-    together: ClassVar[int] = 0
 
     group: int = 1
 

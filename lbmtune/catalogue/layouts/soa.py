@@ -6,34 +6,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lbmtune.catalogue.knobs import knob
-from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, Layout
 
 
 @dataclass(frozen=True)
-class SoA:
+class SoA(Layout):
     """index = q * (stride or cells + padding) + (z * ny + y) * nx + x."""
 
     name: ClassVar[str] = "soa"
-    run: ClassVar[int] = 0
-    tile: ClassVar[Tile] = (1, 1, 1)
     together: ClassVar[int] = 1
 
     padding: int = knob(0, "elements between direction arrays", unit="elements")
     stride: int = knob(
         0, "elements from one direction array to the next, as a constant; 0: from extents and padding", unit="elements"
     )
-
-    def along_x(self, x: Int, extents: Extents) -> Int:
-        """Return the offset of cell x in its row: x."""
-        return x
-
-    def along_y(self, y: Int, extents: Extents) -> Int:
-        """Return the offset of row y in its plane; a row has nx cells."""
-        return y * extents.x
-
-    def along_z(self, z: Int, extents: Extents) -> Int:
-        """Return the offset of plane z; a plane has nx * ny cells."""
-        return z * (extents.x * extents.y)
 
     def component(self, q: Int, extents: Extents) -> Int:
         """Return the offset of the array of component q: a multiple of the stride, or of the cells and padding."""

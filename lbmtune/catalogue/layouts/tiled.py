@@ -10,11 +10,11 @@ from math import prod
 from typing import ClassVar
 
 from lbmtune.catalogue.knobs import knob
-from lbmtune.catalogue.layouts.layout import Extents, Int, Tile
+from lbmtune.catalogue.layouts.layout import Extents, Int, Layout, Tile
 
 
 @dataclass(frozen=True)
-class Tiled:
+class Tiled(Layout):
     """Tiles, and the cells within a tile, in lexicographic order; each extent is a multiple of the tile's.
 
     together: 1, a direction has its own array of tiles; 0, a tile holds all directions, one after the other.

@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lbmtune.catalogue.collisions import COLLISIONS, NO_COLLISION
-from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, Face, Faces, streamed
-from lbmtune.catalogue.problem.fields import Problem
+from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, Face, Faces, Problem, streamed
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import Vector, lattice
 
@@ -132,7 +131,7 @@ def _check(case: Case) -> None:
     _check_faces(case)
     if case.patches:
         # here, as below: it imports numpy, without which the command line starts
-        from lbmtune.catalogue.problem.patches import check_patches
+        from lbmtune.catalogue.problem.patch_checks import check_patches
 
         check_patches(case)
     if case.geometry:

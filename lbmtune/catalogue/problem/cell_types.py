@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from lbmtune.catalogue.problem.faces import LOCAL, OPEN, SIDES, Face
-from lbmtune.catalogue.problem.fields import Problem
+from lbmtune.catalogue.problem.faces import LOCAL, SIDES, Face, Problem
 
 WORD_BITS = 32
 
@@ -131,8 +130,3 @@ def told(case: Problem) -> str:
     for c in conditions(case):
         return f"{c.kind} {'patch' if c.patch else 'face'} {SIDES[c.face]}"
     return ""
-
-
-def opens(condition: Condition) -> bool:
-    """Return whether the condition gives a velocity or a density."""
-    return condition.kind in OPEN

@@ -7,31 +7,28 @@ fraction (one minus the porosity), exact to one cell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
+import os
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lbmtune.catalogue.byte_lru_cache import remembered
-from lbmtune.catalogue.problem.fields import Problem
+from lbmtune.catalogue.problem.faces import Problem
 from lbmtune.catalogue.problem.geometries import GENERATORS
-from lbmtune.catalogue.problem.geometries.shape import Shape
-from lbmtune.errors import InputError, unknown
+from lbmtune.catalogue.problem.geometries.shape import Geometry, Sample, Voxels
+from lbmtune.catalogue.problem.geometries.voxelfile import VoxelFile, digest_of
+from lbmtune.catalogue.problem.parameter_text import GeometryError, parsed, split, written
 
-Voxels = npt.NDArray[np.bool_]
 Values = npt.NDArray[Any]
 _VOXELS_BYTES = 1 << 29
 _FORM = "packing:fraction=0.5:radius=8:seed=1"
-
-
-class Generator(Protocol):
-    """A geometry with its parameters."""
-
-    def solid(self, shape: Shape) -> Voxels:
-        """Return the solid cells: bool, (nz, ny, nx)."""
+_WORD = "geometry"
+_FEW_CELLS, _MOST_CELLS = 1 << 10, 1 << 30
+"""Cells above which a solid fraction below one leaves fluid cells, and above which no generator is run to look."""
 
 
 def solid(case: Problem) -> Voxels:
@@ -55,56 +52,71 @@ def fluid_cells(geometry: str, domain: tuple[int, int, int]) -> int:
     return nx * ny * nz - (int(voxels(geometry, domain).sum()) if geometry else 0)
 
 
+@remembered(_VOXELS_BYTES)
 def cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
     """Return the values of a voxel file on a domain, (nz, ny, nx), read-only. Raises InputError."""
-    return _cell_values(geometry, domain)
-
-
-@remembered(_VOXELS_BYTES)
-def _cell_values(geometry: str, domain: tuple[int, int, int]) -> Values:
     found: Values = generator(geometry).values(domain[::-1])  # type: ignore[attr-defined]
     found.flags.writeable = False
     return found
 
 
-def generator(geometry: str) -> Generator:
-    """Return the generator of a text, with its parameters. Raises InputError."""
-    made: Generator = parsed(geometry, GENERATORS, "geometry", _FORM)
+def generator(geometry: str) -> Geometry:
+    """Return the geometry of a text, with its parameters. Raises InputError."""
+    made: Geometry = parsed(geometry, GENERATORS, _WORD, _FORM)
     return made
 
 
-def parsed(text: str, kinds: Mapping[str, Any], word: str, form: str) -> Any:
-    """Return the object of a text 'name:parameter=value:...'. Raises InputError.
+def check_solid(case: Problem) -> None:
+    """Raise InputError if a voxel file does not fill the domain of a case, or if no cell of it is fluid."""
+    made = generator(case.geometry) if case.geometry else None
+    if made is None:
+        return
+    shape, cells = case.domain[::-1], case.domain[0] * case.domain[1] * case.domain[2]
+    if isinstance(made, VoxelFile):
+        shape, less = made.used(shape), "name another array, or add :invert=1 if zero is solid"
+    elif cells > (_FEW_CELLS if isinstance(made, Sample) else _MOST_CELLS):
+        return
+    else:
+        less = "give smaller bodies, or a larger domain"
+    if made.solid(shape).all():
+        domain = "x".join(map(str, case.domain))
+        raise GeometryError(f"geometry {case.geometry} leaves no fluid cell in the domain {domain}; {less}.")
 
-    kinds: classes by name; word: the noun for them in errors; form: an example of a text.
+
+def identified(geometry: str, folder: Path, fluid: Sequence[int] = ()) -> str:
+    """Return a geometry with what identifies its voxel file, if it has one: absolute path and digest.
+
+    folder: where a relative path begins; fluid: values of cells with a condition at a face. Raises InputError.
     """
-    name, _, rest = text.partition(":")
-    if name not in kinds:
-        raise unknown(word, name, kinds)
-    known = {f.name: f for f in fields(kinds[name])}
-    values: dict[str, Any] = {}
-    for item in filter(None, rest.split(":")):
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise InputError(f"{word} part {item!r} is not of the form name=value; write for example {form}.")
-        if key not in known:
-            raise unknown(f"parameter of {word} {name}", key, known)
-        values[key] = _converted(f"{word} {text!r}", known[key], value, form)
-    _check_complete(text, known, values)
-    return kinds[name](**values)
+    name, values = split(geometry, _WORD, _FORM)
+    if name != "file" or "path" not in values:
+        return geometry
+    values["path"] = os.path.normpath((folder / _home(values["path"])).absolute())
+    if fluid:
+        values.setdefault("fluid", "+".join(map(str, fluid)))
+    if "digest" not in values:
+        values["digest"] = digest_of(values["path"])
+    return written(name, values)
 
 
-def _converted(what: str, field: Field[Any], text: str, form: str) -> object:
-    """Return the value in the type of the parameter's default; a parameter without default is a text."""
-    kind = str if field.default is MISSING else type(field.default)
+def moved(geometry: str, path: str | os.PathLike[str]) -> str:
+    """Return a geometry whose voxel file lies at another path. Raises InputError."""
+    name, values = split(geometry, _WORD, _FORM)
+    if name != "file":
+        what = f"{_WORD} {geometry}, which is computed" if geometry else "no solid cells"
+        raise GeometryError(f"geometry={path} is not supported for this case (leave it out): it has {what}.")
+    return written(name, {**values, "path": os.path.normpath(_home(path).absolute())})
+
+
+def without_path(geometry: str) -> str:
+    """Return what identifies a geometry: not the path of a voxel file with a digest."""
+    name, values = split(geometry, _WORD, _FORM) if geometry.startswith("file:") else (geometry, {})
+    return written(name, {**values, "path": ""}) if "digest" in values else geometry
+
+
+def _home(path: str | os.PathLike[str]) -> Path:
+    """Return a path in whose beginning ~ stands for the user's home."""
     try:
-        return kind(text)
-    except ValueError:
-        number = "a whole number" if kind is int else "a number"
-        raise InputError(f"{what}: {field.name}={text!r} is not {number}; write for example {form}.") from None
-
-
-def _check_complete(geometry: str, known: Mapping[str, Field[Any]], values: Mapping[str, object]) -> None:
-    missing = [name for name, field in known.items() if field.default is MISSING and name not in values]
-    if missing:
-        raise InputError(f"geometry {geometry!r} needs {missing[0]}; add :{missing[0]}=VALUE.")
+        return Path(path).expanduser()
+    except RuntimeError:  # no such user: the path is not found then
+        return Path(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,8 +18,9 @@ from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.cli.arguments.options import Options
 from lbmtune.errors import InputError, unknown
-from lbmtune.files.studyfile import TABLES, load_study
+from lbmtune.files.studyfile import TABLES, check_acts, load_study
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Environment, Resources
 from lbmtune.records.best import read_best
@@ -111,41 +112,36 @@ def check_key(text: str) -> None:
     )
 
 
-def other_machine(machine: str | None, device: str | None) -> Machine | None:
+def other_machine(options: Options) -> Machine | None:
     """Return the machine of --machine, which stands in the place of --device, or None. Raises InputError."""
-    if machine is not None and device is not None:
-        raise InputError(f"--machine {machine} stands in the place of --device {device}; leave one of them out.")
-    return None if machine is None else named_machine(machine)
+    name, device = options.machine, options.device
+    if name is not None and device is not None:
+        raise InputError(f"--machine {name} stands in the place of --device {device}; leave one of them out.")
+    return None if name is None else named_machine(name)
 
 
-def resolve(
-    text: str,
-    study: str | None,
-    sets: Sequence[str] | None,
-    device: str | None,
-    out: Path,
-    machine: Machine | None = None,
-) -> Subject:
+def resolve(text: str, options: Options) -> Subject:
     """Return the case and configuration that CONFIG, --study and --set name, on a device or a machine.
 
     A key is that of a trial, which has its case, or, beside a study that is no folder of trials, that of a ranking.
     Raises InputError.
     """
+    machine, study = other_machine(options), options.study
     check_key(text)
     key, file = re.fullmatch(_KEY, text), text.endswith(".json") or _is_file(text)
     if key and study and not (Path(study) / HEADER).is_file():
-        found = _placed(study_spec(study, sets).case, _ranked(text, study), None, device, machine)
+        found = _placed(study_spec(options).case, _ranked(text, study), None, options.device, machine)
         return replace(found, ranked=True)
-    for option, used in (("--set", sets and (key or file)), ("--study", study and file)):
+    for option, used in (("--set", options.sets and (key or file)), ("--study", study and file)):
         if used:
             raise InputError(f"{option} does not go with {text}, whose case is settled; leave it out.")
     if file:
         best = read_best(Path(text))
         recorded = Recorded(best.environment, best.expected.mlups, best.resources)
-        return _placed(best.case, from_flat(best.configuration), recorded, device, machine)
+        return _placed(best.case, best.config, recorded, options.device, machine)
     if key:
-        return _placed(*find_trial(text, study, out), device, machine)
-    return _from_values(text, study_spec(study, sets), device, machine)
+        return _placed(*_find_trial(text, study, options.out), options.device, machine)
+    return _from_values(text, study_spec(options), options.device, machine)
 
 
 def _is_file(text: str) -> bool:
@@ -156,17 +152,26 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def study_spec(reference: str | None, sets: Sequence[str] | None) -> StudySpec:
+def study_spec(options: Options) -> StudySpec:
     """Return the study of a file, a shipped study or a study folder (default: quick). Raises InputError."""
-    reference = _USUAL if reference is None else reference
+    reference = _USUAL if options.study is None else options.study
     if not (Path(reference) / HEADER).is_file():
-        return load_study(reference, sets or ())
-    if sets:
+        return load_study(reference, options.sets or ())
+    if options.sets:
         raise InputError(f"--set does not go with the study folder {reference}, whose case is settled; leave it out.")
     return read_study(Path(reference)).header.spec
 
 
-def find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConfig, Recorded]:
+def searched(options: Options) -> tuple[StudySpec, str, Machine | None]:
+    """Return a study whose space is asked for, the device, and the machine in its place. Raises InputError."""
+    machine = other_machine(options)
+    where = devices.chosen(options.device, machine=machine)
+    spec = study_spec(options)
+    check_acts(options.sets or (), backend_of(where), devices.place(where, machine))
+    return spec, where, machine
+
+
+def _find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConfig, Recorded]:
     """Return case, configuration and record of a trial: from a study folder, or from any under `out`.
 
     Raises InputError.
@@ -203,8 +208,7 @@ def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machin
     backend = backend_of(where)
     if values.setdefault("backend", backend) != backend:
         raise InputError(_misplaced(f"backend={values['backend']}", str(values["backend"]), where, machine))
-    check_backend(values, where, machine)
-    _check_family(values, where, machine)
+    check_backend(values, where, machine, str(values.get("family", "")))
     values = current_values(values)
     _check_places(values, backend)
     # a knob that the study fixes to one value keeps it, unless the configuration says otherwise
@@ -213,24 +217,14 @@ def _from_values(text: str, spec: StudySpec, device: str | None, machine: Machin
     return Subject(spec.case, fitted(spec.case, full, here.limits), where, here)
 
 
-def check_backend(names: Collection[str], where: str, machine: Machine | None) -> None:
-    """Refuse knobs that only kernels of other backends have. Raises InputError."""
-    backend = backend_of(where)
-    axes = {name: known_names(name) for name in FAMILIES}
-    for name in names:
-        owners = [other for other in axes if name in axes[other]]
+def check_backend(names: Collection[str], where: str, machine: Machine | None, family: str = "") -> None:
+    """Refuse knobs, and a family, that only kernels of other backends have. Raises InputError."""
+    backend, knobs = backend_of(where), {name: known_names(name) for name in FAMILIES}
+    asked: list[tuple[str, str, Mapping[str, Collection[str]]]] = [(f"{name}, a knob", name, knobs) for name in names]
+    for what, name, known in (*asked, (f"family={family}, a family", family, FAMILIES)):
+        owners = [other for other in known if name in known[other]]
         if owners and backend not in owners:
-            other = owners[0]
-            raise InputError(_misplaced(f"{name}, a knob of {other.upper()} kernels,", other, where, machine))
-
-
-def _check_family(values: Mapping[str, Scalar], where: str, machine: Machine | None) -> None:
-    """Refuse a family that only another backend has. Raises InputError."""
-    family, backend = str(values.get("family", "")), backend_of(where)
-    owners = [other for other, families in FAMILIES.items() if family in families]
-    if owners and backend not in owners:
-        other = owners[0]
-        raise InputError(_misplaced(f"family={family}, a family of {other.upper()} kernels,", other, where, machine))
+            raise InputError(_misplaced(f"{what} of {owners[0].upper()} kernels,", owners[0], where, machine))
 
 
 def _check_places(values: Mapping[str, Scalar], backend: str) -> None:
@@ -248,10 +242,9 @@ def _check_places(values: Mapping[str, Scalar], backend: str) -> None:
 
 def _misplaced(what: str, backend: str, where: str, machine: Machine | None) -> str:
     """Return why a configuration of a backend does not go with a device or a machine, and with which it does."""
-    place = devices.place(where, machine)
-    if BACKENDS[backend].shares_host:
-        return f"{what} does not go with {place}, a GPU; say {_INSTEAD[backend]}{' instead' if machine else ''}."
-    return f"{what} does not go with {place}; say {_INSTEAD[backend]}."
+    host = BACKENDS[backend].shares_host
+    other, instead = ", a GPU" if host else "", " instead" if host and machine else ""
+    return f"{what} does not go with {devices.place(where, machine)}{other}; say {_INSTEAD[backend]}{instead}."
 
 
 def _precision(axes: Axes) -> dict[str, Scalar]:

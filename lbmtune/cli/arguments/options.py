@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from lbmtune.api.folders import RESULTS
 
 Device = Annotated[
     str | None,
@@ -48,3 +53,37 @@ Config = Annotated[
     ),
 ]
 Folder = Annotated[str, typer.Argument(metavar="STUDY", help="a study folder, or its name under --out")]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options that say for which case, knobs and device a verb works. A verb names those that it takes."""
+
+    study: Study = None
+    sets: Sets = None
+    device: Device = None
+    machine: Machine = None
+    out: Out = RESULTS
+
+
+OnDevice = Annotated[Options, "study", "sets", "device", "out"]
+OnMachine = Annotated[Options, "study", "sets", "device", "machine", "out"]
+
+
+def with_single_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Return a verb as Typer takes it: its parameter `options`, if any, is taken apart into the options it names."""
+    hints = {name: hint for name, hint in get_type_hints(verb, include_extras=True).items() if name != "return"}
+    shared = getattr(hints.get("options"), "__metadata__", ())
+    single = signature(Options, eval_str=True).parameters
+    own = {name: one.replace(annotation=hints[name]) for name, one in signature(verb).parameters.items()}
+
+    def call(**values: Any) -> None:
+        if shared:
+            values["options"] = Options(**{name: values.pop(name) for name in shared})
+        verb(**values)
+
+    lists = ([single[n] for n in shared] if name == "options" else [one] for name, one in own.items())
+    parameters = [one.replace(kind=one.KEYWORD_ONLY) for several in lists for one in several]
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    return call

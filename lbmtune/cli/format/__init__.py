@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
-    from lbmtune.cli.format.claims_progress import ClaimsProgress
+    from lbmtune.cli.format.claims import ClaimsProgress, variant_table, verdict_table
     from lbmtune.cli.format.profile import print_profile
     from lbmtune.cli.format.progress import Progress
 
-__all__ = ["ClaimsProgress", "Progress", "print_profile"]
+__all__ = ["ClaimsProgress", "Progress", "print_profile", "variant_table", "verdict_table"]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "ClaimsProgress": "lbmtune.cli.format.claims_progress",
-        "Progress": "lbmtune.cli.format.progress",
-        "print_profile": "lbmtune.cli.format.profile",
-    },
-)
+_MODULES = {
+    "claims": ("ClaimsProgress", "variant_table", "verdict_table"),
+    "profile": ("print_profile",),
+    "progress": ("Progress",),
+}
+__getattr__, __dir__ = lazy(__name__, {f"{__name__}.{module}": names for module, names in _MODULES.items()})

@@ -15,13 +15,16 @@ def print_profile(found: Profile) -> None:
     if remark := profile_disturbance(found):
         console.print(f"disturbed: {remark}", "", markup=False)
     console.print(f"{from_flat(found.config).said} on {found.environment.device}", "", markup=False)
-    console.print(output.table("from the ceiling to the kernel", report.COLUMNS, report.level_rows(found)), "")
-    console.print(output.table("terms of the model", report.TERM_COLUMNS, report.term_rows(found)), "")
-    if found.apart:
-        console.print(output.table("parts of the kernel alone", report.PART_COLUMNS, report.part_rows(found)), "")
-    if found.counters.found:
-        console.print(output.table(found.counters.source, report.COUNTER_COLUMNS, report.counter_rows(found)), "")
-    else:
+    titles = {
+        "levels": "from the ceiling to the kernel",
+        "terms": "terms of the model",
+        "parts": "parts of the kernel alone",
+        "counters": found.counters.source,
+    }
+    for name, table in report.tables(found).items():
+        if table:
+            console.print(output.table(titles[name], *table), "")
+    if not found.counters.found:
         console.print(found.counters.source, "", markup=False)
     if rows := report.state_rows(found):
         output.print_pairs(rows)

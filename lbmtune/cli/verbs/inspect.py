@@ -10,10 +10,9 @@ import typer
 from msgspec import to_builtins
 
 from lbmtune import api
-from lbmtune.api.folders import RESULTS
 from lbmtune.backend import registry
-from lbmtune.cli.arguments.configs import Subject, other_machine, resolve
-from lbmtune.cli.arguments.options import Config, Device, Json, Machine, Out, Sets, Study
+from lbmtune.cli.arguments.configs import Subject, resolve
+from lbmtune.cli.arguments.options import Config, Json, OnMachine
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import arithmetic_text, config_text, machine_rows, prediction_rows, print_remarks
 from lbmtune.model.machine.description import Machine as Description
@@ -53,17 +52,9 @@ def _file(machine: Description) -> str | None:
     return None if path is None else str(path)
 
 
-def explain(
-    config: Config,
-    study: Study = None,
-    sets: Sets = None,
-    device: Device = None,
-    machine: Machine = None,
-    out: Out = RESULTS,
-    as_json: Json = False,
-) -> None:
+def explain(config: Config, options: OnMachine, as_json: Json = False) -> None:
     """Show if a configuration is legal, and what it costs."""
-    subject = resolve(config, study, sets, device, out, other_machine(machine, device))
+    subject = resolve(config, options)
     prediction, compiled = _predicted(subject)
     facts = _facts(subject, prediction)
     if as_json:
@@ -120,17 +111,9 @@ def _rows(subject: Subject, facts: dict[str, Any], compiled: Resources | None) -
     return rows
 
 
-def render(
-    config: Config,
-    study: Study = None,
-    sets: Sets = None,
-    device: Device = None,
-    machine: Machine = None,
-    out: Out = RESULTS,
-    as_json: Json = False,
-) -> None:
+def render(config: Config, options: OnMachine, as_json: Json = False) -> None:
     """Print the source text of a kernel."""
-    subject = resolve(config, study, sets, device, out, other_machine(machine, device)).legal()
+    subject = resolve(config, options).legal()
     program = api.render(subject.case, subject.config, subject.device, machine=subject.bounds.machine)
     if as_json:
         output.emit_json(

@@ -2,28 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
 from lbmtune import api
-from lbmtune.api.devices import chosen, place
 from lbmtune.backend.registry import backend_of
-from lbmtune.cli.arguments.configs import other_machine, study_spec
-from lbmtune.cli.arguments.options import Device, Json, Machine, Sets, Study
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.cli.arguments.configs import searched
+from lbmtune.cli.arguments.options import Json, Options
 from lbmtune.cli.format import output
-from lbmtune.cli.format.listing import print_listing
-from lbmtune.files.studyfile import check_acts
+
+_KINDS = ("schemes", "layouts", "lattices", "collisions", "storages", "flows", "faces", "patches", "geometries")
 
 
-def list_catalogue(
-    study: Study = None, sets: Sets = None, device: Device = None, machine: Machine = None, as_json: Json = False
-) -> None:
+def list_catalogue(options: Annotated[Options, "study", "sets", "device", "machine"], as_json: Json = False) -> None:
     """List the catalogue, and count legal configurations.
 
     Schemes, layouts, lattices, collisions, storages, flows, geometries and the knobs with their values.
     """
-    spec, instead = study_spec(study, sets), other_machine(machine, device)
-    where = chosen(device, machine=instead)
-    check_acts(sets or (), backend_of(where), place(where, instead))
-    facts = api.listing(spec, where, instead)
+    facts = api.listing(*searched(options))
     if as_json:
         output.emit_json(facts)
     else:
-        print_listing(facts)
+        _print_listing(facts)
+
+
+def _print_listing(facts: dict[str, Any]) -> None:
+    """Print what `api.listing` returns, one table after another."""
+    console = output.stdout()
+    for kind in _KINDS:
+        console.print(output.table(kind, ("name", "title"), facts[kind].items()), "")
+    lattices = tuple(facts["lattices"])
+    operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
+    console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")
+    sizes = facts["legal_of_each_space"]
+    families = facts["axes"]["family"]["known"]
+    title = f"knobs, with the values in {facts['study']}, or the default in brackets"
+    knobs = (row for name, knob in facts["axes"].items() for row in knob_rows(name, knob, families))
+    console.print(output.table(title, ("name", "title"), knobs), "")
+    each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""
+    console.print(f"{facts['legal_configurations']} legal configurations{each} on {_where(facts)}")
+    reasons = ((count, f"such as: {reason}") for reason, count in facts["illegal_configurations"].items())
+    console.print(output.table("illegal points", ("points>", "reason"), reasons))
+
+
+def knob_rows(name: str, knob: dict[str, Any], families: Sequence[str] = ()) -> Iterable[tuple[str, str]]:
+    """Return a knob, then its values (of each space if they differ), all allowed ones, and the families that have it.
+
+    families: of the backend; they are left out if all of them have the knob.
+    """
+    spaces = [", ".join(map(str, values)) or f"({knob['default']})" for values in knob["spaces"]]
+    yield name, knob["title"]
+    yield from ((f"  in {family}", title) for family, title in knob["other_titles"].items())
+    if len(set(spaces)) == 1:
+        yield "  values", spaces[0]
+    else:
+        yield from ((f"  space {number}", values) for number, values in enumerate(spaces, 1))
+    if knob["known"]:
+        yield "  allowed", ", ".join(map(str, knob["known"]))
+    if knob["families"] and set(knob["families"]) < set(families):
+        yield "  families", ", ".join(knob["families"])
+
+
+def _where(facts: dict[str, Any]) -> str:
+    if facts["machine"]:
+        return str(facts["machine"])
+    device = str(facts["device"])
+    name = device if BACKENDS[backend_of(device)].shares_host else f"GPU {device}"
+    return name if facts["limits_of_device"] else f"{name} (not here; limits that all GPUs share)"

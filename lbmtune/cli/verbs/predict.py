@@ -12,7 +12,6 @@ import typer
 from lbmtune import api
 from lbmtune.api.configs import config_text
 from lbmtune.api.devices import chosen, place
-from lbmtune.api.folders import RESULTS
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import (
     Subject,
@@ -21,14 +20,14 @@ from lbmtune.cli.arguments.configs import (
     is_config,
     other_machine,
     resolve,
+    searched,
     study_spec,
 )
 from lbmtune.cli.arguments.numbers import whole
-from lbmtune.cli.arguments.options import Device, Json, Machine, Out, Sets, Study
+from lbmtune.cli.arguments.options import Json, OnMachine, Options
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import arithmetic_text, prediction_rows, print_cached, print_remarks
-from lbmtune.cli.format.ranking_table import print_ranking
-from lbmtune.cli.format.variation import print_variation, single_value
+from lbmtune.cli.format.predictions import print_ranking, print_variation, single_value
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import COMPILABLE, PRINTED
 from lbmtune.files.studyfile import check_acts
@@ -70,12 +69,8 @@ Page = Annotated[Path | None, typer.Option("--page", metavar="FILE", help="also 
 
 
 def predict(
+    options: OnMachine,
     subject: ConfigOrStudy = "quick",
-    study: Study = None,
-    sets: Sets = None,
-    device: Device = None,
-    machine: Machine = None,
-    out: Out = RESULTS,
     top: Top = None,
     compiled: Compiled = _COMPILED,
     vary_knob: Annotated[
@@ -96,11 +91,11 @@ def predict(
     if page and not vary_knob:
         raise InputError(f"--page {page} goes with --vary alone; add that, or leave --page out.")
     if vary_knob:
-        vary(vary_knob, subject, study, sets, device, machine, out, compiled, page, as_json)
+        vary(vary_knob, options, subject, compiled, page, as_json)
     elif is_config(subject):
-        _predict(resolve(subject, study, sets, device, out, other_machine(machine, device)).legal(), as_json)
+        _predict(resolve(subject, options).legal(), as_json)
     else:
-        rank(subject, sets, device, machine, top, compiled, as_json)
+        rank(options, subject, top, compiled, as_json)
 
 
 def _predict(subject: Subject, as_json: bool) -> None:
@@ -127,21 +122,16 @@ def _predict(subject: Subject, as_json: bool) -> None:
 
 
 def rank(
+    options: Annotated[Options, "sets", "device", "machine"],
     study: RankedStudy = "quick",
-    sets: Sets = None,
-    device: Device = None,
-    machine: Machine = None,
     top: Top = None,
     compiled: Compiled = _COMPILED,
     as_json: Json = False,
 ) -> None:
     """Rank all legal configurations of a study by the model."""
     check_key(study)
-    instead = other_machine(machine, device)
-    where = chosen(device, machine=instead)
-    spec = study_spec(study, sets)
-    check_acts(sets or (), backend_of(where), place(where, instead))
-    on = _machine(instead, where)
+    spec, where, machine = searched(replace(options, study=study))
+    on = _machine(machine, where)
     ranked = api.rank(spec, on, top or _TOP, compiled)
     print_cached([one.first.prediction for one in (*ranked.rows, *ranked.families)], on, spec.case)
     if as_json:
@@ -152,12 +142,8 @@ def rank(
 
 def vary(
     knob: KnobName,
+    options: OnMachine,
     subject: ConfigOrStudy = "quick",
-    study: Study = None,
-    sets: Sets = None,
-    device: Device = None,
-    machine: Machine = None,
-    out: Out = RESULTS,
     compiled: Compiled = _COMPILED,
     page: Page = None,
     as_json: Json = False,
@@ -168,19 +154,18 @@ def vary(
     """
     check_key(subject)
     _check_page(page)
-    around, instead = None, other_machine(machine, device)
+    around, machine = None, other_machine(options)
     if is_config(subject):  # beside a file, a study gives the values of the knob and no case
-        case_of = None if subject.endswith(".json") else study
-        around = resolve(subject, case_of, sets, device, out, instead).legal()
-        instead = around.bounds.machine
-    where = around.device if around else chosen(device, machine=instead)
-    check_backend((knob,), where, instead)
+        around = resolve(subject, replace(options, study=None) if subject.endswith(".json") else options).legal()
+        machine = around.bounds.machine
+    where = around.device if around else chosen(options.device, machine=machine)
+    check_backend((knob,), where, machine)
     api.check_knob(knob, backend_of(where))  # before the device is measured
-    spec = study_spec(study if around else subject, sets)
-    check_acts(sets or (), backend_of(where), place(where, instead))
+    spec = study_spec(options if around else replace(options, study=subject))
+    check_acts(options.sets or (), backend_of(where), place(where, machine))
     if around:
         spec = replace(spec, case=around.case)
-    on = _machine(instead, where)
+    on = _machine(machine, where)
     found = api.vary(spec, on, knob, around.config if around else None, compiled)
     print_cached(list(found.predictions.values()), on, spec.case)
     has_record = around is not None and not ("=" in subject or around.ranked)

@@ -11,10 +11,9 @@ import typer
 
 import lbmtune.cli.format as formats
 from lbmtune import api
-from lbmtune.api.folders import RESULTS
 from lbmtune.api.machines import named_machine
 from lbmtune.cli.arguments.configs import resolve, study_spec
-from lbmtune.cli.arguments.options import Config, Device, Json, Sets, Study
+from lbmtune.cli.arguments.options import Config, Json, Options
 from lbmtune.cli.format import output
 from lbmtune.errors import InputError
 from lbmtune.records.profile import Profile
@@ -25,9 +24,7 @@ LOG = logging.getLogger("lbmtune")
 
 def profile(
     config: Config,
-    study: Study = None,
-    sets: Sets = None,
-    device: Device = None,
+    options: Annotated[Options, "study", "sets", "device"],
     machine: Annotated[
         str | None,
         typer.Option("--machine", metavar="NAME|FILE", help="description for the model (default: of the device)"),
@@ -48,7 +45,7 @@ def profile(
 ) -> None:
     """Split the lost speed of a kernel by cause."""
     _check_places(out, sources)
-    subject = resolve(config, study, sets, device, RESULTS).legal()
+    subject = resolve(config, options).legal()
     machine_of_model = named_machine(machine) if machine else None
     if machine_of_model and machine_of_model.environment.backend != subject.config.backend:
         kind = subject.config.backend
@@ -58,7 +55,7 @@ def profile(
         subject.config,
         subject.device,
         machine=machine_of_model,
-        protocol=study_spec(study, sets).protocol,
+        protocol=study_spec(options).protocol,
         counters=counters,
         sources=sources,
     )
@@ -84,5 +81,5 @@ def _check_places(out: Path | None, sources: Path | None) -> None:
 def _write(found: Profile, page: Path) -> None:
     record = page.with_suffix(".json")
     write_atomically(record, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
-    api.profile_page(found, page)
+    api.write_profile_page(found, page)
     LOG.info("profile  %s\npage     %s", record, page)

@@ -19,7 +19,6 @@ from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.cli.arguments.numbers import memory_bytes
 from lbmtune.cli.arguments.options import Device, Json
 from lbmtune.cli.format import output
-from lbmtune.cli.format.claims import variant_table, verdict_table
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records.claims import Claims
 
@@ -61,7 +60,7 @@ def reproduce(
     except KeyboardInterrupt:
         LOG.info(_how_to_resume(where, only or (), folder, max_footprint))
         raise typer.Exit(130) from None
-    api.claims_page(found, folder / PAGE)
+    api.write_claims_page(found, folder / PAGE)
     _show(found, folder, as_json=as_json)
 
 
@@ -84,7 +83,8 @@ def _show(found: Claims, folder: Path, *, as_json: bool) -> None:
         output.emit_json(found)
     else:
         for document in found.documents:
-            output.stdout().print(variant_table(found, document), "", verdict_table(found, document), "")
+            tables = formats.variant_table(found, document), formats.verdict_table(found, document)
+            output.stdout().print(tables[0], "", tables[1], "")
         output.stdout().print(f"claims  {folder / STORED}", markup=False)
         output.stdout().print(f"page    {folder / PAGE}", markup=False)
     if not any(row.trial and not row.why_not for group in found.groups for row in group.rows):

@@ -25,7 +25,7 @@ def report(study: Folder, output: Target = None, out: Out = RESULTS, as_json: Js
     _check_folder(out)
     if folder := claims_folder(study, out):
         path = output or folder / PAGE
-        api.claims_page(read_claims(folder), path)
+        api.write_claims_page(read_claims(folder), path)
     else:
         path = api.Study(study_folder(study, out)).report(output)
     _print_path("report", path, as_json)

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from lbmtune import api
-from lbmtune.api.folders import RESULTS
 from lbmtune.cli.arguments.configs import resolve, study_spec
-from lbmtune.cli.arguments.options import Config, Device, Json, Out, Sets, Study
+from lbmtune.cli.arguments.options import Config, Json, OnDevice
 from lbmtune.cli.format import output
 from lbmtune.cli.format.kernels import accuracy_table, deviation, measurement_rows
 from lbmtune.errors import NothingValidError
@@ -18,17 +17,13 @@ from lbmtune.records import Outcome, Trial
 
 def verify(
     config: Config,
-    study: Study = None,
-    sets: Sets = None,
-    device: Device = None,
-    out: Out = RESULTS,
+    options: OnDevice,
     full_size: Annotated[bool, typer.Option("--full-size", help="also on the case's own domain")] = False,
     as_json: Json = False,
 ) -> None:
     """Check a configuration against the oracle, on small domains."""
-    subject = resolve(config, study, sets, device, out).legal()
-    protocol = study_spec(study, sets).protocol
-    trials = api.prove(subject.case, subject.config, subject.device, full_size=full_size, protocol=protocol)
+    subject = resolve(config, options).legal()
+    trials = api.prove(subject.case, subject.config, subject.device, full_size, study_spec(options).protocol)
     show_proofs(subject.config.key, trials, as_json)
 
 
@@ -51,17 +46,10 @@ def show_proofs(key: str, trials: list[Trial], as_json: bool) -> None:
         raise NothingValidError(f"{worst.outcome}: {deviation(wrong[0])}{blame}.")
 
 
-def measure(
-    config: Config,
-    study: Study = None,
-    sets: Sets = None,
-    device: Device = None,
-    out: Out = RESULTS,
-    as_json: Json = False,
-) -> None:
+def measure(config: Config, options: OnDevice, as_json: Json = False) -> None:
     """Verify a configuration, then time it on the case's domain."""
-    subject = resolve(config, study, sets, device, out).legal()
-    trial = api.measure(subject.case, subject.config, subject.device, protocol=study_spec(study, sets).protocol)
+    subject = resolve(config, options).legal()
+    trial = api.measure(subject.case, subject.config, subject.device, protocol=study_spec(options).protocol)
     if as_json:
         output.emit_json(trial)
     elif trial.measurement and trial.mlups is not None:
@@ -70,17 +58,10 @@ def measure(
         raise NothingValidError(f"{trial.outcome}: {trial.reason}")
 
 
-def accuracy(
-    config: Config,
-    study: Study = None,
-    sets: Sets = None,
-    device: Device = None,
-    out: Out = RESULTS,
-    as_json: Json = False,
-) -> None:
+def accuracy(config: Config, options: OnDevice, as_json: Json = False) -> None:
     """Measure the errors of a configuration's precision against float64, on Taylor-Green vortices."""
-    subject = resolve(config, study, sets, device, out).legal()
-    found = api.accuracy(subject.case, subject.config, subject.device, protocol=study_spec(study, sets).protocol)
+    subject = resolve(config, options).legal()
+    found = api.accuracy(subject.case, subject.config, subject.device, protocol=study_spec(options).protocol)
     if as_json:
         output.emit_json({"key": subject.config.key, "accuracy": found})
     else:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from lbmtune.backend.protocol import Array, Compiler, Device
-from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import STREAMS, CpuAccess
 from lbmtune.codegen.walk_probes import APART, OPERATIONS, WALK, WORKED, arithmetic, chains_of, walk
-from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.measure.calibration.microbench import check_moved, loaded, repeat
+from lbmtune.measure.timing.state import fill_random
 from lbmtune.model.machine.memory_walks import GLANCED, SCALAR_BYTES, TRANSFERS, Crowd, Walk, glance
 
 _REAL_BYTES = 4
@@ -61,11 +61,13 @@ class CpuBench:
 
     def __init__(self, device: Device, compiler: Compiler, caches_bytes: Mapping[str, int]) -> None:
         self._device, self._compiler, self._caches = device, compiler, caches_bytes
+        self._cores = device.limits.cores
         vectors = (bits // 8 for bits in (256, 512) if bits <= 2 * device.limits.vector_bits)
         self.widths = (SCALAR_BYTES, *vectors)
         stream_bytes = max(_STREAM_BYTES, _TIMES_CACHE * max(caches_bytes.values(), default=0) // STREAMS)
         self._parts = stream_bytes // (_REAL_BYTES * _SHIFTED_PITCH * _ROWS)
-        elements = STREAMS * self._stride(0) + 4 * _CELLS * STREAMS * _CELLS
+        self._stream = (-(-self._parts * _ROWS * _SHIFTED_PITCH // _PAGE) + 1) * _PAGE  # whole pages
+        elements = STREAMS * self._stream + 4 * _CELLS * STREAMS * _CELLS
         self._source = device.empty(elements, "float32")
         fill_random(self._source, 1.0, device.xp)
 
@@ -84,8 +86,8 @@ class CpuBench:
 
     def hidden(self, one: Walk) -> float:
         """Return the share of the shorter of moving streams in place and working on them that is hidden."""
-        cores, where = self._device.limits.cores, self._apart(one, _APART)
-        moving, both = (self._cells_per_s(one, cores, *where, worked=worked) for worked in (False, True))
+        where = self._apart(one)
+        moving, both = (self._cells_per_s(one, self._cores, *where, worked=worked) for worked in (False, True))
         return hidden_share(1 / moving, self._working_s(one), 1 / both)
 
     def cached_hidden(self, one: Walk, length: int) -> float:
@@ -98,8 +100,8 @@ class CpuBench:
 
         Values that do not fit in registers are spilled to that cache.
         """
-        lanes, cores = width // _REAL_BYTES, self._device.limits.cores
-        return WORKED * self._cached_cells_per_s(Walk("in place", width), _WITHIN_L1, worked=True) / lanes / cores
+        each = self._cached_cells_per_s(Walk("in place", width), _WITHIN_L1, worked=True)
+        return WORKED * each / (width // _REAL_BYTES) / self._cores
 
     def _working_s(self, one: Walk) -> float:
         """Return the seconds of all cores to work on a cell."""
@@ -107,13 +109,13 @@ class CpuBench:
 
     def bytes_per_s(self, one: Walk, threads: int) -> float:
         """Return the bytes per second of a walk. Raises RuntimeError if it did not move its data."""
-        starts, pitch = self._grouped(one) if one.grouped else self._apart(one, _APART)
+        starts, pitch = self._grouped(one) if one.grouped else self._apart(one)
         return self._cells_per_s(one, threads, starts, pitch) * TRANSFERS[one.kind] * STREAMS * _REAL_BYTES
 
     def cached_lengths(self) -> tuple[int, int]:
         """Return the elements of a stream per core that stay in L2, and in the last cache only (or 0)."""
-        l2, cores = self._caches.get("L2", _L2_BYTES), self._device.limits.cores
-        holds = cores * (_BEYOND_L2 + 1) * l2 <= self._caches.get("L3", 0)
+        l2 = self._caches.get("L2", _L2_BYTES)
+        holds = self._cores * (_BEYOND_L2 + 1) * l2 <= self._caches.get("L3", 0)
         near, far = (int(share * l2) // (STREAMS * _REAL_BYTES) for share in (_CACHED_SHARE, _BEYOND_L2 * holds))
         return near // _PITCH * _PITCH, far // _PITCH * _PITCH
 
@@ -122,9 +124,9 @@ class CpuBench:
 
         The last cache is left out if calibration leaves it out.
         """
-        one, cores = glance(self._device.limits.vector_bits), self._device.limits.cores
+        one, cores = glance(self._device.limits.vector_bits), self._cores
         cell_bytes, lanes = 2 * STREAMS * _REAL_BYTES, one.access_bytes // _REAL_BYTES
-        memory = self._rows(one, cores, *self._apart(one, _APART))
+        memory = self._rows(one, cores, *self._apart(one))
         turns = max(1, self._cells // (4 * cores * _WITHIN_L1))
         work = self._turns(one, _WITHIN_L1, turns, worked=True)
         found = {
@@ -140,7 +142,7 @@ class CpuBench:
 
     def filling(self, share: float) -> int:
         """Return the elements of a stream per core with which all streams fill a share of the last cache."""
-        length = int(share * self._caches.get("L3", 0) / self._device.limits.cores) // (STREAMS * _REAL_BYTES)
+        length = int(share * self._caches.get("L3", 0) / self._cores) // (STREAMS * _REAL_BYTES)
         return length // _PITCH * _PITCH
 
     def cached_bytes_per_s(self, one: Walk, length: int) -> float:
@@ -152,26 +154,22 @@ class CpuBench:
 
         Each element misses its line when it is read and when it is written.
         """
-        threads = self._device.limits.cores
         longer_s = self.together_s(Crowd(Walk("in place", SCALAR_BYTES), STREAMS))
-        return max(0.0, longer_s) * threads / (2 * STREAMS)
+        return max(0.0, longer_s) * self._cores / (2 * STREAMS)
 
     def together_s(self, crowd: Crowd) -> float:
         """Return the extra seconds of all cores per element if some streams share a set of the L1 cache."""
-        one, cores = crowd.walk, self._device.limits.cores
-        starts = (self._apart(one, _APART, together) for together in (0, crowd.streams))
-        apart, together = (self._cells_per_s(one, cores, *where) for where in starts)
+        starts = (self._apart(crowd.walk, together) for together in (0, crowd.streams))
+        apart, together = (self._cells_per_s(crowd.walk, self._cores, *where) for where in starts)
         return 1 / together - 1 / apart
 
     def per_s(self, entry: str, width: int) -> float:
         """Return the operations of one core per second while all work. entry: of `OPERATIONS`."""
-        cores = self._device.limits.cores
-        array = self._device.empty(cores * APART, "float32")
+        array, access = self._device.empty(self._cores * APART, "float32"), _access(width)
         array.fill(1)
-        access = _access(width)
         count = chains_of(access, self._device.limits.vector_bits)
-        program = arithmetic(access, cores, count)
-        run = self._bound(program, entry, (array, np.float32(0.5), cores, _CHAIN_TURNS))
+        kernel = loaded(self._device, self._compiler, arithmetic(access, self._cores, count), entry)
+        run = kernel.by(1, array, np.float32(0.5), self._cores, _CHAIN_TURNS)
         return OPERATIONS[entry] * count * _CHAIN_TURNS / self._seconds(run)
 
     def _cells_per_s(self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False) -> float:
@@ -194,31 +192,31 @@ class CpuBench:
     def _cached_cells_per_s(self, one: Walk, length: int, *, worked: bool = False) -> float:
         turns = max(1, _CACHED_TURNS * self.cached_lengths()[0] // length)
         run = self._turns(one, length, turns, worked=worked)
-        return self._device.limits.cores * turns * length / self._seconds(run)
+        return self._cores * turns * length / self._seconds(run)
 
     def _turns(self, one: Walk, length: int, turns: int, *, worked: bool = False) -> Callable[[], None]:
         """Return a run in which each core walks through its streams repeatedly."""
-        cores, (starts, _) = self._device.limits.cores, self._apart(one, _APART)
-        return self._walk(one, cores, starts, (cores, 2 * length, turns, 0, length, _AHEAD), worked=worked)
+        numbers = self._cores, 2 * length, turns, 0, length, _AHEAD
+        return self._walk(one, self._cores, self._apart(one)[0], numbers, worked=worked)
 
     def _walk(
         self, one: Walk, threads: int, starts: list[int], numbers: tuple[int, ...], *, worked: bool = False
     ) -> Callable[[], None]:
         access = _access(one.access_bytes, one.kind == "streaming")
         program = walk(access, threads, ahead=one.ahead, grouped=one.grouped, worked=worked)
-        return self._bound(program, WALK, (self._source, self._written(one), np.array(starts, np.int64), *numbers))
+        arrays = self._source, self._written(one), np.array(starts, np.int64)
+        return loaded(self._device, self._compiler, program, WALK).by(1, *arrays, *numbers)
 
     def _written(self, one: Walk) -> Array:
         return self._source if one.kind == "in place" else self._target
 
-    def _apart(self, one: Walk, more: int, together: int = 0) -> tuple[list[int], int]:
+    def _apart(self, one: Walk, together: int = 0) -> tuple[list[int], int]:
         """Return the starts of separate streams, two thirds of them displaced by one element, and the row pitch.
 
-        more: elements beyond whole pages from one to the next; together: number of first streams without those.
+        together: number of first streams that are whole pages apart.
         """
-        stride = self._stride(more)
         pitch, first = (_SHIFTED_PITCH, 1) if one.shifted else (_PITCH, _LANES)
-        own = [first + _LANES + q * stride - more * q * (q < together) for q in range(STREAMS)]
+        own = [first + _LANES + q * (self._stream + _APART * (q >= together)) for q in range(STREAMS)]
         read = [place + (0, 1, -1)[q % 3] for q, place in enumerate(own)]
         return [*read, *(read if one.kind == "in place" else own)], pitch
 
@@ -231,24 +229,10 @@ class CpuBench:
         read = [place + (row // 3 * _CELLS + row % 3) * pitch for place, row in zip(own, rows, strict=True)]
         return [*read, *(read if one.kind == "in place" else own)], pitch
 
-    def _stride(self, more: int) -> int:
-        """Return the elements from one stream to the next: whole pages, and more."""
-        return (-(-self._parts * _ROWS * _SHIFTED_PITCH // _PAGE) + 1) * _PAGE + more
-
-    def _bound(self, program: Program, entry: str, arguments: tuple[Any, ...]) -> Callable[[], None]:
-        executable = self._device.load(program, self._compiler(program))
-        launch = next(launch for launch in program.period[0] if launch.entry == entry)
-        return partial(executable.launch, launch, (1, 1, 1), arguments)
-
     def _seconds(self, run: Callable[[], None]) -> float:
         run()
         times = max(1, round(_SAMPLE_S / max(self._device.time_s(run), 1e-9)))
-
-        def several() -> None:
-            for _ in range(times):
-                run()
-
-        return median(self._sample_s(several) for _ in range(_SAMPLES)) / times
+        return median(self._sample_s(partial(repeat, run, times)) for _ in range(_SAMPLES)) / times
 
     def _sample_s(self, run: Callable[[], None]) -> float:
         """Return the seconds of the try with the highest CPU share: the first undisturbed one, if there is any."""
@@ -262,8 +246,7 @@ class CpuBench:
     def _check(self, target: Array, starts: list[int], lanes: int) -> None:
         """Raise RuntimeError unless the first access of each stream was moved."""
         for read, written in zip(starts[:STREAMS], starts[STREAMS:], strict=True):
-            if not bool((target[written : written + lanes] == self._source[read : read + lanes]).all()):
-                raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")
+            check_moved(bool((target[written : written + lanes] == self._source[read : read + lanes]).all()))
 
 
 def _access(width: int, streaming: bool = False) -> CpuAccess:

@@ -14,7 +14,8 @@ from lbmtune.measure.calibration import gpu_caches as caches
 from lbmtune.measure.calibration import gpu_latency as latency
 from lbmtune.measure.calibration import gpu_memory as memory
 from lbmtune.measure.calibration import gpu_structures as structures
-from lbmtune.measure.calibration.gpu_bench import GpuBench, Kernel, Part
+from lbmtune.measure.calibration.gpu_bench import GpuBench, Part
+from lbmtune.measure.calibration.microbench import loaded
 from lbmtune.measure.processes.worker import Progress
 from lbmtune.model.machine.description import Calibration
 
@@ -59,9 +60,7 @@ def calibrate(device: Device, compiler: Compiler, progress: Progress) -> Calibra
     for what, parts in _parts(device.limits):
         progress(what)
         for part in parts:
-            program = part.program
-            launch = next(one for one in program.period[0] if one.entry == part.entry)
-            kernel = Kernel(device.load(program, compiler(program)), launch)
+            kernel = loaded(device, compiler, part.program, part.entry)
             tables[part.table].update(part.figures(bench, kernel))
     # a table of one figure has no names
     found: dict[str, Any] = {table: figures.get("", figures) for table, figures in tables.items()}

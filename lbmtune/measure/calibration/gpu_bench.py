@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from lbmtune.backend.protocol import Array, Device, Executable
+from lbmtune.backend.protocol import Array, Device
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.probes import WORD_BYTES
-from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.measure.calibration.microbench import rate
-from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.measure.calibration.microbench import Kernel, check_moved, rate
+from lbmtune.measure.timing.state import fill_random
 
 Figures = Iterator[tuple[str, float]]
 """Names and figures."""
@@ -27,17 +26,6 @@ _BLOCK_BYTES = 1 << 10
 _SAMPLES, _SAMPLE_S, _WARMUP_S = 5, 0.004, 0.002
 """Fewer and shorter than for bandwidths, because there are many figures."""
 _SHORT_SAMPLES = 5
-
-
-class Kernel(NamedTuple):
-    """A launch of a loaded program."""
-
-    executable: Executable
-    launch: Launch
-
-    def by(self, blocks: int, *arguments: Any) -> Callable[[], None]:
-        """Return a function that enqueues it once, with `blocks` thread blocks."""
-        return partial(self.executable.launch, self.launch, (blocks, 1, 1), arguments)
 
 
 class GpuBench:
@@ -91,12 +79,6 @@ class Part(NamedTuple):
     program: Program
     entry: str
     figures: Callable[[GpuBench, Kernel], Figures]
-
-
-def check_moved(right: bool) -> None:
-    """Raise RuntimeError if the result of a benchmark is wrong."""
-    if not right:
-        raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")
 
 
 def shared_bytes(limits: Limits, threads: int, block: int) -> int:

@@ -13,17 +13,10 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.probes import AGAIN, AGAIN_EACH, HOLES, PIECES, SPILL, SPILLED, WORD_BYTES, probe, spilled_probe
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.measure.calibration.gpu_bench import (
-    CHECKED_EVERY,
-    Figures,
-    GpuBench,
-    Kernel,
-    Part,
-    check_moved,
-    shared_bytes,
-)
+from lbmtune.measure.calibration.gpu_bench import CHECKED_EVERY, Figures, GpuBench, Part, shared_bytes
 from lbmtune.measure.calibration.gpu_memory import WALK, walked
-from lbmtune.model.gpu.occupancy import resident_threads
+from lbmtune.measure.calibration.microbench import Kernel, check_moved
+from lbmtune.model.gpu.inputs import resident_threads
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.benchmark_names import WALKING, WIDTHS
 from lbmtune.model.machine.description import ACCESS_BYTES

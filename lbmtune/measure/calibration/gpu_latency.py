@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from math import ceil
@@ -28,7 +28,8 @@ from lbmtune.codegen.probes import (
     probe,
 )
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Kernel, Part
+from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Part
+from lbmtune.measure.calibration.microbench import Kernel, repeat
 from lbmtune.model.machine import benchmark_names as measured
 
 _CHASED_BYTES, _CHASED_IN_L2 = 384 << 20, 8 << 20
@@ -146,12 +147,11 @@ def _launch(way: str, accesses: int, bench: GpuBench, kernel: Kernel) -> Figures
     blocks = ceil(accesses / _SMALL_BLOCK)
     sides: tuple[tuple[Array, Array], ...] = (bench.source, bench.target), (bench.target, bench.source)
     there, back = (kernel.by(blocks, *side, np.int32(accesses)) for side in sides)
-    many = partial(_alternate, there, back, _SMALL_LAUNCHES // 2)
-    run = many if way == "call" else kernel.executable.recorded(many)
-    yield f"{way} {2 * STREAMS * WORD_BYTES * accesses}", bench.shortest_s(run) / _SMALL_LAUNCHES
 
-
-def _alternate(there: Callable[[], None], back: Callable[[], None], times: int) -> None:
-    for _ in range(times):
+    def to_and_fro() -> None:
         there()
         back()
+
+    many = partial(repeat, to_and_fro, _SMALL_LAUNCHES // 2)
+    run = many if way == "call" else kernel.executable.recorded(many)
+    yield f"{way} {2 * STREAMS * WORD_BYTES * accesses}", bench.shortest_s(run) / _SMALL_LAUNCHES

@@ -13,9 +13,10 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.limits import WARP
 from lbmtune.codegen.probes import DISPLACED, LISTED, RUNS, SHUFFLED, WORD_BYTES, probe, shuffled_probe
 from lbmtune.codegen.streams import STREAMS
-from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Kernel, Part, shared_bytes
+from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Part, shared_bytes
+from lbmtune.measure.calibration.microbench import Kernel
 from lbmtune.model.machine import benchmark_names as measured
-from lbmtune.model.machine.benchmark_names import BLOCK, WIDTHS, Displaced, Shuffled
+from lbmtune.model.machine.benchmark_names import BLOCK, WIDTHS, Displaced
 
 GRANULE = 256
 """Numbers of accesses are multiples of it."""
@@ -79,47 +80,35 @@ def displaced(_: Limits) -> Iterator[Part]:
         yield Part("displaced_bytes_per_s", program, DISPLACED, partial(_displaced, one))
 
 
-def _displaced(one: Displaced, bench: GpuBench, kernel: Kernel) -> Figures:
-    steps = WALK if one.walking else 1
-    accesses, apart = walked(STREAMS * bench.stream_bytes // (one.streams * one.access_bytes))
-    yield one.name, displaced_per_s(one, bench, kernel, accesses, apart, steps)
-
-
-def displaced_per_s(one: Displaced, bench: GpuBench, kernel: Kernel, accesses: int, apart: int, steps: int) -> float:
-    """Return the bytes per second of a displaced copy. apart: accesses of a row, and between those of a thread."""
-    load, load_far, store, store_far = SIDES[one.side]
-    load_far, store_far = (far * apart for far in (load_far, store_far))
-    numbers = map(np.int32, (accesses, load, load_far, store, store_far, apart, steps))
-    to = bench.source if one.side in IN_PLACE else bench.target
-    run = kernel.by(accesses // steps // kernel.launch.block[0], bench.source, to, *numbers)
-    found = bench.copied_per_s(run, 2.0 * one.streams * one.access_bytes * accesses)
-    if one.side not in IN_PLACE:
-        by = (load, load_far), (store, store_far)
-        bench.check(one.access_bytes, one.run_bytes, accesses, *(displacements(one.streams, *side) for side in by))
-    return found
-
-
 def shuffled(_: Limits) -> Iterator[Part]:
     """Benchmark displaced copies by vectors of elements, in runs of a warp or not."""
     for one in measured.shuffled():
         element, access, run = one.element_bytes, one.access_bytes, one.run_bytes
         program = shuffled_probe(element_bytes=element, access_bytes=access, run_bytes=run, threads=one.block)
-        yield Part("shuffled_bytes_per_s", program, SHUFFLED, partial(_shuffled, one))
+        yield Part("shuffled_bytes_per_s", program, SHUFFLED, partial(_displaced, one))
 
 
-def _shuffled(one: Shuffled, bench: GpuBench, kernel: Kernel) -> Figures:
-    element, access, steps = one.element_bytes, one.access_bytes, WALK if one.walking else 1
-    accesses, apart = walked(bench.stream_bytes // access)
-    row = apart * access // element
+def _displaced(one: Displaced, bench: GpuBench, kernel: Kernel) -> Figures:
+    accesses, apart = walked(STREAMS * bench.stream_bytes // (one.streams * one.access_bytes))
+    yield one.name, displaced_per_s(one, bench, kernel, accesses, apart, apart, WALK if one.walking else 1)
+
+
+def displaced_per_s(one: Displaced, bench: GpuBench, kernel: Kernel, accesses: int, far: int, *numbers: int) -> float:
+    """Return the bytes per second of a displaced copy. Raises RuntimeError if it moved something else.
+
+    far: accesses from one that is displaced by rows to its own; numbers: last arguments of the kernel: the accesses
+    between those of a thread, and how many it makes.
+    """
     load, load_far, store, store_far = SIDES[one.side]
-    numbers = map(np.int32, (accesses, load, load_far * apart, store, store_far * apart, apart, steps))
+    sides = (load, load_far * far), (store, store_far * far)
     to = bench.source if one.side in IN_PLACE else bench.target
-    run = kernel.by(accesses // steps // one.block, bench.source, to, *numbers)
-    found = bench.copied_per_s(run, 2.0 * STREAMS * access * accesses)
+    blocks = ceil(accesses // numbers[-1] / kernel.launch.block[0])
+    run = kernel.by(blocks, bench.source, to, *map(np.int32, (accesses, *sides[0], *sides[1], *numbers)))
+    found = bench.copied_per_s(run, 2.0 * one.streams * one.access_bytes * accesses)
     if one.side not in IN_PLACE:
-        by = (displacements(STREAMS, near, far * row) for near, far in ((load, load_far), (store, store_far)))
-        bench.check(element, one.run_bytes, accesses * access // element, *by)
-    yield one.name, found
+        by = (displacements(one.streams, near, one.elements * rows) for near, rows in sides)
+        bench.check(one.element_bytes, one.run_bytes, accesses * one.elements, *by)
+    return found
 
 
 def listed(_: Limits) -> Iterator[Part]:

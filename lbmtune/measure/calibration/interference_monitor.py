@@ -22,7 +22,7 @@ class InterferenceMonitor:
     probes: Mapping[str, Probe]
     probes_s: float
 
-    def observe(self, conditions: Conditions, sample_s: float) -> Conditions:
+    def __call__(self, conditions: Conditions, sample_s: float) -> Conditions:
         """Return the conditions with the rates of all probes; unchanged after a sample that was too short."""
         if sample_s < SAMPLE_RATIO * self.probes_s:
             return conditions

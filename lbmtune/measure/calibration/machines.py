@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import platformdirs
 
 from lbmtune.backend.protocol import Compiler, Device
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.catalogue.families.rules import Limits
-from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
@@ -27,7 +25,7 @@ from lbmtune.measure.calibration.gpu import calibrate, texts
 from lbmtune.measure.calibration.microbench import Rate, measure_bandwidths
 from lbmtune.measure.processes.precompile import precompiled
 from lbmtune.measure.processes.worker import Progress, Session, await_answer, temporary_worker
-from lbmtune.measure.timing.cpu_share import Usage, cpu_share, usage
+from lbmtune.measure.timing.sampling import Usage, cpu_share, usage
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Environment
@@ -102,13 +100,15 @@ def measured(device: Device, progress: Progress, calibration: bool = False) -> M
     """Measure the bandwidths of an open device. calibration: also run the micro-benchmarks that the model needs."""
     environment, caches = device.environment, caches_bytes(device)
     last_cache_bytes = max(caches.values(), default=_UNKNOWN_CACHE_BYTES)
-    benchmarks = _CALIBRATIONS[environment.backend] if calibration else _NO_CALIBRATION
-    programs, processes = benchmarks.programs(device.limits), min(_COMPILE_PROCESSES, usable_cores() - 1)
+    # no compilation beside samples of a CPU
+    beforehand = calibration and not BACKENDS[environment.backend].shares_host
+    programs, processes = texts(device.limits) if beforehand else (), min(_COMPILE_PROCESSES, usable_cores() - 1)
     with precompiled(compiler_for(environment), programs, processes) as compiler:
         before = usage()
         found = measure_bandwidths(device, compiler, last_cache_bytes, progress)
         share = _cpu_share(environment, before)
-        calibrated = benchmarks.run(device, compiler, caches, progress)
+        run = _CALIBRATIONS[environment.backend]
+        calibrated = run(device, compiler, caches, progress) if calibration else {}
     named: dict[str, Rate] = {"copy": found.copy, "in_place": found.in_place, **found.streams}
     return Machine(
         name=environment.device,
@@ -128,13 +128,6 @@ def measured(device: Device, progress: Progress, calibration: bool = False) -> M
     )
 
 
-class _Benchmarks(NamedTuple):
-    """The calibration of a backend. programs: to compile beforehand; run: returns fields of `Machine`."""
-
-    programs: Callable[[Limits], Iterable[Program]]
-    run: Callable[[Device, Compiler, Mapping[str, int], Progress], dict[str, Any]]
-
-
 def _calibrate_gpu(device: Device, compiler: Compiler, _: Mapping[str, int], progress: Progress) -> dict[str, Any]:
     return {"calibration": calibrate(device, compiler, progress)}
 
@@ -147,11 +140,11 @@ def _calibrate_cpu(device: Device, compiler: Compiler, caches: Mapping[str, int]
     return {"cpu": replace(found, conditions=Conditions(cpu_share=_cpu_share(device.environment, before)))}
 
 
-_NO_CALIBRATION = _Benchmarks(lambda _: (), lambda *_: {})
-_CALIBRATIONS: Mapping[str, _Benchmarks] = {
-    "cuda": _Benchmarks(texts, _calibrate_gpu),
-    "cpu": _Benchmarks(lambda _: (), _calibrate_cpu),  # no compilation beside samples of a CPU
+_CALIBRATIONS: Mapping[str, Callable[[Device, Compiler, Mapping[str, int], Progress], dict[str, Any]]] = {
+    "cuda": _calibrate_gpu,
+    "cpu": _calibrate_cpu,
 }
+"""Benchmarks of a backend, which return fields of `Machine`."""
 
 
 def _cpu_share(environment: Environment, before: Usage) -> float | None:
@@ -196,7 +189,6 @@ def _known(path: Path, environment: Environment, max_age_s: float | None) -> Mac
 
 
 def _lacks_calibration(machine: Machine) -> bool:
-    """Tell if the calibration is missing or was disturbed by other programs."""
     return not (machine.calibrated and left_alone(machine.calibration_cpu_share))
 
 

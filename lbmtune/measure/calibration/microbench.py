@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from lbmtune.backend.protocol import Array, Compiler, Device
-from lbmtune.codegen.program import Program
+from lbmtune.backend.protocol import Array, Compiler, Device, Executable
+from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.processes.worker import Progress
-from lbmtune.measure.timing.random_fill import fill_random
-from lbmtune.records.statistics import Interval, median_interval
+from lbmtune.measure.timing.state import fill_random
+from lbmtune.records.statistics import median_interval
 
 _SAMPLES = 9
 _SAMPLE_S = 0.01
@@ -73,6 +74,29 @@ def measure_copy(device: Device, compiler: Compiler, last_cache_bytes: int) -> R
     return bench.copy(bench.widths[-1], 1)
 
 
+class Kernel(NamedTuple):
+    """A launch of a loaded program."""
+
+    executable: Executable
+    launch: Launch
+
+    def by(self, blocks: int, *arguments: Any) -> Callable[[], None]:
+        """Return a function that enqueues it once, with `blocks` thread blocks."""
+        return partial(self.executable.launch, self.launch, (blocks, 1, 1), arguments)
+
+
+def loaded(device: Device, compiler: Compiler, program: Program, entry: str) -> Kernel:
+    """Compile and load a program for launches of one of its entries. Raises what both raise."""
+    launch = next(launch for launch in program.period[0] if launch.entry == entry)
+    return Kernel(device.load(program, compiler(program)), launch)
+
+
+def check_moved(right: bool) -> None:
+    """Raise RuntimeError if the result of a benchmark is wrong."""
+    if not right:
+        raise RuntimeError("a calibration kernel did not move what it should; its figure would mean nothing")
+
+
 def rate(
     device: Device,
     run: Callable[[], None],
@@ -87,11 +111,12 @@ def rate(
         once_s = device.time_s(run)
         spent_s += max(once_s, 1e-6)
     times = max(1, ceil(sample_s / once_s))
-    seconds: Interval = median_interval([device.time_s(lambda: _repeat(run, times)) / times for _ in range(samples)])
+    seconds = median_interval([device.time_s(partial(repeat, run, times)) / times for _ in range(samples)])
     return Rate(moved_bytes / seconds.median, seconds.half_width)
 
 
-def _repeat(run: Callable[[], None], times: int) -> None:
+def repeat(run: Callable[[], None], times: int) -> None:
+    """Run several times."""
     for _ in range(times):
         run()
 
@@ -114,25 +139,22 @@ class _CudaBench:
         """Return the best over block sizes, with loads and stores mixed or not."""
         source, target = (self._array() for _ in range(2))
         accesses = STREAMS // streams * self._elements * 4 // int(width)
-        return max(
-            self._copy(cuda_streams(streams, int(width), block, apart=apart), (source, target), accesses)
+        programs = (
+            cuda_streams(streams, int(width), block, apart=apart)
             for block, apart in product(_CUDA_BLOCKS, (True, False))
         )
-
-    def _copy(self, program: Program, arrays: tuple[Array, Array], accesses: int) -> Rate:
-        run = self._bound(program, COPY, (*arrays, np.int32(accesses)), accesses)
-        return _checked_copy(self._device, run, arrays, 2)
+        runs = (self._bound(program, COPY, accesses, source, target, np.int32(accesses)) for program in programs)
+        return max(_checked_copy(self._device, run, (source, target), 2) for run in runs)
 
     def in_place(self) -> Rate:
         """Return the best over block sizes."""
         array = self._array()
         accesses = STREAMS * self._elements // 4
-        arguments = (array, np.float32(-1), np.int32(accesses))
-        runs = [self._bound(cuda_streams(1, 16, block), SCALE, arguments, accesses) for block in _CUDA_BLOCKS]
+        arguments = accesses, array, np.float32(-1), np.int32(accesses)
+        runs = [self._bound(cuda_streams(1, 16, block), SCALE, *arguments) for block in _CUDA_BLOCKS]
         return max(_checked_scale(self._device, run, array) for run in runs)
 
     def _array(self) -> Array:
-        """Allocate all streams of one side, filled with random values."""
         array = self._device.empty(STREAMS * self._elements, "float32")
         fill_random(array, 1.0, self._device.xp)
         return array
@@ -140,11 +162,9 @@ class _CudaBench:
     def thread(self) -> None:
         """Return nothing: a single thread of a GPU is of no interest."""
 
-    def _bound(self, program: Program, entry: str, arguments: tuple[Any, ...], accesses: int) -> Callable[[], None]:
-        executable = self._device.load(program, self._compiler(program))
-        launch = next(launch for launch in program.period[0] if launch.entry == entry)
-        grid = (ceil(accesses / launch.block[0]), 1, 1)
-        return lambda: executable.launch(launch, grid, arguments)
+    def _bound(self, program: Program, entry: str, accesses: int, *arguments: Any) -> Callable[[], None]:
+        kernel = loaded(self._device, self._compiler, program, entry)
+        return kernel.by(ceil(accesses / kernel.launch.block[0]), *arguments)
 
 
 class _CpuBench:
@@ -165,37 +185,28 @@ class _CpuBench:
         size = streams * rows * length * np.dtype(access.real).itemsize
         source, target = (array[:size].view(access.real) for array in (self._source, self._target))
         fill_random(source, 1.0, self._device.xp)
-        arrays = source, target
-        run = self._bound(cpu_streams(streams, access, self._threads), COPY, (*arrays, rows, length))
-        return _checked_copy(self._device, run, arrays, 2 if access.streaming else 3)
-
-    def in_place(self) -> Rate:
-        """Measure an update in place with the widest vectors, by all threads."""
-        return self._in_place(self._threads)
+        kernel = loaded(self._device, self._compiler, cpu_streams(streams, access, self._threads), COPY)
+        run = kernel.by(1, source, target, rows, length)
+        return _checked_copy(self._device, run, (source, target), 2 if access.streaming else 3)
 
     def thread(self) -> Rate:
         """Measure an update in place by one thread."""
-        return self._in_place(1)
+        return self.in_place(1)
 
-    def _in_place(self, threads: int) -> Rate:
+    def in_place(self, threads: int = 0) -> Rate:
+        """Measure an update in place with the widest vectors. threads: 0 for all."""
         access = list(self._accesses.values())[-1]
         rows, length = self._rows(access, STREAMS)
         array = self._source[: rows * length * np.dtype(access.real).itemsize].view(access.real)
         fill_random(array, 1.0, self._device.xp)
-        program = cpu_streams(1, access, threads)
-        run = self._bound(program, SCALE, (array, np.dtype(access.real).type(-1), rows, length))
-        return _checked_scale(self._device, run, array)
+        kernel = loaded(self._device, self._compiler, cpu_streams(1, access, threads or self._threads), SCALE)
+        return _checked_scale(self._device, kernel.by(1, array, np.dtype(access.real).type(-1), rows, length), array)
 
     def _rows(self, access: CpuAccess, times: int) -> tuple[int, int]:
         """Return the rows of an array `times` as long as a stream, a multiple of the threads, and their length."""
         length = _CPU_ROW_ELEMENTS
         rows = times * self._stream_bytes // (length * np.dtype(access.real).itemsize)
         return rows // self._threads * self._threads, length
-
-    def _bound(self, program: Program, entry: str, arguments: tuple[Any, ...]) -> Callable[[], None]:
-        executable = self._device.load(program, self._compiler(program))
-        launch = next(launch for launch in program.period[0] if launch.entry == entry)
-        return lambda: executable.launch(launch, (1, 1, 1), arguments)
 
 
 _BENCHES: Mapping[str, type[_CudaBench | _CpuBench]] = {"cuda": _CudaBench, "cpu": _CpuBench}
@@ -220,7 +231,7 @@ def _checked_copy(device: Device, run: Callable[[], None], arrays: tuple[Array, 
     source, target = arrays
     target.fill(0)
     found = rate(device, run, shares * source.nbytes)
-    _insist(bool((target[:: _stride(source)] == source[:: _stride(source)]).all()))
+    check_moved(bool((target[:: _stride(source)] == source[:: _stride(source)]).all()))
     return found
 
 
@@ -228,14 +239,9 @@ def _checked_scale(device: Device, run: Callable[[], None], array: Array) -> Rat
     before = array[:: _stride(array)].copy()
     run()
     device.synchronize()
-    _insist(bool((array[:: _stride(array)] == -before).all()))
+    check_moved(bool((array[:: _stride(array)] == -before).all()))
     return rate(device, run, 2 * array.nbytes)
 
 
 def _stride(array: Array) -> int:
     return max(1, int(array.size) // 99991)
-
-
-def _insist(right: bool) -> None:
-    if not right:
-        raise RuntimeError("a bandwidth kernel did not move what it should; its figure would mean nothing")

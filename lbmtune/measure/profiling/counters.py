@@ -157,7 +157,6 @@ def _why(output: str) -> str:
 
 
 def _rows(output: str) -> Iterator[dict[str, float]]:
-    """Yield the metrics of each launch that ncu read."""
     lines = output.splitlines()
     start = next((n for n, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:
@@ -202,6 +201,6 @@ def _ideal(case: Case, config: KernelConfig) -> dict[str, float]:
     found = {f"DRAM bytes {verb}": side for verb, side in sides.items()}
     found |= {f"DRAM sectors {verb}": side / SECTOR_BYTES for verb, side in sides.items()}
     found |= {f"L2 sectors {verb} by L1": side / SECTOR_BYTES for verb, side in sides.items()}
-    if config.family != "temporal-blocking":  # whose tiles load their halo, too
+    if not config.reads_halo:
         found |= {"L1 sectors loaded": sides["read"] / SECTOR_BYTES, "L1 sectors stored": written / SECTOR_BYTES}
     return found

@@ -12,7 +12,7 @@ update. What the model expects of a level comes from the machine description and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,15 +22,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from lbmtune import __version__
-from lbmtune.backend.protocol import (
-    Array,
-    Binary,
-    CompileError,
-    Compiler,
-    Device,
-    OutOfMemoryError,
-    TooManyResourcesError,
-)
+from lbmtune.backend.protocol import Binary, CompileError, Compiler, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import compiler_for
 from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
@@ -46,32 +38,17 @@ from lbmtune.measure.processes.worker import Progress
 from lbmtune.measure.profiling import perf_events as perf
 from lbmtune.measure.timing.pooled_device import PooledDevice, pooled_bytes
 from lbmtune.measure.timing.protocol import measure
-from lbmtune.measure.timing.random_fill import fill_random
 from lbmtune.measure.timing.sampling import steps_per_sample
-from lbmtune.measure.timing.stable_case import stable_case
-from lbmtune.measure.timing.state import WrongResultError, excite
+from lbmtune.measure.timing.state import WrongResultError, excite, fill_random, probed, stable_case, unchanged
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.verify import describe_failure, verify
 from lbmtune.model.gpu.families import inputs_of
-from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import ceiling
 from lbmtune.records import Resources, Verification
-from lbmtune.records.profile import (
-    COLLISION,
-    COPY,
-    DATASHEET,
-    KERNEL,
-    READS,
-    STREAMING,
-    STREAMS,
-    WRITES,
-    Counter,
-    Counters,
-    Profile,
-    Rung,
-)
+from lbmtune.records import profile as levels
+from lbmtune.records.profile import Counter, Counters, Profile, Rung
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 
@@ -127,7 +104,7 @@ class _LossBreakdown:
         proof = self._verified(full)
         self._verified(free)
         rungs = [*self._datasheet(), *self._copies()]
-        rungs += [self._timed(STREAMING, free), self._timed(KERNEL, full)]
+        rungs += [self._timed(levels.STREAMING, free), self._timed(levels.KERNEL, full)]
         self._progress("sustained run")
         simulation = self._simulation(full)
         sustained = sustain(simulation, self._protocol)
@@ -180,7 +157,7 @@ class _LossBreakdown:
         """Return the level of the data sheet, if the driver reports bus and clock."""
         found = self._device.datasheet_bytes_per_s()
         if found:
-            yield Rung(name=DATASHEET, seconds=self._bytes / found)
+            yield Rung(name=levels.DATASHEET, seconds=self._bytes / found)
 
     def _copies(self) -> Iterator[Rung]:
         """Measure copies of one array, and of as many streams as a cell has values."""
@@ -191,12 +168,10 @@ class _LossBreakdown:
         return _NO_COUNTERS
 
     def _ablations(self, full: Program, free: Program) -> Iterator[Rung]:  # noqa: ARG002
-        """Time kernels with parts removed."""
         yield from ()
 
     def _timed(self, name: str, made: _Compiled) -> Rung:
-        """Time a whole kernel by the protocol."""
-        self._progress("kernel" if name == KERNEL else "kernel without collision")
+        self._progress("kernel" if name == levels.KERNEL else "kernel without collision")
         found = measure(self._simulation(made), self._protocol)
         return Rung(
             name=name,
@@ -213,12 +188,18 @@ class _GpuLosses(_LossBreakdown):
     def __init__(self, device: Device, compiler: Compiler, request: ProfileRequest, progress: Progress) -> None:
         """Raises InputError if the machine description has no calibration."""
         super().__init__(device, compiler, request, progress)
-        self._inputs = _inputs(request)
+        if request.machine.calibration is None:
+            raise InputError(
+                f"the description of {request.machine.name} has no calibration, which explains losses; "
+                "run: lbmtune devices --calibrate."
+            )
+        config = cast("CudaConfig", request.config)
+        self._inputs = inputs_of(request.case, config, request.machine, Resources())
 
     def _copies(self) -> Iterator[Rung]:
         self._progress("copy of one array")
-        yield self._at(COPY, measure_copy(self._device, self._compiler, self._cache_bytes))
-        yield self._at(STREAMS, self._streams())
+        yield self._at(levels.COPY, measure_copy(self._device, self._compiler, self._cache_bytes))
+        yield self._at(levels.STREAMS, self._streams())
 
     def _streams(self) -> Rate:
         """Copy in as much memory as the kernel has, from one lattice to the other or in place."""
@@ -243,26 +224,29 @@ class _GpuLosses(_LossBreakdown):
         arguments = arrays[0], arrays[-1], np.int32(accesses)
         run = partial(executable.launch, launch, (ceil(accesses / threads), 1, 1), arguments)
         found = rate(self._device, run, 2.0 * streams * accesses * access)
-        _check_copy(arrays, streams * accesses * access // WORD_BYTES)
+        copied = streams * accesses * access // WORD_BYTES
+        some = slice(0, copied, max(1, copied // _SAMPLED_ELEMENTS))
+        if not bool((arrays[0][some] == arrays[-1][some]).all()):
+            raise RuntimeError("a copy of streams did not move what it should; its figure would mean nothing")
         return found
 
     def _ablations(self, full: Program, free: Program) -> Iterator[Rung]:
         """Time kernels with parts removed, if the kernel has separable parts."""
         if not can_be_ablated(full):
             return
-        yield self._ablation(READS, ablated(free, reads=True, writes=False))
-        yield self._ablation(WRITES, ablated(free, reads=False, writes=True))
-        yield self._ablation(COLLISION, ablated(full, reads=False, writes=False))
+        yield self._ablation(levels.READS, ablated(free, reads=True, writes=False))
+        yield self._ablation(levels.WRITES, ablated(free, reads=False, writes=True))
+        yield self._ablation(levels.COLLISION, ablated(full, reads=False, writes=False))
 
     def _ablation(self, name: str, program: Program) -> Rung:
         self._progress(name)
         made = self._compiled(program)
         simulation = self._simulation(made)
-        before = _sampled(simulation)
+        before = probed(simulation)
         steps = simulation.cycle_steps
         found = rate(self._device, lambda: simulation.step(steps), steps * self._case.fluid_sites)
-        if _same(before, _sampled(simulation)) == (name == WRITES):
-            raise RuntimeError(f"{name}: the kernel {'left' if name == WRITES else 'changed'} the state")
+        if unchanged(before, probed(simulation)) == (name == levels.WRITES):
+            raise RuntimeError(f"{name}: the kernel {'left' if name == levels.WRITES else 'changed'} the state")
         return Rung(name=name, seconds=1 / found.bytes_per_s, spread=found.spread, resources=made.binary.resources)
 
 
@@ -271,11 +255,10 @@ class _CpuLosses(_LossBreakdown):
 
     def _copies(self) -> Iterator[Rung]:
         found = measure_bandwidths(self._device, self._compiler, self._cache_bytes, self._progress)
-        yield self._at(COPY, found.copy)
-        yield self._at(STREAMS, self._streams(found))
+        yield self._at(levels.COPY, found.copy)
+        yield self._at(levels.STREAMS, self._streams(found))
 
     def _streams(self, found: Bandwidths) -> Rate:
-        """Return the bandwidth of the copy that fits the accesses of the kernel."""
         measured = replace(
             self._machine,
             in_place_bytes_per_s=found.in_place.bytes_per_s,
@@ -286,7 +269,6 @@ class _CpuLosses(_LossBreakdown):
         return Rate(ceiling(self._config, measured).bytes_per_s, spread)
 
     def _count(self, simulation: Simulation) -> Counters:
-        """Read perf events during a run."""
         if not self._counters:
             return _NO_COUNTERS
         cycle = simulation.cycle_steps
@@ -304,32 +286,6 @@ class _CpuLosses(_LossBreakdown):
 
 
 _KINDS: Mapping[str, type[_LossBreakdown]] = {"cuda": _GpuLosses, "cpu": _CpuLosses}
-
-
-def _inputs(request: ProfileRequest) -> Inputs:
-    """Return the inputs of the model. Raises InputError if the machine description has no calibration."""
-    if request.machine.calibration is None:
-        raise InputError(
-            f"the description of {request.machine.name} has no calibration, which explains losses; "
-            "run: lbmtune devices --calibrate."
-        )
-    return inputs_of(request.case, cast("CudaConfig", request.config), request.machine, Resources())
-
-
-def _check_copy(arrays: Sequence[Array], elements: int) -> None:
-    """Raise RuntimeError if a copy is incomplete, judged by a sample of elements."""
-    some = slice(0, elements, max(1, elements // _SAMPLED_ELEMENTS))
-    if not bool((arrays[0][some] == arrays[-1][some]).all()):
-        raise RuntimeError("a copy of streams did not move what it should; its figure would mean nothing")
-
-
-def _sampled(simulation: Simulation) -> list[Array]:
-    """Return a sample of the elements of each lattice."""
-    return [buffer[:: max(1, buffer.size // _SAMPLED_ELEMENTS)].copy() for buffer in simulation.buffers.values()]
-
-
-def _same(before: Sequence[Array], after: Sequence[Array]) -> bool:
-    return all(bool((a == b).all()) for a, b in zip(before, after, strict=True))
 
 
 def provable(program: Program) -> Program:

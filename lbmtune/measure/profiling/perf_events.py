@@ -48,7 +48,6 @@ def counted(run: Callable[[], None]) -> dict[str, float]:
 
 
 def _opened(event: int, open_files: ExitStack) -> Iterator[int]:
-    """Open a counter for each thread."""
     for task in sorted(_TASKS.iterdir()):
         handle = _open(event, int(task.name))
         open_files.callback(os.close, handle)
@@ -56,7 +55,6 @@ def _opened(event: int, open_files: ExitStack) -> Iterator[int]:
 
 
 def _open(event: int, thread: int) -> int:
-    """Open a disabled counter for one thread."""
     number = _NUMBERS.get(platform.machine())
     if number is None or platform.system() != "Linux":
         raise PerfError(f"{platform.system()} on {platform.machine()} has no known perf events")

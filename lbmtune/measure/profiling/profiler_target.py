@@ -23,8 +23,7 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.measure.timing.stable_case import stable_case
-from lbmtune.measure.timing.state import excite
+from lbmtune.measure.timing.state import excite, stable_case
 from lbmtune.records import Environment
 from lbmtune.records.store import write_atomically
 from lbmtune.runtime import Simulation

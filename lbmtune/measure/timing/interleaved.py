@@ -9,15 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.measure.timing import sampling
 from lbmtune.measure.timing.protocol import measurement
-from lbmtune.measure.timing.sampling import (
-    Sample,
-    garbage_collection_off,
-    steps_per_sample,
-    take,
-    undisturbed_s,
-    warm_up,
-)
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
 from lbmtune.records import Measurement
 from lbmtune.records.study import TimingProtocol
@@ -51,30 +44,32 @@ def measure_interleaved(
     rounds = _rounds(simulations, steps, protocol, turn, refill=mixed)
     if not mixed and not _compatible(simulations, steps, turn):
         rounds = _rounds(simulations, steps, protocol, turn, refill=True)
-    columns: list[list[Sample]] = [list(column) for column in zip(*rounds.rows, strict=True)]
+    columns: list[list[sampling.Sample]] = [list(column) for column in zip(*rounds.rows, strict=True)]
     return [measurement(s, c, n, rounds.disturbed) for s, c, n in zip(simulations, columns, steps, strict=True)]
 
 
 class _Rounds(NamedTuple):
     """Rows of samples, one of each simulation. disturbed: flawed rounds were needed to complete them."""
 
-    rows: list[list[Sample]]
+    rows: list[list[sampling.Sample]]
     disturbed: bool
 
 
 def _rounds(
     simulations: Sequence[Simulation], steps: Sequence[int], protocol: TimingProtocol, turn: Turn, *, refill: bool
 ) -> _Rounds:
-    good: list[list[Sample]] = []
-    flawed: list[list[Sample]] = []
+    good: list[list[sampling.Sample]] = []
+    flawed: list[list[sampling.Sample]] = []
     random = np.random.default_rng(1)
-    with garbage_collection_off():
+    with sampling.garbage_collection_off():
         while len(good) < protocol.final_rounds and len(good) + len(flawed) < 2 * protocol.final_rounds:
-            taken: dict[int, Sample] = {}
+            taken: dict[int, sampling.Sample] = {}
             for position in random.permutation(len(simulations)).tolist():
                 turn(position)
-                taken[position] = _take(simulations[position], steps[position], protocol, refill)
-                _rest(simulations[position], steps[position] * taken[position].step_s)
+                simulation = simulations[position]
+                taken[position] = sample = _take(simulation, steps[position], protocol, refill)
+                if BACKENDS[simulation.program.config.backend].power_capped:
+                    time.sleep(_REST * steps[position] * sample.step_s)
             row = [taken[position] for position in range(len(simulations))]
             (flawed if any(sample.flaw for sample in row) else good).append(row)
     return _Rounds((good + flawed)[: protocol.final_rounds], len(good) < protocol.final_rounds)
@@ -83,24 +78,19 @@ def _rounds(
 def _prepare(simulation: Simulation, protocol: TimingProtocol) -> int:
     """Warm a simulation up; return the steps of its samples."""
     excite(simulation)
-    step_s = undisturbed_s(warm_up(simulation, protocol).samples)
-    steps = steps_per_sample(simulation, step_s, protocol.final_sample_s)
+    step_s = sampling.undisturbed_s(sampling.warm_up(simulation, protocol).samples)
+    steps = sampling.steps_per_sample(simulation, step_s, protocol.final_sample_s)
     simulation.prepare(steps)
     return steps
 
 
-def _take(simulation: Simulation, steps: int, protocol: TimingProtocol, refill: bool) -> Sample:
+def _take(simulation: Simulation, steps: int, protocol: TimingProtocol, refill: bool) -> sampling.Sample:
     if refill:
         excite(simulation)
-    sample = take(simulation, steps, protocol)
+    sample = sampling.take(simulation, steps, protocol)
     if refill:
         check_state(simulation)
     return sample
-
-
-def _rest(simulation: Simulation, busy_s: float) -> None:
-    if BACKENDS[simulation.program.config.backend].power_capped:
-        time.sleep(_REST * busy_s)
 
 
 def _in_turn(simulations: Sequence[Simulation], turn: Turn) -> Iterator[Simulation]:

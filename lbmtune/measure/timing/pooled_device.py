@@ -4,25 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from lbmtune.backend.protocol import Array, Binary, Device, Executable, OutOfMemoryError, Placing
 from lbmtune.catalogue.byte_lru_cache import forget_all
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Program
-from lbmtune.measure.timing.wrapped_device import WrappedDevice
-from lbmtune.records import Conditions
+from lbmtune.records import Conditions, Environment
 
 ALIGNMENT_BYTES = 1 << 21
 
 
-class Monitor(Protocol):
-    """Measures how fast a shared host is beside the samples."""
+Monitor = Callable[[Conditions, float], Conditions]
+"""Adds what a shared host delivers now to the conditions of a sample that took some seconds."""
 
-    def observe(self, conditions: Conditions, sample_s: float) -> Conditions:
-        """Add what the host delivers now to the conditions of a sample that took `sample_s` seconds."""
-        ...
+
+def _forwarded(name: str) -> Any:
+    return property(lambda wrapped: getattr(wrapped.device, name))
+
+
+class WrappedDevice:
+    """Forwards requests to `device`; subclasses complete the `Device` protocol by their own memory."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    host_empty = _forwarded("host_empty")
+    synchronize = _forwarded("synchronize")
+    time_s = _forwarded("time_s")
+    slices_s = _forwarded("slices_s")
+    conditions = _forwarded("conditions")
+    datasheet_bytes_per_s = _forwarded("datasheet_bytes_per_s")
+    marked = _forwarded("marked")
+    looked_at = _forwarded("looked_at")
+    energy_j = _forwarded("energy_j")
+
+    @property
+    def xp(self) -> ModuleType:
+        """The array module, numpy or cupy."""
+        return self.device.xp
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the device."""
+        return self.device.limits
+
+    @property
+    def environment(self) -> Environment:
+        """The environment of the device."""
+        return self.device.environment
+
+    def load(self, program: Program, binary: Binary) -> Executable:
+        """Load a binary (`Device.load`)."""
+        return self.device.load(program, binary)
 
 
 class PooledDevice(WrappedDevice):

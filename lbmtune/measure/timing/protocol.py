@@ -6,17 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lbmtune.catalogue.footprint import bytes_per_update
-from lbmtune.measure.timing.sampling import (
-    WARM_SAMPLES,
-    Sample,
-    WarmUp,
-    garbage_collection_off,
-    steps_per_sample,
-    summary,
-    take,
-    undisturbed_s,
-    warm_up,
-)
+from lbmtune.measure.timing import sampling
 from lbmtune.measure.timing.state import check_state, excite
 from lbmtune.records import Measurement
 from lbmtune.records.statistics import Interval, median_interval
@@ -35,41 +25,43 @@ def measure(simulation: Simulation, protocol: TimingProtocol, incumbent_s: float
     are the measurement. Raises WrongResultError, DeviceFaultError.
     """
     excite(simulation)
-    with garbage_collection_off():
-        warm = warm_up(simulation, protocol)
+    with sampling.garbage_collection_off():
+        warm = sampling.warm_up(simulation, protocol)
         if incumbent_s and (slow := _too_slow(simulation, protocol, warm, protocol.bail_out * incumbent_s)):
             check_state(simulation)
             return replace(measurement(simulation, slow, warm.steps, disturbed=False), dismissed=True)
-        steps = steps_per_sample(simulation, undisturbed_s(warm.samples), protocol.sample_s)
+        steps = sampling.steps_per_sample(simulation, sampling.undisturbed_s(warm.samples), protocol.sample_s)
         simulation.prepare(steps)
         samples, disturbed = _samples(simulation, protocol, steps)
     check_state(simulation)
     return measurement(simulation, samples, steps, disturbed)
 
 
-def _too_slow(simulation: Simulation, protocol: TimingProtocol, warm: WarmUp, limit_s: float) -> list[Sample]:
+def _too_slow(
+    simulation: Simulation, protocol: TimingProtocol, warm: sampling.WarmUp, limit_s: float
+) -> list[sampling.Sample]:
     """Return flawless samples that are all slower than the limit; none if it may be faster.
 
     Flawed samples are repeated a few times. The CPU share alone does not tell the speed of an idle machine, because
     other programs take caches and bandwidth, too; so nothing is dismissed by flawed samples.
     """
-    if undisturbed_s(warm.samples) <= limit_s:
+    if sampling.undisturbed_s(warm.samples) <= limit_s:
         return []
     good = [sample for sample in warm.samples if not sample.flaw]
-    for _ in range(_REPEATS * WARM_SAMPLES):
-        if len(good) >= WARM_SAMPLES:
+    for _ in range(_REPEATS * sampling.WARM_SAMPLES):
+        if len(good) >= sampling.WARM_SAMPLES:
             break
-        sample = take(simulation, warm.steps, protocol)
+        sample = sampling.take(simulation, warm.steps, protocol)
         good += [] if sample.flaw else [sample]
-    return good if len(good) >= WARM_SAMPLES and undisturbed_s(good) > limit_s else []
+    return good if len(good) >= sampling.WARM_SAMPLES and sampling.undisturbed_s(good) > limit_s else []
 
 
-def _samples(simulation: Simulation, protocol: TimingProtocol, steps: int) -> tuple[list[Sample], bool]:
+def _samples(simulation: Simulation, protocol: TimingProtocol, steps: int) -> tuple[list[sampling.Sample], bool]:
     """Take samples until the interval is narrow enough; tell if flawed ones had to be accepted."""
-    good: list[Sample] = []
-    flawed: list[Sample] = []
+    good: list[sampling.Sample] = []
+    flawed: list[sampling.Sample] = []
     while not _confident(good, protocol):
-        sample = take(simulation, steps, protocol)
+        sample = sampling.take(simulation, steps, protocol)
         (flawed if sample.flaw else good).append(sample)
         if len(flawed) >= _REPEATS * protocol.min_samples:
             break
@@ -78,17 +70,17 @@ def _samples(simulation: Simulation, protocol: TimingProtocol, steps: int) -> tu
     return good + flawed, True
 
 
-def _confident(good: list[Sample], protocol: TimingProtocol) -> bool:
+def _confident(good: list[sampling.Sample], protocol: TimingProtocol) -> bool:
     if len(good) < protocol.min_samples:
         return False
     return len(good) >= protocol.max_samples or _interval(good).half_width <= protocol.confidence
 
 
-def _interval(samples: Sequence[Sample]) -> Interval:
+def _interval(samples: Sequence[sampling.Sample]) -> Interval:
     return median_interval([sample.step_s for sample in samples])
 
 
-def measurement(simulation: Simulation, samples: Sequence[Sample], steps: int, disturbed: bool) -> Measurement:
+def measurement(simulation: Simulation, samples: Sequence[sampling.Sample], steps: int, disturbed: bool) -> Measurement:
     """Return the record of samples of `steps` time steps each."""
     interval, sites = _interval(samples), simulation.case.fluid_sites
     moved = bytes_per_update(simulation.case, simulation.program.config)
@@ -101,6 +93,6 @@ def measurement(simulation: Simulation, samples: Sequence[Sample], steps: int, d
         samples_s=tuple(sample.step_s for sample in samples),
         steps_per_sample=steps,
         sites=sites,
-        conditions=summary([sample.conditions for sample in samples]),
+        conditions=sampling.summary([sample.conditions for sample in samples]),
         disturbed=disturbed,
     )

@@ -1,16 +1,19 @@
-"""Samples of a simulation with their conditions, and the warm-up before them."""
+"""Samples of a simulation with their conditions and CPU share, and the warm-up before them."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
+from pathlib import Path
 from statistics import fmean, median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from lbmtune.measure.timing.cpu_share import kernel_share, usage_before
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.state import WrongResultError, probed, unchanged
 from lbmtune.records import Conditions
@@ -26,6 +29,7 @@ _SHORTEST_SHARE = 1 / 8
 """Shortest warm-up sample, as a share of the warm-up time."""
 _LONGEST_WARMUP = 20
 """Longest warm-up, in multiples of the warm-up time."""
+_TASKS = Path("/proc/self/task")
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ def take(simulation: Simulation, steps: int, protocol: TimingProtocol, *, with_c
     if before:
         conditions = replace(conditions, cpu_share=kernel_share(before, config))
     if with_conditions and isinstance(device, PooledDevice) and device.monitor:
-        conditions = device.monitor.observe(conditions, steps * step_s)
+        conditions = device.monitor(conditions, steps * step_s)
     return Sample(step_s, conditions, flaw(conditions, device.environment.max_sm_clock_hz, protocol))
 
 
@@ -109,27 +113,21 @@ def summary(conditions: Sequence[Conditions]) -> Conditions:
 
     The rates of the interference monitor are averaged: a machine may alternate between two speeds.
     """
+    found: dict[str, Any] = {}
+    for combined, names in _SUMMARIES.items():
+        for name in names:
+            known = [value for c in conditions if (value := getattr(c, name)) is not None]
+            found[name] = combined(known) if known else None
+    return Conditions(throttle=tuple(sorted({reason for c in conditions for reason in c.throttle})), **found)
 
-    def known(name: str) -> list[float]:
-        return [value for c in conditions if (value := getattr(c, name)) is not None]
 
-    def middle(name: str) -> float | None:
-        return median(known(name) or [0.0]) or None
-
-    def mean(name: str) -> float | None:
-        return fmean(known(name) or [0.0]) or None
-
-    return Conditions(
-        sm_clock_hz=middle("sm_clock_hz"),
-        memory_clock_hz=middle("memory_clock_hz"),
-        power_w=max(known("power_w"), default=None),
-        temperature_c=max(known("temperature_c"), default=None),
-        throttle=tuple(sorted({reason for c in conditions for reason in c.throttle})),
-        cpu_share=min(known("cpu_share"), default=None),
-        memory_bytes_per_s=mean("memory_bytes_per_s"),
-        last_cache_bytes_per_s=mean("last_cache_bytes_per_s"),
-        work_per_s=mean("work_per_s"),
-    )
+_SUMMARIES: Mapping[Callable[[list[float]], float], tuple[str, ...]] = {
+    median: ("sm_clock_hz", "memory_clock_hz"),
+    max: ("power_w", "temperature_c"),
+    min: ("cpu_share",),
+    fmean: ("memory_bytes_per_s", "last_cache_bytes_per_s", "work_per_s"),
+}
+"""Conditions by the way in which those of samples are combined."""
 
 
 @contextmanager
@@ -142,3 +140,51 @@ def garbage_collection_off() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+class Usage(NamedTuple):
+    """Seconds since the start of the process, summed over threads. waited_s: ready to run but without a core."""
+
+    ran_s: float
+    waited_s: float | None
+    wall_s: float
+
+
+def usage() -> Usage:
+    """Return the counters now; waited_s is None if the kernel does not report it."""
+    schedules = [_schedule(task) for task in _TASKS.iterdir()] if _TASKS.is_dir() else []
+    known = [s for s in schedules if s is not None]
+    if not known or not any(ran for ran, _ in known):
+        return Usage(time.process_time(), None, time.monotonic())
+    return Usage(sum(ran for ran, _ in known) / 1e9, sum(waited for _, waited in known) / 1e9, time.monotonic())
+
+
+def usage_before(config: KernelConfig) -> Usage | None:
+    """Return the counters before a kernel runs; None if it does not run on the host."""
+    return usage() if BACKENDS[config.backend].shares_host else None
+
+
+def kernel_share(before: Usage, config: Any) -> float:
+    """Return the share of the processor that a CPU kernel had since then."""
+    return cpu_share(before, usage(), config.threads)
+
+
+def cpu_share(before: Usage, after: Usage, threads: int) -> float:
+    """Return running time over the time that threads were ready to run: 1 on an idle machine.
+
+    If waiting times are unknown: process time over wall time per thread.
+    """
+    ran = after.ran_s - before.ran_s
+    if before.waited_s is None or after.waited_s is None:
+        return min(1.0, ran / max(threads * (after.wall_s - before.wall_s), 1e-9))
+    wanted = ran + after.waited_s - before.waited_s
+    return ran / wanted if wanted > 0 else 1.0
+
+
+def _schedule(task: Path) -> tuple[int, int] | None:
+    """Return (nanoseconds on a core, nanoseconds waiting for one) of a thread."""
+    try:
+        ran, waited, _ = (task / "schedstat").read_text().split()
+    except (OSError, ValueError):
+        return None  # the thread has just ended, or the kernel keeps no such statistics
+    return int(ran), int(waited)

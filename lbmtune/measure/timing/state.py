@@ -1,13 +1,21 @@
-"""The state of a timed simulation: filled with random values before a run, checked after it."""
+"""The case and the state of a timed simulation: filled with random values before a run, checked after it."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from types import ModuleType
 
 import numpy as np
 
 from lbmtune.backend.protocol import Array
-from lbmtune.measure.timing.random_fill import fill_random
+from lbmtune.catalogue.precision import Storage
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.faces import Real3
 from lbmtune.runtime import Simulation
 
+_HIGHEST_RATE = 1.8
+_TILE_ELEMENTS = (1 << 20) - 3
 _PROBED_ELEMENTS = 4096
 _HOST_ELEMENTS, _DEVICE_ELEMENTS = 1 << 22, 1 << 25
 """Elements that are checked at once: on a GPU enough to hide the overhead of launches."""
@@ -15,6 +23,46 @@ _HOST_ELEMENTS, _DEVICE_ELEMENTS = 1 << 22, 1 << 25
 
 class WrongResultError(Exception):
     """The timed run left a state that cannot be right; the message says how."""
+
+
+def stable_case(case: Case) -> Case:
+    """Return the case with a tenth of its velocities and pressure differences, and a relaxation rate up to 1.8.
+
+    These values are launch arguments, so the kernel and its speed are the same.
+    """
+    patches = (replace(p, velocity=_tenth(p.velocity), density=1 + (p.density - 1) / 10) for p in case.patches)
+    return replace(
+        case,
+        relaxation_rate=min(case.relaxation_rate, _HIGHEST_RATE),
+        wall_velocity=_tenth(case.wall_velocity),
+        inlet_velocity=_tenth(case.inlet_velocity),
+        outlet_density=1 + (case.outlet_density - 1) / 10,
+        patches=tuple(patches),
+    )
+
+
+def _tenth(velocity: Real3) -> Real3:
+    x, y, z = (u / 10 for u in velocity)
+    return x, y, z
+
+
+def fill_random(array: Array, amplitude: float, xp: ModuleType, stored: Storage | None = None) -> None:
+    """Fill a flat array with values of 0.5 to 1.5 amplitudes, which repeat after about a million elements.
+
+    Hardware is faster and needs less power on zeros than on real data.
+    stored: the format of deviations in the array; None: plain numbers of its type.
+    """
+    tile = _tile(amplitude, str(array.dtype), xp, stored)
+    whole = array.size // tile.size
+    array[: whole * tile.size].reshape(whole, tile.size)[:] = tile
+    array[whole * tile.size :] = tile[: array.size - whole * tile.size]
+
+
+@lru_cache(maxsize=8)
+def _tile(amplitude: float, dtype: str, xp: ModuleType, stored: Storage | None) -> Array:
+    """Return the values that repeat; cached, because every trial needs them."""
+    noise = amplitude * np.random.default_rng(1).uniform(0.5, 1.5, _TILE_ELEMENTS)
+    return xp.asarray(stored.stored(noise, np) if stored else noise.astype(dtype))
 
 
 def excite(simulation: Simulation) -> None:

@@ -11,8 +11,7 @@ from math import ceil
 from statistics import fmean
 from typing import NamedTuple
 
-from lbmtune.measure.timing.cpu_share import kernel_share, usage_before
-from lbmtune.measure.timing.sampling import flaw, steps_per_sample, summary, undisturbed_s, warm_up
+from lbmtune.measure.timing import sampling
 from lbmtune.measure.timing.state import check_state, excite
 from lbmtune.records import Conditions, Sustained
 from lbmtune.records.study import TimingProtocol
@@ -39,25 +38,25 @@ def sustain(simulation: Simulation, protocol: TimingProtocol) -> Sustained:
     Raises WrongResultError, DeviceFaultError.
     """
     excite(simulation)
-    step_s = undisturbed_s(warm_up(simulation, protocol).samples)
-    steps = steps_per_sample(simulation, step_s, min(SLICE_S, protocol.sustained_s / 4))
+    step_s = sampling.undisturbed_s(sampling.warm_up(simulation, protocol).samples)
+    steps = sampling.steps_per_sample(simulation, step_s, min(SLICE_S, protocol.sustained_s / 4))
     simulation.prepare(steps)
     settling, wanted = (max(1, ceil(s / (steps * step_s))) for s in (protocol.settling_s, protocol.sustained_s))
     readings: list[Reading] = []
     config = simulation.program.config
-    before = usage_before(config)
+    before = sampling.usage_before(config)
     slices_s = simulation.device.slices_s(
         lambda: simulation.step(steps), settling + ceil(_ROOM * wanted), lambda: readings.append(_reading(simulation))
     )
     counted = slice(settling, settling + _until(slices_s[settling:], protocol.sustained_s))
     if before:
-        share = kernel_share(before, config)
+        share = sampling.kernel_share(before, config)
         readings = [reading._replace(conditions=replace(reading.conditions, cpu_share=share)) for reading in readings]
     check_state(simulation)
     found = _found(simulation, slices_s[counted], steps, readings[counted])
     most = simulation.device.environment.max_sm_clock_hz
     # lower clocks are a result here, not a flaw
-    return replace(found, disturbed=bool(flaw(replace(found.conditions, sm_clock_hz=None), most, protocol)))
+    return replace(found, disturbed=bool(sampling.flaw(replace(found.conditions, sm_clock_hz=None), most, protocol)))
 
 
 def _until(slices_s: Sequence[float], seconds: float) -> int:
@@ -85,7 +84,7 @@ def _found(simulation: Simulation, slices_s: Sequence[float], steps: int, readin
         power_w=None if energy_j is None else energy_j / seconds,
         power_limit_w=simulation.device.environment.power_limit_w,
         throttled=throttled(conditions),
-        conditions=summary(conditions),
+        conditions=sampling.summary(conditions),
     )
 
 

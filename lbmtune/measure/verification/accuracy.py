@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from math import lcm
 from types import ModuleType
 from typing import Any
 
 from lbmtune.backend.protocol import Binary, Compiler, Device
-from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import Block, KernelConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
@@ -123,9 +121,9 @@ def fitted(case: Case, config: KernelConfig) -> tuple[Case, KernelConfig]:
     last = box.domain[case.stencil.dimensions - 1]
     cut: dict[str, Any] = {"flags": "compiled", "register_planes": 0}
     cut |= {name: min(getattr(config, name, last), last) for name in _ALONG_LAST_AXIS}
-    if block := _CUT_BLOCKS.get((config.backend, config.family)):
+    if block := config.clipped_knob:
         x, y, z = getattr(config, block)
-        cut[block] = min(x, box.domain[0] // _access_cells(config)), y, z
+        cut[block] = min(x, box.domain[0] // config.access_cells), y, z
     if config.boundary == "predicated":
         cut["boundary"] = "branch"
     own = {one.name for one in fields(config)}
@@ -134,40 +132,14 @@ def fitted(case: Case, config: KernelConfig) -> tuple[Case, KernelConfig]:
 
 _ALONG_LAST_AXIS = ("z_cells", "sites_per_thread", "chunk_planes", "tile_planes")
 """Knobs of several families that cannot exceed the last extent."""
-_CUT_BLOCKS = {
-    ("cuda", "direct"): "block",
-    ("cuda", "column"): "block",
-    ("cuda", "sparse"): "block",
-    ("cuda", "face-exchange"): "tile",
-}
-"""Knobs whose x extent cannot exceed the box; blocks of other families are whole warps or rows."""
 
 
 def _box(case: Case, config: KernelConfig) -> Case:
     """Return a square periodic box with rows that suit the kernel; tiles of persistent kernels are whole rows."""
     block: Block = getattr(config, "block", (1, 1, 1))
-    edge = _EDGES.get(config.family, _whole_units)(config)
+    edge = config.row_cells(_EDGE[config.backend])
     depth = 1 if case.stencil.dimensions == 2 else max(_DEPTH, config.memory.tile[2], block[2])
     return Case("box", case.lattice, case.collision, (edge, edge, depth), 1.0, magic=case.magic)
-
-
-def _whole_units(config: Any) -> int:
-    """Return the edge of the device's box in whole accesses and runs of the layout."""
-    unit = lcm(_access_cells(config), max(config.memory.run, 1))
-    return -(-_EDGE[config.backend] // unit) * unit
-
-
-def _row_of_tiles(config: Any) -> int:
-    """Return the cells of a block along x."""
-    return int(config.block[0]) * _access_cells(config)
-
-
-_EDGES: Mapping[str, Callable[[Any], int]] = {"persistent": _row_of_tiles}
-
-
-def _access_cells(config: Any) -> int:
-    """Return the cells along x of one access: of a thread on a GPU, of a vector on a CPU."""
-    return int(config.lanes if BACKENDS[config.backend].shares_host else config.cells_per_thread)
 
 
 def _compiled(box: Case, config: KernelConfig, compiler: Compiler) -> tuple[Program, Binary]:

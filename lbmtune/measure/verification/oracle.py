@@ -18,12 +18,10 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patches import wall_velocity
 from lbmtune.lattice import negate
 from lbmtune.measure.verification.textbook_boundaries import bounded
-from lbmtune.measure.verification.textbook_collisions import COLLISIONS
-from lbmtune.measure.verification.textbook_equilibrium import Array, density, equilibrium, velocity
+from lbmtune.measure.verification.textbook_collisions import COLLISIONS, Array, density, equilibrium, velocity
 
 __all__ = [
     "NOISE",
-    "Array",
     "collide",
     "density",
     "equilibrium",
@@ -33,7 +31,6 @@ __all__ = [
     "stream",
     "velocity",
 ]
-
 _CELLS_AT_ONCE = 1 << 13
 """Cells of which the intermediate values of a collision fit in the caches of a processor."""
 
@@ -105,7 +102,7 @@ def random_state(case: Case, seed: int = 1, xp: ModuleType = np) -> Array:
     """Return a random state far from equilibrium: weights times (1 + noise of 5 %), different in every cell."""
     nx, ny, nz = case.domain
     noise = xp.asarray(np.random.default_rng(seed).uniform(-NOISE, NOISE, (case.stencil.q, nz, ny, nx)))
-    return _weights(case, xp) * (1 + noise)
+    return xp.asarray([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1) * (1 + noise)
 
 
 def scattered_state(case: Case, x: Array, y: Array, z: Array, xp: ModuleType = np, out: Array | None = None) -> Array:
@@ -126,7 +123,3 @@ def scattered_state(case: Case, x: Array, y: Array, z: Array, xp: ModuleType = n
         hashed ^= hashed >> xp.uint32(16)
         out[i] = float(w) * (1 - NOISE + hashed * (2 * NOISE / 2**32))
     return out
-
-
-def _weights(case: Case, xp: ModuleType) -> Array:
-    return xp.asarray([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)

@@ -19,7 +19,6 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import MACROSCOPICS, Program
 from lbmtune.lattice import Vector
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain, extra_domains, short_chunks
 from lbmtune.measure.verification.reference_states import map_slabs, reference_slabs, small_states, whole_state
 from lbmtune.measure.verification.textbook_boundaries import bounded
 from lbmtune.records import Verification
@@ -33,8 +32,8 @@ _ORACLE_ROUNDINGS, _ORACLE_EPSILON = 8.0, 2.0**-53
 
 def verify(program: Program, binary: Binary, device: Device, periods: int = 3) -> Verification:
     """Run 1..periods periods from a random non-equilibrium state and compare every population with the oracle."""
-    case, domains = program.case, [awkward_domain(program.case, program.config)]
-    others = extra_domains(case, program.config)
+    case, domains = program.case, [program.config.awkward_domain(program.case)]
+    others = program.config.extra_domains(case)
     program = short_chunks(program)
     found = [compare(program, binary, device, replace(case, domain=domains[0]), periods)]
     if found[0].passed:
@@ -82,7 +81,7 @@ def verify_simulation(simulation: Simulation) -> Verification:
 
 def verify_single(program: Program, binary: Binary, device: Device, single: tuple[Program, Binary]) -> Verification:
     """Verify a kernel of one step in turn with that of several, each on the state of the other, in both buffers."""
-    case = replace(program.case, domain=awkward_domain(program.case, program.config))
+    case = replace(program.case, domain=program.config.awkward_domain(program.case))
     one = short_chunks(single[0]), single[1]
     return _compare(Simulation(short_chunks(program), binary, device, case, lambda: one), (1, program.steps, 1))
 
@@ -240,5 +239,16 @@ def _difference(found: Any, expected: Any, xp: ModuleType) -> Any:
 
 
 def _worst(found: Sequence[Verification]) -> Verification:
-    """Return the verification with the largest error relative to its bound."""
     return max(found, key=lambda one: one.error / one.bound)
+
+
+def short_chunks(program: Program) -> Program:
+    """Return the program with a grid of short chunks, if their length is set by the grid alone.
+
+    The oracle's time grows with the planes, and what happens at the ends of chunks does not depend on their length.
+    """
+    covers = program.config.short_block(program.case)
+    if covers is None:
+        return program
+    period = tuple(tuple(replace(launch, covers=covers) for launch in step) for step in program.period)
+    return replace(program, period=period)

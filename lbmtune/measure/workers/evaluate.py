@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from lbmtune.backend.protocol import Compiler, Device
 from lbmtune.backend.registry import compiler_for, open_device
@@ -25,19 +24,17 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
 from lbmtune.errors import NothingValidError
-from lbmtune.measure.processes.worker import STAGE_START, Answer, Death, Event, Stage, Worker, unavailable
+from lbmtune.measure.processes.worker import STAGE_START, Answer, Death, Stage, Worker, unavailable
 from lbmtune.measure.verification.accuracy import fitted
 from lbmtune.measure.workers.messages import (
     AccuracyRequest,
     CompileResult,
     DryRunRequest,
-    FinalsFailure,
-    FinalsRequest,
     MeasureRequest,
     MeasureResult,
     Renderer,
 )
-from lbmtune.measure.workers.outcomes import after_compiling, after_death, after_failed_final, after_measuring, culprit
+from lbmtune.measure.workers.outcomes import after_death, time_interleaved
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import open_compiler
 from lbmtune.records import Accuracy, Outcome, Prediction, Resources, Trial
@@ -93,7 +90,8 @@ class Evaluator:
         """
         self.case, self.protocol = case, protocol
         self.incumbent_s: float | None = None
-        self._predict, self._renderer, self._on_stage = predict, renderer, on_stage
+        self._predict, self._renderer = predict, renderer
+        self._on_stage = on_stage or (lambda _number, _stage: None)
         self._to_compile: deque[Job] = deque()
         self._to_measure: deque[Job] = deque()
         self._finished: deque[Trial] = deque()
@@ -101,11 +99,10 @@ class Evaluator:
         self._jobs = 0
         self.pool = WorkerPool(opener or partial(open_device, device_spec), protocol)
         try:
-            opened = self.pool.wait_ready()
+            self.environment, self.limits = self.pool.wait_ready()
         except BaseException:
             self.close()
             raise
-        self.environment, self.limits = opened.environment, opened.limits
         self._compiler = compiler or compiler_for(self.environment)
         self._quiet = BACKENDS[self.environment.backend].shares_host
         cores = usable_cores()
@@ -150,7 +147,9 @@ class Evaluator:
             self._start_compiling()
             self._process_events()
         trial = self._finished.popleft()
-        self._update_incumbent(trial)
+        if trial.mlups:
+            step_s = self.case.fluid_sites / (trial.mlups * 1e6)
+            self.incumbent_s = min(step_s, self.incumbent_s or step_s)
         return trial
 
     def finals(self, configs: Sequence[KernelConfig], side_tasks: Mapping[int, SideTask] | None = None) -> list[Trial]:
@@ -160,14 +159,11 @@ class Evaluator:
         full size and `final`, the interleaved measurement. `final` is None if the outcome is not ok, or if the
         interleaved measurement failed and no finalist could be blamed; the reason says how.
         """
-        assert not self.in_flight
-        for number in self._by_steps(configs):
-            self._enqueue(number, configs[number], full=True, side_task=(side_tasks or {}).get(number))
-        trials = self._collect(len(configs))
-        passed = [(trial, self._verified.pop(trial.number)) for trial in trials if trial.outcome is Outcome.OK]
-        final = {trial.number: trial for trial in self._time_interleaved(passed)}
-        for _, path in passed:
-            path.unlink()
+        tasks = side_tasks or {}
+        trials = self._evaluated(configs, [{"full": True, "side_task": tasks.get(n)} for n in range(len(configs))])
+        passed = [(trial, self._verified[trial.number]) for trial in trials if trial.outcome is Outcome.OK]
+        final = {trial.number: trial for trial in time_interleaved(self.pool, passed, self._on_stage)}
+        self._drop_verified()
         return [final.get(trial.number, trial) for trial in trials]
 
     def sustained(self, configs: Sequence[KernelConfig], proven: Sequence[bool]) -> list[Trial]:
@@ -175,22 +171,14 @@ class Evaluator:
 
         Call it when idle. Returns one trial per configuration, in order, numbered from 0.
         """
-        assert not self.in_flight
-        for number in self._by_steps(configs):
-            self._enqueue(number, configs[number], full=not proven[number], sustained=True)
-        trials = self._collect(len(configs))
-        for path in self._verified.values():
-            path.unlink()
-        self._verified.clear()
+        trials = self._evaluated(configs, [{"full": not known, "sustained": True} for known in proven])
+        self._drop_verified()
         return trials
 
     def verify(self, config: KernelConfig, *, full: bool = False) -> Trial:
         """Verify a configuration without timing it, on small domains or at full size. Call it when idle."""
-        assert not self.in_flight
-        self._enqueue(0, config, full=full, timed=False)
-        trial = self.next()
-        if path := self._verified.pop(0, None):
-            path.unlink()
+        (trial,) = self._evaluated([config], [{"full": full, "timed": False}])
+        self._drop_verified()
         return trial
 
     def accuracy(self, config: KernelConfig, *, brief: bool = False) -> Accuracy:
@@ -217,30 +205,32 @@ class Evaluator:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _evaluated(self, configs: Sequence[KernelConfig], options: Sequence[Mapping[str, Any]]) -> list[Trial]:
+        """Return one trial per configuration, in order. options: of `_enqueue`."""
+        assert not self.in_flight
+        for number in self._by_steps(configs):
+            self._enqueue(number, configs[number], **options[number])
+        return sorted((self.next() for _ in configs), key=lambda trial: trial.number)
 
     def _by_steps(self, configs: Sequence[KernelConfig]) -> list[int]:
         """Return positions in ascending order of the steps to compare, so that reference states are continued."""
 
-        def steps(config: KernelConfig) -> int:
+        def steps(number: int) -> int:
+            config = configs[number]
             return config.fused_steps * max(config.propagation.period, 1 + config.exchanges(self.case.stencil))
 
-        return sorted(range(len(configs)), key=lambda number: steps(configs[number]))
+        return sorted(range(len(configs)), key=steps)
 
-    def _collect(self, count: int) -> list[Trial]:
-        return sorted((self.next() for _ in range(count)), key=lambda trial: trial.number)
+    def _drop_verified(self) -> None:
+        for path in self._verified.values():
+            path.unlink()
+        self._verified.clear()
 
-    def _enqueue(
-        self,
-        number: int,
-        config: KernelConfig,
-        *,
-        side_task: SideTask | None = None,
-        full: bool = False,
-        timed: bool = True,
-        sustained: bool = False,
-    ) -> None:
+    def _enqueue(self, number: int, config: KernelConfig, side_task: SideTask | None = None, **options: bool) -> None:
+        """Queue a configuration. options: of the request to the measurer."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         trial = Trial(number=number, key=config.key, config=config.flat(), outcome=Outcome.OK, date=now)
         if reason := broken(self.case, config, self.limits):
@@ -250,13 +240,7 @@ class Evaluator:
             trial = replace(trial, prediction=self._predict(config))
         self._jobs += 1
         path = self.pool.spool / f"{self._jobs}.pickle"
-        request = MeasureRequest(path=path, full=full, timed=timed, sustained=sustained)
-        self._to_compile.append(Job(trial, config, request, side_task))
-
-    def _update_incumbent(self, trial: Trial) -> None:
-        if trial.mlups:
-            step_s = self.case.fluid_sites / (trial.mlups * 1e6)
-            self.incumbent_s = min(step_s, self.incumbent_s or step_s)
+        self._to_compile.append(Job(trial, config, MeasureRequest(path=path, **options), side_task))
 
     # requests to workers
 
@@ -276,9 +260,8 @@ class Evaluator:
             worker.send(job, (job.config, job.request.path, job.side_task))
 
     def _free_compiler(self) -> Worker | None:
-        for worker in self.pool.compilers:
-            if not worker.jobs:
-                return worker
+        if idle := next((worker for worker in self.pool.compilers if not worker.jobs), None):
+            return idle
         return None if len(self.pool.compilers) == self.compile_workers else self._new_compiler()
 
     def _new_compiler(self) -> Worker:
@@ -287,17 +270,13 @@ class Evaluator:
     # events of workers
 
     def _process_events(self, timeout_s: float | None = None) -> None:
-        """Process the events of workers (timeout_s: `WorkerPool.poll`)."""
         for worker, event in self.pool.poll(timeout_s):
-            self._process(worker, event)
-
-    def _process(self, worker: Worker, event: Event) -> None:
-        if isinstance(event, Death):
-            self._replace(worker, event)
-        elif isinstance(event, Answer) and event.job:
-            self._process_answer(event.job, event.value)
-        elif isinstance(event, Stage) and worker.job and self._on_stage:
-            self._on_stage(worker.job.trial.number, event.name)
+            if isinstance(event, Death):
+                self._replace(worker, event)
+            elif isinstance(event, Answer) and event.job:
+                self._process_answer(event.job, event.value)
+            elif isinstance(event, Stage) and worker.job:
+                self._on_stage(worker.job.trial.number, event.name)
 
     def _replace(self, worker: Worker, death: Death) -> None:
         """Fail the job in progress and requeue the others on a new worker."""
@@ -315,39 +294,16 @@ class Evaluator:
 
     def _process_answer(self, job: Job, result: CompileResult | MeasureResult) -> None:
         if isinstance(result, MeasureResult):
-            self._finished.append(after_measuring(job.trial, result))
+            self._finished.append(result.into(job.trial))
             if job.request.full and result.outcome is Outcome.OK:
                 self._verified[job.trial.number] = job.request.path
             else:
                 job.request.path.unlink()
             return
-        trial = after_compiling(job.trial, result)
+        trial = result.into(job.trial)
         if self._predict and result.resources:
             trial = replace(trial, prediction=self._predict(job.config, resources=result.resources))
         if result.outcome is Outcome.OK:
             self._to_measure.append(replace(job, trial=trial))
         else:
             self._finished.append(trial)
-
-    def _time_interleaved(self, verified: Sequence[tuple[Trial, Path]]) -> list[Trial]:
-        """Return the trials with their finals; if one of them fails, the others are timed again without it."""
-        trials = [trial for trial, _ in verified]
-        if not trials:
-            return []
-        event = self._time_finals(trials, [path for _, path in verified])
-        if isinstance(event, Answer) and not isinstance(event.value, FinalsFailure):
-            return [replace(trial, final=final) for trial, final in zip(trials, event.value, strict=True)]
-        reason = event.reason if isinstance(event, Death) else event.value.reason
-        position = culprit(event, len(trials))
-        if position is None:
-            return [replace(trial, reason=reason) for trial in trials]
-        rest = [one for n, one in enumerate(verified) if n != position]
-        return [after_failed_final(trials[position], event), *self._time_interleaved(rest)]
-
-    def _time_finals(self, trials: Sequence[Trial], paths: Sequence[Path]) -> Answer | Death:
-        def on_stage(stage: str) -> None:
-            if self._on_stage:
-                self._on_stage(trials[0].number, stage)
-
-        self.pool.measurer.send(trials, FinalsRequest(paths=tuple(paths)))
-        return self.pool.await_answer(on_stage)

@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
-from lbmtune.records import Environment, Measurement, Outcome, Resources, Sustained, Verification
+from lbmtune.records import Measurement, Outcome, Resources, Sustained, Trial, Verification
 
 Renderer = Callable[[Case, KernelConfig], Program]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompileResult:
-    """The result of compiling. path: file with program and binary."""
+@dataclass(kw_only=True)
+class Result:
+    """The result of a stage of a trial, in fields of the trial. spent_s: seconds, by field of its costs."""
 
     outcome: Outcome = Outcome.OK
     reason: str = ""
-    path: Path
+    spent_s: dict[str, float] = field(default_factory=dict)
+
+    def into(self, trial: Trial) -> Trial:
+        """Return the trial with this result."""
+        changes = dict(vars(self))
+        costs = replace(trial.costs, **changes.pop("spent_s"))
+        return replace(trial, costs=costs, **changes)
+
+
+@dataclass(kw_only=True)
+class CompileResult(Result):
+    """The result of compiling."""
+
     source_digest: str = ""
     binary_digest: str = ""
     resources: Resources | None = None
-    compile_s: float = 0.0
+
+
+@dataclass(kw_only=True)
+class MeasureResult(Result):
+    """The result of verifying and timing."""
+
+    verification: Verification | None = None
+    measurement: Measurement | None = None
+    sustained: Sustained | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,19 +59,6 @@ class MeasureRequest:
     timed: bool = True
     sustained: bool = False
     incumbent_s: float | None = None
-
-
-@dataclass(kw_only=True)
-class MeasureResult:
-    """The result of verifying and timing."""
-
-    outcome: Outcome = Outcome.OK
-    reason: str = ""
-    verification: Verification | None = None
-    measurement: Measurement | None = None
-    sustained: Sustained | None = None
-    verify_s: float = 0.0
-    measure_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +92,3 @@ class AccuracyRequest:
     case: Case
     config: KernelConfig
     brief: bool = False
-
-
-@dataclass(frozen=True)
-class OpenedDevice:
-    """Environment and limits of the device of the measuring worker."""
-
-    environment: Environment
-    limits: Limits

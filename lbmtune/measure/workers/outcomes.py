@@ -1,39 +1,17 @@
-"""Put the results of workers, or their deaths, into trials."""
+"""Time finalists interleaved, without those that fail, and put the deaths of workers into trials."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from lbmtune.measure.processes.worker import Answer, Death
-from lbmtune.measure.workers.messages import CompileResult, MeasureResult
+from lbmtune.measure.workers.messages import FinalsFailure, FinalsRequest
+from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import final_stage
-from lbmtune.records import Costs, Outcome, Trial
-
-
-def after_compiling(trial: Trial, result: CompileResult) -> Trial:
-    """Return the trial with what compiling gave."""
-    return replace(
-        trial,
-        outcome=result.outcome,
-        reason=result.reason,
-        resources=result.resources,
-        source_digest=result.source_digest,
-        binary_digest=result.binary_digest,
-        costs=Costs(compile_s=result.compile_s),
-    )
-
-
-def after_measuring(trial: Trial, result: MeasureResult) -> Trial:
-    """Return the trial with what verifying and timing gave."""
-    return replace(
-        trial,
-        outcome=result.outcome,
-        reason=result.reason,
-        verification=result.verification,
-        measurement=result.measurement,
-        sustained=result.sustained,
-        costs=replace(trial.costs, verify_s=result.verify_s, measure_s=result.measure_s),
-    )
+from lbmtune.records import Outcome, Trial
 
 
 def after_death(trial: Trial, death: Death) -> Trial:
@@ -44,16 +22,39 @@ def after_death(trial: Trial, death: Death) -> Trial:
     return replace(trial, outcome=outcome, reason=death.reason, costs=costs)
 
 
-def culprit(event: Answer | Death, count: int) -> int | None:
+def time_interleaved(
+    pool: WorkerPool, verified: Sequence[tuple[Trial, Path]], on_stage: Callable[[int, str], None]
+) -> list[Trial]:
+    """Return the trials with their finals; if one of them fails, the others are timed again without it."""
+    if not verified:
+        return []
+    trials = [trial for trial, _ in verified]
+    event = _answer(pool, verified, partial(on_stage, trials[0].number))
+    if isinstance(event, Answer) and not isinstance(event.value, FinalsFailure):
+        return [replace(trial, final=final) for trial, final in zip(trials, event.value, strict=True)]
+    failure = event if isinstance(event, Death) else event.value
+    position = _culprit(failure, len(trials))
+    if position is None:
+        return [replace(trial, reason=failure.reason) for trial in trials]
+    rest = [one for n, one in enumerate(verified) if n != position]
+    return [_after_failed_final(trials[position], failure), *time_interleaved(pool, rest, on_stage)]
+
+
+def _answer(
+    pool: WorkerPool, verified: Sequence[tuple[Trial, Path]], on_stage: Callable[[str], None]
+) -> Answer | Death:
+    pool.measurer.send(verified, FinalsRequest(paths=tuple(path for _, path in verified)))
+    return pool.await_answer(on_stage)
+
+
+def _culprit(failure: FinalsFailure | Death, count: int) -> int | None:
     """Return the position of the finalist that ran when the finals failed; None if unknown."""
-    if isinstance(event, Answer):
-        position: int | None = event.value.position
-        return position
-    return next((n for n in range(count) if final_stage(n) == event.stage), None)
+    if isinstance(failure, FinalsFailure):
+        return failure.position
+    return next((n for n in range(count) if final_stage(n) == failure.stage), None)
 
 
-def after_failed_final(trial: Trial, event: Answer | Death) -> Trial:
-    """Return the trial of a finalist that made the finals fail."""
-    if isinstance(event, Death):
-        return after_death(trial, event)
-    return replace(trial, outcome=Outcome.WRONG_RESULT, reason=event.value.reason)
+def _after_failed_final(trial: Trial, failure: FinalsFailure | Death) -> Trial:
+    if isinstance(failure, Death):
+        return after_death(trial, failure)
+    return replace(trial, outcome=Outcome.WRONG_RESULT, reason=failure.reason)

@@ -21,9 +21,8 @@ from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.passes import REFRESH
 from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
-from lbmtune.measure.timing.pooled_device import PooledDevice, pooled_bytes
-from lbmtune.measure.timing.stable_case import stable_case
-from lbmtune.measure.timing.wrapped_device import WrappedDevice
+from lbmtune.measure.timing.pooled_device import PooledDevice, WrappedDevice, pooled_bytes
+from lbmtune.measure.timing.state import stable_case
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.simulation import Plan
 
@@ -49,9 +48,9 @@ def simulation_with(
     """Create a simulation with a side task. Raises OutOfMemoryError, TooManyResourcesError."""
     if side_task is None:
         return Simulation(program, binary, device, case)
-    if side_task.kind in _EVERY_STEP:
-        return _EVERY_STEP[side_task.kind](program, binary, device, case)
-    return _AT_INTERVALS[side_task.kind](program, binary, device, case, side_task.every)
+    kind = _SIMULATIONS[side_task.kind]
+    every = (side_task.every,) if issubclass(kind, Storing) else ()
+    return kind(program, binary, device, case, *every)
 
 
 def pooled_simulations(
@@ -247,7 +246,10 @@ def to_host(source: Array, target: Array) -> None:
         source.get(out=target)
 
 
-_EVERY_STEP: Mapping[str, type[Staged | Refreshing]] = {"staged": Staged, "refresh": Refreshing}
-"""Side tasks of every step."""
-_AT_INTERVALS: Mapping[str, type[Storing]] = {"macroscopics": Storing, "save": Saving, "residual": Comparing}
-"""Side tasks at intervals."""
+_SIMULATIONS: Mapping[str, type[Simulation]] = {
+    "staged": Staged,
+    "refresh": Refreshing,
+    "macroscopics": Storing,
+    "save": Saving,
+    "residual": Comparing,
+}

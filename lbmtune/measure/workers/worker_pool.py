@@ -9,6 +9,7 @@ from functools import partial
 from multiprocessing.connection import wait
 
 from lbmtune.backend.protocol import Device
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.measure.processes.worker import (
     Answer,
     Death,
@@ -20,8 +21,8 @@ from lbmtune.measure.processes.worker import (
     next_event,
     scratch_folder,
 )
-from lbmtune.measure.workers.messages import OpenedDevice
 from lbmtune.measure.workers.worker_tasks import ACCURACY, FINALS, FULL_SIZE, SUSTAINED, final_stage, open_measurer
+from lbmtune.records import Environment
 from lbmtune.records.study import TimingProtocol
 
 _IDLE_S = 0.5
@@ -45,10 +46,10 @@ class WorkerPool:
         self.compilers: list[Worker] = []
         self.measurer = self._new_measurer()
 
-    def wait_ready(self) -> OpenedDevice:
+    def wait_ready(self) -> tuple[Environment, Limits]:
         """Wait for the measurer to open its device. Raises DeviceUnavailableError."""
-        opened: OpenedDevice = await_answer(self.measurer, None, "the measuring process could not start")
-        return opened
+        environment, limits = await_answer(self.measurer, None, "the measuring process could not start")
+        return environment, limits
 
     def add_compiler(self, opener: Opener) -> Worker:
         """Start another compile worker."""
@@ -104,7 +105,6 @@ class WorkerPool:
 
 
 def _limits_s(protocol: TimingProtocol) -> dict[str, float]:
-    """Return the time limit of each stage."""
     return {
         "compile": protocol.compile_limit_s,
         "verify": protocol.verify_limit_s,

@@ -6,27 +6,35 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lbmtune.backend.protocol import Binary, CompileError, Compiler, Device, OutOfMemoryError, TooManyResourcesError
+from lbmtune.backend.protocol import (
+    Binary,
+    CompileError,
+    Compiler,
+    Device,
+    Executable,
+    OutOfMemoryError,
+    TooManyResourcesError,
+)
 from lbmtune.backend.registry import compiler_for, reassembled
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.program import Program
+from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render_single
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.processes.worker import Progress, Session
 from lbmtune.measure.timing.interleaved import measure_interleaved
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.protocol import measure
-from lbmtune.measure.timing.state import WrongResultError
+from lbmtune.measure.timing.state import WrongResultError, check_state, excite
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.accuracy import measure_accuracy
 from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation, verify_single
-from lbmtune.measure.workers.dry_run import dry_run
 from lbmtune.measure.workers.messages import (
     AccuracyRequest,
     CompileResult,
@@ -35,11 +43,10 @@ from lbmtune.measure.workers.messages import (
     FinalsRequest,
     MeasureRequest,
     MeasureResult,
-    OpenedDevice,
     Renderer,
 )
 from lbmtune.measure.workers.side_tasks import pooled_simulations, simulation_with, with_side_task
-from lbmtune.records import Environment, Measurement, Outcome, Verification
+from lbmtune.records import Environment, Measurement, Outcome, Resources, Verification
 from lbmtune.records.study import TimingProtocol
 
 if TYPE_CHECKING:  # workers start often, and these imports take long
@@ -51,6 +58,7 @@ FINALS = "finals"
 ACCURACY = "accuracy"
 SUSTAINED = "measure sustained"
 DRY_RUN = "dry run"
+_NO_BINARY = Binary(b"", "", Resources())
 
 
 def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[None, Session]:
@@ -66,23 +74,24 @@ def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[N
         config, path, side_task = request
         start = time.perf_counter()
         program = with_side_task(renderer(case, config), side_task)
-        result = CompileResult(path=path, source_digest=program.digest)
+        result = CompileResult(source_digest=program.digest)
         try:
             binary = compiler(program)
             path.write_bytes(pickle.dumps((program, binary, side_task)))
-            result = replace(result, binary_digest=binary.digest, resources=binary.resources)
+            result.binary_digest, result.resources = binary.digest, binary.resources
         except CompileError as error:
-            result = replace(result, outcome=Outcome.COMPILE_FAILED, reason=str(error).strip())
-        return replace(result, compile_s=time.perf_counter() - start)
+            result.outcome, result.reason = Outcome.COMPILE_FAILED, str(error).strip()
+        result.spent_s["compile_s"] = time.perf_counter() - start
+        return result
 
     return None, session
 
 
-def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[OpenedDevice, Session]:
+def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[tuple[Environment, Limits], Session]:
     """Open a device and a session that answers every request of `messages` but those to compilers."""
     device = opener()
     pooled = PooledDevice(device, partial(_monitor, device) if getattr(device, "shared", False) else None)
-    return OpenedDevice(pooled.environment, pooled.limits), _Measurer(pooled, protocol).answer
+    return (pooled.environment, pooled.limits), _Measurer(pooled, protocol).answer
 
 
 class _Measurer:
@@ -104,8 +113,20 @@ class _Measurer:
         return self._answers[type(request)](request, progress)
 
     def _time_finals(self, request: FinalsRequest, progress: Progress) -> list[Measurement] | FinalsFailure:
-        progress(FINALS)
-        return time_finals(self._device, request.paths, self._protocol, progress)
+        """Time programs interleaved, all in the same memory. Reports the turn of each as a stage."""
+        current: int | None = None
+
+        def turn(position: int | None) -> None:
+            nonlocal current
+            current = position
+            progress(FINALS if position is None else final_stage(position))
+
+        turn(None)
+        try:
+            simulations = pooled_simulations(self._device, [_read_spool(path) for path in request.paths])
+            return measure_interleaved(simulations, self._protocol, turn)
+        except WrongResultError as error:
+            return FinalsFailure(current, str(error))
 
     def _measure_accuracy(self, request: AccuracyRequest, progress: Progress) -> Any:
         progress(ACCURACY)
@@ -127,6 +148,38 @@ class _Measurer:
     def _dry_run(self, program: Program) -> None:
         dry_run(program, self._device.device)
         self._prepared.add(program.config.storage)
+
+
+def dry_run(program: Program, device: Device) -> None:
+    """Trigger everything that is done once: CuPy's own kernels are compiled, geometries and references are made.
+
+    That takes seconds, which belong to no trial. A lack of memory is ignored: the trials will report it.
+    """
+    idle = _IdleDevice(device)
+    with suppress(OutOfMemoryError, MemoryError):
+        verify(program, _NO_BINARY, idle, 1)
+        simulation = pooled_simulations(idle, [(program, _NO_BINARY, None)])[0]
+        excite(simulation)
+        check_state(simulation)
+
+
+class _IdleDevice(PooledDevice):
+    """A device whose programs do nothing."""
+
+    def load(self, program: Program, binary: Binary) -> Executable:  # noqa: ARG002
+        return _IdleExecutable(binary.resources)
+
+
+@dataclass(frozen=True)
+class _IdleExecutable:
+    resources: Resources
+
+    def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        """Do nothing."""
+
+    def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
+        """Return the run itself, which does nothing."""
+        return run
 
 
 def _monitor(device: Device) -> InterferenceMonitor:
@@ -214,24 +267,6 @@ def _verify_single(program: Program, binary: Binary, device: PooledDevice) -> Ve
     return None
 
 
-def time_finals(
-    device: PooledDevice, paths: Sequence[Path], protocol: TimingProtocol, progress: Progress
-) -> list[Measurement] | FinalsFailure:
-    """Time programs interleaved, all in the same memory. Reports the turn of each as a stage."""
-    current: int | None = None
-
-    def turn(position: int | None) -> None:
-        nonlocal current
-        current = position
-        progress(FINALS if position is None else final_stage(position))
-
-    try:
-        simulations = pooled_simulations(device, [_read_spool(path) for path in paths])
-        return measure_interleaved(simulations, protocol, turn)
-    except WrongResultError as error:
-        return FinalsFailure(current, str(error))
-
-
 def final_stage(position: int) -> str:
     """Return the name of the stage in which the finalist at a position runs."""
     return f"{FINALS}, number {position + 1}"
@@ -261,4 +296,4 @@ def _stage(name: str, result: MeasureResult, progress: Progress, device: PooledD
         with device.marked(name):
             yield
     finally:
-        setattr(result, f"{name.split()[0]}_s", time.perf_counter() - start)
+        result.spent_s[f"{name.split()[0]}_s"] = time.perf_counter() - start

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import NamedTuple
-
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.model.cpu.inputs import CpuInputs
-from lbmtune.model.instructions import by_kind, products
+from lbmtune.model.instructions import operations
+from lbmtune.model.machine.curves import closest
 from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.roofline import CALIBRATED
 from lbmtune.records import Term
@@ -25,23 +23,6 @@ _TO_MOVE = 3
 """Instructions to take a lane from or to another group: the lane itself, its place, and the others' places."""
 _TO_CONVERT = {"fp16": 2, "fp16s": 2, "bf16": 6, "fp16c": 13}
 """Instructions of a vector from or to 16 bits, the mean of both ways, as `backend.cpu.simd` prints them."""
-
-
-class Operations(NamedTuple):
-    """Operations of a cell: quotients, and others, fused with the sum that uses a product.
-
-    products: others with a product.
-    """
-
-    plain: int
-    quotients: int
-    products: int
-
-
-@lru_cache(maxsize=64)
-def operations(text: str) -> Operations:
-    """Count the operations of a text."""
-    return Operations(*by_kind(text), products(text))
 
 
 def estimated_calibration(machine: Machine) -> CpuCalibration | None:
@@ -62,7 +43,7 @@ def arithmetic(inputs: CpuInputs) -> Term:
     """Return the time of the operations of the collision and of moving lanes, at the rates of their width."""
     config, found = inputs.config, inputs.calibration
     lanes = config.lanes
-    width = min(map(int, found.multiply_add_per_s), key=lambda known: abs(known - lanes * config.computed.bytes))
+    width = closest(inputs.widths, lanes * config.computed.bytes)
     counted = operations(inputs.text)
     each = counted.plain + _moves(inputs) * (lanes > 1) + _conversions(inputs)
     plain_s = _plain_s(inputs, str(width), each, counted.products)
@@ -97,7 +78,6 @@ def _moves(inputs: CpuInputs) -> float:
 
 
 def _conversions(inputs: CpuInputs) -> int:
-    """Return the instructions of a cell for conversions from and to the storage format."""
     config = inputs.config
     narrow = config.stored.bytes < config.computed.bytes
     return 2 * inputs.case.stencil.q * _TO_CONVERT.get(config.storage, 2) if narrow else 0

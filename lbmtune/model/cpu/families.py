@@ -1,43 +1,30 @@
-"""The families of CPU kernels: what the model knows of each of them, by its name."""
+"""The model of CPU kernels: what is asked of each family (`model.cpu.family`), and what all have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection
+from dataclasses import replace
 
 from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.families import module_of
 from lbmtune.catalogue.footprint import bytes_per_update, traffic
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.model.cpu import direct, wavefront
 from lbmtune.model.cpu.arithmetic import ESTIMATED, arithmetic, estimated_calibration
+from lbmtune.model.cpu.family import Family
 from lbmtune.model.cpu.inputs import CpuInputs
-from lbmtune.model.cpu.moments_wavefront import MomentsWavefrontInputs
-from lbmtune.model.cpu.sparse import SparseInputs
 from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.roofline import CALIBRATED, Ceiling, copy_ceiling, memory_term
 from lbmtune.records import Resources, Term
 
 
-@dataclass(frozen=True)
-class Family:
-    """The model of a family. inputs: quantities that shared terms need; terms: of a calibrated machine."""
-
-    inputs: type[CpuInputs]
-    terms: Callable[[Any, Collection[str]], list[Term]]
-
-
-FAMILIES: Mapping[str, Family] = {
-    "direct": Family(CpuInputs, direct.terms),
-    "sparse": Family(SparseInputs, direct.terms),
-    "wavefront": Family(wavefront.WavefrontInputs, wavefront.terms),
-    "moments-wavefront": Family(MomentsWavefrontInputs, wavefront.terms),
-}
+def _family(config: CpuConfig) -> Family:
+    found: Family = module_of("lbmtune.model.cpu", config).MODEL
+    return found
 
 
 def inputs_of(case: Case, config: CpuConfig, machine: Machine, calibration: CpuCalibration) -> CpuInputs:
     """Return the inputs of a prediction."""
-    return FAMILIES[config.family].inputs(case, config, machine, calibration)
+    return _family(config).inputs(case, config, machine, calibration)
 
 
 def ceiling(config: CpuConfig, machine: Machine) -> Ceiling:
@@ -52,7 +39,7 @@ def ceiling(config: CpuConfig, machine: Machine) -> Ceiling:
 def _ceiling_of_all(config: CpuConfig, machine: Machine) -> Ceiling:
     if config.propagation.in_place:
         return Ceiling(machine.in_place_bytes_per_s, "update in place")
-    if FAMILIES[config.family].inputs.streams(config):
+    if _family(config).inputs.streams(config):
         return copy_ceiling(machine, "64 streaming")
     return copy_ceiling(machine, str(config.vector_bits // 8 or config.stored.bytes))
 
@@ -84,7 +71,7 @@ def _estimated_arithmetic(case: Case, config: CpuConfig, machine: Machine) -> li
 
 def terms(inputs: CpuInputs, without: Collection[str] = ()) -> list[Term]:
     """Return the terms of a calibrated machine."""
-    return FAMILIES[inputs.config.family].terms(inputs, without)
+    return _family(inputs.config).terms(inputs, without)
 
 
 def cells_read(_case: Case, _config: CpuConfig) -> float:

@@ -11,7 +11,6 @@ from functools import lru_cache
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase
-from lbmtune.catalogue.storage import frame
 from lbmtune.codegen.cpu.shared.collision import relaxation_text
 from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.machine.memory_walks import Kind
@@ -70,11 +69,6 @@ class CpuInputs:
         return "in place" if self.config.propagation.in_place else "copy"
 
     @property
-    def first_cell(self) -> int:
-        """Element of a storage row that holds the first cell."""
-        return frame(self.case.stencil, self.config).origin[0]
-
-    @property
     def grouped(self) -> bool:
         """Whether streams lie in groups of one access each, as in an AoSoA."""
         return self.config.memory.run > 0
@@ -102,7 +96,5 @@ class CpuInputs:
         return collision_text(self.case, self.config.collision_passes)
 
 
-@lru_cache(maxsize=64)
-def collision_text(case: Case, passes: str) -> str:
-    """Return the assignments of the collision of a cell that reads its populations in a number of passes."""
-    return relaxation_text(case, passes)
+collision_text = lru_cache(maxsize=64)(relaxation_text)
+"""The assignments of the collision of a cell that reads its populations in a number of passes."""

@@ -8,9 +8,8 @@ from functools import lru_cache
 
 from lbmtune.catalogue.layouts.layout import index
 from lbmtune.catalogue.schemes.scheme import Place
-from lbmtune.catalogue.storage import stored_extents
 from lbmtune.model.cpu.inputs import CpuInputs
-from lbmtune.model.machine.curves import enclosed
+from lbmtune.model.machine.curves import closest, enclosed
 from lbmtune.model.machine.memory_walks import LINE_BYTES, SCALAR_BYTES, crowds
 from lbmtune.model.roofline import CALIBRATED
 from lbmtune.records import Term
@@ -44,7 +43,7 @@ def _crowded_s(inputs: CpuInputs) -> float | None:
     measured = [one for one in crowds(inputs.widths) if one.walk.kind == inputs.kind and one.name in found]
     if config.lanes == 1 or not measured:
         return None
-    width = min((one.walk.access_bytes for one in measured), key=lambda known: abs(known - inputs.access_bytes))
+    width = closest((one.walk.access_bytes for one in measured), inputs.access_bytes)
     known = {one.lines: found[one.name] for one in measured if one.walk.access_bytes == width}
     longer_s = sum(_longer_s(known, _ways(inputs), count) for one in sets for count in one) / len(sets)
     accesses = width / SCALAR_BYTES / config.lanes  # of an update, relative to those of the walk
@@ -80,7 +79,6 @@ def lost_lines(inputs: CpuInputs) -> float:
 
 
 def _ways(inputs: CpuInputs) -> int:
-    """Return the lines of a set of the L1 cache."""
     return inputs.machine.caches_bytes.get("L1", _PAGE_BYTES * 8) // _PAGE_BYTES
 
 
@@ -101,7 +99,7 @@ def _shared_sets(inputs: CpuInputs) -> list[tuple[int, ...]]:
 
 def _starts(inputs: CpuInputs, places: Iterable[Place]) -> list[int]:
     """Return the bytes within a page at which the rows of some places start, for a row in the middle."""
-    config, extents = inputs.config, stored_extents(inputs.case, inputs.config)
+    config, extents = inputs.config, inputs.config.stored_extents(inputs.case)
     found = ((place.slot, *(1 + c for c in place.offset)) for place in places)
     return [index(config.memory, extents, x, y, z, k) * config.stored.bytes % _PAGE_BYTES for k, x, y, z in found]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.storage import stored_extents
 from lbmtune.model.cpu.inputs import CpuInputs
+from lbmtune.model.machine.curves import closest
 from lbmtune.model.machine.memory_walks import LINE_BYTES, Walk
 from lbmtune.model.roofline import CALIBRATED
 from lbmtune.records import Term
@@ -38,7 +38,7 @@ def hidden_share(inputs: CpuInputs, without: Collection[str]) -> float:
 
 def walk(inputs: CpuInputs, without: Collection[str] = ()) -> Walk:
     """Return the walk that is most like what the kernel does with memory."""
-    width = min(inputs.widths, key=lambda known: abs(known - inputs.access_bytes))
+    width = closest(inputs.widths, inputs.access_bytes)
     if inputs.streams(inputs.config):
         return Walk("streaming", LINE_BYTES)
     return Walk(
@@ -51,9 +51,9 @@ def walk(inputs: CpuInputs, without: Collection[str] = ()) -> Walk:
 
 def shifted(inputs: CpuInputs) -> bool:
     """Return whether rows start at different places of a cache line."""
-    config, extents = inputs.config, stored_extents(inputs.case, inputs.config)
+    config, extents = inputs.config, inputs.config.stored_extents(inputs.case)
     starts = (
-        config.memory.along_x(inputs.first_cell, extents),
+        config.memory.along_x(config.frame(inputs.case.stencil).origin[0], extents),  # of the first cell
         config.memory.along_y(1, extents),
         config.memory.component(1, extents),
     )

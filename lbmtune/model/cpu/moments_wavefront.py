@@ -7,9 +7,9 @@ from math import ceil
 from typing import Any
 
 from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront, blocks, computed, thread_values
-from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
-from lbmtune.model.cpu.wavefront import WavefrontInputs
+from lbmtune.model.cpu.family import Family
+from lbmtune.model.cpu.wavefront import WavefrontInputs, terms
 from lbmtune.model.machine.memory_walks import TRANSFERS
 
 
@@ -60,6 +60,6 @@ class MomentsWavefrontInputs(WavefrontInputs):
         return _text(self.case)
 
 
-@lru_cache(maxsize=64)
-def _text(case: Case) -> str:
-    return cell_text(case)
+_text = lru_cache(maxsize=64)(cell_text)
+
+MODEL = Family(MomentsWavefrontInputs, terms)

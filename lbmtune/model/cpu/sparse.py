@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lbmtune.model.cpu.direct import terms
+from lbmtune.model.cpu.family import Family
 from lbmtune.model.cpu.inputs import CpuInputs, collision_text
 
 
@@ -23,3 +25,6 @@ class SparseInputs(CpuInputs):
     def text(self) -> str:
         """The assignments of an update of a site."""
         return collision_text(self.case, "one")
+
+
+MODEL = Family(SparseInputs, terms)

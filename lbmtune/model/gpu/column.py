@@ -6,7 +6,10 @@ from functools import cached_property
 
 from lbmtune.catalogue.families.cuda.column import Column
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.model.gpu.direct import terms
+from lbmtune.model.gpu.family import Family
 from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.terms.array_of_structures import walked_s
 from lbmtune.model.gpu.terms.spills import estimated as estimated_box
 from lbmtune.records import Resources
 
@@ -20,6 +23,8 @@ class ColumnInputs(Inputs):
     config: Column
 
     walking = True
+    displaces = True
+    displaced_byte_s = walked_s
 
     @cached_property
     def loads_at_once(self) -> float:
@@ -38,3 +43,6 @@ class ColumnInputs(Inputs):
 def estimated(case: Case, config: Column) -> Resources:
     """Estimate the resources of a kernel whose threads may hold the populations of the next cells in registers."""
     return estimated_box(case, config, 1 + (config.prefetch_cells if config.prefetch_to == "registers" else 0))
+
+
+MODEL = Family(ColumnInputs, terms, estimated)

@@ -10,8 +10,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from lbmtune.catalogue.footprint import bytes_per_update
+from lbmtune.model.gpu.family import Family
 from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.terms.concurrency import in_flight, waves
+from lbmtune.model.gpu.terms.array_of_structures import by_planes_s
+from lbmtune.model.gpu.terms.concurrency import SHARES
 from lbmtune.model.gpu.terms.copies import bandwidth, in_place, partial, runs
 from lbmtune.model.gpu.terms.fixed_costs import first_and_last, launch, rings
 from lbmtune.model.gpu.terms.solid_cells import solid_cells
@@ -20,9 +22,15 @@ from lbmtune.model.roofline import CALIBRATED, memory_term
 from lbmtune.records import Term
 from lbmtune.records import terms as names
 
+
+class DirectInputs(Inputs):
+    """A kernel of one cell or vector of cells per thread."""
+
+    displaces = True
+    displaced_byte_s = by_planes_s
+
+
 Terms = Mapping[str, Callable[[Any], Term]]
-SHARES: Mapping[str, Callable[[Inputs], float]] = {names.THREADS: in_flight, names.WAVES: waves}
-"""Shares of the bandwidth in use."""
 FIXED: Terms = {names.LAUNCH: launch, names.ISSUE: first_and_last}
 """Terms that do not go through memory."""
 _MOVED: Terms = {
@@ -44,14 +52,12 @@ def one_step_terms(inputs: Inputs, without: Collection[str], moved: Terms, fixed
     rate = bandwidth(inputs, by_runs=False)
     memory = memory_term(bytes_per_update(inputs.case, inputs.config), rate, CALIBRATED)
     found = [memory, *(term(inputs) for name, term in moved.items() if name not in without)]
-    for name, share in SHARES.items():
+    for name, of_bandwidth in SHARES.items():
         if name not in without:
-            found.append(_unused(name, share(inputs), sum(one.seconds for one in found)))
+            share, seconds = of_bandwidth(inputs), sum(one.seconds for one in found)
+            sentence = f"{share:.1%} of the bandwidth in use"
+            found.append(Term(name=name, seconds=seconds / share - seconds, sentence=sentence, source=CALIBRATED))
     return found + [term(inputs) for name, term in fixed.items() if name not in without]
 
 
-def _unused(name: str, share: float, seconds: float) -> Term:
-    """Return the additional time of what goes through memory at a share of its bandwidth."""
-    return Term(
-        name=name, seconds=seconds / share - seconds, sentence=f"{share:.1%} of the bandwidth in use", source=CALIBRATED
-    )
+MODEL = Family(DirectInputs, terms)

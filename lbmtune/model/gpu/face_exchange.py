@@ -21,8 +21,9 @@ from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import moments
 from lbmtune.lattice import lattice
-from lbmtune.model.gpu.direct import SHARES
+from lbmtune.model.gpu.family import Family
 from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.terms.concurrency import rate_in_use
 from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.fixed_costs import launch
 from lbmtune.model.gpu.terms.instructions import precision_slots, rates
@@ -101,11 +102,7 @@ def terms(inputs: FaceExchangeInputs, without: Collection[str]) -> list[Term]:
 
 
 def _moved(inputs: FaceExchangeInputs, without: Collection[str]) -> list[Term]:
-    """Return bytes over the bandwidth in use, and partial sectors."""
-    rate = _bandwidth(inputs, by_runs=RUNS not in without)
-    for name, share in SHARES.items():
-        if name not in without:
-            rate *= share(inputs)
+    rate = rate_in_use(inputs, _bandwidth(inputs, by_runs=RUNS not in without), without)
     memory = memory_term(bytes_per_update(inputs.case, inputs.config), rate, "micro-benchmarks")
     return [memory] if SECTORS in without else [memory, partial(inputs)]
 
@@ -138,12 +135,10 @@ def partial(inputs: FaceExchangeInputs) -> Term:
     alone = 0 < inputs.run_bytes < SECTOR_BYTES  # the copy of single elements has them already
     moments = 0.0 if alone else own_cells(inputs.case, inputs.config).unfilled_bytes
     unfilled = 2 * (moments + _unfilled_by_faces(inputs))
-    return Term(
-        name=SECTORS,
-        seconds=unfilled / inputs.calibration.local_bytes_per_s["L2"],
-        sentence=f"{unfilled:.3g} bytes per update of sectors that are filled in part",
-        source="counted on the layout; micro-benchmark `local`",
-    )
+    seconds = unfilled / inputs.calibration.local_bytes_per_s["L2"]
+    source = "counted on the layout; micro-benchmark `local`"
+    sentence = f"{unfilled:.3g} bytes per update of sectors that are filled in part"
+    return Term(name=SECTORS, seconds=seconds, sentence=sentence, source=source)
 
 
 def _unfilled_by_faces(inputs: FaceExchangeInputs) -> float:
@@ -196,3 +191,6 @@ def _faces(name: str, tile: tuple[int, int, int], besides: int) -> float:
         if any(cell[axis] == end * (tile[axis] - 1) for cell in warp):
             found += besides + 2 * len(through(stencil, axis))
     return found / len(warps)
+
+
+MODEL = Family(FaceExchangeInputs, terms, estimated)

@@ -1,99 +1,48 @@
-"""The families of GPU kernels: what the model knows of each of them, by its name."""
+"""The model of GPU kernels: what is asked of each family (`model.gpu.family`), and what all have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.footprint import bytes_per_update, traffic
+from lbmtune.catalogue.families import module_of
+from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.model.gpu import column, direct, face_exchange, persistent, sparse
+from lbmtune.model.gpu.family import Family
 from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.temporal_blocking import terms as temporal_blocking
-from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
-from lbmtune.model.gpu.temporal_blocking.l2_refetch import memory_bytes as temporal_memory_bytes
-from lbmtune.model.gpu.terms import spills
 from lbmtune.model.gpu.terms.copies import bandwidth, plain_bandwidth
-from lbmtune.model.gpu.terms.l2_refetch import box_memory_bytes
 from lbmtune.model.machine.description import ACCESS_BYTES, Machine
 from lbmtune.model.roofline import CALIBRATED, DATASHEET, Ceiling, copy_ceiling, memory_term
 from lbmtune.records import Resources, Term
 from lbmtune.records.terms import RUNS
 
 
-def _traffic(case: Case, config: CudaConfig, _machine: Machine, _at_once: int = 0) -> float:
-    """Return the traffic, of which nothing is moved again."""
-    return traffic(case, config).total
-
-
-def _memory_alone(_case: Case, _config: CudaConfig, _machine: Machine, memory: Term) -> list[Term]:
-    """Return the term of memory."""
-    return [memory]
-
-
-def _one_cell(_case: Case, _config: CudaConfig) -> float:
-    """Return 1: no halo is computed."""
-    return 1.0
-
-
-@dataclass(frozen=True)
-class Family:
-    """The model of a family.
-
-    inputs: quantities that shared terms need; terms: of a calibrated machine; estimated: resources of a kernel that was
-    not compiled; memory_bytes: bytes per update that memory moves; uncalibrated: terms with that of memory; streams:
-    whether memory limits it as it limits copies; cells_read: see `model.predict.cells_read`.
-    """
-
-    inputs: type[Inputs]
-    terms: Callable[[Any, Collection[str]], list[Term]]
-    estimated: Callable[[Case, Any], Resources] = spills.estimated
-    memory_bytes: Callable[[Case, Any, Machine, int], float] = box_memory_bytes
-    uncalibrated: Callable[[Case, Any, Machine, Term], list[Term]] = _memory_alone
-    streams: bool = True
-    cells_read: Callable[[Case, Any], float] = _one_cell
-
-
-FAMILIES: Mapping[str, Family] = {
-    "direct": Family(Inputs, direct.terms),
-    "column": Family(column.ColumnInputs, direct.terms, column.estimated),
-    "sparse": Family(sparse.SparseInputs, sparse.terms, memory_bytes=_traffic),
-    "temporal-blocking": Family(
-        TemporalInputs,
-        temporal_blocking.terms,
-        temporal_blocking.estimated,
-        temporal_memory_bytes,
-        temporal_blocking.uncalibrated_terms,
-        cells_read=temporal_blocking.cells_read,
-    ),
-    "persistent": Family(persistent.PersistentInputs, persistent.terms, persistent.estimated, _traffic, streams=False),
-    "face-exchange": Family(face_exchange.FaceExchangeInputs, face_exchange.terms, face_exchange.estimated),
-}
+def _family(config: CudaConfig) -> Family:
+    found: Family = module_of("lbmtune.model.gpu", config).MODEL
+    return found
 
 
 def estimated(case: Case, config: CudaConfig) -> Resources:
     """Estimate the resources of a kernel that was not compiled."""
-    return FAMILIES[config.family].estimated(case, config)
+    return _family(config).estimated(case, config)
 
 
 def inputs_of(case: Case, config: CudaConfig, machine: Machine, resources: Resources | None = None) -> Inputs:
     """Return the inputs of a prediction, with estimated resources unless given. The machine has to be calibrated."""
     assert machine.calibration is not None
-    family = FAMILIES[config.family]
+    family = _family(config)
     used = resources or family.estimated(case, config)
     return family.inputs(case, config, machine, machine.calibration, used)
 
 
 def cells_read(case: Case, config: CudaConfig) -> float:
     """Return the cells that a launch reads per cell that it updates: 1 without halos."""
-    return FAMILIES[config.family].cells_read(case, config)
+    return _family(config).cells_read(case, config)
 
 
 def ceiling(config: CudaConfig, machine: Machine) -> Ceiling:
     """Return the measured bandwidth that fits the accesses of a configuration."""
-    return copy_ceiling(machine, str(min(FAMILIES[config.family].inputs.lane_bytes(config), ACCESS_BYTES)))
+    return copy_ceiling(machine, str(min(_family(config).inputs.lane_bytes(config), ACCESS_BYTES)))
 
 
 def streams_ceiling(case: Case, config: CudaConfig, machine: Machine) -> Ceiling:
@@ -107,7 +56,7 @@ def parts(
     case: Case, config: CudaConfig, machine: Machine, resources: Resources | None, without: Collection[str]
 ) -> tuple[Ceiling, list[Term]]:
     """Return the bandwidth and the terms of a prediction."""
-    family, found = FAMILIES[config.family], ceiling(config, machine)
+    family, found = _family(config), ceiling(config, machine)
     memory = memory_term(bytes_per_update(case, config), found.bytes_per_s, found.source)
     if machine.calibration is None:
         return found, family.uncalibrated(case, config, machine, memory)
@@ -120,7 +69,7 @@ def parts(
 
 def memory_bytes(case: Case, config: CudaConfig, machine: Machine, at_once: int = 0) -> float:
     """Return the bytes per update that memory moves. at_once: concurrent blocks; 0: one per multiprocessor."""
-    return FAMILIES[config.family].memory_bytes(case, config, machine, at_once)
+    return _family(config).memory_bytes(case, config, machine, at_once)
 
 
 def compiled_memory_bytes(case: Case, config: CudaConfig, machine: Machine, resources: Resources | None) -> float:

@@ -1,6 +1,7 @@
 """Inputs of a prediction for a GPU: case, configuration, machine and its calibration, compiled resources.
 
 `Inputs` answers for a kernel of one step of a box; the modules of the other families have subclasses.
+Source of occupancy: CUDA C++ Programming Guide, technical specifications per compute capability.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from functools import cached_property
 from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.limits import WARP, cuda_limits
+from lbmtune.catalogue.limits import REGISTER_UNIT, REGISTERS, RESERVED_BYTES, SCHEDULERS, WARP, cuda_limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.codegen.passes import passes_of
-from lbmtune.model.gpu.occupancy import left_of_l1, resident_threads, warps_of
 from lbmtune.model.machine.description import ACCESS_BYTES, Calibration, Machine
 from lbmtune.records import Entry, Resources
 
 ADDRESS_REGISTERS = {1: 60, 2: 32}
 """Registers of a thread besides those of its cells, by copies of the lattice; as compiled for sm_90."""
+
+_WARPS, _BLOCKS = 64, 32
+"""Limits of a multiprocessor of data centre cards since compute capability 7.0."""
+_SHARED_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
+"""Sizes of shared memory that L1 can be configured for, up to the limit of the device."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,15 @@ class Inputs:
     def walking(self) -> bool:
         """Whether a thread updates several cells or groups of sites one after another."""
         return False
+
+    @property
+    def displaces(self) -> bool:
+        """Whether accesses to arrays of structures are displaced to other cells."""
+        return False
+
+    def displaced_byte_s(self, elements: int, phase: Phase, entry: Entry, as_many_s: float) -> float:
+        """Return the seconds per byte of displaced accesses to structures of some elements. as_many_s: of the copy."""
+        return as_many_s
 
     @property
     def rows(self) -> int:
@@ -112,7 +126,7 @@ class Inputs:
     def threads_with(self, registers: int) -> int:
         """Return the threads that share a multiprocessor with that many registers each, idle lanes included."""
         entry = Entry(registers=registers, shared_bytes=self.shared_bytes)
-        return resident_threads(self.block_threads, entry, self._shared_limit_bytes)
+        return resident_threads(self.block_threads, entry, self.shared_limit_bytes)
 
     @cached_property
     def threads(self) -> int:
@@ -132,10 +146,11 @@ class Inputs:
     @property
     def cache_bytes(self) -> int:
         """Bytes of L1 that the shared memory of these blocks leaves."""
-        return left_of_l1(self.calibration.l1_bytes, self.blocks, self.shared_bytes, self._shared_limit_bytes)
+        return left_of_l1(self.calibration.l1_bytes, self.blocks, self.shared_bytes, self.shared_limit_bytes)
 
     @property
-    def _shared_limit_bytes(self) -> int:
+    def shared_limit_bytes(self) -> int:
+        """Shared memory of a multiprocessor."""
         environment = self.machine.environment
         return cuda_limits(environment.architecture, self.machine.multiprocessors, 0).shared_bytes_per_multiprocessor
 
@@ -165,3 +180,32 @@ def has_local_steps(inputs: Inputs) -> bool:
 def walking_suffix(inputs: Inputs) -> str:
     """Return the end of the names of copies whose threads take cells one after another, if these do."""
     return " walking" if inputs.walking else ""
+
+
+def resident_threads(block_threads: int, entry: Entry, shared_bytes: int) -> int:
+    """Return the threads that share a multiprocessor, limited by registers, warps and shared memory."""
+    warps = warps_of(block_threads)
+    allocated = -(-max(entry.registers, 1) // REGISTER_UNIT) * REGISTER_UNIT * WARP
+    by_registers = SCHEDULERS * (REGISTERS // SCHEDULERS // allocated) // warps
+    by_shared = shared_bytes // taken_of(entry.shared_bytes) if entry.shared_bytes else _BLOCKS
+    return max(1, min(_BLOCKS, _WARPS // warps, by_registers, by_shared)) * warps * WARP
+
+
+def warps_of(block_threads: int) -> int:
+    """Return the warps of a block; lanes of the last one may have no thread."""
+    return -(-block_threads // WARP)
+
+
+def taken_of(shared_bytes: int) -> int:
+    """Return the shared memory that a block takes, with the part that the system reserves."""
+    return shared_bytes + RESERVED_BYTES if shared_bytes else 0
+
+
+def left_of_l1(l1_bytes: int, blocks: int, shared_bytes: int, limit_bytes: int) -> int:
+    """Return the bytes of L1 that remain beside the shared memory of the blocks of a multiprocessor."""
+    return l1_bytes - shared_of(blocks * taken_of(shared_bytes), limit_bytes)
+
+
+def shared_of(taken_bytes: int, limit_bytes: int) -> int:
+    """Return the size of shared memory that is configured for blocks that take that many bytes."""
+    return min(limit_bytes, next((kib << 10 for kib in _SHARED_KIB if kib << 10 >= taken_bytes), limit_bytes))

@@ -15,17 +15,17 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from lbmtune.catalogue.families.cuda.persistent import Persistent, face_values, planes_together, shared_bytes
-from lbmtune.catalogue.limits import SCHEDULERS, WARP, cuda_limits
+from lbmtune.catalogue.families.cuda.persistent import Persistent, face_values, planes_together
+from lbmtune.catalogue.limits import SCHEDULERS, WARP
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.occupancy import left_of_l1, warps_of
-from lbmtune.model.gpu.terms.instructions import collision_slots, moments_stage, precision_slots, rates
+from lbmtune.model.gpu.family import Family, traffic_alone
+from lbmtune.model.gpu.inputs import Inputs, left_of_l1, warps_of
+from lbmtune.model.gpu.terms.instructions import Issue, collision_slots, moments_stage, precision_slots, rates
 from lbmtune.model.gpu.terms.mva import shares
-from lbmtune.model.gpu.terms.spills import allowed_registers, left_in_l1
+from lbmtune.model.gpu.terms.spills import estimated_by_registers, left_in_l1
 from lbmtune.model.machine.description import ACCESS_BYTES, WORD_BYTES, Calibration, Machine
 from lbmtune.records import Resources, Term
-from lbmtune.records.terms import EXCHANGE, GRID_SYNC, ISSUE, LATENCY, LOCAL
+from lbmtune.records.terms import GRID_SYNC, LATENCY, LOCAL
 
 _ADDED = 2
 """Additions for a value from another tile, as in D3Q19, in which 12 populations are in 5 sums."""
@@ -68,40 +68,23 @@ below."""
 
 
 class Step(NamedTuple):
-    """Slots and words in shared memory of an update; times of a step.
+    """Instructions and exchanges of a step. blocks: those that share a multiprocessor; cycle_s: of its clock."""
 
-    sync_s: from the store of a block until the others have read it, as measured; blocks: those that share a
-    multiprocessor; cycle_s: of its clock; source: of the other rates.
-    """
-
-    slots: float
-    seconds: float
-    exchanges: float
-    exchange_s: float
-    sync_s: float
+    issue: Issue
     blocks: int
     cycle_s: float
-    source: str
 
 
 def estimated(case: Case, config: Persistent) -> Resources:
     """Estimate the resources of a kernel that was not compiled; populations are taken not to spill."""
-    allowed, wanted = allowed_registers(config, prod(config.block)), 0
-    held = 0
+    wanted, held = 0, config.register_planes if config.of_moments else 0
     if config.of_moments:
-        held = config.register_planes
         each = _PER_VALUE + _PER_PLANE * min(config.tile_planes, _MOST_PLANES)
         if held:
             each = _PER_VALUE_HELD + _PER_PLANE_HELD * held
         words = config.kept.values(case.stencil) * config.computed.bytes // WORD_BYTES
         wanted = round(each * words * config.cells_per_thread * config.rows)
-    spilled = WORD_BYTES * max(0, wanted - allowed)
-    return Resources(
-        registers=min(wanted, allowed),
-        spill_bytes=_TIMES_SPILLED[held > 0] * spilled,
-        local_bytes=spilled,
-        shared_bytes=shared_bytes(case.stencil, config),
-    )
+    return estimated_by_registers(case, config, wanted, prod(config.block), within=1, times=_TIMES_SPILLED[held > 0])
 
 
 class PersistentInputs(Inputs):
@@ -112,56 +95,34 @@ class PersistentInputs(Inputs):
 
 def terms(inputs: PersistentInputs, without: Collection[str]) -> list[Term]:
     """Return the terms of a step; none if the clock of the machine is unknown. What blocks send stays in the caches."""
-    case, config, machine, resources = inputs.case, inputs.config, inputs.machine, inputs.resources
-    found = step(case, config, machine)
+    config, found = inputs.config, step(inputs.case, inputs.config, inputs.machine)
     if found is None:
         return []
-    sync, instructions, exchanges = _step_terms(case, config, found)
-    kept = [one for one in (sync,) if one.name not in without]
+    spilled = _spilled_of_moments if config.of_moments else _spilled_of_populations
+    local, answers_s = spilled(inputs, found)
+    result = [one for one in (*found.issue.terms("in shared memory"), local) if one.name not in without]
     if config.of_moments:
-        local, answers_s = _spilled_of_moments(case, config, machine, inputs.calibration, resources, found)
-        stations = [one for one in (instructions, exchanges, local) if one.name not in without]
         waits_s = 0.0 if LATENCY in without else _waits_s(config, inputs.calibration, found)
         waits_s += 0.0 if LOCAL in without else answers_s
-        return kept + _overlapped(case, config, stations, waits_s, found.blocks)
-    stations = [instructions, exchanges, _spilled_of_populations(case, config, inputs.calibration, resources)]
-    return kept + [one for one in stations if one.name not in without]
+        result = _overlapped(inputs, result, waits_s, found.blocks)
+    return result if GRID_SYNC in without else [_synchronisation(inputs), *result]
 
 
-def _step_terms(case: Case, config: Persistent, found: Step) -> tuple[Term, Term, Term]:
-    """Return the terms of synchronisation, instructions and exchanges."""
-    sync = Term(
-        name=GRID_SYNC,
-        seconds=found.sync_s / case.fluid_sites,
-        sentence=f"synchronisation of {_SYNCHRONISED[config.grid_sync]}, {found.sync_s * 1e6:.3g} us per step",
-        source="micro-benchmark `meeting`",
-    )
-    instructions = Term(
-        name=ISSUE,
-        seconds=found.seconds / case.fluid_sites,
-        sentence=f"{found.slots:.0f} issue slots per update",
-        source=found.source,
-    )
-    exchanges = Term(
-        name=EXCHANGE,
-        seconds=found.exchange_s / case.fluid_sites,
-        sentence=f"{found.exchanges:.0f} words in shared memory per update",
-        source=found.source,
-    )
-    return sync, instructions, exchanges
+def _synchronisation(inputs: PersistentInputs) -> Term:
+    each_s = inputs.calibration.meeting_s
+    sentence = f"synchronisation of {_SYNCHRONISED[inputs.config.grid_sync]}, {each_s * 1e6:.3g} us per step"
+    seconds = each_s / inputs.case.fluid_sites
+    return Term(name=GRID_SYNC, seconds=seconds, sentence=sentence, source="micro-benchmark `meeting`")
 
 
-def _overlapped(case: Case, config: Persistent, stations: list[Term], waits_s: float, blocks: int) -> list[Term]:
+def _overlapped(inputs: PersistentInputs, stations: list[Term], waits_s: float, blocks: int) -> list[Term]:
     """Return terms of warps of a scheduler that overlap. waits_s: of a warp in a step, independent of others."""
-    warps = max(1, -(-blocks * warps_of(prod(config.block)) // SCHEDULERS))
-    alone_s = waits_s / case.fluid_sites
+    warps = max(1, -(-blocks * inputs.block_warps // SCHEDULERS))
+    alone_s = waits_s / inputs.case.fluid_sites
     found = shares([one.seconds for one in stations], warps * alone_s, warps)
-    latency = Term(
-        name=LATENCY,
-        seconds=found.delay,
-        sentence=f"{waits_s * 1e6:.2g} us of waits of a warp per step, beside {warps - 1} others of its scheduler",
-        source="compiled code; micro-benchmark `latency`",
-    )
+    sentence = f"{waits_s * 1e6:.2g} us of waits of a warp per step, beside {warps - 1} others of its scheduler"
+    source = "compiled code; micro-benchmark `latency`"
+    latency = Term(name=LATENCY, seconds=found.delay, sentence=sentence, source=source)
     taken = [replace(one, seconds=seconds) for one, seconds in zip(stations, found.stations, strict=True)]
     return [*taken, latency]
 
@@ -169,30 +130,31 @@ def _overlapped(case: Case, config: Persistent, stations: list[Term], waits_s: f
 def _waits_s(config: Persistent, calibration: Calibration, found: Step) -> float:
     """Return the waits of a warp in a step: after instructions, for shared memory, other lanes and other tiles."""
     cells = config.rows * config.cells_per_thread
-    plane_cycles = _STALLED * found.slots * cells + _NEAR_CYCLES * (_NEAR + _NEAR_OF_CELL * cells)
+    plane_cycles = _STALLED * found.issue.slots * cells + _NEAR_CYCLES * (_NEAR + _NEAR_OF_CELL * cells)
     answers = _FAR * config.tile_planes + _FAR_OF_COLUMN
     return float(config.tile_planes * plane_cycles * found.cycle_s + answers * calibration.l2_latency_s)
 
 
-def _spilled_of_populations(case: Case, config: Persistent, calibration: Calibration, resources: Resources) -> Term:
+def _spilled_of_populations(inputs: PersistentInputs, _: Step) -> tuple[Term, float]:
     """Return the time of spills to L2, since shared memory takes all of L1: of all bytes, or of the waits of a warp."""
-    spilled = case.sites / config.tile_planes * resources.spill_bytes
-    moved_s = spilled / calibration.local_bytes_per_s["L2"]
-    places = _LOADED * resources.spill_bytes / config.computed.bytes / _TOGETHER
-    return _local(case, spilled, max(moved_s, places * calibration.l2_latency_s))
+    config, found, spill_bytes = inputs.config, inputs.calibration, inputs.resources.spill_bytes
+    spilled = inputs.case.sites / config.tile_planes * spill_bytes
+    moved_s = spilled / found.local_bytes_per_s["L2"]
+    places = _LOADED * spill_bytes / config.computed.bytes / _TOGETHER
+    return _local(inputs.case, spilled, max(moved_s, places * found.l2_latency_s)), 0.0
 
 
-def _spilled_of_moments(
-    case: Case, config: Persistent, machine: Machine, calibration: Calibration, resources: Resources, found: Step
-) -> tuple[Term, float]:
+def _spilled_of_moments(inputs: PersistentInputs, found: Step) -> tuple[Term, float]:
     """Return the term of spills, and the waits of a warp for them in a step. L1 holds some beside shared memory."""
+    case, config, calibration = inputs.case, inputs.config, inputs.calibration
     cells, passes = config.rows * config.cells_per_thread, config.tile_planes / planes_together(config)
     held = config.register_planes > 0
-    bytes_of_step = _IN_STEPS[held] * resources.spill_bytes * (1 if held else passes)
+    bytes_of_step = _IN_STEPS[held] * inputs.resources.spill_bytes * (1 if held else passes)
     spilled = case.sites / (config.tile_planes * cells) * bytes_of_step
+    asked = config.shared_bytes(case)
     near = left_in_l1(
-        _cache_bytes(case, config, machine, calibration, found.blocks),
-        found.blocks * warps_of(prod(config.block)) * WARP * resources.local_bytes,
+        left_of_l1(calibration.l1_bytes, found.blocks, asked, inputs.shared_limit_bytes),
+        found.blocks * inputs.block_warps * WARP * inputs.resources.local_bytes,
     )
     rates_of = calibration.local_bytes_per_s
     moved_s = spilled * (near / rates_of["L1"] + (1 - near) / rates_of["L2"])
@@ -201,21 +163,11 @@ def _spilled_of_moments(
     return _local(case, spilled, moved_s), places * answer_s
 
 
-def _cache_bytes(case: Case, config: Persistent, machine: Machine, calibration: Calibration, blocks: int) -> int:
-    """Return the bytes that the shared memory of the blocks leaves of L1."""
-    limits = cuda_limits(machine.environment.architecture, machine.multiprocessors, 0)
-    asked = shared_bytes(case.stencil, config)
-    return left_of_l1(calibration.l1_bytes, blocks, asked, limits.shared_bytes_per_multiprocessor)
-
-
 def _local(case: Case, spilled: float, seconds: float) -> Term:
     """Return the term of spills. spilled: bytes of a step; seconds: their time."""
-    return Term(
-        name=LOCAL,
-        seconds=seconds / case.fluid_sites,
-        sentence=f"{spilled / case.fluid_sites:.3g} bytes of spilled registers per update",
-        source="compiled code; micro-benchmarks `local`, `latency`",
-    )
+    sentence = f"{spilled / case.fluid_sites:.3g} bytes of spilled registers per update"
+    source = "compiled code; micro-benchmarks `local`, `latency`"
+    return Term(name=LOCAL, seconds=seconds / case.fluid_sites, sentence=sentence, source=source)
 
 
 def step(case: Case, config: Persistent, machine: Machine) -> Step | None:
@@ -234,16 +186,14 @@ def step(case: Case, config: Persistent, machine: Machine) -> Step | None:
     else:
         needed = _slots(case, config, architecture)
         exchanged = 2 * _values(case, config) * config.computed.bytes / WORD_BYTES
-    return Step(
+    issued = Issue(
         slots=needed,
-        seconds=at_once * needed / found.issued,
+        seconds=at_once * needed / found.issued / case.fluid_sites,
         exchanges=exchanged,
-        exchange_s=at_once * exchanged / found.exchanged,
-        sync_s=machine.calibration.meeting_s,
-        blocks=blocks,
-        cycle_s=1 / clock_hz,
+        exchange_s=at_once * exchanged / found.exchanged / case.fluid_sites,
         source=found.source,
     )
+    return Step(issued, blocks, 1 / clock_hz)
 
 
 def _values(case: Case, config: Persistent) -> float:
@@ -281,5 +231,7 @@ def _words_of_moments(case: Case, config: Persistent) -> float:
 
 
 def _in_shared_memory(config: Persistent) -> float:
-    """Return the share of the planes in shared memory."""
     return float(1 - config.register_planes / config.tile_planes)
+
+
+MODEL = Family(PersistentInputs, terms, estimated, traffic_alone, streams=False)

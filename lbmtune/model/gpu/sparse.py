@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,13 @@ from lbmtune.catalogue.layouts.layout import Extents, Layout, index
 from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.geometry import voxels
-from lbmtune.catalogue.schemes.scheme import Access, Place, Scheme
+from lbmtune.catalogue.schemes.scheme import Place, Scheme
 from lbmtune.catalogue.sparse.index_list import listed_rows
 from lbmtune.catalogue.sparse.nodes import granule
 from lbmtune.catalogue.sparse.site_orders import order
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.direct import FIXED, one_step_terms
+from lbmtune.model.gpu.family import Family, traffic_alone
 from lbmtune.model.gpu.inputs import Inputs, displaced_sides, has_local_steps
 from lbmtune.model.gpu.terms.copies import elements, longer_s, runs, sectors_term, usual
 from lbmtune.model.gpu.terms.sectors import Partial, warp_of
@@ -32,6 +33,8 @@ from lbmtune.records import Term
 from lbmtune.records.terms import INDEX_PREFETCH, LOCAL, RUNS, SECTORS
 
 Array = Any
+Numbered = tuple[str, tuple[int, int, int], str]
+"""Geometry, domain and order of sites."""
 _THREADS = 64
 """Threads of a block that was measured with a list."""
 _OF_POINTER = 3
@@ -47,6 +50,7 @@ class SparseInputs(Inputs):
 
     config: Sparse
 
+    displaces = True
     skips_solid_cells = False
     row_bytes = float("inf")
 
@@ -98,22 +102,16 @@ def _longer_s(inputs: SparseInputs, variant: str) -> float:
 def index_prefetch(inputs: SparseInputs) -> Term:
     """Return the time of prefetching words of the list."""
     words = traffic(inputs.case, inputs.config).index / WORD_BYTES if inputs.config.prefetch_index else 0.0
-    return Term(
-        name=INDEX_PREFETCH,
-        seconds=words * max(0.0, _longer_s(inputs, " ahead")) if words else 0.0,
-        sentence=f"{words:g} words of the list are prefetched",
-        source="micro-benchmark `listed`",
-    )
+    seconds = words * max(0.0, _longer_s(inputs, " ahead")) if words else 0.0
+    sentence = f"{words:g} words of the list are prefetched"
+    return Term(name=INDEX_PREFETCH, seconds=seconds, sentence=sentence, source="micro-benchmark `listed`")
 
 
 def partial(inputs: SparseInputs) -> Term:
     """Return the time of sectors that a warp touches and does not fill."""
     alone = 0 < inputs.run_bytes < SECTOR_BYTES  # the copy of single elements has them already
     found = Partial(0.0, 0.0) if alone else partial_sectors(inputs.case, inputs.config)
-    if inputs.config.propagation.in_place:
-        return sectors_term(found, max(found) * _per_sector_s(inputs, "in place"))
-    by_side = zip(found, ("loads", "stores"), strict=True)
-    return sectors_term(found, sum(count * _per_sector_s(inputs, side) for count, side in by_side))
+    return sectors_term(inputs, found, lambda side: _per_sector_s(inputs, side))
 
 
 def _per_sector_s(inputs: SparseInputs, side: str) -> float:
@@ -124,68 +122,39 @@ def _per_sector_s(inputs: SparseInputs, side: str) -> float:
     """
     if side == "loads" or has_local_steps(inputs):
         return max(0.0, WARP * _longer_s(inputs, " displaced")) / 2
-    copies = elements(inputs, WORD_BYTES, in_runs=inputs.run_bytes == WARP * WORD_BYTES)
-    return longer_s(inputs, copies, side, usual(side), _THREADS) / 2
-
-
-@dataclass(frozen=True)
-class _Sites:
-    """Parameters of the places of the sites of a warp. unit: streams begin at multiples of it, in elements."""
-
-    geometry: str
-    domain: tuple[int, int, int]
-    order: str
-    scheme: Scheme
-    memory: Layout
-    element_bytes: int
-    warp_sites: int
-    unit: int
+    return longer_s(inputs, elements(inputs, WORD_BYTES), side, usual(side), _THREADS) / 2
 
 
 def partial_sectors(case: Case, config: Sparse) -> Partial:
     """Count the sectors per update that a warp of sites loads and stores in part."""
-    sites = _Sites(
-        geometry=case.geometry,
-        domain=case.domain,
-        order=config.order,
-        scheme=config.propagation,
-        memory=config.memory,
-        element_bytes=config.stored.bytes,
-        warp_sites=prod(warp_of(config.block)) * config.cells_per_thread,
-        unit=granule(config),
-    )
-    return _counted(case.stencil.name, sites)
+    at = case.geometry, case.domain, config.order
+    warp_sites = prod(warp_of(config.block)) * config.cells_per_thread
+    placed = config.propagation, config.memory, config.stored.bytes
+    return _counted(case.stencil.name, at, warp_sites, granule(config), placed)
 
 
 @lru_cache(maxsize=1024)
-def _counted(name: str, sites: _Sites) -> Partial:
-    """Count them for the fluid sites of a part of the domain, numbered in order.
+def _counted(name: str, at: Numbered, warp_sites: int, unit: int, placed: tuple[Scheme, Layout, int]) -> Partial:
+    """Count them for the fluid sites of a part of the domain.
 
+    unit: streams begin at multiples of it, in elements; placed: scheme, layout, and bytes of an element.
     A solid neighbour leaves the population at the cell itself (`Access.cut_read`, `Access.cut_write`).
     """
-    stencil, scheme, at = lattice(name), sites.scheme, _numbers(sites.geometry, sites.domain, sites.order)
-    block = np.arange(at.max() + 1) // sites.warp_sites
-    extents = Extents(-(-len(block) // sites.unit) * sites.unit, 1, 1, stencil.q)
-    per_sector = SECTOR_BYTES // sites.element_bytes
+    (scheme, memory, element_bytes), stencil, numbers = placed, lattice(name), _numbers(*at)
+    block = np.arange(numbers.max() + 1) // warp_sites
+    extents = Extents(-(-len(block) // unit) * unit, 1, 1, stencil.q)
+    per_sector = SECTOR_BYTES // element_bytes
     counts = []
-    for places in (_read, _written):
+    for places in (attrgetter("read", "cut_read"), attrgetter("write", "cut_write")):
         partial = 0
         for phase in (one for parity in range(scheme.period) for one in scheme.passes(stencil, parity)):
-            found = [_sites_touched(at, *places(access), sites.memory, extents) for access in phase.accesses]
+            found = [_sites_touched(numbers, *places(access), memory, extents) for access in phase.accesses]
             sectors = np.concatenate([block * _MOST_SECTORS + elements // per_sector for elements in found])
             # Every place has one writer and one reader. A sector that several warps share comes from memory once.
             touched, filled = np.unique(sectors, return_counts=True)
             partial += _PIECES * len(np.unique(touched[filled < per_sector] % _MOST_SECTORS))
         counts.append(partial / len(block) / scheme.period)
     return Partial(*counts)
-
-
-def _read(access: Access) -> tuple[Place, Place]:
-    return access.read, access.cut_read
-
-
-def _written(access: Access) -> tuple[Place, Place]:
-    return access.write, access.cut_write
 
 
 def _sites_touched(at: Array, open_place: Place, cut: Place, memory: Layout, extents: Extents) -> Array:
@@ -210,3 +179,6 @@ def _numbers(geometry: str, domain: tuple[int, int, int], order_name: str) -> Ar
     at = np.full(solid.shape, -1)
     at[z[ranked], y[ranked], x[ranked]] = np.arange(len(ranked))
     return at
+
+
+MODEL = Family(SparseInputs, terms, memory_bytes=traffic_alone)

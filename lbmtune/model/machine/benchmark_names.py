@@ -62,16 +62,19 @@ STRUCTURE_THREADS, STRUCTURE_KIB = 512, (0, 64, 160, 480)
 """Threads of a multiprocessor, and KiB of local memory of all of them."""
 STRUCTURE_FAR = 1 << 16
 """Distance in structures of a displacement by rows."""
-PLANES, PLANE_SIDES = (1 << 14, 1 << 15, 1 << 16, 1 << 17), ("loads", "stores", "in place")
-"""Distances and sides of copies that vary them."""
-PARTS = (1, 2, 3, 4, 5, 9)
+PLANE_DISTANCES = (1 << 14, 1 << 15, 1 << 16, 1 << 17)
+"""Distances of copies that vary them, in structures."""
+COPIED = (1, 2, 3, 4, 5, 9)
 """Copied elements of a structure."""
 LATER = (1 << 8, 1 << 11, 1 << 13, 1 << 15, 1 << 17)
 """Accesses between two pieces of a sector."""
 
 
 class Displaced(NamedTuple):
-    """A displaced copy. block: threads side by side; walking: each thread takes accesses one after another."""
+    """A displaced copy. block: threads side by side; walking: each thread takes accesses one after another.
+
+    elements: of an access, whose vectors lanes shuffle.
+    """
 
     access_bytes: int
     run_bytes: int
@@ -79,13 +82,20 @@ class Displaced(NamedTuple):
     block: int
     walking: bool = False
     streams: int = STREAMS
+    elements: int = 1
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return self.access_bytes // self.elements
 
     @property
     def name(self) -> str:
         """Return the name in the file of a machine."""
+        vector = f" x {self.elements}" if self.elements > 1 else ""
         run = f" of {self.run_bytes}" if self.run_bytes else ""
         streams = f" x {self.streams}" if self.run_bytes == self.access_bytes else ""
-        return f"{self.access_bytes}{run}{streams} {self.side} by {self.block}{WALKING * self.walking}"
+        return f"{self.element_bytes}{vector}{run}{streams} {self.side} by {self.block}{WALKING * self.walking}"
 
 
 def displaced() -> Iterator[Displaced]:
@@ -99,29 +109,11 @@ def displaced() -> Iterator[Displaced]:
                 yield Displaced(width, width, side, BLOCK, walking, streams)
 
 
-class Shuffled(NamedTuple):
-    """A displaced copy by vectors of elements, in runs of a warp or not."""
-
-    element_bytes: int
-    access_bytes: int
-    run_bytes: int
-    side: str
-    block: int
-    walking: bool
-
-    @property
-    def name(self) -> str:
-        """Return the name in the file of a machine."""
-        run = f" of {self.run_bytes}" if self.run_bytes else ""
-        elements = f"{self.element_bytes} x {self.access_bytes // self.element_bytes}"
-        return f"{elements}{run} {self.side} by {self.block}{WALKING * self.walking}"
-
-
-def shuffled() -> Iterator[Shuffled]:
-    """Yield all of them, grouped by kernel."""
+def shuffled() -> Iterator[Displaced]:
+    """Yield displaced copies by vectors, in runs of a warp or not, grouped by kernel."""
     for (element, access), in_runs, walking in product(SHUFFLED, (False, True), (False, True)):
         for block, side in product((BLOCK,) if walking else SHUFFLED_BLOCKS, SHUFFLED_SIDES):
-            yield Shuffled(element, access, WARP * access * in_runs, side, block, walking)
+            yield Displaced(access, WARP * access * in_runs, side, block, walking, elements=access // element)
 
 
 def listed_name(access_bytes: int, side: str, *, is_displaced: bool = False, ahead: bool = False) -> str:
@@ -149,11 +141,10 @@ class Structures(NamedTuple):
         return f"{self.element_bytes} x {self.elements} by {self.threads} of {self.local_bytes} {self.side}"
 
 
-def structures() -> Iterator[Structures]:
-    """Yield all of them, grouped by kernel."""
-    for width, elements in product(STRUCTURE_WIDTHS, STRUCTURE_CELLS):
-        for kib, side in product(STRUCTURE_KIB, STRUCTURE_SIDES):
-            yield Structures(width, elements, STRUCTURE_THREADS, (kib << 10) // STRUCTURE_THREADS, side)
+STRUCTURES = tuple(
+    Structures(width, elements, STRUCTURE_THREADS, (kib << 10) // STRUCTURE_THREADS, side)
+    for width, elements, kib, side in product(STRUCTURE_WIDTHS, STRUCTURE_CELLS, STRUCTURE_KIB, STRUCTURE_SIDES)
+)
 
 
 class Planes(NamedTuple):
@@ -170,10 +161,7 @@ class Planes(NamedTuple):
         return f"{self.apart} {self.element_bytes} x {self.elements} {self.side}"
 
 
-def planes() -> Iterator[Planes]:
-    """Yield all of them, grouped by kernel."""
-    for width, elements in product(STRUCTURE_WIDTHS, STRUCTURE_CELLS):
-        yield from (Planes(width, elements, apart, side) for apart, side in product(PLANES, PLANE_SIDES))
+PLANES = tuple(Planes(*each) for each in product(STRUCTURE_WIDTHS, STRUCTURE_CELLS, PLANE_DISTANCES, LISTED_SIDES))
 
 
 class Parts(NamedTuple):
@@ -194,10 +182,7 @@ class Parts(NamedTuple):
         return sum(1 << self.elements * (2 * n + 1) // (2 * self.copied) for n in range(self.copied))
 
 
-def parts() -> Iterator[Parts]:
-    """Yield all of them, grouped by kernel."""
-    for width, elements in product(WIDTHS, STRUCTURE_CELLS):
-        yield from (Parts(width, elements, copied) for copied in PARTS)
+PARTS = tuple(Parts(*each) for each in product(WIDTHS, STRUCTURE_CELLS, COPIED))
 
 
 def names(*, neighbours: bool = True) -> dict[str, list[str]]:
@@ -222,9 +207,9 @@ def names(*, neighbours: bool = True) -> dict[str, list[str]]:
         "again_bytes_per_s": [str(mib << 20) for mib in AGAIN_MIB],
         "holes_bytes_per_s": [f"{where} {holes}" for where in ("apart", "in place") for holes in HOLES],
         "pieces_bytes_per_s": [f"{2 * STREAMS * WORD_BYTES * later} {n}" for later in LATER for n in PIECES],
-        "structures_bytes_per_s": [one.name for one in structures()],
-        "planes_bytes_per_s": [one.name for one in planes()],
-        "parts_bytes_per_s": [one.name for one in parts()],
+        "structures_bytes_per_s": [one.name for one in STRUCTURES],
+        "planes_bytes_per_s": [one.name for one in PLANES],
+        "parts_bytes_per_s": [one.name for one in PARTS],
         "overtaken_s": [overtaken_name(how, warps) for how in OVERTAKING for warps in OVERTAKEN_WARPS],
         "stages_s": [f"{barrier} by {warps}" for barrier in BARRIERS[: 2 + neighbours] for warps in EXCHANGE_WARPS],
     }

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from lbmtune.model.machine.caches import local_byte_s
+from lbmtune.model.machine.curves import local_byte_s, times
 from lbmtune.model.machine.description import Calibration, Datasheet, Machine
 
 REFERENCE_BYTES_PER_S = 4.8e12
@@ -31,7 +31,7 @@ def with_scaled_calibration(machine: Machine, reference: Machine) -> Machine:
         machine,
         copy_bytes_per_s=reference.copy_bytes_per_s * memory,
         in_place_bytes_per_s=reference.in_place_bytes_per_s * memory,
-        stream_bytes_per_s=_times(reference.stream_bytes_per_s, memory),
+        stream_bytes_per_s=times(reference.stream_bytes_per_s, memory),
         calibration=_scaled(found, machine, reference, memory, _on_chip(machine, sheet, reference)),
         calibrated_as=reference.name,
     )
@@ -45,7 +45,7 @@ def _on_chip(machine: Machine, sheet: Datasheet, reference: Machine) -> float:
 
 def _scaled(found: Calibration, machine: Machine, reference: Machine, memory: float, chip: float) -> Calibration:
     rates = {one.name: getattr(found, one.name) for one in fields(found) if one.name.endswith("_bytes_per_s")}
-    changed: dict[str, Any] = {name: _times(rate, memory) for name, rate in rates.items()}
+    changed: dict[str, Any] = {name: times(rate, memory) for name, rate in rates.items()}
     local = found.local_bytes_per_s
     changed["local_bytes_per_s"] = {
         level: rate * (memory if level == "memory" else chip) for level, rate in local.items()
@@ -53,7 +53,7 @@ def _scaled(found: Calibration, machine: Machine, reference: Machine, memory: fl
     # only the bytes of a launch are scaled
     byte_s = 1 / found.runs_bytes_per_s["4"]
     small = {name: s + int(name.split()[1]) * byte_s * (1 / memory - 1) for name, s in found.small_s.items()}
-    instructions = _times(found.instructions_per_s, chip)
+    instructions = times(found.instructions_per_s, chip)
     l2_bytes = machine.caches_bytes.get("L2", 0) / reference.caches_bytes["L2"]
     in_flight = memory * reference.multiprocessors / machine.multiprocessors
     # what all threads in flight keep is held against the L2 cache
@@ -95,7 +95,3 @@ def _renamed(rates: Mapping[str, float], word: int, factor: float) -> dict[str, 
         return " ".join((*words[:word], str(max(1, round(int(words[word]) * factor))), *words[word + 1 :]))
 
     return {renamed(name): rate for name, rate in rates.items()}
-
-
-def _times(rates: Mapping[str, float], factor: float) -> dict[str, float]:
-    return {name: rate * factor for name, rate in rates.items()}

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from lbmtune.model.machine.description import CpuCalibration, Machine
+from lbmtune.model.machine.curves import times
+from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.memory_walks import GLANCED, Filling, glance
 from lbmtune.records import Conditions
+
+_OF_MEMORY = ("walks_bytes_per_s", "thread_walks_bytes_per_s")
+_OF_LAST_CACHE = ("last_cached_bytes_per_s", "filled_bytes_per_s")
+_OF_WORK = ("cached_bytes_per_s", "multiply_add_per_s", "worked_per_s", "mixed_per_s", "divide_per_s")
+"""Tables that scale with a rate."""
 
 
 def under_conditions(machine: Machine, conditions: Conditions) -> Machine:
@@ -24,36 +30,22 @@ def under_conditions(machine: Machine, conditions: Conditions) -> Machine:
     memory = _ratio(conditions.memory_bytes_per_s, found.walks_bytes_per_s.get(one.name))
     work = _ratio(conditions.work_per_s, found.worked_per_s.get(str(one.access_bytes)))
     last = _ratio(conditions.last_cache_bytes_per_s, found.filled_bytes_per_s.get(Filling(one, GLANCED).name))
+    factors = {
+        **dict.fromkeys(_OF_MEMORY, memory),
+        **dict.fromkeys(_OF_LAST_CACHE, last),
+        **dict.fromkeys(_OF_WORK, work),
+        "refills_s": 1 / work,
+    }
+    changed: dict[str, Any] = {name: times(getattr(found, name), factor) for name, factor in factors.items()}
     return replace(
         machine,
         copy_bytes_per_s=memory * machine.copy_bytes_per_s,
         in_place_bytes_per_s=memory * machine.in_place_bytes_per_s,
-        stream_bytes_per_s=_times(memory, machine.stream_bytes_per_s),
+        stream_bytes_per_s=times(machine.stream_bytes_per_s, memory),
         thread_bytes_per_s=machine.thread_bytes_per_s and memory * machine.thread_bytes_per_s,
-        cpu=_scaled(found, memory, last, work),
-    )
-
-
-def _scaled(found: CpuCalibration, memory: float, last: float, work: float) -> CpuCalibration:
-    return replace(
-        found,
-        walks_bytes_per_s=_times(memory, found.walks_bytes_per_s),
-        thread_walks_bytes_per_s=_times(memory, found.thread_walks_bytes_per_s),
-        last_cached_bytes_per_s=_times(last, found.last_cached_bytes_per_s),
-        filled_bytes_per_s=_times(last, found.filled_bytes_per_s),
-        cached_bytes_per_s=_times(work, found.cached_bytes_per_s),
-        multiply_add_per_s=_times(work, found.multiply_add_per_s),
-        worked_per_s=_times(work, found.worked_per_s),
-        mixed_per_s=_times(work, found.mixed_per_s),
-        divide_per_s=_times(work, found.divide_per_s),
-        refill_s=found.refill_s / work,
-        refills_s=_times(1 / work, found.refills_s),
+        cpu=replace(found, **changed, refill_s=found.refill_s / work),
     )
 
 
 def _ratio(now: float | None, described: float | None) -> float:
     return now / described if now and described else 1.0
-
-
-def _times(factor: float, rates: Mapping[str, float]) -> dict[str, float]:
-    return {name: factor * rate for name, rate in rates.items()}

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,6 @@ from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError
 from lbmtune.model.machine.benchmark_names import lacking, lacking_of_cpu
 from lbmtune.model.machine.description import Machine
-from lbmtune.model.machine.plausible_ranges import CORES, MULTIPROCESSORS, Range, range_of, shortened
 from lbmtune.records.store import write_atomically
 
 _PARTS = ("environment", "calibration", "cpu", "conditions", "datasheet")
@@ -30,6 +29,49 @@ _WANTED = {
     "array": "a list",
 }
 """Types by their names in msgspec."""
+_ROOM = 40
+"""Characters of a value in a sentence."""
+
+
+class Range(NamedTuple):
+    """A range of values. unit: as it follows 'has to be'."""
+
+    unit: str
+    low: float
+    high: float
+
+
+_COUNT = Range("a count", 1, 1e5)
+_RANGES = {
+    r".*_bytes_per_s": Range("bytes per second", 1e8, 1e15),
+    r".*_flops_per_s": Range("operations per second", 1e9, 1e18),
+    r".*_per_s": Range("a rate per second", 1e6, 1e16),
+    # the latency of L2 may be hidden
+    r"refills?_s": Range("seconds", 0, 1e-3),
+    # they copy up to 300 MB
+    r"small_s": Range("seconds", 1e-9, 1),
+    r".*_s": Range("seconds", 1e-10, 1e-2),
+    # 0: unknown
+    r"memory_bytes": Range("bytes", 0, 1e15),
+    r".*_bytes": Range("bytes", 1e3, 1e10),
+    # after a measurement; the driver may report none
+    r"(sm|memory)_clock_hz": Range("hertz", 0, 1e11),
+    r".*_hz": Range("hertz", 1e6, 1e11),
+    r"power(_limit)?_w": Range("watts", 0, 1e5),
+    r"temperature_c": Range("degrees Celsius", -100, 200),
+    r"cpu_share|hidden|cached_hidden": Range("a share", 0, 1),
+    r"spread": Range("a share of the median", 0, 1e9),
+    r"streams": Range("a count", 1, 1000),
+    # 0 for the other kind of device
+    r"cores|multiprocessors": _COUNT._replace(low=0),
+    r"registers": Range("a count", 1e3, 1e7),
+    r"vector_bits": Range("bits", 0, 2048),
+    r"bus_bits": Range("bits", 8, 1e5),
+}
+"""Ranges by patterns of field names; the first match counts.
+
+They include all devices that exist, and exclude figures in another unit (GB/s, MHz, microseconds).
+"""
 
 
 def write_machine(path: Path, machine: Machine) -> None:
@@ -60,6 +102,8 @@ def described(path: Path) -> Machine:
         table = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
         raise ValueError("it is no text in UTF-8") from error
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     except ValueError as error:  # of TOML, or of numbers with thousands of digits
         why = str(error)
         raise ValueError(f"it is no TOML, {why[:1].lower()}{why[1:]}") from error
@@ -101,25 +145,22 @@ def _at(table: Any, steps: Sequence[str], kind: str) -> tuple[tuple[str, ...], A
     return path, table
 
 
-def _kind(value: object) -> str:
-    """Return the type of a value by its name in msgspec."""
+def _kind(value: object) -> str:  # by its name in msgspec
     name = type(value).__name__
     return {"dict": "object", "list": "array"}.get(name, name)
 
 
 def _shown(value: Any) -> str:
-    """Return a value as text in a sentence."""
     if isinstance(value, (dict, list)):
         return _WANTED[_kind(value)]
-    return shortened(_value(value) if isinstance(value, (str, bool)) else str(value))
+    return _shortened(_value(value) if isinstance(value, (str, bool)) else str(value))
 
 
 def _check(machine: Machine) -> None:
-    """Raise ValueError if figures are implausible or missing."""
     if BACKENDS[machine.environment.backend].shares_host:
-        _refuse(CORES, "environment.cores", machine.environment.cores)
+        _refuse(_COUNT, "environment.cores", machine.environment.cores)
     if machine.calibration or machine.datasheet:
-        _refuse(MULTIPROCESSORS, "multiprocessors", machine.multiprocessors)
+        _refuse(_COUNT, "multiprocessors", machine.multiprocessors)
     for path, value in _numbers(msgspec.to_builtins(machine)):
         _refuse(range_of(next(name for name in path if name not in _PARTS)), _name(path), value)
     if not machine.stream_bytes_per_s:
@@ -137,9 +178,9 @@ def _check(machine: Machine) -> None:
 
 
 def _refuse(plausible: Range | None, name: str, value: float) -> None:
-    """Raise ValueError if a figure is outside its range."""
-    if plausible and (refusal := plausible.refusal(name, value)):
-        raise ValueError(refusal)
+    if plausible and not plausible.low <= value <= plausible.high:  # NaN is refused as well
+        bounds = f"from {_bound(plausible.low)} to {_bound(plausible.high)}"
+        raise ValueError(f"{name} is {_shortened(str(value))}, which has to be {plausible.unit} {bounds}")
 
 
 def _whole(table: str, missing: Iterator[str]) -> None:
@@ -151,7 +192,6 @@ def _whole(table: str, missing: Iterator[str]) -> None:
 
 
 def _numbers(table: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield the numbers of a table and its sub-tables with their paths."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _numbers(value, (*path, key))
@@ -160,13 +200,13 @@ def _numbers(table: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 def _lines(table: dict[str, Any], path: tuple[str, ...] = ()) -> list[str]:
-    """Return the lines of a table and its sub-tables, without None."""
-    plain = {key: value for key, value in table.items() if value is not None and not isinstance(value, dict)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
-    for key, value in table.items():
+    lines = []
+    for key, value in sorted(table.items(), key=lambda item: isinstance(item[1], dict)):  # tables last
         if isinstance(value, dict):
             inner = (*path, _key(key))
             lines += ["", f"[{'.'.join(inner)}]", *_lines(value, inner)]
+        elif value is not None:
+            lines.append(f"{_key(key)} = {_value(value)}")
     return lines
 
 
@@ -182,3 +222,17 @@ def _key(name: str) -> str:
 def _value(value: Any) -> str:
     # strings, numbers, booleans and lists of them are equal in JSON and TOML, with non-ASCII characters unescaped
     return json.dumps(value, ensure_ascii=False)
+
+
+def range_of(field: str) -> Range | None:
+    """Return the range of the figures in a field, or None."""
+    return next((one for pattern, one in _RANGES.items() if re.fullmatch(pattern, field)), None)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _ROOM else f"{text[:_ROOM]}..."
+
+
+def _bound(bound: float) -> str:
+    """Return a bound as 1e8 and not 1e+08."""
+    return re.sub(r"e\+?(-?)0*", r"e\1", f"{bound:g}")

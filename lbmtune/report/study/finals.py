@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lbmtune.records import Measurement, Trial
-from lbmtune.records.statistics import paired_ratio
+from lbmtune.records.statistics import Interval, paired_ratio
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import CEILING, NEUTRAL, interval, plain_figure, wrapped
+from lbmtune.report.drawing import CEILING, NEUTRAL, Figure, interval, plain_figure, wrapped
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.steps import is_power_bound, sustained_text
 from lbmtune.report.study.trials import label, varied_knobs
 from lbmtune.units import format_mlups
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 
 @dataclass(frozen=True)
 class FinalInfo:
-    """A finalist. best_of: the kind that it leads; ratio: its speed over the winner's, median over common rounds."""
+    """A finalist. best_of: the kind that it leads; ratio: its speed over the winner's, by rounds of both."""
 
     number: int
     label: str
     best_of: str
     measurement: Measurement
-    ratio: float | None = None
-    ratio_low: float | None = None
-    ratio_high: float | None = None
+    ratio: Interval | None = None
 
 
 def finals_info(study: StudyRecord) -> tuple[FinalInfo, ...]:
@@ -43,12 +37,9 @@ def _final(trial: Trial, winner: Trial, varied: Sequence[str]) -> FinalInfo:
     assert trial.final is not None
     assert winner.final is not None
     mine, best = trial.final.samples_s, winner.final.samples_s
-    name = label(trial, varied)
     # samples are paired by round: with another number of them there are no pairs
-    if trial is winner or len(mine) != len(best):
-        return FinalInfo(trial.number, name, trial.stands_for, trial.final)
-    ratio = paired_ratio(best, mine)
-    return FinalInfo(trial.number, name, trial.stands_for, trial.final, ratio.median, ratio.low, ratio.high)
+    ratio = paired_ratio(best, mine) if trial is not winner and len(mine) == len(best) else None
+    return FinalInfo(trial.number, label(trial, varied), trial.stands_for, trial.final, ratio)
 
 
 def finals_panels(study: StudyRecord) -> list[Panel]:
@@ -89,8 +80,8 @@ def finals_table(finals: Sequence[FinalInfo]) -> list[dict[str, str]]:
             "best_of": f.best_of,
             "mlups": format_mlups(f.measurement.mlups),
             "interval": f"{format_mlups(f.measurement.ci_low_mlups)} to {format_mlups(f.measurement.ci_high_mlups)}",
-            "ratio": f"{f.ratio:.4f}" if f.ratio else "winner" if f is finals[0] else "-",
-            "ratio_interval": f"{f.ratio_low:.4f} to {f.ratio_high:.4f}" if f.ratio_low else "",
+            "ratio": f"{f.ratio.median:.4f}" if f.ratio else "winner" if f is finals[0] else "-",
+            "ratio_interval": f"{f.ratio.low:.4f} to {f.ratio.high:.4f}" if f.ratio else "",
             "samples": str(len(f.measurement.samples_s)),
         }
         for f in finals
@@ -145,7 +136,6 @@ def sustained_figure(study: StudyRecord) -> Figure:
 
 
 def _state(trial: Trial) -> str:
-    """Name energy, clock and a power bound of a sustained run."""
     run = trial.sustained
     assert run is not None
     parts = (

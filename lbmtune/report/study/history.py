@@ -3,92 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import CEILING, NEUTRAL, OUTCOME_COLOURS, choose, plain_figure, scatter, wrapped
+from lbmtune.report.drawing import CEILING, NEUTRAL, OUTCOME_COLOURS, Figure, choose, plain_figure, scatter, wrapped
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.study.outcomes import seconds_by_stage
+from lbmtune.report.study.outcomes import STAGES
 from lbmtune.report.study.trials import label, varied_knobs
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
+class Attempt(NamedTuple):
+    """A trial in the order of the search. elapsed_s: seconds of work on it and all before it; mlups: before finals."""
 
-@dataclass(frozen=True)
-class Attempt:
-    """A trial in the order of the search. elapsed_s: seconds of work on it and all before it."""
-
-    number: int
+    trial: Trial
     elapsed_s: float
-    outcome: Outcome
     mlups: float | None
     label: str
-    reason: str
 
 
-@dataclass(frozen=True)
-class HistoryInfo:
-    """Data of a search history. best: the highest speed after each attempt, None before the first verified one."""
-
-    attempts: tuple[Attempt, ...]
-    best: tuple[float | None, ...]
-
-
-def history_info(study: StudyRecord) -> HistoryInfo:
+def attempts(study: StudyRecord) -> list[Attempt]:
     """Return the trials in order, with the speeds that the search saw."""
     varied = varied_knobs(study)
-    elapsed = accumulate(sum(seconds_by_stage(t.costs).values()) for t in study.trials)
-    attempts = tuple(
-        Attempt(t.number, s, t.outcome, _first_mlups(t), label(t, varied), t.reason)
+    elapsed = accumulate(sum(getattr(t.costs, f"{stage}_s") for stage in STAGES) for t in study.trials)
+    return [
+        Attempt(t, s, None if t.mlups is None else (t.measurement or t.best_measurement).mlups, label(t, varied))
         for t, s in zip(study.trials, elapsed, strict=True)
-    )
-    best = tuple(top or None for top in accumulate((a.mlups or 0.0 for a in attempts), max))
-    return HistoryInfo(attempts, best)
+    ]
 
 
-def _first_mlups(trial: Trial) -> float | None:
-    """Return the speed before the finals."""
-    if trial.mlups is None:
-        return None
-    return (trial.measurement or trial.best_measurement).mlups
+def best_so_far(found: Sequence[Attempt]) -> list[float | None]:
+    """Return the highest speed after each attempt, None before the first verified one."""
+    return [top or None for top in accumulate((a.mlups or 0.0 for a in found), max)]
 
 
 def history_panel(study: StudyRecord) -> Panel:
     """Return the search history with its caption."""
     ceiling = study.header.ceiling.best_bytes_per_s / study.ranked[0].best_measurement.bytes_per_update / 1e6
-    history = history_info(study)
-    last = max(a.elapsed_s for a in history.attempts)
+    found = attempts(study)
+    last = max(a.elapsed_s for a in found)
     caption = (
-        f"{len(history.attempts)} trials in {last:,.0f} s of work: compiling, verifying, measuring and searching, "
+        f"{len(found)} trials in {last:,.0f} s of work: compiling, verifying, measuring and searching, "
         "summed over processes. Crosses on the axis have no speed."
     )
-    return panel("history", "Search history", caption, history_figure(history, ceiling))
+    return panel("history", "Search history", caption, history_figure(found, ceiling))
 
 
-def history_figure(info: HistoryInfo, ceiling_mlups: float | None) -> Figure:
+def history_figure(found: Sequence[Attempt], ceiling_mlups: float | None) -> Figure:
     """Draw the speed of each attempt and the best so far, against its number or the seconds of work."""
     figure = plain_figure("trial", "MLUPS")
     clocks: list[list[list[float]]] = []
 
-    def keep(attempts: Sequence[Attempt]) -> list[float]:
-        numbers = [float(a.number) for a in attempts]
-        clocks.append([numbers, [a.elapsed_s for a in attempts]])
+    def keep(mine: Sequence[Attempt]) -> list[float]:
+        numbers = [float(a.trial.number) for a in mine]
+        clocks.append([numbers, [a.elapsed_s for a in mine]])
         return numbers
 
     figure.add_scatter(
-        x=keep(info.attempts),
-        y=list(info.best),
+        x=keep(found),
+        y=best_so_far(found),
         name="best so far",
         mode="lines",
         line={"shape": "hv", "width": 2.5, "color": CEILING},
         hoverinfo="y",
     )
     for outcome in Outcome:
-        mine = [a for a in info.attempts if a.outcome is outcome]
+        mine = [a for a in found if a.trial.outcome is outcome]
         if mine:
             figure.add_trace(_attempts(mine, keep(mine), outcome))
     if ceiling_mlups:
@@ -109,12 +90,12 @@ def history_figure(info: HistoryInfo, ceiling_mlups: float | None) -> Figure:
     return figure
 
 
-def _attempts(attempts: Sequence[Attempt], x: list[float], outcome: Outcome) -> Any:
+def _attempts(found: Sequence[Attempt], x: list[float], outcome: Outcome) -> Any:
     good = outcome is Outcome.OK
     return scatter(
         x=x,
         # trials without a speed stand on the axis
-        y=[a.mlups or 0.0 for a in attempts],
+        y=[a.mlups or 0.0 for a in found],
         name=outcome.value,
         marker={
             "color": OUTCOME_COLOURS[outcome],
@@ -122,6 +103,8 @@ def _attempts(attempts: Sequence[Attempt], x: list[float], outcome: Outcome) -> 
             "symbol": "circle" if good else "x",
             "opacity": 0.8,
         },
-        text=[f"trial {a.number}: {outcome.value}<br>{wrapped(a.label)}<br>{wrapped(a.reason)}" for a in attempts],
+        text=[
+            f"trial {a.trial.number}: {outcome.value}<br>{wrapped(a.label)}<br>{wrapped(a.trial.reason)}" for a in found
+        ],
         hovertemplate="%{text}<br>%{y:,.0f} MLUPS<extra></extra>" if good else "%{text}<extra></extra>",
     )

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from lbmtune.records import Costs, Outcome
+from lbmtune.records import Outcome
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import OUTCOME_COLOURS, plain_figure
+from lbmtune.report.drawing import OUTCOME_COLOURS, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 STAGES = ("compile", "verify", "measure", "search")
-
-
-@dataclass(frozen=True)
-class StageCost:
-    """Seconds that one stage took for trials with one outcome."""
-
-    stage: str
-    outcome: Outcome
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -52,18 +39,16 @@ def _shortened(reason: str) -> str:
     return first if len(first) <= 160 else f"{first[:157]}..."
 
 
-def cost_info(study: StudyRecord) -> tuple[StageCost, ...]:
-    """Return the seconds by stage and outcome, without zeros."""
-    spent: dict[tuple[str, Outcome], float] = {}
-    for trial in study.trials:
-        for stage, taken in seconds_by_stage(trial.costs).items():
-            spent[stage, trial.outcome] = spent.get((stage, trial.outcome), 0.0) + taken
-    return tuple(StageCost(stage, outcome, s) for (stage, outcome), s in spent.items() if s > 0)
-
-
-def seconds_by_stage(costs: Costs) -> dict[str, float]:
-    """Return the seconds of each stage."""
-    return {stage: getattr(costs, f"{stage}_s") for stage in STAGES}
+def cost_info(study: StudyRecord) -> dict[Outcome, dict[str, float]]:
+    """Return the seconds of each stage by outcome, without zeros."""
+    return {
+        outcome: {
+            stage: seconds
+            for stage in STAGES
+            if (seconds := sum(getattr(t.costs, f"{stage}_s") for t in study.trials if t.outcome is outcome)) > 0
+        }
+        for outcome in Outcome
+    }
 
 
 def outcome_panels(study: StudyRecord) -> list[Panel]:
@@ -73,21 +58,20 @@ def outcome_panels(study: StudyRecord) -> list[Panel]:
     caption = f"{len(study.ranked)} of {len(study.trials)} trials were verified and have a speed."
     found = [panel("outcomes", "Outcomes", caption, outcome_figure(outcome_info(study)))]
     costs = cost_info(study)
-    if costs:
-        total = f"{sum(c.seconds for c in costs):,.1f} s in total, summed over processes."
+    if any(costs.values()):
+        total = f"{sum(sum(mine.values()) for mine in costs.values()):,.1f} s in total, summed over processes."
         found.append(panel("costs", "Time spent by stage", total, cost_figure(costs)))
     return found
 
 
-def cost_figure(costs: Sequence[StageCost]) -> Figure:
+def cost_figure(costs: Mapping[Outcome, Mapping[str, float]]) -> Figure:
     """Draw the seconds by stage, split by outcome."""
     figure = plain_figure("time (s)", "")
-    for outcome in Outcome:
-        mine = {c.stage: c.seconds for c in costs if c.outcome is outcome}
+    for outcome, mine in costs.items():
         if mine:
             figure.add_bar(
-                y=[stage for stage in STAGES if stage in mine],
-                x=[mine[stage] for stage in STAGES if stage in mine],
+                y=list(mine),
+                x=list(mine.values()),
                 orientation="h",
                 name=outcome.value,
                 marker={"color": OUTCOME_COLOURS[outcome]},

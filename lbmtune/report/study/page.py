@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.records.best import Kernel
+from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.remarks import description_disturbance, disturbance, doubt, unsteadiness
+from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, script_json
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels
@@ -21,10 +23,16 @@ from lbmtune.report.study.steps_figure import steps_panels
 from lbmtune.report.study.tables import case_table, moved, protocol_table, trial_table
 from lbmtune.report.study.trials import headline
 from lbmtune.report.study.winner import winner_section
-from lbmtune.report.tables import environment_table
-from lbmtune.report.titles import subject
+from lbmtune.report.tables import environment_table, subject
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
+
+
+def write_report(
+    study: StudyRecord, path: Path, kernel: Kernel | None = None, cells_read: CellsRead | None = None
+) -> None:
+    """Write the page as one HTML file that works offline. Raises InputError if the path cannot be written."""
+    write_atomically(path, page(study, kernel, cells_read).encode())
 
 
 def page(study: StudyRecord, kernel: Kernel | None = None, cells_read: CellsRead | None = None) -> str:

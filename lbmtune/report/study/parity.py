@@ -6,16 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lbmtune.records.statistics import relative_error
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import NEUTRAL, PALE, look, plain_figure, scatter, wrapped
+from lbmtune.report.drawing import NEUTRAL, PALE, Figure, look, plain_figure, scatter, wrapped
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.trials import Point, by_kind, points
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 FEWEST = 6
 """Trials whose median error has a 95 % interval."""

@@ -5,28 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.records import Prediction, Term
 from lbmtune.records.remarks import in_cache_of
 from lbmtune.records.study import CEILING_STREAMS, StudyRecord
 from lbmtune.records.terms import ISSUE
-from lbmtune.report.drawing import BESIDE, CEILING, log_axis, look, plain_figure, scatter, winner_ring, wrapped
+from lbmtune.report.drawing import BESIDE, CEILING, Figure, log_axis, look, plain_figure, scatter, winner_ring, wrapped
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.trials import Point, by_kind, points
 from lbmtune.units import format_mlups, format_rate
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 CEILING_TITLE = "the fastest copy of many separate streams or update in place"
 """Words for `Ceiling.best_bytes_per_s`."""
 _FULL_NAME = {"hoverinfo": "name", "hoverlabel": {"namelength": -1}}
 
 
-@dataclass(frozen=True)
-class Roof:
+class Roof(NamedTuple):
     """A measured bandwidth."""
 
     name: str
@@ -94,10 +90,11 @@ def roofline_panel(study: StudyRecord) -> Panel:
     """Return the roofline with its caption."""
     info = roofline_info(study)
     when = f" ({study.header.ceiling.date[:10]})" if study.header.ceiling.date else ""
+    fluid = "Speeds count updates of fluid cells: MLUPS are MFLUPS here." if study.header.spec.case.geometry else ""
     caption = (
         f"Lines: bandwidths measured on this device{when}; the thick one, {info.ceiling.name}, is the ceiling: "
         f"{CEILING_TITLE}. Kinds of kernels are shifted along x so that they do not hide each other. "
-        f"{other_roofs(study)} {above_the_ceiling(study)} {in_cache_of(study)} {_on_chip(study)} {_fluid_only(study)}"
+        f"{other_roofs(study)} {above_the_ceiling(study)} {in_cache_of(study)} {_on_chip(study)} {fluid}"
     )
     return panel("roofline", "Roofline", " ".join(caption.split()), roofline_figure(info))
 
@@ -150,10 +147,6 @@ def _on_chip(study: StudyRecord) -> str:
         "Kernels on chip move only what leaves their tiles, through the L2 cache: the lines do not bound them, and "
         "shares of the ceiling do not measure their efficiency."
     )
-
-
-def _fluid_only(study: StudyRecord) -> str:
-    return "Speeds count updates of fluid cells: MLUPS are MFLUPS here." if study.header.spec.case.geometry else ""
 
 
 def roofline_figure(info: RooflineInfo) -> Figure:

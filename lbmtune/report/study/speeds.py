@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import choose, look, plain_figure, scheme_colour, wrapped
+from lbmtune.report.drawing import Figure, choose, look, plain_figure, scheme_colour, wrapped
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.trials import by_kind, label, points, varied_knobs
 from lbmtune.search.kinds import Kind
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 _KNOBS = (
     "Verified trials by the value of a knob, in the order of the share of the variance of speeds that lies between the "

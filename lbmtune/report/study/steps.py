@@ -15,7 +15,7 @@ from lbmtune.records import Sustained, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEMORY
 from lbmtune.report.study.roofline import issue_mlups
-from lbmtune.report.titles import case_title
+from lbmtune.report.tables import case_title
 from lbmtune.search.kinds import Kind, kind_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
@@ -186,7 +186,6 @@ def _by_terms(winner: Trial, stage: Stage) -> str:
 
 
 def _memory_bound(stage: Stage) -> str:
-    """State which share of the memory bound was reached."""
     reached = stage.mlups / stage.memory_mlups
     said = "is the bound" if reached >= NEAR else "is the lowest known bound, and not reached"
     return f"Memory {said}: {format_mlups(stage.memory_mlups)} MLUPS, of which {reached:.0%} are reached."

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import BESIDE, NEUTRAL, STATE_COLOURS, log_axis, plain_figure, winner_ring
+from lbmtune.report.drawing import BESIDE, NEUTRAL, STATE_COLOURS, Figure, log_axis, plain_figure, winner_ring
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.steps import CellsRead, Stage, StepsInfo, explanation, steps_info
 from lbmtune.units import format_mlups
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 _CAPTION = (
     "The best of each number of steps. Dotted lines: bounds without halos (below: bytes per update; above: speed that "

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
+from types import NoneType
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import Scalar, from_flat
+from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.faces import Patch
-from lbmtune.records import Sustained, Trial
+from lbmtune.records import Trial
 from lbmtune.records.study import StudyHeader, StudyRecord
 from lbmtune.report.study.trials import flaws, varied_knobs
 from lbmtune.report.tables import Pairs, product_text
 
 Cell = str | float | int | None
-_LEADING: Mapping[str, int | None] = {
-    "trial": None,
-    "outcome": None,
+_DIGITS = {
     "MLUPS": 1,
     "95 % interval, +- %": 2,
     "% of ceiling": 1,
     "predicted MLUPS": 1,
     "measured / predicted": 3,
+    "sustained MLUPS": 1,
+    "nJ / update": 2,
 }
-"""Columns of every study, with their decimal places."""
-_SUSTAINED: Mapping[str, int | None] = {"sustained MLUPS": 1, "nJ / update": 2}
-"""Columns of a study with sustained runs, with their decimal places."""
-_END = {"registers": True, "spills (B)": True, "key": False, "reason": False}
-"""Columns behind the knobs; whether they hold numbers."""
+"""Decimal places by column."""
 _REASON = 600
 _TITLES = {
     "confidence": "relative half-width of the 95 % interval aimed at",
@@ -53,49 +50,47 @@ class TrialTable(NamedTuple):
 
 def trial_table(study: StudyRecord) -> TrialTable:
     """Return all trials, in order."""
-    varied = varied_knobs(study)
-    run = any(trial.sustained for trial in study.trials)
-    lead = {**_LEADING, **(_SUSTAINED if run else {})}
-    rows = [_row(study, trial, varied, run=run) for trial in study.trials]
-    numeric = [all(isinstance(row[i], (int, float)) or row[i] is None for row in rows) for i in range(len(lead))]
-    numeric += [all(isinstance(t.config.get(name), int) for t in study.trials) for name in varied]
+    varied, sustained = varied_knobs(study), any(trial.sustained for trial in study.trials)
+    rows = [_row(study, trial, varied, sustained=sustained) for trial in study.trials]
+    columns = list(rows[0]) if rows else []
     return TrialTable(
-        columns=[*lead, *varied, *_END],
-        numeric=[*numeric, *_END.values()],
-        rows=rows,
-        configs=[config_text(t.config) for t in study.trials],
-        digits={name: places for name, places in lead.items() if places is not None},
+        columns=columns,
+        numeric=[all(isinstance(row[name], (int, float, NoneType)) for row in rows) for name in columns],
+        rows=[list(row.values()) for row in rows],
+        configs=[from_flat(t.config).said for t in study.trials],
+        digits={name: places for name, places in _DIGITS.items() if name in columns},
         winner=study.trials.index(study.ranked[0]) if study.ranked else -1,
     )
 
 
-def _row(study: StudyRecord, trial: Trial, varied: Sequence[str], *, run: bool) -> list[Cell]:
-    speed: list[Cell] = [None, None, None]
-    if trial.mlups is not None:
-        m = trial.best_measurement
-        width = 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups
-        speed = [round(m.mlups, 1), round(width, 2), round(100 * study.share_of_ceiling(trial), 1)]
+def _row(study: StudyRecord, trial: Trial, varied: Sequence[str], *, sustained: bool) -> dict[str, Cell]:
+    """Return the values of a trial by column; those of sustained runs if the study has any."""
+    m = trial.best_measurement if trial.mlups is not None else None
     predicted = trial.prediction.mlups if trial.prediction else None
     resources = trial.resources if trial.resources and trial.resources.registers else None
-    return [
-        trial.number,
-        trial.outcome.value,
-        *speed,
-        round(predicted, 1) if predicted else None,
-        round(trial.mlups / predicted, 3) if trial.mlups and predicted else None,
-        *(_sustained(trial.sustained) if run else ()),
-        *(trial.config.get(name) for name in varied),
-        resources.registers if resources else None,
-        resources.spill_bytes if resources else None,
-        trial.key,
-        _remark(trial)[:_REASON],
-    ]
-
-
-def _sustained(run: Sustained | None) -> tuple[Cell, Cell]:
-    if run is None:
-        return None, None
-    return round(run.mlups, 1), None if run.nj_per_update is None else round(run.nj_per_update, 2)
+    row: dict[str, Cell] = {
+        "trial": trial.number,
+        "outcome": trial.outcome.value,
+        "MLUPS": m.mlups if m else None,
+        "95 % interval, +- %": 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups if m else None,
+        "% of ceiling": 100 * study.share_of_ceiling(trial) if m else None,
+        "predicted MLUPS": predicted or None,
+        "measured / predicted": trial.mlups / predicted if trial.mlups and predicted else None,
+    }
+    if sustained:
+        run = trial.sustained
+        row |= {
+            "sustained MLUPS": run.mlups if run else None,
+            "nJ / update": run.nj_per_update if run else None,
+        }
+    return {
+        **{name: round(x, _DIGITS[name]) if isinstance(x, float) else x for name, x in row.items()},
+        **{name: trial.config.get(name) for name in varied},
+        "registers": resources.registers if resources else None,
+        "spills (B)": resources.spill_bytes if resources else None,
+        "key": trial.key,
+        "reason": _remark(trial)[:_REASON],
+    }
 
 
 def _remark(trial: Trial) -> str:
@@ -105,11 +100,6 @@ def _remark(trial: Trial) -> str:
     return "; ".join(filter(None, (trial.reason, *flaws(trial.best_measurement), *run)))
 
 
-def config_text(config: dict[str, Scalar]) -> str:
-    """Return the form that the command line reads."""
-    return from_flat(config).said
-
-
 def protocol_table(header: StudyHeader) -> Pairs:
     """Return how configurations were verified and timed."""
     protocol = header.spec.protocol
@@ -117,7 +107,6 @@ def protocol_table(header: StudyHeader) -> Pairs:
 
 
 def _title(field: str) -> str:
-    """Name a field of the protocol in words, with its unit."""
     if field in _TITLES:
         return _TITLES[field]
     words = field.removesuffix("_s").replace("_", " ")
@@ -157,7 +146,6 @@ def case_table(study: StudyRecord) -> Pairs:
 
 
 def _patch(patch: Patch) -> str:
-    """Name kind, value and place of a patch."""
     value = f" {patch.density:g}" if patch.kind == "pressure" else f" {patch.velocity}" if any(patch.velocity) else ""
     return f"{patch.kind}{value} at {patch.face or 'solid cells'}: {patch.where}"
 

@@ -7,11 +7,11 @@ from typing import Any
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.records import Accuracy, Measurement, Prediction, Trial, Verification
-from lbmtune.records.best import Kernel
+from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.roofline import roofline_info
-from lbmtune.report.study.tables import config_text, moved
-from lbmtune.report.tables import Pairs, conditions_table, product_text, sustained_table
+from lbmtune.report.study.tables import moved
+from lbmtune.report.tables import Pairs, conditions_table, sustained_table
 from lbmtune.search.kinds import rounding_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
@@ -21,7 +21,7 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
     winner = study.ranked[0]
     return {
         "trial": winner,
-        "config": config_text(winner.config),
+        "config": from_flat(winner.config).said,
         "knobs": list(winner.config.items()),
         "measured": winner_table(study, kernel),
         "verification": verification_table(winner.verification),
@@ -30,7 +30,7 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
         "kinds": rounding_table(study),
         "precision": f"{winner.config['storage']} stored, {winner.config['compute']} computed",
         "conditions": conditions_table(winner.best_measurement.conditions),
-        "launches": launch_table(kernel) if kernel else [],
+        "period": kernel.period if kernel else (),
         "buffers": _buffers(study, winner, kernel) if kernel else "",
         "options": " ".join(kernel.options) if kernel else "",
         "source": kernel.source if kernel else "",
@@ -39,7 +39,6 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
 
 
 def _buffers(study: StudyRecord, winner: Trial, kernel: Kernel) -> str:
-    """Name the copies of the state and the bytes of all buffers."""
     config = from_flat(winner.config)
     total = format_bytes(footprint_bytes(study.header.spec.case, config))
     state = kernel.buffers[0]
@@ -177,19 +176,3 @@ def rounding_table(study: StudyRecord) -> list[dict[str, str]]:
 
 def _error(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.2e}"
-
-
-def launch_table(kernel: Kernel) -> list[dict[str, Any]]:
-    """Return the launches of one period."""
-    return [
-        {
-            "parity": parity,
-            "entry": launch.entry,
-            "block": product_text(launch.block),
-            "grid": product_text(launch.grid),
-            "covers": product_text(launch.covers),
-            "arguments": ", ".join(launch.arguments),
-        }
-        for parity, step in enumerate(kernel.period)
-        for launch in step
-    ]

@@ -24,7 +24,8 @@ from lbmtune.catalogue.problem.cell_types import conditions, layout
 from lbmtune.catalogue.problem.faces import FACES, Face, Patch
 from lbmtune.catalogue.problem.flows import box, cavity, pipe
 from lbmtune.catalogue.problem.geometry import solid
-from lbmtune.catalogue.problem.patches import check_cells, holds, owners, types
+from lbmtune.catalogue.problem.patch_checks import check_cells
+from lbmtune.catalogue.problem.patches import holds, owners, types
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
@@ -36,7 +37,7 @@ from lbmtune.measure.verification.reference_states import reference_slabs, slabs
 from lbmtune.measure.verification.textbook_boundaries import bounded
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
-from lbmtune.records.best import CellType
+from lbmtune.records.kernel_format import CellType
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.conformance.choices import patched

@@ -29,7 +29,11 @@ _BOX: tuple[Example, ...] = (
         "scheme=swap-ordered is not supported on CUDA (use swap): a cell swaps with those updated before it, and "
         "thread blocks run in no order",
     ),
-    Example("block=256x4x1", "block=1024x1x2", "block 1024x1x2 = 2048 threads; this device allows 1024"),
+    Example(
+        "block=256x4x1",
+        "block=1024x1x2",
+        "block 1024x1x2 = 2048 threads; this device allows 1024 (use fewer along an axis)",
+    ),
     Example(
         "cells_per_thread=8,storage=fp16s,block=32x1x1",
         "cells_per_thread=8,block=32x1x1",
@@ -92,7 +96,7 @@ _BOX: tuple[Example, ...] = (
     Example(
         "register_limit=8-blocks",
         "register_limit=9-blocks",
-        "9 blocks of 256 threads; a multiprocessor holds 2048 threads",
+        "9 blocks of 256 threads; a multiprocessor holds 2048 threads (use fewer or smaller blocks)",
     ),
     Example(
         "layout=aosoa,width=8,block=32x1x1",
@@ -139,7 +143,11 @@ _BOX: tuple[Example, ...] = (
 
 DIRECT: tuple[Example, ...] = (
     *_BOX,
-    Example("block=1x1x64", "block=1x1x128", "block 1x1x128 has 128 threads along z; this device allows 64"),
+    Example(
+        "block=1x1x64",
+        "block=1x1x128",
+        "block 1x1x128 has 128 threads along z; this device allows 64 (use fewer there)",
+    ),
     Example(
         "block_order=z-curve,block=16x8x1",
         "block_order=z-curve,block=16x20x1",
@@ -433,7 +441,11 @@ SPARSE: tuple[Example, ...] = (
         "scheme=ghost-cell",
         "scheme=ghost-cell is not supported for family sparse (use pull): its blocks are cut out of a box",
     ),
-    Example("block=1024x1x1", "block=1024x1x2", "block 1024x1x2 = 2048 threads; this device allows 1024"),
+    Example(
+        "block=1024x1x1",
+        "block=1024x1x2",
+        "block 1024x1x2 = 2048 threads; this device allows 1024 (use fewer along an axis)",
+    ),
     Example(
         "cells_per_thread=8,storage=fp16s,block=32x1x1",
         "cells_per_thread=8,block=32x1x1",
@@ -462,7 +474,7 @@ SPARSE: tuple[Example, ...] = (
     Example(
         "register_limit=8-blocks",
         "register_limit=9-blocks",
-        "9 blocks of 256 threads; a multiprocessor holds 2048 threads",
+        "9 blocks of 256 threads; a multiprocessor holds 2048 threads (use fewer or smaller blocks)",
     ),
     Example(
         "scheme=aa,boundary=implicit,block=32x1x1",
@@ -679,7 +691,11 @@ TEMPORAL_BLOCKING: tuple[Example, ...] = (
         legal_case=sized(CASE, 132, 64, 64),
     ),
     Example("block=32x8x1", "block=64x8x1", "block 64x8x1 is not supported for temporal blocking (use 32 x n x 1)"),
-    Example("block=32x9x1,steps=4", "block=32x8x1,steps=4", "steps=4: the halo leaves 24 x 0 cells of a tile"),
+    Example(
+        "block=32x9x1,steps=4",
+        "block=32x8x1,steps=4",
+        "steps=4: the halo leaves 24 x 0 cells of a tile (use fewer steps, or a larger block)",
+    ),
     Example(
         "z_buffer=registers,block=32x20x1,cells_per_thread=2",
         "z_buffer=shared,block=32x20x1,cells_per_thread=2,steps=4",
@@ -693,7 +709,11 @@ TEMPORAL_BLOCKING: tuple[Example, ...] = (
         legal_case=sized(CASE, 1024, 64, 64),
     ),
     Example("chunk_planes=256", "chunk_planes=257", "chunk_planes=257: a column of this domain has 256 cells"),
-    Example("block=32x32x1", "block=32x33x1", "block 32x33x1 = 1056 threads; this device allows 1024"),
+    Example(
+        "block=32x32x1",
+        "block=32x33x1",
+        "block 32x33x1 = 1056 threads; this device allows 1024 (use fewer along an axis)",
+    ),
     Example(
         "storage=fp64,compute=fp64,cells_per_thread=2",
         "storage=fp64,compute=fp64,cells_per_thread=4",
@@ -702,7 +722,7 @@ TEMPORAL_BLOCKING: tuple[Example, ...] = (
     Example(
         "register_limit=8-blocks",
         "register_limit=9-blocks",
-        "9 blocks of 256 threads; a multiprocessor holds 2048 threads",
+        "9 blocks of 256 threads; a multiprocessor holds 2048 threads (use fewer or smaller blocks)",
     ),
     Example(
         "register_limit=64-registers",
@@ -731,7 +751,7 @@ TEMPORAL_BLOCKING: tuple[Example, ...] = (
         "rows=5,block=32x4x1,register_limit=32-registers",
         "rows=6,block=32x4x1,register_limit=32-registers",
         "steps=2 x rows=6 x cells_per_thread=1: 228 registers from plane to plane, more than 6 times the 32 that "
-        "a thread has",
+        "a thread has (use fewer of them, or a smaller block)",
     ),
     Example(
         "launch=dependent",
@@ -830,13 +850,14 @@ PERSISTENT: tuple[Example, ...] = (
     Example(
         "representation=moments,block=16x4x1,cells_per_thread=2",
         "representation=moments,block=64x4x1",
-        "block 64x4x1 is not supported for moments: 1, 2, 4, 8, 16 or 32 threads have a row, whole warps the rows",
+        "block 64x4x1 is not supported for moments (use for example 32x4x1): 1, 2, 4, 8, 16 or 32 threads have a "
+        "row, whole warps the rows",
         case=SMALL_MOMENTS,
     ),
     Example(
         "representation=moments,block=16x4x1,cells_per_thread=2",
         "representation=moments,block=16x4x1",
-        "block 16x4x1 x 1 cells is not supported for moments: tiles are whole rows, here of 32 cells",
+        "block 16x4x1 x 1 cells is not supported for moments (use 32 cells along x): tiles are whole rows",
         case=SMALL_MOMENTS,
     ),
     Example(
@@ -855,13 +876,13 @@ PERSISTENT: tuple[Example, ...] = (
     Example(
         "block=32x32x1,tile_planes=1",
         "block=32x64x1,tile_planes=1",
-        "block 32x64x1 = 2048 threads; this device allows 1024",
+        "block 32x64x1 = 2048 threads; this device allows 1024 (use fewer along an axis)",
         case=sized(SMALL, 32, 64, 32),
     ),
     Example(
         "min_blocks=16,tile_planes=1",
         "min_blocks=17,tile_planes=1",
-        "17 blocks of 128 threads; a multiprocessor holds 2048 threads",
+        "17 blocks of 128 threads; a multiprocessor holds 2048 threads (use fewer or smaller blocks)",
         case=SMALL,
     ),
     Example(
@@ -873,7 +894,8 @@ PERSISTENT: tuple[Example, ...] = (
     Example(
         "representation=moments,block=32x8x1,register_planes=8,tile_planes=16",
         "representation=moments,block=32x16x1,register_planes=8,tile_planes=16,rows=2",
-        "moments of 18 cells of a thread at once: 180 registers; with these blocks it has 128",
+        "moments of 18 cells of a thread at once: 180 registers; with these blocks it has 128 (use fewer "
+        "cells_per_thread, rows or register_planes, or a smaller block)",
         case=SMALL_MOMENTS,
     ),
     Example(
@@ -1009,7 +1031,12 @@ FACE_EXCHANGE: tuple[Example, ...] = (
         "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
         case=solid(SMALL_MOMENTS),
     ),
-    Example("tile=16x8x8", "tile=32x8x8", "block 32x8x8 = 2048 threads; this device allows 1024", case=MOMENTS),
+    Example(
+        "tile=16x8x8",
+        "tile=32x8x8",
+        "block 32x8x8 = 2048 threads; this device allows 1024 (use fewer along an axis)",
+        case=MOMENTS,
+    ),
     Example(
         "padding=1,layout=soa",
         "padding=-1,layout=soa",
@@ -1029,7 +1056,7 @@ FACE_EXCHANGE: tuple[Example, ...] = (
     Example(
         "register_limit=2-blocks",
         "register_limit=5-blocks",
-        "5 blocks of 512 threads; a multiprocessor holds 2048 threads",
+        "5 blocks of 512 threads; a multiprocessor holds 2048 threads (use fewer or smaller blocks)",
         case=MOMENTS,
     ),
     Example(

@@ -29,10 +29,10 @@ from lbmtune.catalogue.config import (
 )
 from lbmtune.catalogue.families.groups import BLOCKWISE, ORDERED, SWAPPING
 from lbmtune.catalogue.families.rules import Limits, broken, rules
+from lbmtune.catalogue.family_knobs import layout_knobs
 from lbmtune.catalogue.knobs import own_knobs, scalar
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.problem.flows import box
-from lbmtune.catalogue.record import layout_knobs
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import parse_study

@@ -11,10 +11,10 @@ from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, Knob, cpu, cuda, from_flat, knobs, parse_config
 from lbmtune.catalogue.families.common_rules import FIRST, bundles, tiles_of_layout, value_of, value_rules
 from lbmtune.catalogue.families.rules import Limits, broken, rules
+from lbmtune.catalogue.family_knobs import layout_knobs
 from lbmtune.catalogue.knobs import Acts, Scalar
 from lbmtune.catalogue.layouts import SoA
 from lbmtune.catalogue.problem.flows import box
-from lbmtune.catalogue.record import layout_knobs
 from lbmtune.errors import InputError
 from lbmtune.search.rule_cache import tracked
 from tests.catalogue.families import rule_examples_cpu, rule_examples_cuda

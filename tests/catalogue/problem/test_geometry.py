@@ -15,11 +15,10 @@ from lbmtune.catalogue.boundaries.cut_links import cut_kind, cut_kinds
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, porous
 from lbmtune.catalogue.problem.geometries.packing import _centres
-from lbmtune.catalogue.problem.geometries.voxelfile import with_digest
-from lbmtune.catalogue.problem.geometry import generator, solid, voxels
+from lbmtune.catalogue.problem.geometry import generator, identified, solid, voxels
 from lbmtune.errors import InputError
 from lbmtune.files.casefile import CaseFile, case_of
-from lbmtune.files.studyfile import overridden, parse_study
+from lbmtune.files.studyfile import load_study, overridden, parse_study
 
 DOMAINS = [(36, 5, 3), (24, 7, 1), (1, 1, 1), (33, 32, 31), (2, 9, 4)]
 FRACTIONAL = ["packing:fraction=0.52:radius=3", "sandstone:fraction=0.7:grain=2", "blocks:fraction=0.4:size=3"]
@@ -112,7 +111,7 @@ def test_voxel_files_are_cut_off_or_repeated(kind: str, tmp_path: Path) -> None:
         path.write_bytes(SAMPLE.astype(np.uint8).tobytes())
     else:
         path.write_text(_vti(kind.split(".")[0]))
-    geometry = with_digest(f"file:path={path}" + (":shape=2x3x4" if kind == "raw" else ""))
+    geometry = identified(f"file:path={path}" + (":shape=2x3x4" if kind == "raw" else ""), Path())
     assert (voxels(geometry, (2, 3, 4)) == SAMPLE).all()
     assert (voxels(geometry, (5, 2, 4)) == np.tile(SAMPLE, (1, 1, 3))[:, :2, :5]).all()
 
@@ -133,8 +132,8 @@ def test_a_sample_that_is_smaller_than_the_domain_repeats_only_where_it_is_said(
 def test_a_changed_file_is_another_geometry(tmp_path: Path) -> None:
     path = tmp_path / "sample.npy"
     np.save(path, SAMPLE)
-    geometry = with_digest(f"file:path={path}")
-    assert with_digest(geometry) == geometry
+    geometry = identified(f"file:path={path}", Path())
+    assert identified(geometry, Path()) == geometry
     np.save(path, ~SAMPLE)
     with pytest.raises(InputError, match="restore the file"):
         voxels(geometry, (2, 3, 4))
@@ -245,6 +244,30 @@ geometry = "sandstone:fraction=0.7"
 axis = "y"
 force = 1e-4
 """
+
+
+def test_a_path_in_a_study_file_begins_there_and_that_of_an_override_here(tmp_path: Path, monkeypatch) -> None:
+    for folder in ("there", "here"):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "a,b.npy", np.zeros((16, 16, 16)))
+    (tmp_path / "there" / "stone.toml").write_text(STUDY.replace("sandstone:fraction=0.7", "file:path=a,b.npy"))
+    monkeypatch.chdir(tmp_path / "here")
+    spec = load_study("../there/stone.toml")
+    assert spec.case.geometry.startswith(f"file:path={tmp_path}/there/a,b.npy:digest=")
+    given = load_study("../there/stone.toml", ["case.geometry=file:path=a,b.npy"])
+    assert given.case.geometry.startswith(f"file:path={tmp_path}/here/a,b.npy:digest=")
+    assert overridden(given, ["seed=2"]).case == given.case
+
+
+@pytest.mark.parametrize("name", ["lid", "invalid", "domain", "flow", "force"])
+def test_an_error_of_a_voxel_file_is_one_of_the_geometry_whatever_its_name(name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{name}.vti"
+    for content, said in ((b"<x", "cannot read the voxels"), (None, "No such file")):
+        path.unlink(missing_ok=True)
+        if content:
+            path.write_bytes(content)
+        with pytest.raises(InputError, match=rf"^stone.toml, line 8: case.geometry: .*{said}"):
+            parse_study(STUDY.replace("sandstone:fraction=0.7", f"file:path={path}"), "stone.toml")
 
 
 def test_a_study_file_names_the_geometry_and_an_override_changes_it() -> None:

@@ -120,7 +120,7 @@ def test_table_reproduces_the_oracle(scheme: str, flow: str, lattice: str) -> No
     table, config = SCHEMES[scheme], cuda.Direct(compute="fp64", storage="fp64", scheme=scheme)
     state = oracle.random_state(case)
     stored = np.full((case.stencil.q, *case.domain[::-1]), np.nan)
-    found = [list(placements(case, config, case.domain, parity, np)) for parity in range(table.period)]
+    found = [list(placements(case, config, parity, np)) for parity in range(table.period)]
     for i, place in enumerate(found[0]):
         stored.reshape(-1)[place.indices] = state[i] - place.gain
     lattices = [stored, np.full_like(stored, np.nan)][: table.lattices]

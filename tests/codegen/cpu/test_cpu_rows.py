@@ -22,7 +22,7 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.codegen.cpu.direct.row_kernel import between
 from lbmtune.codegen.cpu.shared.collision import relaxation_text
 from lbmtune.measure.verification.verify import compare, verify
-from lbmtune.model.cpu.arithmetic import operations
+from lbmtune.model.instructions import operations
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from tests.support.cpu_cases import LIMITS, InterpretingDevice, case_of, config_of, interpret, program_of

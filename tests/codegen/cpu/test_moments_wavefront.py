@@ -27,7 +27,6 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain, thin_domain
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
@@ -154,10 +153,9 @@ def test_wrong_kernels_fail(mutation: str) -> None:
 def test_compiled_kernels_are_right(lattice: str, axes: dict[str, Any]) -> None:
     one = program(lattice, **{"vector_bits": vector_bits(), **axes})
     device = open_cpu()
-    for domain in (awkward_domain(one.case, one.config), thin_domain(one.case, one.config)):
-        if domain:
-            found = verify(replace(one, case=replace(one.case, domain=domain)), compile_cpu(one), device)
-            assert found.passed, found
+    for domain in (one.config.awkward_domain(one.case), *one.config.extra_domains(one.case)):
+        found = verify(replace(one, case=replace(one.case, domain=domain)), compile_cpu(one), device)
+        assert found.passed, found
 
 
 # bytes, places, axes

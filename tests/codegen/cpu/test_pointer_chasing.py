@@ -11,7 +11,7 @@ import pytest
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.catalogue.config import CpuConfig, completed, from_flat
 from lbmtune.catalogue.families.rules import broken
-from lbmtune.catalogue.footprint import footprint_bytes, list_elements, traffic
+from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.sparse.nodes import counts
 from lbmtune.codegen.describe import describe_kernel
@@ -64,8 +64,8 @@ def test_as_many_words_are_read_and_fewer_kept() -> None:
     assert traffic(case, chased).index == 7 * 4
     assert traffic(case, chased).flags == 0
     _, sites, nodes = counts(case, chased)
-    assert list_elements(case, kept) == 7 * sites
-    assert list_elements(case, chased) == 3 * nodes
+    assert kept.list_words(case) == 7 * sites
+    assert chased.list_words(case) == 3 * nodes
     assert footprint_bytes(case, chased) - footprint_bytes(case, kept) == 4 * (3 * nodes - 7 * sites)
 
 

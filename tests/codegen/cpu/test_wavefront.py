@@ -26,7 +26,6 @@ from lbmtune.catalogue.schemes.scheme import HERE, Place, in_place_phase
 from lbmtune.codegen.cpu.wavefront import loops
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain, thin_domain
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
@@ -306,12 +305,12 @@ def test_a_wrong_kernel_fails(mutation: str) -> None:
 def test_verification_meets_all_regions(steps: int, threads: int, lattice: str) -> None:
     """Of slabs and of what grows between them, on a domain that is small however many threads there are."""
     config, case = _config("aa", steps=steps, threads=threads), case_of("box", lattice)
-    _, *extents = awkward_domain(case, config)
+    _, *extents = config.awkward_domain(case)
     slabs = extents[lattice != "d2q9"]
     assert slabs // (2 * (steps - 1)) >= min(threads, 3)
     assert all(n > 2 * (steps - 1) or n == 1 for n in extents)
     assert np.prod(extents) < 2500
-    thin = thin_domain(case, config)
+    thin = next(iter(config.extra_domains(case)), None)
     assert (thin is None) == (steps == 2)
     assert thin is None or thin[1] // 2 + 1 < steps
 

@@ -15,7 +15,6 @@ from lbmtune.catalogue.schemes.scheme import HERE, Place, Scheme, shared_slot
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.oracle import random_state
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from lbmtune.runtime import Simulation
@@ -53,8 +52,9 @@ def _name(sample: Sample) -> str:
 @pytest.mark.parametrize("prefetch", [0, 1, 2])
 @pytest.mark.parametrize("scheme", VECTOR_SCHEMES)
 def test_columns_with_walls_and_a_tail(scheme: str, prefetch: int) -> None:
-    sample = flows("d3q19", "bgk")["grinder"], config(scheme=scheme, cells_per_thread=4, march=4, prefetch=prefetch)
-    assert awkward_domain(*sample)[2] == (7 if prefetch == 2 else 5)
+    one = config(scheme=scheme, cells_per_thread=4, z_cells=4, prefetch_cells=prefetch)
+    sample = flows("d3q19", "bgk")["grinder"], one
+    assert one.awkward_domain(sample[0])[2] == (7 if prefetch == 2 else 5)
     _check(sample)
 
 
@@ -62,16 +62,16 @@ def test_columns_with_walls_and_a_tail(scheme: str, prefetch: int) -> None:
 @pytest.mark.parametrize(
     ("scheme", "axes"),
     [
-        ("pull", {"march": 4, "cells_per_thread": 2}),
-        ("aa", {"march": 7, "wrap": "ghost"}),
-        ("esoteric-twist", {"march": 5, "parity": "pointers", "storage": "fp64"}),
-        ("swap", {"march": 6, "layout": "aosoa"}),
+        ("pull", {"z_cells": 4, "cells_per_thread": 2}),
+        ("aa", {"z_cells": 7, "wrap": "ghost"}),
+        ("esoteric-twist", {"z_cells": 5, "pointer_swap": 1, "storage": "fp64"}),
+        ("swap", {"z_cells": 6, "layout": "aosoa"}),
     ],
 )
 def test_columns_far_ahead(scheme: str, axes: dict[str, object]) -> None:
     """Columns of as many cells as are read ahead and one more, of less than one round, and with a shorter last one."""
     for ahead in (2, 3):
-        one = config(scheme=scheme, prefetch=ahead, **axes)
+        one = config(scheme=scheme, prefetch_cells=ahead, **axes)
         _check((flows("d2q9" if one.z_cells == 6 else "d3q19", "bgk")["grinder"], one))
 
 
@@ -86,7 +86,7 @@ def test_columns_far_ahead(scheme: str, axes: dict[str, object]) -> None:
     ],
 )
 def test_cells_far_ahead_that_are_mistaken_are_found_out(right: str, wrong: str) -> None:
-    program = render(flows("d3q19", "bgk")["box"], config(march=4, prefetch=2))
+    program = render(flows("d3q19", "bgk")["box"], config(z_cells=4, prefetch_cells=2))
     assert program.source.count(right) == 1
     wrong_program = replace(program, source=program.source.replace(right, wrong))
     assert not verify(wrong_program, compile_on_host(wrong_program), HostDevice()).passed
@@ -210,7 +210,7 @@ def test_wrong_density_and_velocity_are_found_out(right: str, wrong: str, storag
 )
 def test_planes_that_are_not_carried_along_are_found_out(right: str, wrong: str) -> None:
     case = flows("d3q19", "bgk")["box"]
-    program = render(case, config(cells_per_thread=2, march=2, prefetch=1))
+    program = render(case, config(cells_per_thread=2, z_cells=2, prefetch_cells=1))
     assert program.source.count(right) == 1
     wrong_program = replace(program, source=program.source.replace(right, wrong))
     assert not verify(wrong_program, compile_on_host(wrong_program), HostDevice()).passed
@@ -238,7 +238,7 @@ def test_graphs_of_steps_are_the_steps(scheme: str, monkeypatch: pytest.MonkeyPa
 
 def test_a_column_is_one_launch_of_fewer_blocks() -> None:
     case = flows("d3q19", "bgk")["box"]
-    plain, marching = (render(case, config(march=march)).period[0][0] for march in (1, 8))
+    plain, marching = (render(case, one).period[0][0] for one in (config(), config(z_cells=8)))
     assert plain.block == marching.block
     frame = render(case, config()).frame
     grids = [launch.grid((192, 64, 65), frame) for launch in (plain, marching)]

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from lbmtune.codegen.render import render
-from lbmtune.measure.verification.domains import ring_domain
 from lbmtune.measure.verification.verify import compare, verify
 from tests.shim.device import COMPILER, HEADER, HostDevice, compile_on_host, compile_text
 from tests.support.cuda_samples import (
@@ -78,8 +77,8 @@ def test_rows_that_fill_the_warp_and_rows_that_do_not(scheme: str, block_x: int)
     case = flows("d2q9", "bgk")["box"]
     program = render(case, config(scheme=scheme, cells_per_thread=4, block=(block_x, 2, 1)))
     lanes = min(32, block_x)
-    partly = ring_domain(case, program.config)
-    assert partly
+    (partly,) = program.config.extra_domains(case)
+    assert len(partly) == 3
     assert partly[0] == 4 * lanes * 3 // 4
     binary, device = compile_on_host(program), HostDevice()
     for nx in (partly[0], 4 * lanes):

@@ -17,12 +17,18 @@ from tests.support.cuda_samples import config, flows, needs_nvrtc
 
 KINDS: dict[str, dict[str, Any]] = {
     "one step": {"scheme": "aa", "cells_per_thread": 2},
-    "columns": {"march": 3},
+    "columns": {"z_cells": 3},
     "stored every step": {"macroscopics": "every-step"},
     "ghost": {"scheme": "push", "wrap": "ghost"},
     "rings": {"scheme": "ghost-cell"},
-    "listed": {"addressing": "indirect", "scheme": "esoteric-twist", "block": (32, 1, 1)},
-    "moments": {"representation": "moments", "layout": "rows", "block": (32, 6, 1), "march": 5, "steps": 2},
+    "listed": {"family": "sparse", "scheme": "esoteric-twist", "block": (32, 1, 1)},
+    "moments": {
+        "family": "temporal-blocking",
+        "representation": "moments",
+        "block": (32, 6, 1),
+        "chunk_planes": 5,
+        "plane_fetch": "none",
+    },
 }
 
 

@@ -122,7 +122,7 @@ def test_a_cpu_is_calibrated() -> None:
 @pytest.mark.parametrize("shifted", [False, True])
 def test_streams_lie_apart(shifted: bool) -> None:
     bench = cpu_bench.CpuBench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
-    starts, pitch = bench._apart(Walk("copy", 4, shifted), cpu_bench._APART)
+    starts, pitch = bench._apart(Walk("copy", 4, shifted))
     assert min(np.diff(starts[STREAMS:])) >= bench._parts * cpu_bench._ROWS * pitch
 
 
@@ -131,7 +131,7 @@ def test_some_streams_share_a_set_of_the_first_cache() -> None:
     """64 sets of lines of 64 bytes: the first of them start there in the same one, the others in one of their own."""
     bench = cpu_bench.CpuBench(Cores(), compiled, CACHES)  # type: ignore[arg-type]
     for together in (0, 10, 13, STREAMS):
-        starts, _ = bench._apart(Walk("in place", 32), cpu_bench._APART, together)
+        starts, _ = bench._apart(Walk("in place", 32), together)
         sets = [4 * start // 64 % 64 for start in starts[:STREAMS:3]]  # of those that are not displaced
         crowd = len(range(0, together, 3))
         assert len(set(sets[:crowd])) == min(crowd, 1)

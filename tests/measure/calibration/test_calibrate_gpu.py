@@ -40,6 +40,7 @@ from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.calibration import gpu_bench, gpu_caches, gpu_latency, gpu_memory, gpu_structures
 from lbmtune.measure.calibration.gpu import calibrate, texts
 from lbmtune.measure.calibration.gpu_bench import Part
+from lbmtune.measure.calibration.microbench import Kernel
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.benchmark_names import Parts
 from lbmtune.model.machine.description import Calibration
@@ -392,7 +393,7 @@ def test_wrong_parts_are_noticed(card: Card) -> None:
     part = next(gpu_structures.parts(Card.limits))
     launch = next(one for one in part.program.period[0] if one.entry == part.entry)
     bench = gpu_bench.GpuBench(card)  # type: ignore[arg-type]
-    kernel = gpu_bench.Kernel(card.load(part.program, compiled(part.program)), launch)
+    kernel = Kernel(card.load(part.program, compiled(part.program)), launch)
     with pytest.raises(RuntimeError, match="did not move what it should"):
         list(part.figures(bench, kernel))
 
@@ -454,7 +455,7 @@ def run_on_host(entry: str, elements: int, *arguments: Any) -> None:
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
-@pytest.mark.parametrize("one", [Parts(4, 19, copied) for copied in measured.PARTS], ids=str)
+@pytest.mark.parametrize("one", [Parts(4, 19, copied) for copied in measured.COPIED], ids=str)
 def test_parts_of_structures_are_copied_and_nothing_else(one: Parts) -> None:
     """As many elements as the name says, which lie apart."""
     structures = 100  # no whole number of blocks

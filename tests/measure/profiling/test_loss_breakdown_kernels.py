@@ -30,7 +30,6 @@ from lbmtune.measure.profiling.loss_breakdown import provable
 from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.timing.state import excite
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Measurement, Resources, Verification
@@ -43,15 +42,15 @@ from tests.support.paths import RECORDED
 from tests.support.seconds import close
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
-_MARCH = {"layout": "rows", "block": (32, 6, 1), "march": 5, "steps": 2}
+_MARCH = {"family": "temporal-blocking", "block": (32, 6, 1), "chunk_planes": 5, "plane_fetch": "none"}
 KINDS: dict[str, dict[str, Any]] = {
     "one step": {"scheme": "pull", "cells_per_thread": 2},
     "16 bits": {"scheme": "push", "storage": "fp16s", "cells_per_thread": 2},
     "in place": {"scheme": "aa", "layout": "aosoa", "load_hint": "streaming"},
-    "columns ahead": {"march": 3, "prefetch": 1},
-    "listed": {"addressing": "indirect", "scheme": "esoteric-twist", "block": (32, 1, 1)},
-    "several steps": {"scheme": "push", **_MARCH},
-    "moments": {"representation": "moments", **_MARCH, "prefetch": 2},
+    "columns ahead": {"z_cells": 3, "prefetch_cells": 1},
+    "listed": {"family": "sparse", "scheme": "esoteric-twist", "block": (32, 1, 1)},
+    "several steps": _MARCH,
+    "moments": {"representation": "moments", **_MARCH, "plane_fetch": "cp_async"},
     "flat": {"representation": "moments", **_MARCH, "block": (32, 2, 1)},
 }
 
@@ -119,7 +118,7 @@ def test_what_is_taken_out_is_not_done(name: str) -> None:
 
 
 def on_host(program: Program) -> Simulation:
-    small = replace(program.case, domain=awkward_domain(program.case, program.config))
+    small = replace(program.case, domain=program.config.awkward_domain(program.case))
     return Simulation(program, compile_on_host(program), HostDevice(), small)
 
 

@@ -10,14 +10,14 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import msgspec
 import pytest
 
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.catalogue.collisions import NO_COLLISION
-from lbmtune.catalogue.config import cpu, cuda, from_flat
+from lbmtune.catalogue.config import CudaConfig, cpu, cuda, from_flat
+from lbmtune.catalogue.layouts import AoS, AoSoA
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.cli import main
 from lbmtune.cli.format.profile import print_profile
@@ -42,7 +42,6 @@ from lbmtune.units import format_mlups
 from scripts import gpu
 from scripts.recorded import profiles
 from tests.support.browser import check_fits, laid_out
-from tests.support.configs import old_cuda
 from tests.support.paths import RECORDED, ROOT
 from tests.support.studies.made_up_profile import PROFILE
 
@@ -365,20 +364,19 @@ def test_a_profile_names_the_description_that_it_is_held_against() -> None:
 
 
 @pytest.mark.parametrize(
-    "axes",
+    "config",
     [
-        {"layout": "aos"},
-        {"scheme": "ghost-cell", "layout": "aos"},
-        {"addressing": "indirect", "layout": "aosoa", "width": 32},
-        {"block": (8, 16, 1)},
+        cuda.Direct(layout=AoS()),
+        cuda.Direct(scheme="ghost-cell", layout=AoS()),
+        cuda.Sparse(layout=AoSoA(width=32)),
+        cuda.Direct(block=(8, 16, 1)),
     ],
-    ids=str,
+    ids=lambda config: config.brief,
 )
-def test_the_copy_of_streams_is_expected_to_displace_nothing(axes: dict[str, Any]) -> None:
+def test_the_copy_of_streams_is_expected_to_displace_nothing(config: CudaConfig) -> None:
     """Nor to know of lists, rings and rows of blocks: what these take is lost from that rung to the next one."""
     machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
     assert machine.calibration
-    config = old_cuda(**axes)
     found = expected(replace(PROFILE, config=config.flat(), key=config.key), machine).rung(STREAMS)
     rate = {
         "soa": machine.calibration.runs_bytes_per_s["4"],
@@ -447,7 +445,7 @@ def test_no_profiles_are_not_within_the_bars(tmp_path: Path) -> None:
 @pytest.mark.parametrize("representation", ["moments", "populations"])
 def test_the_model_expects_temporal_blocking_without_collision_to_issue_less(representation: str) -> None:
     case = box("d3q19", "regularised", (64, 64, 64))
-    march = old_cuda(representation=representation, layout="rows", block=(32, 8, 1), march=16, steps=2)
+    march = cuda.TemporalBlocking(representation=representation, chunk_planes=16, plane_fetch="none")
     free, full = (slots(replace(case, collision=name), march, "sm_90") for name in (NO_COLLISION, "regularised"))
     assert 0 < free < full
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lbmtune.backend.cpu import energy as rapl
+from lbmtune.backend.cpu import device as rapl
 from lbmtune.backend.cuda import nvml
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.measure.timing.state import WrongResultError
@@ -93,7 +93,7 @@ def test_nvml_counts_millijoules(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_packages_are_summed_up_over_the_turns_of_their_counters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rapl, "_FOLDER", tmp_path)
+    monkeypatch.setattr(rapl, "_POWER_ZONES", tmp_path)
     assert rapl.packages_j() is None
 
     def say(zone: str, microjoules: int) -> None:

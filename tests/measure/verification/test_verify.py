@@ -13,18 +13,17 @@ import pytest
 
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.byte_lru_cache import forget_all
-from lbmtune.catalogue.config import cpu, cuda
+from lbmtune.catalogue.config import CudaConfig, cpu, cuda
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, channel, porous
 from lbmtune.codegen.render import render
-from lbmtune.measure.verification import domains, oracle, verify
+from lbmtune.measure.verification import oracle, verify
 from lbmtune.measure.verification import reference_states as refs
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.runtime import Simulation, moments
 from lbmtune.runtime.placement import placements
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.configs import old_cuda
 from tests.support.devices.fake_device import FakeDevice, compiler, config, renderer
 
 CASES = [
@@ -165,7 +164,7 @@ def test_a_wrong_cell_of_any_plane_is_found(
         monkeypatch.setattr(verify, "whole_state", lambda *_, **__: None)
     program = renderer(case, config("right"))
     simulation = Simulation(program, compiler(program), FakeDevice())
-    step, places = simulation.step, list(placements(case, program.config, case.domain, 0, np))[7]
+    step, places = simulation.step, list(placements(case, program.config, 0, np))[7]
 
     def spoiled(steps: int) -> None:
         step(steps)
@@ -217,9 +216,9 @@ def test_full_size_verification_names_the_wrong_cell(fault: str, monkeypatch: py
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "ahead": {"prefetch": 1},
-    "copied": {"prefetch": 2, "fetch": "shared"},
-    "far": {"prefetch": 2},
+    "ahead": {"prefetch_cells": 1},
+    "copied": {"prefetch_cells": 2, "prefetch_to": "shared"},
+    "far": {"prefetch_cells": 2},
 }
 
 
@@ -227,20 +226,29 @@ COLUMNS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("kind", "march"),
     # in a column of two nothing is two cells ahead
-    [(kind, march) for kind, axes in COLUMNS.items() for march in (2, 3, 4, 5) if march > axes.get("prefetch", 0)],
+    [
+        (kind, march)
+        for kind, axes in COLUMNS.items()
+        for march in (2, 3, 4, 5)
+        if march > axes.get("prefetch_cells", 0)
+    ],
 )
 def test_a_column_with_one_cell_left_is_verified(kind: str, march: int) -> None:
     """Of any height; threads that leave it out are found."""
     case = box("d3q19", "bgk", (64, 64, 64), 1.3)
-    one = old_cuda(block=(16, 2, 1), march=march, **COLUMNS[kind])
+    one = cuda.Column(block=(16, 2, 1), z_cells=march, **COLUMNS[kind])
     assert broken(case, one, HostDevice.limits) is None
-    found = [domains.awkward_domain(case, one), domains.tail_domain(case, one)]
-    assert {nz % march for nx, ny, nz in filter(None, found) if len({nx, ny, nz}) == 3} >= {1}
+    found = [one.awkward_domain(case), *one.extra_domains(case)]
+    assert {nz % march for nx, ny, nz in found if len({nx, ny, nz}) == 3} >= {1}
     program = render(case, one)
     assert program.source.count("first < nz;") == 1
     for inside, passed in (("first < nz;", True), ("first + 1 < nz;", False)):
         changed = replace(program, source=program.source.replace("first < nz;", inside))
         assert verify.verify(changed, compile_on_host(changed), HostDevice(), 1).passed == passed
+
+
+def _moments(**knobs: Any) -> CudaConfig:
+    return cuda.TemporalBlocking(representation="moments", block=(32, 6, 1), plane_fetch="none", **knobs)
 
 
 @pytest.mark.parametrize(("lattice", "axis"), [("d3q19", 2), ("d2q9", 1)])
@@ -250,22 +258,19 @@ def test_long_chunks_are_verified_as_short_ones_that_meet(lattice: str, axis: in
     case = box(lattice, "regularised", (64, 256, 256 if axis == 2 else 1), 1.3)
     found = set()
     for march in (32, 86, 192):
-        config_ = old_cuda(representation="moments", layout="rows", block=(32, 6, 1), march=march, steps=steps, rows=1)
-        if axis == 2:
-            config_ = replace(config_, rows=3)
+        config_ = _moments(chunk_planes=march, steps=steps, rows=3 if axis == 2 else 1)
         program = render(case, config_)
-        short = domains.short_chunks(program)
-        domain = domains.awkward_domain(case, config_)
+        short = verify.short_chunks(program)
+        domain = config_.awkward_domain(case)
         assert short.grid(short.period[0][0], domain)[axis] == 2
         assert (short.source, short.period[0][0].block) == (program.source, program.period[0][0].block)
         assert domain[axis] >= 2 * steps + 1
         found.add(domain)
     assert len(found) == 1
-    brief = old_cuda(representation="moments", layout="rows", block=(32, 6, 1), march=5, steps=steps)
-    short = render(case, replace(brief, rows=3) if axis == 2 else brief)
+    short = render(case, _moments(chunk_planes=5, steps=steps, rows=3 if axis == 2 else 1))
     column = render(case, cuda.Column(z_cells=4))
-    assert domains.short_chunks(short) == short, "chunks are short already"
-    assert domains.short_chunks(column) is column, "columns are no chunks"
+    assert verify.short_chunks(short) == short, "chunks are short already"
+    assert verify.short_chunks(column) is column, "columns are no chunks"
 
 
 def test_finalists_are_proven_in_the_order_of_the_steps_after_which_they_are_compared() -> None:

@@ -14,9 +14,8 @@ from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.pooled_device import PooledDevice
-from lbmtune.measure.workers.dry_run import dry_run
 from lbmtune.measure.workers.messages import MeasureRequest, MeasureResult
-from lbmtune.measure.workers.worker_tasks import verify_and_measure
+from lbmtune.measure.workers.worker_tasks import dry_run, verify_and_measure
 from lbmtune.records import Conditions, Outcome, Resources, Verification
 from lbmtune.records.study import TimingProtocol
 from tests.support.devices.fake_device import CASE, FakeDevice, compiler, config, renderer

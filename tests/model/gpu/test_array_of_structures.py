@@ -16,15 +16,13 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.codegen.probes import DISPLACED, probe
 from lbmtune.model.gpu.families import inputs_of
-from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.occupancy import resident_threads
+from lbmtune.model.gpu.inputs import Inputs, resident_threads
 from lbmtune.model.gpu.terms import array_of_structures as model_structures
 from lbmtune.model.gpu.terms.array_of_structures import has_parts, longer_s, ring_s
 from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.fixed_costs import rings
-from lbmtune.model.machine.benchmark_names import Structures, structures
-from lbmtune.model.machine.caches import local_byte_s
-from lbmtune.model.machine.curves import nearest
+from lbmtune.model.machine.benchmark_names import STRUCTURES, Structures
+from lbmtune.model.machine.curves import local_byte_s, nearest
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Entry, Resources
@@ -56,7 +54,7 @@ def slower(direction: int = 1) -> Machine:
         longer = direction * LONGER_S[one.side] * kept / KEPT_BYTES
         return 1 / (NONE_S + longer + words_s / (one.elements * one.element_bytes))
 
-    return measured_as({one.name: rate(one) for one in structures()})
+    return measured_as({one.name: rate(one) for one in STRUCTURES})
 
 
 def subject(machine: Machine, local_bytes: int | tuple[int, int], **axes: Any) -> Inputs:
@@ -165,7 +163,7 @@ def walked(threads: int, few: float, as_many: float) -> float:
     of_few = {"8 x 19 by 512 of 0 stores": few, "8 x 19 by 512 of 128 stores": few / 2}
     found = replace(CARD.calibration, displaced_bytes_per_s=displaced, structures_bytes_per_s=of_few)
     machine = replace(CARD, calibration=found)
-    walking = config(**DOUBLES, scheme="push", march=8)
+    walking = config(**DOUBLES, scheme="push", z_cells=8)
     entry = Entry(registers={256: 255, 512: 128, 768: 80, 1024: 64, 2048: 32}[threads])
     return bandwidth(
         inputs_of(HERE, walking, replace(machine, calibration=found), Resources(entries={"step_0": entry}))
@@ -300,7 +298,7 @@ def test_cells_of_a_list_lie_in_no_planes() -> None:
     """What their copies take longer is in those by a list."""
     here = porous("d3q19", "bgk", (64, 64, 64), 1.2, "blocks:fraction=0.3", (1e-6, 0.0, 0.0))
     slow, fast = (
-        bandwidth(replace(subject(planes_of(PLANE, s), 0, scheme="push", addressing="indirect"), case=here))
+        bandwidth(replace(subject(planes_of(PLANE, s), 0, scheme="push", family="sparse"), case=here))
         for s in (1e-9, 0.0)
     )
     assert slow == fast

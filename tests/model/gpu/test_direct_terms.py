@@ -12,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbmtune.catalogue.config import CudaConfig, cuda
-from lbmtune.catalogue.layouts import LAYOUTS, AoS, AoSoA
+from lbmtune.catalogue.layouts import LAYOUTS, AoS, AoSoA, SoA
 from lbmtune.catalogue.limits import registers_allowed
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.model.gpu.families import estimated, inputs_of
-from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.occupancy import resident_threads, shared_of, taken_of
+from lbmtune.model.gpu.inputs import Inputs, resident_threads, shared_of, taken_of
 from lbmtune.model.gpu.sparse import index_prefetch
 from lbmtune.model.gpu.sparse import partial as partial_of_list
 from lbmtune.model.gpu.sparse import partial_sectors as listed_sectors
@@ -31,12 +30,13 @@ from lbmtune.model.gpu.terms.spills import local_bytes_of_moves, local_memory, s
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.records import Entry, Resources
-from tests.support.configs import old_cuda, varied
+from tests.support.configs import varied
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
 
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
 CASE = box("d3q19", "bgk", (256, 256, 256))
+LAYOUT = {"soa": SoA(), "aosoa": AoSoA(width=32), "aos": AoS()}
 LEAN = Resources(registers=64)
 MOVES_ALONG_X = 10
 """Directions of D3Q19 that do, each of which leaves a block by one end."""
@@ -88,7 +88,7 @@ def test_blocks_of_half_a_warp_are_as_many_as_those_of_a_whole_one() -> None:
 @pytest.mark.parametrize("layout", sorted(set(LAYOUTS) & {"soa", "aosoa", "aos"}))
 @pytest.mark.parametrize("scheme", sorted(set(SCHEMES) - {"ghost-cell", "swap-ordered"}))
 def test_sectors_are_whole_numbers_of_a_block(scheme: str, layout: str) -> None:
-    config = old_cuda(scheme=scheme, layout=layout, width=32 if layout == "aosoa" else 1, block=(64, 2, 1))
+    config = cuda.Direct(scheme=scheme, block=(64, 2, 1), layout=LAYOUT[layout])
     for count in partial_sectors(CASE, config):
         of_a_period = count * 128 * config.propagation.period
         assert of_a_period == pytest.approx(round(of_a_period), abs=1e-9)
@@ -337,19 +337,21 @@ def test_words_and_sectors_of_a_list_take_what_the_copy_by_a_list_takes_longer()
 
 
 @pytest.mark.parametrize(
-    ("axes", "wanted"),
+    ("plain", "wanted"),
     [
-        ({}, 32 + 4 * 19),
-        ({"scheme": "aa"}, 60 + 4 * 19),
-        ({"prefetch": 1, "march": 4}, 32 + 2 * 4 * 19),
-        ({"addressing": "indirect"}, 32 + 4 * 19),
-        ({"storage": "fp64", "compute": "fp64"}, 32 + 2 * 4 * 19),
+        (cuda.Direct(), 32 + 4 * 19),
+        (cuda.Direct(scheme="aa"), 60 + 4 * 19),
+        (cuda.Column(prefetch_cells=1, z_cells=4), 32 + 2 * 4 * 19),
+        (cuda.Sparse(), 32 + 4 * 19),
+        (cuda.Direct(storage="fp64", compute="fp64"), 32 + 2 * 4 * 19),
     ],
-    ids=str,
+    ids=lambda value: value.brief if isinstance(value, CudaConfig) else str(value),
 )
-def test_registers_that_nobody_has_compiled_are_values_and_addresses(axes: dict[str, Any], wanted: int) -> None:
+def test_registers_that_nobody_has_compiled_are_values_and_addresses(
+    plain: cuda.Direct | cuda.Column | cuda.Sparse, wanted: int
+) -> None:
     """Of a sixth too few no word is taken for spilled; each of the others moves three times."""
-    config = old_cuda(**{"cells_per_thread": 4, "max_registers": 64} | axes)
+    config = replace(plain, cells_per_thread=4, register_limit="64-registers")
     words = round(wanted / 1.2) - 64
     assert words > 0
     found = estimated(CASE, config)
@@ -417,7 +419,7 @@ def test_a_sector_of_a_list_counts_once_however_many_warps_share_it() -> None:
 )
 def test_the_ends_of_a_warp_store_apart_by_flags(axes: dict[str, Any], expected: float) -> None:
     """Of each of 18 directions two sectors, both in two parts, for all cells of a warp."""
-    config = old_cuda(**{"cells_per_thread": 4, "flags": "memory", "block": (64, 1, 1)} | axes)
+    config = cuda.Direct(**{"cells_per_thread": 4, "flags": "memory", "block": (64, 1, 1)} | axes)
     assert stored_apart(cavity("d3q19", "bgk", (256, 256, 256), 1.6), config) == pytest.approx(expected)
 
 
@@ -478,9 +480,7 @@ def test_local_memory_costs_more_where_it_leaves_the_caches() -> None:
 )
 def test_terms_keep_their_signs_and_ceilings(scheme, cells, block, layout, registers, spill):
     cells = 1 if layout == "aos" else cells
-    config = old_cuda(
-        scheme=scheme, cells_per_thread=cells, block=block, layout=layout, width=32 if layout == "aosoa" else 1
-    )
+    config = cuda.Direct(scheme=scheme, cells_per_thread=cells, block=block, layout=LAYOUT[layout])
     resources = Resources(registers=registers, spill_bytes=spill, local_bytes=spill // 2)
     one = subject(config, resources)
     assert 0 < in_flight(one) <= 1

@@ -25,7 +25,7 @@ from lbmtune.model.gpu.temporal_blocking.instruction_issue import (
     slots,
     together,
 )
-from lbmtune.model.gpu.temporal_blocking.terms import overlapped
+from lbmtune.model.gpu.temporal_blocking.overlap import overlapped
 from lbmtune.model.gpu.terms.instructions import rates
 from lbmtune.model.gpu.terms.mva import shares
 from lbmtune.model.instructions import arithmetic

@@ -10,7 +10,7 @@ from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.layouts import AoS
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.model.gpu.families import memory_bytes
-from lbmtune.model.machine.caches import retained_in_l2
+from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from tests.support.configs import varied

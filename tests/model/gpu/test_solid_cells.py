@@ -19,7 +19,7 @@ from lbmtune.model.gpu.terms.concurrency import in_flight
 from lbmtune.model.gpu.terms.copies import bandwidth
 from lbmtune.model.gpu.terms.solid_cells import Touched, lanes, solid_cells, touched
 from lbmtune.model.gpu.terms.spills import local_memory, spilled_bytes
-from lbmtune.model.machine.caches import retained_in_l2
+from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources
@@ -102,9 +102,9 @@ def test_what_walls_return_is_stored_apart_from_what_others_send(sample: Sample)
 
 def test_lanes_that_take_part(sample: Sample) -> None:
     """Alone those of fluid cells, in octets; of vectors all of a warp that has one."""
-    assert lanes(sample(slice(5, 6)), DIRECT) == pytest.approx((1, 8 / 63, 1 / 63, 1))
-    assert lanes(sample(SOLIDS), DIRECT) == pytest.approx((1, 7 / 56, 0, 1))
-    assert lanes(sample(slice(5, 6)), replace(DIRECT, cells_per_thread=2)) == pytest.approx((32 / 63, 4 / 63, 0, 1))
+    assert lanes(sample(slice(5, 6)), DIRECT) == pytest.approx((8 / 63, 1 / 63, 1))
+    assert lanes(sample(SOLIDS), DIRECT) == pytest.approx((7 / 56, 0, 1))
+    assert lanes(sample(slice(5, 6)), replace(DIRECT, cells_per_thread=2)) == pytest.approx((4 / 63, 0, 1))
 
 
 def test_blocks_without_a_fluid_cell_wait_once(sample: Sample) -> None:

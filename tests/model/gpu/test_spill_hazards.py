@@ -17,9 +17,9 @@ from lbmtune.codegen.probes import OVERTAKEN as PROBE
 from lbmtune.codegen.probes import overtaken_probe
 from lbmtune.model.gpu.families import inputs_of
 from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.temporal_blocking.spills import found_in_l1, hazard_stalls, loop_answers_s, stall_s
-from lbmtune.model.gpu.temporal_blocking.terms import _local_alone_s, terms
-from lbmtune.model.machine.caches import retained_in_l2
+from lbmtune.model.gpu.temporal_blocking.spills import alone_s, found_in_l1, hazard_stalls, loop_answers_s, stall_s
+from lbmtune.model.gpu.temporal_blocking.terms import terms
+from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
@@ -340,7 +340,7 @@ def test_spilled_words_that_l1_has_are_not_waited_for() -> None:
     assert found_in_l1(many) < found_in_l1(few) < 1
     for each in (few, many):
         answers = loop_answers_s(each) * each.turns / (256**3 * 2)
-        assert _local_alone_s(each) == close((1 - found_in_l1(each)) * answers)
+        assert alone_s(each) == close((1 - found_in_l1(each)) * answers)
 
 
 @given(words=st.integers(1, 60))

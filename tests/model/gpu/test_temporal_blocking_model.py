@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import exp
 
 import pytest
@@ -16,21 +17,18 @@ from lbmtune.catalogue.layouts import AoS, AoSoA, Rows
 from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.model.gpu.families import inputs_of, memory_bytes
 from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.temporal_blocking.l2_refetch import refetched_plane_bytes
-from lbmtune.model.gpu.temporal_blocking.spills import found_in_l1, loop_answers_s
+from lbmtune.model.gpu.temporal_blocking import overlap
+from lbmtune.model.gpu.temporal_blocking.overlap import loads_late, overlapped, planes_in_flight, planes_wait
+from lbmtune.model.gpu.temporal_blocking.spills import _waits_s, found_in_l1, loop_answers_s
 from lbmtune.model.gpu.temporal_blocking.terms import (
-    _local_waits_s,
     launch_start,
-    loads_late,
-    overlapped,
-    planes_in_flight,
-    planes_wait,
+    refetched_plane_bytes,
     stages_wait,
     terms,
 )
 from lbmtune.model.gpu.terms.l2_refetch import refetched_sector_bytes
 from lbmtune.model.gpu.terms.mva import shares
-from lbmtune.model.machine.caches import retained_in_l2
+from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources, Term
@@ -302,7 +300,8 @@ def test_threads_wait_for_the_words_alone_that_l1_has_not() -> None:
     for local_bytes in (0, 8, 2000):
         resources = Resources(registers=168, spill_bytes=200, local_bytes=local_bytes)
         subject = inputs_of(CASE, MARCH, CARD, resources)
-        waits.append(_local_waits_s(subject, (), 0.0))
+        staged_s = partial(overlap.stages, CASE, MARCH, [], subject.blocks, 0.0)
+        waits.append(_waits_s(subject, lambda alone_s, staged_s=staged_s: staged_s(alone_s)[0].total))
     assert waits[0] == 0
     assert 0 < 3 * waits[1] < waits[2]
 

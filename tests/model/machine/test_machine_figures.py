@@ -10,8 +10,7 @@ import pytest
 
 from lbmtune.errors import InputError
 from lbmtune.model.machine.description import Calibration, CpuCalibration, Datasheet, Machine
-from lbmtune.model.machine.plausible_ranges import range_of
-from lbmtune.model.machine.toml import read_machine
+from lbmtune.model.machine.toml import range_of, read_machine
 from lbmtune.records import Conditions, Environment
 from tests.support.paths import RECORDED, ROOT
 

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import KernelConfig, Knob, completed, cpu, cuda, from_flat, knobs
 from lbmtune.catalogue.families.rules import Limits, Rule, rules
+from lbmtune.catalogue.family_knobs import layout_knobs
 from lbmtune.catalogue.knobs import Acts
 from lbmtune.catalogue.problem.case import Case, collides
 from lbmtune.catalogue.problem.faces import Face, Faces, Patch
 from lbmtune.catalogue.problem.flows import box, cavity, channel, pipe
-from lbmtune.catalogue.record import layout_knobs
 from lbmtune.lattice import LATTICES
 from lbmtune.search.rule_cache import tracked
 from tests.support.conformance.directed import Conflict, Point

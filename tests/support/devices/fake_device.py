@@ -135,7 +135,7 @@ class FakeExecutable:
 
 def step(case: Case, config: KernelConfig, source: Any, target: Any, fault: str) -> None:
     """Take a pull step of unscaled storage."""
-    places = list(placements(case, config, case.domain, 0, np))
+    places = list(placements(case, config, 0, np))
     weights = np.asarray([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)
     f = np.stack([source[place.indices] for place in places]) + weights
     after = oracle.step(f, case) - weights

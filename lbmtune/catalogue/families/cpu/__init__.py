@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lbmtune.catalogue.families.cpu import rules
+from lbmtune.catalogue.families.cpu import direct, moments_wavefront, sparse, wavefront
 from lbmtune.catalogue.families.cpu.direct import Direct
 from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront
 from lbmtune.catalogue.families.cpu.sparse import Sparse
@@ -14,8 +14,8 @@ from lbmtune.catalogue.families.cpu.wavefront import Wavefront
 __all__ = ["RULES", "Direct", "MomentsWavefront", "Sparse", "Wavefront"]
 
 RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
-    Direct: rules.DIRECT,
-    Sparse: rules.SPARSE,
-    Wavefront: rules.WAVEFRONT,
-    MomentsWavefront: rules.MOMENTS_WAVEFRONT,
+    Direct: direct.RULES,
+    Sparse: sparse.RULES,
+    Wavefront: wavefront.RULES,
+    MomentsWavefront: moments_wavefront.RULES,
 }

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lbmtune.catalogue.families.cpu.rows import BoxOfRows
+from lbmtune.catalogue.families.cpu import rules
+from lbmtune.catalogue.families.cpu.rows import ROW_RULES, BoxOfRows
 from lbmtune.catalogue.families.groups import BLOCKWISE, ORDERED, Propagated
 from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
 from lbmtune.catalogue.knobs import Acts, Scalar, knob
+from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import reach
 
 _TILE = "tile-"
+_LOOP = re.compile(r"z|zy|tile-[1-9]\d*x[1-9]\d*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,3 +80,27 @@ class Direct(BoxOfRows, Propagated):
         rows, planes = reach(phase)
         kept = rows + planes * self.tile_y + 1
         return self.threads * kept * case.domain[0] * case.stencil.q * self.computed.bytes
+
+
+def _parallel_loop(case: Case, config: Direct, limits: Limits) -> str | None:
+    """Loops that exist."""
+    if not _LOOP.fullmatch(config.parallel_loop):
+        return f"parallel_loop={config.parallel_loop} is not supported (use z, zy, or tiles such as tile-8x4)"
+    if config.propagation.phase(case.stencil, 0).blockwise and config.loop != "tile":
+        return f"parallel_loop={config.parallel_loop} is not supported for scheme={config.scheme} (use tile-8x4)"
+    return None
+
+
+def _in_order(case: Case, config: Direct, limits: Limits) -> str | None:
+    """Schemes whose rows come in order."""
+    if not config.propagation.phase(case.stencil, 0).ordered:
+        return None
+    what = f"is not supported for scheme={config.scheme}"
+    if config.wrap != "ghost":
+        return f"wrap={config.wrap} {what} (use ghost): the last cell of a row swaps over ghost columns"
+    if config.flags != "compiled":
+        return f"flags={config.flags} {what} (use compiled): a row knows by faces alone which swaps are due"
+    return None
+
+
+RULES = (_parallel_loop, _in_order, *ROW_RULES, rules.streaming_stores, rules.threads, rules.pages)

@@ -15,14 +15,19 @@ from math import ceil
 from typing import ClassVar
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
+from lbmtune.catalogue.families import common_rules, moment_rules
+from lbmtune.catalogue.families.cpu import rules
+from lbmtune.catalogue.families.cpu.rows import TilesOfRows, prefetch_rows
 from lbmtune.catalogue.families.groups import VECTORS, Bounded
+from lbmtune.catalogue.families.small_domains import distinct, odd
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.layouts.layout import Extents, Int, Layout, index
 from lbmtune.catalogue.layouts.soa import SoA
+from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import CpuConfig
+from lbmtune.catalogue.record import Cells
 from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
 
@@ -36,7 +41,7 @@ EDGE_LAG = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentsWavefront(CpuConfig, Bounded):
+class MomentsWavefront(TilesOfRows, Bounded):
     """Several steps per launch of moments; the rows of a tile follow one another from step to step."""
 
     family: ClassVar[str] = "moments-wavefront"
@@ -44,7 +49,7 @@ class MomentsWavefront(CpuConfig, Bounded):
     layouts: ClassVar[tuple[str, ...]] = ("soa", "rows")
     without: ClassVar[frozenset[str]] = frozenset({"stride"})
     visits_solid_cells: ClassVar[bool] = True
-    loop: ClassVar[str] = "tile"
+    reads_halo: ClassVar[bool] = True
 
     layout: Layout = knob(SoA(), "memory layout of a cell's values", search=("soa", "rows"), allowed=("soa", "rows"))
     tile: tuple[int, int, int] = knob(
@@ -66,24 +71,17 @@ class MomentsWavefront(CpuConfig, Bounded):
         return self.tile[0]
 
     @property
-    def tile_y(self) -> int:
-        """Rows of a tile along y."""
-        return self.tile[1]
-
-    @property
-    def tile_z(self) -> int:
-        """Rows of a tile along z."""
-        return self.tile[2]
-
-    @property
     def kept(self) -> Representation:
         """Moments."""
         return representation("moments")
 
-    @property
-    def fused_steps(self) -> int:
-        """Time steps of a launch."""
-        return self.steps
+    def awkward_domain(self, case: Case) -> Cells:
+        """Return extents of a tile and several vectors, and of no whole tile of rows."""
+        return distinct(case, self.tile_x + self.awkward_row, odd(self.tile_y + 2), odd(self.tile_z))
+
+    def value_index(self, k: Int, x: Int, y: Int, z: Int, extents: Extents, lattice: Lattice) -> Int:
+        """Return the element of moment k of a cell."""
+        return index(self.memory, extents, x + self.row_offset, y, z, k)
 
     def single_step(self) -> MomentsWavefront:
         """Return the kernel of one step over the same tiles."""
@@ -103,11 +101,6 @@ class MomentsWavefront(CpuConfig, Bounded):
     def scratch_bytes(self, case: Case) -> int:
         """Return the bytes that all threads keep for their rings and edges."""
         return self.threads * thread_values(case, self) * self.computed.bytes
-
-
-def kept_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: MomentsWavefront) -> Int:
-    """The element of moment k of a cell; ints, arrays that go together, or traced values."""
-    return index(config.memory, extents, x + config.row_offset, y, z, k)
 
 
 def reach(lattice: Lattice) -> int:
@@ -187,3 +180,34 @@ def blocks(case: Case, config: MomentsWavefront) -> int:
     nx, ny, nz = case.domain
     along, tile = (nz, config.tile_z) if reach(case.stencil) else (ny, config.tile_y)
     return ceil(nx / config.tile_x) * ceil(along / tile)
+
+
+def _moment_tiles(case: Case, config: MomentsWavefront, limits: Limits) -> str | None:
+    """Tiles of whole vectors and of more rows than what a cell sends may pass."""
+    if config.tile_x < MARGIN or config.tile_x % MARGIN:
+        return f"tile={extents(config.tile)}: rows of a tile have a multiple of {MARGIN} cells"
+    if width(case.stencil, config) < EDGE_ROWS * reach(case.stencil):
+        return f"tile={extents(config.tile)}: what a cell sends may pass {EDGE_ROWS} rows of a tile"
+    return None
+
+
+def _moment_flags(case: Case, config: MomentsWavefront, limits: Limits) -> str | None:
+    """Flags of solid cells alone: faces are known by their place."""
+    if config.flags == "memory" and not case.geometry:
+        return "flags=memory is not supported for moments without solid cells (use compiled): faces are compiled in"
+    return None
+
+
+RULES = (
+    moment_rules.moments,
+    moment_rules.faces,
+    moment_rules.patches,
+    _moment_flags,
+    common_rules.flags,
+    _moment_tiles,
+    rules.vectors,
+    rules.streaming_stores,
+    prefetch_rows,
+    rules.threads,
+    rules.pages,
+)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lbmtune.catalogue.backend_records import CpuConfig
+from lbmtune.catalogue.families import common_rules
+from lbmtune.catalogue.families.cpu import rules
 from lbmtune.catalogue.families.groups import VECTORS, Listed, Propagated
+from lbmtune.catalogue.families.small_domains import distinct
 from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import CpuConfig
+from lbmtune.catalogue.record import Cells
 from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
 
@@ -20,7 +25,6 @@ class Sparse(Listed, CpuConfig, Propagated):
 
     family: ClassVar[str] = "sparse"
     title: ClassVar[str] = "one step of fluid sites"
-    indirect: ClassVar[bool] = True
     layouts: ClassVar[tuple[str, ...]] = ("soa", "aos", "aosoa", "rows", "bundle", "bundle-aosoa")
     without: ClassVar[frozenset[str]] = frozenset({"stride"})
 
@@ -43,6 +47,23 @@ class Sparse(Listed, CpuConfig, Propagated):
         """Return a frame of rows with a ghost column, which listed sites do not use."""
         return StorageFrame((True, False, False), (16, 0, 0), (1, 0, 0), self.memory.tile, lattice.q)
 
+    def awkward_domain(self, case: Case) -> Cells:
+        """Return a few rows of several vectors."""
+        return distinct(case, self.awkward_row, 5, 3)
+
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of populations that one update moves: each pass reads, allocates and writes once."""
         return pass_bytes(case, self, allocates=True)
+
+
+def _listed_scheme(case: Case, config: Sparse, limits: Limits) -> str | None:
+    """Schemes that need no box."""
+    phase = config.propagation.phase(case.stencil, 0)
+    if phase.blockwise:
+        return f"scheme={config.scheme} is not supported for family sparse (use pull): its blocks are cut out of a box"
+    if phase.ordered:
+        return f"scheme={config.scheme} is not supported for family sparse (use pull): its order is that of rows"
+    return None
+
+
+RULES = (_listed_scheme, *rules.MACHINE, common_rules.implicit, common_rules.nodes)

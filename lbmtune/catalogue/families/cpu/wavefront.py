@@ -13,18 +13,23 @@ from functools import lru_cache
 from math import ceil
 from typing import ClassVar
 
+from lbmtune.catalogue.families.cpu import rules
 from lbmtune.catalogue.families.cpu.direct import Direct
-from lbmtune.catalogue.families.cpu.rows import BoxOfRows
+from lbmtune.catalogue.families.cpu.rows import ROW_RULES, BoxOfRows, TilesOfRows, prefetch_rows
 from lbmtune.catalogue.families.groups import VECTORS
+from lbmtune.catalogue.families.small_domains import distinct, is_flat, odd
 from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import KernelConfig
+from lbmtune.catalogue.record import Cells, KernelConfig
 from lbmtune.catalogue.schemes.scheme import Phase, Scheme
 from lbmtune.lattice import Lattice
 
 MAX_STEPS = 16
 """Of a launch: beyond them tiles that fit in a cache are mostly overlap."""
+_SIDE_BY_SIDE = 3
+"""Threads that work side by side on a small domain."""
 IN_PLACE = ("aa", "esoteric-twist", "esoteric-pull")
 
 
@@ -36,12 +41,11 @@ class InPlace(KernelConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wavefront(BoxOfRows, InPlace):
+class Wavefront(TilesOfRows, BoxOfRows, InPlace):
     """Several steps per launch, in place; the rows of a tile follow one another from step to step."""
 
     family: ClassVar[str] = "wavefront"
     title: ClassVar[str] = "wavefront"
-    loop: ClassVar[str] = "tile"
 
     tile: tuple[int, int] = knob((16, 1), "rows of a tile, y by z", unit="rows", search=("8x1", "16x1", "32x1"))
     steps: int = knob(
@@ -51,20 +55,11 @@ class Wavefront(BoxOfRows, InPlace):
         0, "all steps prefetch their share of the rows that the first takes next (1)", allowed=(0, 1), acts=(VECTORS,)
     )
 
-    @property
-    def tile_y(self) -> int:
-        """Rows of a tile along y."""
-        return self.tile[0]
-
-    @property
-    def tile_z(self) -> int:
-        """Rows of a tile along z."""
-        return self.tile[1]
-
-    @property
-    def fused_steps(self) -> int:
-        """Time steps of a launch."""
-        return self.steps
+    def awkward_domain(self, case: Case) -> Cells:
+        """Leave a core to regions that shrink from step to step, side by side for a few threads."""
+        gap, regions = 2 * (self.steps - 1), min(self.threads, _SIDE_BY_SIDE)
+        ny = odd(self.tile_y + 2) + gap * (regions if is_flat(case) else 1)
+        return distinct(case, self.awkward_row, ny, odd(self.tile_z) + gap * regions)
 
     def single_step(self) -> Direct:
         """Return the kernel of one step over the same tiles."""
@@ -123,3 +118,16 @@ def slabs(case: Case, config: Wavefront) -> int:
     flat, lags = case.stencil.dimensions == 2, lag(config.propagation, case.stencil)
     along = case.domain[1 if flat else 2] // max(1, 2 * lags[not flat] * (config.steps - 1))
     return max(1, min(config.threads, along))
+
+
+def _wavefront(case: Case, config: Wavefront, limits: Limits) -> str | None:
+    """Schemes whose rows of several steps can be under way at once."""
+    if has_wavefront(config.propagation, case.stencil):
+        return None
+    return (
+        f"scheme={config.scheme} is not supported for family wavefront (use aa, esoteric-twist or esoteric-pull): "
+        "each step must be one pass over one lattice in place, in any order"
+    )
+
+
+RULES = (_wavefront, *ROW_RULES, prefetch_rows, rules.threads, rules.pages)

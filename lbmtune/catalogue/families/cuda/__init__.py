@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lbmtune.catalogue.families.cuda import (
-    box_rules,
-    face_exchange_rules,
-    persistent_rules,
-    sparse_rules,
-    temporal_blocking_rules,
-)
+from lbmtune.catalogue.families.cuda import column, direct, face_exchange, persistent, sparse, temporal_blocking_rules
 from lbmtune.catalogue.families.cuda.column import Column
 from lbmtune.catalogue.families.cuda.direct import Direct
 from lbmtune.catalogue.families.cuda.face_exchange import FaceExchange
@@ -22,10 +16,10 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
 __all__ = ["RULES", "Column", "Direct", "FaceExchange", "Persistent", "Sparse", "TemporalBlocking"]
 
 RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
-    Direct: box_rules.DIRECT,
-    Column: box_rules.COLUMN,
-    Sparse: sparse_rules.RULES,
+    Direct: direct.RULES,
+    Column: column.RULES,
+    Sparse: sparse.RULES,
     TemporalBlocking: temporal_blocking_rules.RULES,
-    Persistent: persistent_rules.RULES,
-    FaceExchange: face_exchange_rules.RULES,
+    Persistent: persistent.RULES,
+    FaceExchange: face_exchange.RULES,
 }

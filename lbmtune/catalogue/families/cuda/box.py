@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from lbmtune.catalogue.backend_records import Block
+from lbmtune.catalogue.families.cuda import launch_rules
 from lbmtune.catalogue.families.groups import CacheHints, Indexed, Launched, Propagated, ThreadBlocks, Vectorised
+from lbmtune.catalogue.families.small_domains import odd, rounded
 from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
 from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Block
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
@@ -16,6 +20,8 @@ from lbmtune.lattice import Lattice
 @dataclass(frozen=True, kw_only=True)
 class Box(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Propagated):
     """One step of a box per launch."""
+
+    clipped_knob: ClassVar[str] = "block"
 
     wrap: str = knob(
         "arithmetic",
@@ -47,6 +53,75 @@ class Box(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Propagated):
         layer = (0, 1, int(ghost[2]))
         return StorageFrame(ghost, layer, layer, align, lattice.q)
 
+    def warp_frame(self, lattice: Lattice, threads: Block) -> StorageFrame:
+        """Return the frame of one warp; planes of rows share no sector, so that ghost rows do not count."""
+        in_rows = self.memory.tile[1:] == (1, 1)
+        return replace(self, block=threads, wrap="arithmetic" if in_rows else self.wrap).frame(lattice)
+
+    def awkward_domain(self, case: Case) -> Block:
+        """Return extents of no whole block; with a z-curve, of so many blocks that the curve fills several squares."""
+        x, y, z = self.block_cells(case.stencil)
+        return self._within_grid(case, x, odd(y), odd(z))
+
+    def _within_grid(self, case: Case, x: int, ny: int, nz: int) -> Block:
+        if self.block_order != "row":
+            # six blocks by four (two by six in two dimensions), so that a curve fills more than one square
+            _, y, z = self.block_cells(case.stencil)
+            ny, nz = 5 * y + 1, 3 * z + 1
+        return rounded(case, self.row_cells(1), x, ny, nz)
+
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of populations that one update moves: each pass reads and writes once; and rings."""
         return pass_bytes(case, self) + ring_bytes(case, self)
+
+
+def _shape(case: Case, config: Box, limits: Limits) -> str | None:
+    """Whole warps along x for vectors, and no more rows and planes than the domain has."""
+    x = config.block[0]
+    if config.cells_per_thread > 1 and x % 32 and 32 % x:
+        return (
+            f"block {extents(config.block)}: with cells_per_thread={config.cells_per_thread} "
+            "its x must divide or be a multiple of 32"
+        )
+    if case.domain[2] < config.block[2] or case.domain[1] < config.block[1]:
+        return f"block {extents(config.block)} is larger than the domain {extents(case.domain)} along y or z"
+    return None
+
+
+def _covers_row(case: Case, config: Box, limits: Limits) -> str | None:
+    """Less than twice the row."""
+    covered = config.block[0] * config.cells_per_thread
+    needed = -(-case.domain[0] // config.cells_per_thread) * config.cells_per_thread
+    if covered >= 2 * needed and config.block[0] > 32:
+        return (
+            f"block {extents(config.block)} x {config.cells_per_thread} cells covers {covered} cells "
+            f"of a row of {case.domain[0]}"
+        )
+    return None
+
+
+def _wrap(case: Case, config: Box, limits: Limits) -> str | None:
+    """Rows of whole groups if neighbours are found by arithmetic."""
+    width = getattr(config.memory, "width", 1)
+    if config.memory.name == "aosoa" and config.wrap == "arithmetic" and case.domain[0] % width:
+        return f"domain {extents(case.domain)}: nx={case.domain[0]} is not a multiple of the AoSoA width={width}"
+    return None
+
+
+def _block_order(case: Case, config: Box, limits: Limits) -> str | None:
+    """A grid that a z-curve orders otherwise than by rows."""
+    if config.block_order == "row":
+        return None
+    blocks = config.blocks(case)
+    fast, slow = blocks[:2] if case.stencil.dimensions == 2 else blocks[1:]
+    if fast % 2 or slow % 2:
+        axes = "x and y" if case.stencil.dimensions == 2 else "y and z"
+        return (
+            f"block_order=z-curve is not supported for the grid {extents(blocks)} (use row): "
+            f"it is not even along {axes}, so it is the row order"
+        )
+    return None
+
+
+SHAPE = (launch_rules.size, launch_rules.vectors, _shape, _covers_row, launch_rules.register_limit, _wrap)
+LAUNCH = (launch_rules.index_bits, _block_order, launch_rules.dependent, launch_rules.grid)

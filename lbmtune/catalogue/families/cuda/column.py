@@ -10,15 +10,20 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from lbmtune.catalogue.families.cuda.box import Box
+from lbmtune.catalogue.backend_records import Block
+from lbmtune.catalogue.families.cuda import launch_rules
+from lbmtune.catalogue.families.cuda.box import LAUNCH, SHAPE, Box
+from lbmtune.catalogue.families.small_domains import is_flat, odd, one_more
 from lbmtune.catalogue.knobs import Acts, knob
-from lbmtune.catalogue.limits import WARP
+from lbmtune.catalogue.limits import MOST_REGISTERS, WARP, Limits, extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Block
 from lbmtune.lattice import Lattice
 
 LEAST_BYTES = 4
 """What an asynchronous copy moves at least. Source: PTX ISA, cp.async."""
+_FAR = 2
+"""Prefetch distance in cells from which on more than one cell is in flight."""
+_REGISTER_BYTES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,26 @@ class Column(Box):
         x, y, z = super().block_cells(lattice)
         return x, y, z * self.z_cells
 
+    def awkward_domain(self, case: Case) -> Block:
+        """Return extents of which end columns have one cell; if cells are read far ahead, two or three."""
+        if self.prefetch_cells >= _FAR:
+            return super().awkward_domain(case)
+        x, y, z = self.block_cells(case.stencil)
+        ny, nz = odd(y), one_more(z)
+        return self._within_grid(case, x, ny + 2 * (ny == nz), nz)
+
+    def extra_domains(self, case: Case) -> tuple[Block, ...]:
+        """Add a domain whose last columns have one cell, if cells are read far ahead.
+
+        Sets of registers take turns there, and a column that ends early ends in another place of the loop.
+        """
+        nx, ny, nz = self.awkward_domain(case)
+        last = one_more(self.block_cells(case.stencil)[2])
+        rings = super().extra_domains(case)
+        if self.prefetch_cells < _FAR or is_flat(case) or nz == last:
+            return rings
+        return (*rings, (nx, ny + 2 * (ny == last), last))
+
     def shared_bytes(self, case: Case) -> int:
         """Return the shared memory of a thread block for cells that its threads copy ahead.
 
@@ -54,3 +79,70 @@ class Column(Box):
         ends = threads // min(self.block[0], WARP) if cells > 1 else 0
         of_block = case.stencil.q * (threads * cells * element + ends * max(LEAST_BYTES, element))
         return self.prefetch_cells * of_block
+
+
+def _whole_faces(case: Case, config: Column, limits: Limits) -> str | None:
+    """Columns know whole faces alone."""
+    if case.geometry:
+        return f"geometry {case.geometry} is not supported for family column (use direct): it knows whole faces alone"
+    if case.patches:
+        return f"a {case.patches[0].kind} patch is not supported for family column (use direct): whole faces only"
+    if config.propagation.phase(case.stencil, 0).blockwise:
+        return (
+            f"scheme={config.scheme} is not supported for family column (use direct): a thread block updates the "
+            "block of cells that it owns, at once"
+        )
+    return None
+
+
+def _column(case: Case, config: Column, limits: Limits) -> str | None:
+    """Cells of a column that the domain has."""
+    if config.z_cells > case.domain[2]:
+        return f"z_cells={config.z_cells}: a column of the domain {extents(case.domain)} has {case.domain[2]} cells"
+    if config.block[2] > 1:
+        return f"block {extents(config.block)} with z_cells={config.z_cells}: the block is one thread thick along z"
+    return None
+
+
+def _prefetch(case: Case, config: Column, limits: Limits) -> str | None:
+    """Cells that a thread may read before their turn."""
+    if not config.prefetch_cells:
+        return None
+    if config.prefetch_cells >= config.z_cells:
+        return f"prefetch_cells={config.prefetch_cells}: a thread has {config.z_cells - 1} cells after its first"
+    return _registers_ahead(case, config)
+
+
+def _registers_ahead(case: Case, config: Column) -> str | None:
+    """Return why a thread cannot hold the cells that it has read and those that it reads, or None."""
+    sets = config.prefetch_cells + 1
+    needed = sets * config.cells_per_thread * case.stencil.q * (config.computed.bytes // _REGISTER_BYTES)
+    if sets == 2 or needed <= MOST_REGISTERS or config.prefetch_to == "shared":
+        return None  # two sets may be spilled in part; what is copied takes no registers
+    return (
+        f"prefetch_cells={config.prefetch_cells} with cells_per_thread={config.cells_per_thread}: {sets} sets of "
+        f"{case.stencil.q} populations in {config.compute} take {needed} registers; a thread has {MOST_REGISTERS}"
+    )
+
+
+def _copies(case: Case, config: Column, limits: Limits) -> str | None:
+    """Asynchronous copies that the device has and that move what a thread reads."""
+    if config.prefetch_to != "shared":
+        return None
+    if not limits.asynchronous:
+        return "prefetch_to=shared is not supported by this device (use registers): it needs compute capability 8.0"
+    moved = config.cells_per_thread * config.stored.bytes
+    if moved < LEAST_BYTES:
+        return (
+            f"prefetch_to=shared with cells_per_thread={config.cells_per_thread} of {config.storage}: "
+            f"{moved} bytes at once; an asynchronous copy moves 4, 8 or 16"
+        )
+    if (config.load_hint, config.l2_prefetch) != ("default", 0):
+        return (
+            f"prefetch_to=shared is not supported for load_hint={config.load_hint} and "
+            f"l2_prefetch={config.l2_prefetch} (use registers): a copy has no such hints"
+        )
+    return launch_rules.prefetch_buffer(case, config, limits)
+
+
+RULES = (_whole_faces, launch_rules.in_order, *SHAPE, _column, _prefetch, _copies, launch_rules.shared, *LAUNCH)

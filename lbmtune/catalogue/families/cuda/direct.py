@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lbmtune.catalogue.families.cuda.box import Box
+from lbmtune.catalogue.boundaries.cell_flags import by_words
+from lbmtune.catalogue.families import common_rules
+from lbmtune.catalogue.families.cuda import launch_rules
+from lbmtune.catalogue.families.cuda.box import LAUNCH, SHAPE, Box
 from lbmtune.catalogue.families.groups import Bounded
 from lbmtune.catalogue.knobs import Acts, knob
+from lbmtune.catalogue.limits import Limits
+from lbmtune.catalogue.problem.case import Case
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,3 +31,43 @@ class Direct(Bounded, Box):
     macroscopics: str = knob(
         "never", "steps after which density and velocity are written", allowed=("never", "every-step")
     )
+
+
+def _rings(case: Case, config: Box, limits: Limits) -> str | None:
+    """What kernels of blocks with rings of ghost cells do not have."""
+    if not config.propagation.phase(case.stencil, 0).blockwise:
+        return None
+    for name, value, usual, reason in (
+        ("cells_per_thread", config.cells_per_thread, 1, "rows of blocks are not aligned"),
+        ("wrap", config.wrap, "arithmetic", "the rings of the blocks are its ghost layer"),
+        ("block_order", config.block_order, "row", "a thread block updates the block of cells that it owns"),
+        ("macroscopics", config.macroscopics, "never", "kernels of blocks with rings write none"),
+        ("flags", config.flags, "compiled", "the rings of its blocks hold whole faces alone"),
+    ):
+        if value != usual:
+            return f"{name}={value} is not supported for scheme={config.scheme} (use {usual}): {reason}"
+    if case.patches:
+        return f"a {case.patches[0].kind} patch is not supported for scheme={config.scheme}: rings hold whole faces"
+    return None
+
+
+def _boundary(case: Case, config: Direct, limits: Limits) -> str | None:
+    """Kernels whose cells know cut links by words."""
+    if not by_words(case, config):
+        return None
+    if config.boundary == "predicated" and config.cells_per_thread > 1:
+        return (
+            f"boundary=predicated is not supported for cells_per_thread={config.cells_per_thread} (use branch): "
+            "a vector has one address"
+        )
+    if config.wrap == "ghost":
+        return f"flags={config.flags} is not supported for wrap=ghost (use arithmetic): ghost rows know faces alone"
+    if config.macroscopics != "never":
+        return (
+            f"macroscopics={config.macroscopics} is not supported for flags={config.flags} (use never): "
+            "kernels that read words of cells write none"
+        )
+    return None
+
+
+RULES = (_rings, launch_rules.in_order, common_rules.flags, *SHAPE, common_rules.implicit, _boundary, *LAUNCH)

@@ -13,15 +13,20 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
+from lbmtune.catalogue.backend_records import Block
+from lbmtune.catalogue.families import common_rules, moment_rules
+from lbmtune.catalogue.families.cuda import launch_rules
 from lbmtune.catalogue.families.groups import Bounded, Indexed, Launched
+from lbmtune.catalogue.families.small_domains import odd, rounded
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.layouts.layout import Int, Layout
 from lbmtune.catalogue.layouts.tiled_cells import TiledCells
-from lbmtune.catalogue.moments.representation import Representation, representation
+from lbmtune.catalogue.limits import Limits, extents
+from lbmtune.catalogue.moments.representation import POPULATIONS, Representation, representation
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Block
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
+from lbmtune.units import format_bytes
 
 _LAYOUTS = ("soa", "aos", "aosoa", "rows", "tiled", "tiled-cells")
 
@@ -34,6 +39,9 @@ class FaceExchange(Indexed, Launched, Bounded):
     title: ClassVar[str] = "tiles that exchange faces"
     layouts: ClassVar[tuple[str, ...]] = _LAYOUTS
     visits_solid_cells: ClassVar[bool] = True
+    state_place: ClassVar[str] = "by the faces of tiles"
+    tiled: ClassVar[bool] = True
+    clipped_knob: ClassVar[str] = "tile"
 
     layout: Layout = knob(
         TiledCells((8, 8, 8)), "memory layout of a cell's values", search=("tiled-cells",), allowed=_LAYOUTS
@@ -74,6 +82,17 @@ class FaceExchange(Indexed, Launched, Bounded):
     def frame(self, lattice: Lattice) -> StorageFrame:
         """Return a frame without ghost cells."""
         return aligned(self.memory.tile, self.kept.values(lattice))
+
+    def warp_frame(self, lattice: Lattice, threads: Block) -> StorageFrame:
+        """Return the frame of populations that are pulled, which moments of a tile are counted as."""
+        x, y, z = self.memory.tile
+        return aligned((max(POPULATIONS.row_unit(1), x), y, z), POPULATIONS.values(lattice))
+
+    def awkward_domain(self, case: Case) -> Block:
+        """Return extents of no whole tile; layouts of tiles need no whole runs."""
+        x, y, z = self.tile
+        unit = 1 if self.memory.name.startswith("tiled") else max(self.memory.run, 1)
+        return rounded(case, unit, x, odd(y), odd(z))
 
     def population_bytes(self, case: Case) -> float:
         """Return the bytes per update: moments and what crosses the faces of tiles, read and written once."""
@@ -138,3 +157,64 @@ def tile_bytes(lattice: Lattice, config: FaceExchange) -> int:
     x, y, z = config.tile
     reach, waiting = (x * y if z > 1 else 0) + x + 1, 2 * crossing(lattice, config) * (config.prefetch_to == "shared")
     return ((lattice.q - 1) * x * y * z + 2 * reach + waiting) * config.computed.bytes
+
+
+def _copies(case: Case, config: FaceExchange, limits: Limits) -> str | None:
+    """Asynchronous copies, which convert nothing."""
+    if config.prefetch_to != "shared":
+        return None
+    if config.storage != config.compute:
+        return (
+            f"prefetch_to=shared is not supported for storage={config.storage} with compute={config.compute} "
+            "(use registers): a copy does not convert"
+        )
+    if not limits.asynchronous:
+        return "prefetch_to=shared is not supported by this device (use registers): it needs compute capability 8.0"
+    return None
+
+
+def _within(case: Case, config: FaceExchange, limits: Limits) -> str | None:
+    """Tiles that are no larger than the domain along y and z, nor twice its row."""
+    x, y, z = config.tile
+    if case.domain[2] < z or case.domain[1] < y:
+        return f"tile {extents(config.tile)} is larger than the domain {extents(case.domain)} along y or z"
+    if x >= 2 * case.domain[0] and x > 32:
+        return f"tile {extents(config.tile)} covers {x} cells of a row of {case.domain[0]}"
+    return None
+
+
+def _rows(case: Case, config: FaceExchange, limits: Limits) -> str | None:
+    """Rows of whole groups."""
+    width = getattr(config.memory, "width", 1)
+    if config.memory.name == "aosoa" and case.domain[0] % width:
+        return f"domain {extents(case.domain)}: nx={case.domain[0]} is not a multiple of the AoSoA width={width}"
+    return None
+
+
+def _on_chip(case: Case, config: FaceExchange, limits: Limits) -> str | None:
+    """Shared memory that a block has."""
+    needed, allowed = tile_bytes(case.stencil, config), limits.shared_bytes_per_block
+    if needed <= allowed:
+        return None
+    return (
+        f"tile {extents(config.tile)} needs {format_bytes(needed)} of shared memory; "
+        f"a block here has {format_bytes(allowed)}"
+    )
+
+
+RULES = (
+    moment_rules.moments,
+    moment_rules.faces,
+    moment_rules.patches,
+    _on_chip,
+    common_rules.flags,
+    launch_rules.size,
+    _within,
+    launch_rules.register_limit,
+    _rows,
+    _copies,
+    launch_rules.shared,
+    launch_rules.index_bits,
+    launch_rules.dependent,
+    launch_rules.grid,
+)

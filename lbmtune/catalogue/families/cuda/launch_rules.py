@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from math import prod
 
+from lbmtune.catalogue.backend_records import CudaConfig
 from lbmtune.catalogue.footprint import index_fits, largest_index
 from lbmtune.catalogue.limits import RESERVED_BYTES, Limits, extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import CudaConfig
 
 _LIMIT = re.compile(r"none|\d+-(?:registers|blocks)")
 
@@ -17,11 +17,13 @@ def size(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     """Threads that a device has for a thread block."""
     threads = prod(config.block)
     if threads > limits.threads_per_block:
-        return f"block {extents(config.block)} = {threads} threads; this device allows {limits.threads_per_block}"
+        block, allowed = extents(config.block), limits.threads_per_block
+        return f"block {block} = {threads} threads; this device allows {allowed} (use fewer along an axis)"
     for axis, (extent, allowed) in enumerate(zip(config.block, limits.block, strict=True)):
         if extent > allowed:
             return (
-                f"block {extents(config.block)} has {extent} threads along {'xyz'[axis]}; this device allows {allowed}"
+                f"block {extents(config.block)} has {extent} threads along {'xyz'[axis]}; this device allows {allowed} "
+                "(use fewer there)"
             )
     return None
 
@@ -41,7 +43,7 @@ def min_blocks(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     if config.min_blocks * prod(config.block) > limits.threads_per_multiprocessor:
         return (
             f"{config.min_blocks} blocks of {prod(config.block)} threads; "
-            f"a multiprocessor holds {limits.threads_per_multiprocessor} threads"
+            f"a multiprocessor holds {limits.threads_per_multiprocessor} threads (use fewer or smaller blocks)"
         )
     return None
 

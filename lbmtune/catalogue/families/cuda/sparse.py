@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lcm
+from math import lcm, prod
 from typing import ClassVar
 
+from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES
 from lbmtune.catalogue.boundaries.cut_links import seen_by
+from lbmtune.catalogue.families import common_rules
+from lbmtune.catalogue.families.cuda import launch_rules
 from lbmtune.catalogue.families.groups import (
     CacheHints,
     Indexed,
@@ -17,11 +20,12 @@ from lbmtune.catalogue.families.groups import (
     ThreadBlocks,
     Vectorised,
 )
+from lbmtune.catalogue.families.small_domains import odd, rounded
 from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import Acts, knob
-from lbmtune.catalogue.pointer_swap import phases_of
+from lbmtune.catalogue.limits import Limits, extents
+from lbmtune.catalogue.pointer_swap import period_phases
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Block
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.catalogue.sparse.index_list import listed_rows, used
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned
@@ -34,7 +38,7 @@ class Sparse(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Listed, Pr
 
     family: ClassVar[str] = "sparse"
     title: ClassVar[str] = "one step of fluid sites"
-    indirect: ClassVar[bool] = True
+    clipped_knob: ClassVar[str] = "block"
     layouts: ClassVar[tuple[str, ...]] = ("soa", "aos", "aosoa", "rows", "bundle", "bundle-aosoa")
 
     block: Block = knob((256, 1, 1), "threads per block", unit="threads", search=("64x1x1", "128x1x1", "256x1x1"))
@@ -72,15 +76,18 @@ class Sparse(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Listed, Pr
         x, y, z = self.memory.tile
         return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
 
+    def awkward_domain(self, case: Case) -> Block:
+        """Return extents of no whole block of sites."""
+        x, y, z = self.block_cells(case.stencil)
+        return rounded(case, self.row_cells(1), x, odd(y), odd(z))
+
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of populations that one update moves: each pass reads and writes once."""
         return pass_bytes(case, self)
 
     def shared_bytes(self, case: Case) -> int:
         """Return the most shared memory of a thread block, in any pass, for words of the list that are copied ahead."""
-        period = self.propagation.period
-        phases = (phase for parity in range(period) for phase in phases_of(self, case.stencil, parity))
-        return max(self.pass_shared_bytes(case, phase) for phase in phases)
+        return max(self.pass_shared_bytes(case, phase) for phase in period_phases(self, case.stencil))
 
     def pass_shared_bytes(self, case: Case, phase: Phase) -> int:
         """Return the shared memory of a thread block in a pass of the scheme; each thread copies its own words."""
@@ -89,3 +96,60 @@ class Sparse(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Listed, Pr
         needed = used(seen_by(case, self), self.propagation, phase)
         words = len(listed_rows(case, self).read_first(needed))
         return self.prefetch_sites * WORD_BYTES * self.cells_per_thread * self.block[0] * words
+
+
+def _scheme(case: Case, config: Sparse, limits: Limits) -> str | None:
+    """Schemes that need no box."""
+    if config.propagation.phase(case.stencil, 0).blockwise:
+        return f"scheme={config.scheme} is not supported for family sparse (use pull): its blocks are cut out of a box"
+    return launch_rules.in_order(case, config, limits)
+
+
+def _block(case: Case, config: Sparse, limits: Limits) -> str | None:
+    """Thread blocks of one dimension, and whole warps for vectors."""
+    x = config.block[0]
+    if prod(config.block[1:]) > 1:
+        return f"block {extents(config.block)} is not supported for family sparse (use {x}x1x1): sites have one index"
+    if config.cells_per_thread > 1 and x % 32 and 32 % x:
+        return (
+            f"block {extents(config.block)}: with cells_per_thread={config.cells_per_thread} "
+            "its x must divide or be a multiple of 32"
+        )
+    return None
+
+
+def _turns(case: Case, config: Sparse, limits: Limits) -> str | None:
+    """Sites that the domain has, and turns that are read ahead."""
+    turns = config.sites_per_thread
+    taken = config.block[0] * config.cells_per_thread * turns
+    if turns > 1 and taken > case.sites:
+        return f"sites_per_thread={turns}: a block takes {taken:,} sites of a domain of {case.sites:,} cells"
+    if config.prefetch_sites and config.prefetch_sites >= turns:
+        return f"prefetch_sites={config.prefetch_sites}: a thread has {turns - 1} turns after its first"
+    return None
+
+
+def _copies(case: Case, config: Sparse, limits: Limits) -> str | None:
+    """Asynchronous copies that the device has."""
+    if config.prefetch_to != "shared":
+        return None
+    if not limits.asynchronous:
+        return "prefetch_to=shared is not supported by this device (use registers): it needs compute capability 8.0"
+    return launch_rules.prefetch_buffer(case, config, limits)
+
+
+RULES = (
+    _scheme,
+    launch_rules.size,
+    launch_rules.vectors,
+    _block,
+    launch_rules.register_limit,
+    common_rules.implicit,
+    _turns,
+    _copies,
+    launch_rules.shared,
+    launch_rules.index_bits,
+    launch_rules.dependent,
+    launch_rules.grid,
+    common_rules.nodes,
+)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import gcd
-from typing import ClassVar
+from math import gcd, lcm
+from typing import ClassVar, Literal
 
+from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.boundaries.bounce_back_routes import WAITING, cuts, returning
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES
 from lbmtune.catalogue.families.groups import Bounded, Launched, Represented, ThreadBlocks
+from lbmtune.catalogue.families.small_domains import is_flat, odd, rounded
 from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.layouts.layout import Extents, Int, Layout
@@ -22,7 +24,6 @@ from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.moments.basis import rows, unit_weight, upright
 from lbmtune.catalogue.moments.representation import FUSED, POPULATIONS, Representation, representation
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Block
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
@@ -31,6 +32,8 @@ SECTOR_BYTES = 32
 """What memory writes at least: a tile that ends within a sector makes the next one read it first."""
 _PIECE_BYTES = 16
 """What bulk copies move multiples of, from and to multiples of it. Source: PTX ISA, cp.async.bulk."""
+_SHORT_CHUNK = 8
+"""Most planes of a chunk on small domains; twice the steps of a launch if those are more."""
 MAX_STEPS, MAX_ROWS, PACKS = 8, 8, (1, 2, 4, 8)
 _FETCH = Acts(on="plane_fetch", values=("none",), unless=True, because="no plane is read ahead")
 
@@ -44,6 +47,10 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
     layouts: ClassVar[tuple[str, ...]] = ("soa", "rows")
     without: ClassVar[frozenset[str]] = frozenset({"stride", "padding"})
     visits_solid_cells: ClassVar[bool] = True
+    place_source: ClassVar[Literal["scheme", "list", "fixed"]] = "fixed"
+    reads_halo: ClassVar[bool] = True
+    tiled: ClassVar[bool] = True
+    length_knob: ClassVar[str] = "chunk_planes"
 
     layout: Layout = knob(Rows(), "memory layout of a cell's values", search=("rows",), allowed=("soa", "rows"))
     block: Block = knob(
@@ -133,6 +140,29 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
         x, y, z = self.memory.tile
         return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
 
+    def value_index(self, k: Int, x: Int, y: Int, z: Int, extents: Extents, lattice: Lattice) -> Int:
+        """Return the element of value k of a cell; the last values may lie in a smaller group."""
+        memory, pack, count = self.memory, self.pack, self.kept.values(lattice)
+        whole, rest = count // pack * pack, count % pack
+        size = k // whole * (rest - pack) + pack if rest else pack
+        row = memory.along_y(y, extents) + memory.along_z(z, extents)
+        return row + memory.component(k, extents) + x * size
+
+    def short_block(self, case: Case) -> Block:
+        """Return the cells of a thread block with short chunks along the axis that it goes up."""
+        x, y, z = self.block_cells(case.stencil)
+        planes = min(self.chunk_planes, max(_SHORT_CHUNK, 2 * self.steps))
+        return (x, planes, z) if is_flat(case) else (x, y, planes)
+
+    def awkward_domain(self, case: Case) -> Block:
+        """Return extents of short chunks; with a tile at each face across x if those differ, and one between them."""
+        x, y, z = self.short_block(case)
+        unit = self.row_cells(1)
+        if self.plane_fetch == "bulk":
+            unit = lcm(unit, piece_cells(case.stencil, self))
+        rest = ends(case, self)
+        return rounded(case, unit, x + (x + rest if rest else 0), odd(y), odd(z))
+
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of stored values per update: a launch of several steps reads and writes once."""
         return pass_bytes(case, self) / self.steps
@@ -140,15 +170,6 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
     def shared_bytes(self, case: Case) -> int:
         """Return the shared memory of a thread block."""
         return shared_bytes(case, self)
-
-
-def value_index(k: Int, x: Int, y: Int, z: Int, extents: Extents, config: TemporalBlocking, lattice: Lattice) -> Int:
-    """The element of value k of a cell, a moment or a population; ints, arrays that go together, or traced values."""
-    memory, pack, count = config.memory, config.pack, config.kept.values(lattice)
-    whole, rest = count // pack * pack, count % pack
-    size = k // whole * (rest - pack) + pack if rest else pack
-    row = memory.along_y(y, extents) + memory.along_z(z, extents)
-    return row + memory.component(k, extents) + x * size
 
 
 def sector_cells(config: TemporalBlocking) -> int:

@@ -14,10 +14,9 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     tile,
     waiting_words,
 )
+from lbmtune.catalogue.knobs import field_names
 from lbmtune.catalogue.limits import WARP, Limits, extents, registers_allowed
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import field_names
-from lbmtune.catalogue.storage import stored_extents
 
 MOST_OF_PLANE = 2**31
 _TIMES_REGISTERS = 6
@@ -91,7 +90,8 @@ def _tile(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
         return f"block {extents(config.block)} is not supported for temporal blocking (use {WARP} x n x 1)"
     width, height = tile(case.stencil, config)
     if width < sector_cells(config) or height < 1:
-        return f"steps={config.steps}: the halo leaves {max(width, 0)} x {max(height, 0)} cells of a tile"
+        left = f"{max(width, 0)} x {max(height, 0)} cells"
+        return f"steps={config.steps}: the halo leaves {left} of a tile (use fewer steps, or a larger block)"
     return None
 
 
@@ -118,7 +118,7 @@ def _planes(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
     """Planes whose addresses are 32 bits if links are cut: one value says that there is no address."""
     if not cuts(case) or case.stencil.dimensions == 2:
         return None
-    elements = int(config.memory.along_z(1, stored_extents(case, config)))
+    elements = int(config.memory.along_z(1, config.stored_extents(case)))
     if elements >= MOST_OF_PLANE:
         return f"{elements:,} elements of a plane with cut links; at most {MOST_OF_PLANE - 1:,}"
     return None
@@ -141,7 +141,8 @@ def _registers(case: Case, config: TemporalBlocking, limits: Limits) -> str | No
         return None
     return (
         f"steps={config.steps} x rows={config.rows} x cells_per_thread={config.cells_per_thread}: {needed:,} registers "
-        f"from plane to plane, more than {_TIMES_REGISTERS} times the {allowed} that a thread has"
+        f"from plane to plane, more than {_TIMES_REGISTERS} times the {allowed} that a thread has "
+        "(use fewer of them, or a smaller block)"
     )
 
 

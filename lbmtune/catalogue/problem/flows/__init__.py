@@ -5,42 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.flows import box as _box
-from lbmtune.catalogue.problem.flows import cavity as _cavity
-from lbmtune.catalogue.problem.flows import channel as _channel
-from lbmtune.catalogue.problem.flows import half_channel as _half_channel
-from lbmtune.catalogue.problem.flows import pipe as _pipe
-from lbmtune.catalogue.problem.flows import porous as _porous
-from lbmtune.catalogue.problem.flows.box import box, taylor_green
-from lbmtune.catalogue.problem.flows.cavity import cavity
-from lbmtune.catalogue.problem.flows.channel import channel
-from lbmtune.catalogue.problem.flows.flow import Flow, Parameters
-from lbmtune.catalogue.problem.flows.half_channel import half_channel
-from lbmtune.catalogue.problem.flows.pipe import PIPE_INLET, pipe
-from lbmtune.catalogue.problem.flows.porous import porous
+from lbmtune.catalogue.problem.flows.box import box as box
+from lbmtune.catalogue.problem.flows.cavity import cavity as cavity
+from lbmtune.catalogue.problem.flows.channel import channel as channel
+from lbmtune.catalogue.problem.flows.flow import Array, Flow
+from lbmtune.catalogue.problem.flows.flow import Parameters as Parameters
+from lbmtune.catalogue.problem.flows.half_channel import half_channel as half_channel
+from lbmtune.catalogue.problem.flows.pipe import pipe as pipe
+from lbmtune.catalogue.problem.flows.porous import porous as porous
+from lbmtune.lazy import modules_with
 
-__all__ = [
-    "FLOWS",
-    "PIPE_INLET",
-    "Flow",
-    "Parameters",
-    "box",
-    "cavity",
-    "channel",
-    "half_channel",
-    "initial_flow",
-    "pipe",
-    "porous",
-    "taylor_green",
-]
-
-Array = Any
-FLOWS: Mapping[str, Flow] = {
-    module.FLOW.name: module.FLOW for module in (_box, _cavity, _channel, _pipe, _half_channel, _porous)
-}
+FLOWS: Mapping[str, Flow] = {module.FLOW.name: module.FLOW for module in modules_with("FLOW", __name__, __path__)}
+"""The `FLOW` of each file of this folder, by name."""
 
 
 def initial_flow(case: Case, xp: ModuleType | None = None) -> tuple[Array, Array]:

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import math
-from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.flows.flow import Flow, Parameters
-
-Array = Any
+from lbmtune.catalogue.problem.flows.flow import Array, Domain, Flow
 
 
-def box(lattice_name: str, collision: str, domain: tuple[int, int, int], relaxation_rate: float = 1.6) -> Case:
+def box(lattice_name: str, collision: str, domain: Domain, relaxation_rate: float = 1.6) -> Case:
     """Return a periodic box with Taylor-Green vortices as its initial state."""
     return Case("box", lattice_name, collision, domain, relaxation_rate)
-
-
-def _case(parameters: Parameters, relaxation_rate: float) -> Case:
-    return box(parameters.lattice, parameters.collision, parameters.domain, relaxation_rate)
-
-
-def _viscosity(parameters: Parameters, reynolds: float) -> float:
-    """Return nu = nx u / Re with the peak velocity of the vortices."""
-    return parameters.domain[0] * parameters.velocity_scale / reynolds
 
 
 def _initial(case: Case, xp: ModuleType) -> tuple[Array, Array]:
@@ -34,12 +21,11 @@ def _initial(case: Case, xp: ModuleType) -> tuple[Array, Array]:
     return (density, velocity * xp.asarray(~solid(case))) if case.geometry else (density, velocity)
 
 
-def taylor_green(case: Case, xp: ModuleType | None = None) -> tuple[Array, Array]:
+def taylor_green(case: Case, xp: ModuleType) -> tuple[Array, Array]:
     """Return Taylor-Green vortices that fill the periodic box once, with peak velocity `velocity_scale` along x.
 
     The density includes their pressure (p = rho / 3). Source: Taylor, Green 1937; in two dimensions Taylor 1923.
     """
-    xp = xp or import_module("numpy")  # here: the command line starts without arrays
     nx, ny, nz = case.domain
     z, y, x = (2 * math.pi / n * xp.arange(n, dtype=xp.float64) for n in (nz, ny, nx))
     z, y, x = z[:, None, None], y[None, :, None], x[None, None, :]
@@ -55,4 +41,11 @@ def taylor_green(case: Case, xp: ModuleType | None = None) -> tuple[Array, Array
     return 1 + 3 * pressure, velocity
 
 
-FLOW = Flow(name="box", title="periodic Taylor-Green box", case=_case, viscosity=_viscosity, initial=_initial)
+FLOW = Flow(
+    name="box",
+    title="periodic Taylor-Green box",
+    build=box,
+    # nu = nx u / Re with the peak velocity of the vortices
+    viscosity=lambda given, reynolds: given.domain[0] * given.velocity_scale / reynolds,
+    initial=_initial,
+)

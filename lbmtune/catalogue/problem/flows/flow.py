@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -11,6 +11,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Real3
 
 Array = Any
+Domain = tuple[int, int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,7 @@ class Parameters:
 
     lattice: str
     collision: str
-    domain: tuple[int, int, int]
+    domain: Domain
     lid: float = 0.1
     force: float = 1e-5
     axis: str = "x"
@@ -34,7 +35,7 @@ class Parameters:
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """A flow problem. case: builds the case from parameters and a relaxation rate.
+    """A flow problem. build: returns the case of a lattice, a collision, a domain, a relaxation rate and `options`.
 
     viscosity: returns that of a Reynolds number, or is the reason why the flow has none; initial: returns density
     (nz, ny, nx) and velocity (3, nz, ny, nx) of a case as arrays of a module, None for rest.
@@ -42,9 +43,14 @@ class Flow:
 
     name: str
     title: str
-    case: Callable[[Parameters, float], Case]
+    build: Callable[..., Case]
+    options: Callable[[Parameters], Mapping[str, Any]] = lambda _: {}
     viscosity: Callable[[Parameters, float], float] | str
     initial: Callable[[Case, ModuleType], tuple[Array, Array]] | None = None
+
+    def case(self, given: Parameters, relaxation_rate: float) -> Case:
+        """Return the case of some parameters."""
+        return self.build(given.lattice, given.collision, given.domain, relaxation_rate, **self.options(given))
 
 
 def along(axis: str, force: float) -> Real3:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from lbmtune.catalogue.problem.geometries import blocks, ducts, packing, sandstone, sphere, voxelfile
+from lbmtune.catalogue.problem.geometries.shape import Geometry
+from lbmtune.lazy import modules_with
 
-GENERATORS: Mapping[str, Any] = {
-    "sphere": sphere.Sphere,
-    "packing": packing.Packing,
-    "sandstone": sandstone.Sandstone,
-    "blocks": blocks.Blocks,
-    "ducts": ducts.Ducts,
-    "file": voxelfile.VoxelFile,
+GENERATORS: Mapping[str, type[Geometry]] = {
+    module.GEOMETRY.name: module.GEOMETRY for module in modules_with("GEOMETRY", __name__, __path__)
 }
+"""The `GEOMETRY` of each file of this folder, by name."""

@@ -5,26 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from lbmtune.catalogue.problem.geometries.shape import Shape, check_fraction, check_positive, lowest, random
+from lbmtune.catalogue.problem.geometries.shape import Sample, Shape, Voxels, lowest, random
 
 
 @dataclass(frozen=True)
-class Blocks:
+class Blocks(Sample):
     """Random cubes. fraction: of solid; size: edge of a cube in cells, 1 for uncorrelated cells."""
 
+    name = "blocks"
+    length = "size"
     fraction: float = 0.5
     size: int = 1
     seed: int = 1
 
-    def __post_init__(self) -> None:
-        """Check the parameters. Raises InputError."""
-        check_fraction("blocks", self.fraction)
-        check_positive("blocks", "size", self.size)
-
-    def solid(self, shape: Shape) -> npt.NDArray[np.bool_]:
+    def solid(self, shape: Shape) -> Voxels:
         """Return the cubes with the lowest random numbers; the last one in part."""
         drawn = random(self.seed, shape).random([-(-n // self.size) for n in shape], np.float32)
         owner = np.ix_(*(np.arange(n) // self.size for n in shape))
         return lowest(drawn[owner], self.fraction)
+
+
+GEOMETRY = Blocks

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from lbmtune.catalogue.problem.geometries.shape import Shape
+from lbmtune.catalogue.problem.geometries.shape import Geometry, Shape, Voxels
 from lbmtune.errors import InputError, unknown
 
 
 @dataclass(frozen=True)
-class Ducts:
+class Ducts(Geometry):
     """Square ducts. sizes: edges in cells; axis: of the first duct, the others follow in the order x, y, z, x."""
 
+    name = "ducts"
     sizes: str = "20x10x5"
     axis: str = "x"
 
@@ -30,7 +30,7 @@ class Ducts:
         if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and int(part) for part in parts):
             raise InputError(f"geometry ducts: sizes={self.sizes!r} is not one to three edges; write sizes=20x10x5.")
 
-    def solid(self, shape: Shape) -> npt.NDArray[np.bool_]:
+    def solid(self, shape: Shape) -> Voxels:
         """Return all cells outside the ducts; a duct leaves a wall on each side if the extent allows it."""
         fluid = np.zeros(shape, bool)
         for number, size in enumerate(self.sizes.split("x")):
@@ -43,3 +43,6 @@ def _middle(size: int, extent: int) -> slice:
     size = min(size, max(1, extent - 2))
     start = (extent - size) // 2
     return slice(start, start + size)
+
+
+GEOMETRY = Ducts

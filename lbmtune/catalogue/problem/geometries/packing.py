@@ -12,15 +12,7 @@ from math import pi, prod
 import numpy as np
 import numpy.typing as npt
 
-from lbmtune.catalogue.problem.geometries.shape import (
-    Shape,
-    check_fraction,
-    check_positive,
-    lowest,
-    moved_axes,
-    random,
-    resolved,
-)
+from lbmtune.catalogue.problem.geometries.shape import Sample, Shape, Voxels, lowest, moved_axes, random, resolved
 
 Positions = npt.NDArray[np.float64]
 _ROUNDS = 60
@@ -28,19 +20,17 @@ _REACH = 1.6
 
 
 @dataclass(frozen=True)
-class Packing:
+class Packing(Sample):
     """Equal spheres. fraction: of solid; radius: in cells, at most a quarter of the shortest extent."""
 
+    name = "packing"
+    length = "radius"
+    most = 0.64  # random close packing
     fraction: float = 0.5
     radius: float = 8.0
     seed: int = 1
 
-    def __post_init__(self) -> None:
-        """Check the parameters; random close packing ends at 64 %. Raises InputError."""
-        check_fraction("packing", self.fraction, 0.64)
-        check_positive("packing", "radius", self.radius)
-
-    def solid(self, shape: Shape) -> npt.NDArray[np.bool_]:
+    def solid(self, shape: Shape) -> Voxels:
         """Return the cells closest to the centres, up to the fraction, so that all spheres have one radius."""
         radius = resolved(self.radius, shape, 0.25)
         return lowest(
@@ -109,3 +99,6 @@ def _folded(around: npt.NDArray[np.float32], shape: Shape, half: list[int]) -> n
             np.minimum(moved[h : 2 * h], moved[n + h :], out=moved[h : 2 * h])
         around = np.moveaxis(moved[h : n + h], 0, axis)
     return np.ascontiguousarray(around)
+
+
+GEOMETRY = Packing

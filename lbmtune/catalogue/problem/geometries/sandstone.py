@@ -12,31 +12,20 @@ from math import pi
 import numpy as np
 import numpy.typing as npt
 
-from lbmtune.catalogue.problem.geometries.shape import (
-    Shape,
-    check_fraction,
-    check_positive,
-    lowest,
-    moved_axes,
-    random,
-    resolved,
-)
+from lbmtune.catalogue.problem.geometries.shape import Sample, Shape, Voxels, lowest, moved_axes, random, resolved
 
 
 @dataclass(frozen=True)
-class Sandstone:
+class Sandstone(Sample):
     """Smoothed noise. fraction: of solid, 0.8 for a porosity of 20 %; grain: smoothing length in cells."""
 
+    name = "sandstone"
+    length = "grain"
     fraction: float = 0.8
     grain: float = 4.0
     seed: int = 1
 
-    def __post_init__(self) -> None:
-        """Check the parameters. Raises InputError."""
-        check_fraction("sandstone", self.fraction)
-        check_positive("sandstone", "grain", self.grain)
-
-    def solid(self, shape: Shape) -> npt.NDArray[np.bool_]:
+    def solid(self, shape: Shape) -> Voxels:
         """Return the cells below the threshold of the fraction."""
         noise = random(self.seed, shape).standard_normal(shape, np.float32)
         return lowest(_smoothed(noise, resolved(self.grain, shape, 0.125)), self.fraction)
@@ -53,3 +42,6 @@ def _smoothed(noise: npt.NDArray[np.float32], length: float) -> npt.NDArray[np.f
         waves *= damping.reshape([-1 if a == axis else 1 for a in range(3)])
     smoothed: npt.NDArray[np.float32] = np.fft.irfftn(waves, noise.shape, axes=(0, 1, 2)).astype(np.float32)
     return smoothed
+
+
+GEOMETRY = Sandstone

@@ -1,9 +1,9 @@
-"""Functions that the geometry generators share."""
+"""What a geometry is, and functions that geometries share."""
 
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,36 +12,57 @@ from lbmtune.errors import InputError
 
 Shape = tuple[int, int, int]
 """Cells along z, y, x."""
+Voxels = npt.NDArray[np.bool_]
 
 
-def lowest(field: npt.NDArray[Any], fraction: float) -> npt.NDArray[np.bool_]:
+class Geometry:
+    """Solid cells of any domain; the fields of a subclass are its parameters."""
+
+    name: ClassVar[str]
+
+    def solid(self, shape: Shape) -> Voxels:
+        """Return the solid cells: bool, (nz, ny, nx)."""
+        raise NotImplementedError
+
+
+class Sample(Geometry):
+    """Random solid cells. fraction: of solid, up to `most`; seed: of the random numbers; `length`: name of a length."""
+
+    length: ClassVar[str]
+    most: ClassVar[float] = 0.99
+    fraction: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        """Check the parameters. Raises InputError."""
+        if not 0.0 <= self.fraction <= self.most:
+            raise InputError(
+                f"geometry {self.name}: fraction={self.fraction:g} is not between 0 and {self.most:g}; give the solid "
+                "fraction."
+            )
+        check_positive(self.name, self.length, getattr(self, self.length))
+
+
+def lowest(field: npt.NDArray[Any], fraction: float) -> Voxels:
     """Return the cells with the smallest values, exactly that fraction; of equal values the first ones."""
     count, values = round(fraction * field.size), field.reshape(-1)
     if not count:
         return np.zeros(field.shape, bool)
     level = np.partition(values, count - 1)[count - 1]
-    chosen: npt.NDArray[np.bool_] = values < level
+    chosen: Voxels = values < level
     chosen[np.flatnonzero(values == level)[: count - int(chosen.sum())]] = True
     return chosen.reshape(field.shape)
 
 
-def check_fraction(name: str, fraction: float, most: float = 0.99) -> None:
-    """Raise InputError if the solid fraction is out of range."""
-    if not 0.0 <= fraction <= most:
-        raise InputError(
-            f"geometry {name}: fraction={fraction:g} is not between 0 and {most:g}; give the solid fraction."
-        )
+def random(seed: int, shape: Shape) -> np.random.Generator:
+    """Return a random generator that depends on the seed and the extents."""
+    return np.random.default_rng([seed, *shape])
 
 
 def check_positive(name: str, parameter: str, value: float) -> None:
     """Raise InputError if a length is not positive."""
     if not value > 0:
         raise InputError(f"geometry {name}: {parameter}={value:g} is not positive; give a length in cells.")
-
-
-def random(seed: int, shape: Shape) -> np.random.Generator:
-    """Return a random generator that depends on the seed and the extents."""
-    return np.random.default_rng([seed, *shape])
 
 
 def moved_axes(shape: Shape) -> tuple[int, ...]:

@@ -5,26 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from lbmtune.catalogue.problem.geometries.shape import Shape, check_positive, moved_axes
+from lbmtune.catalogue.problem.geometries.shape import Geometry, Shape, Voxels, check_positive, moved_axes
 
 
 @dataclass(frozen=True)
-class Sphere:
+class Sphere(Geometry):
     """A sphere. diameter: as a fraction of the shortest extent."""
 
+    name = "sphere"
     diameter: float = 0.5
 
     def __post_init__(self) -> None:
         """Check the parameters. Raises InputError."""
         check_positive("sphere", "diameter", self.diameter)
 
-    def solid(self, shape: Shape) -> npt.NDArray[np.bool_]:
+    def solid(self, shape: Shape) -> Voxels:
         """Return the cells whose centre lies within the sphere."""
         axes = moved_axes(shape)
         radius = self.diameter * min((shape[axis] for axis in axes), default=1) / 2
         away = [np.arange(n) - (n - 1) / 2 if axis in axes else np.zeros(1) for axis, n in enumerate(shape)]
         z, y, x = np.ix_(*away)
-        made: npt.NDArray[np.bool_] = z**2 + y**2 + x**2 <= radius**2
+        made: Voxels = z**2 + y**2 + x**2 <= radius**2
         return made
+
+
+GEOMETRY = Sphere

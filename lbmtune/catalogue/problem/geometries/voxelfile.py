@@ -6,9 +6,10 @@ a face, `catalogue.problem.patches`) is stretched instead, so that its faces rem
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import xml.etree.ElementTree as ElementTree
+import os
+import stat
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
@@ -19,33 +20,52 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lbmtune.catalogue.problem.geometries.shape import Shape
-from lbmtune.errors import InputError
+from lbmtune.catalogue.problem.geometries.shape import Geometry, Shape, Voxels
+from lbmtune.catalogue.problem.geometries.vti import read_vti
+from lbmtune.catalogue.problem.parameter_text import GeometryError
+from lbmtune.units import format_bytes
 
-Voxels = npt.NDArray[np.bool_]
 Values = npt.NDArray[Any]
-_TYPES = {"Int8": "i1", "UInt8": "u1", "Int16": "i2", "UInt16": "u2", "Int32": "i4", "UInt32": "u4", "Float32": "f4",
-          "Float64": "f8", "Int64": "i8", "UInt64": "u8"}  # fmt: skip
+_KINDS = (".npy", ".raw", ".vti")
+_RAW_TYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")
+_TYPE_OF_BYTES = {1: "u1", 2: "u2", 4: "u4"}
+"""Types of .raw files by the bytes of a cell, which tomographs write."""
+_MEMORY_SHARE = 4
+"""A file and what is made of it are held at once, so a file takes up to this part of the memory."""
+_REASON_LETTERS = 150
 
 
 @dataclass(frozen=True)
-class VoxelFile:
-    """A voxel file. path: of the file; shape: 'nx x ny x nz' of a .raw file (bytes, x fastest); digest: of its content.
+class VoxelFile(Geometry):
+    """A voxel file. path: of the file; shape: 'nx x ny x nz' of a .raw file (x fastest); digest: of its content.
 
-    fluid: values besides zero that are fluid, '2+3'; repeat: 1 if a domain may be larger than the sample.
+    dtype: of a .raw file, such as 'u2' or '>u2' (default: unsigned integers by the size of the file); array: of a .vti
+    file (default: the active one); invert: 1 if zero is solid; fluid: values besides zero that are fluid, '2+3';
+    repeat: 1 if a domain may be larger than the sample.
     The digest belongs to the identity of a case: a changed file is another geometry.
     """
 
+    name = "file"
     path: str
     shape: str = ""
+    dtype: str = ""
+    array: str = ""
+    invert: int = 0
     fluid: str = ""
     repeat: int = 0
     digest: str = ""
 
+    def __post_init__(self) -> None:
+        """Check the parameters. Raises InputError."""
+        if self.dtype.lstrip("<>") not in ("", *_RAW_TYPES):
+            raise GeometryError(f"geometry file: unknown dtype {self.dtype!r}; choose one of {', '.join(_RAW_TYPES)}.")
+        if self.invert and self.fluid:
+            raise GeometryError("geometry file: invert=1 is not supported for cells with a condition (leave it out).")
+
     def solid(self, shape: Shape) -> Voxels:
         """Return the solid cells of a domain: bool, (nz, ny, nx). Raises InputError."""
         values = self.values(shape)
-        solid = values != 0
+        solid = (values != 0) != bool(self.invert)
         for value in self._fluid_values():
             solid &= values != value
         return np.asarray(solid)
@@ -54,25 +74,37 @@ class VoxelFile:
         try:
             return [int(value) for value in self.fluid.split("+") if value]
         except ValueError:
-            raise InputError(f"fluid={self.fluid} is not whole numbers; join them with +, as in fluid=2+3.") from None
+            raise GeometryError(
+                f"geometry file: fluid={self.fluid} is not whole numbers; join them with +, as in fluid=2+3."
+            ) from None
 
     def values(self, shape: Shape) -> Values:
         """Return the values of the file on a domain, (nz, ny, nx). Raises InputError."""
-        found = _voxels(self.path, self.shape, self.digest)
+        found = _sample(self)
         places = _stretched if self.fluid else _repeated
         return found[np.ix_(*(places(n, own) for n, own in zip(shape, found.shape, strict=True)))]
 
-    def check_domain(self, shape: Shape) -> None:
-        """Raise InputError if the sample does not fill the domain as specified."""
-        own = _voxels(self.path, self.shape, self.digest).shape
-        has, wanted = ("x".join(map(str, reversed(extents))) for extents in (own, shape))
-        if self.fluid and own != shape:
-            raise InputError(f"the sample {self.path} has {has} cells and faces of its own; set domain to {has}.")
-        if not self.repeat and any(n > cells for n, cells in zip(shape, own, strict=True)):
-            raise InputError(
-                f"the sample {self.path} has {has} cells and does not fill the domain {wanted}; set domain to {has}, "
-                "or add :repeat=1 to its geometry to repeat it."
+    def used(self, shape: Shape) -> Shape:
+        """Return the part of the sample that lies in a domain. Raises InputError if it does not fill it as said."""
+        if not self.shape and self.path.lower().endswith(".raw"):
+            raise GeometryError(
+                f"{self.path} needs its cells along x, y and z; add for example :shape={_cells(shape)}."
             )
+        own = _sample(self).shape
+        has = _cells(own)
+        if self.fluid and own != shape:
+            raise GeometryError(f"the sample {self.path} has {has} cells and faces of its own; set domain to {has}.")
+        if not self.repeat and any(n > cells for n, cells in zip(shape, own, strict=True)):
+            raise GeometryError(
+                f"the sample {self.path} has {has} cells and does not fill the domain {_cells(shape)}; set domain to "
+                f"{has}, or add :repeat=1 to its geometry to repeat it."
+            )
+        z, y, x = map(min, shape, own)
+        return z, y, x
+
+
+def _cells(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, reversed(shape)))
 
 
 def _repeated(extent: int, own: int) -> npt.NDArray[np.int64]:
@@ -83,89 +115,88 @@ def _stretched(extent: int, own: int) -> npt.NDArray[np.int64]:
     return np.rint(np.linspace(0, own - 1, extent)).astype(np.int64)
 
 
-def with_digest(geometry: str) -> str:
-    """Return the text of a geometry with the digest of its file, if it has one. Raises InputError."""
-    if not geometry.startswith("file:") or ":digest=" in geometry:
-        return geometry
-    path = next((part[5:] for part in geometry.split(":") if part.startswith("path=")), None)
-    return geometry if path is None else f"{geometry}:digest={_digest(_content(path))}"
-
-
-@lru_cache(maxsize=4)
-def _voxels(path: str, shape: str, digest: str) -> Values:
-    content = _content(path)
-    if digest and _digest(content) != digest:
-        raise InputError(
-            f"{path} has the digest {_digest(content)}, the case was made with {digest}; restore the file or start "
-            "another study."
-        )
-    try:
-        found = _read(Path(path).suffix, content, shape)
-    except (ValueError, KeyError, EOFError, ElementTree.ParseError) as error:
-        raise InputError(f"cannot read the voxels of {path}: {error}; give one value for every cell.") from error
-    return found.reshape((1,) * (3 - found.ndim) + found.shape)
-
-
-def _content(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}; give the path of a voxel file.") from error
+def digest_of(path: str) -> str:
+    """Return the digest of a voxel file. Raises InputError."""
+    return _digest(_content(path, known=False))
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _read(kind: str, content: bytes, shape: str) -> Values:
-    if kind == ".npy":
-        return _npy(content)
-    if kind == ".raw":
-        return _raw(content, shape)
+@lru_cache(maxsize=4)
+def _sample(file: VoxelFile) -> Values:
+    """Return the values of a file, (nz, ny, nx)."""
+    content = _content(file.path, known=bool(file.digest))
+    if file.digest and _digest(content) != file.digest:
+        raise GeometryError(
+            f"{file.path} has the digest {_digest(content)}, the case was made with {file.digest}; restore the file or "
+            "start another study."
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of parsers, about content that is refused below
+            found = _read(file, content)
+    except Exception as error:  # a damaged file makes NumPy and the parsers raise nearly anything
+        lines = str(error).splitlines() if isinstance(error, ValueError) else []
+        reason = lines[0][:_REASON_LETTERS].rstrip(".") if lines else f"it is damaged ({type(error).__name__})"
+        raise GeometryError(
+            f"cannot read the voxels of {file.path}: {reason}; give one value for every cell."
+        ) from error
+    return found.reshape((1,) * (3 - found.ndim) + found.shape)
+
+
+def _content(path: str, known: bool) -> bytes:
+    """Return the content of a regular file. known: its case has been recorded with it."""
+    correct = "restore it, or name it with --geometry (load: geometry=)" if known else "give the path of a voxel file"
+    if Path(path).suffix.lower() not in _KINDS:
+        kind = Path(path).suffix or "no suffix"
+        raise GeometryError(f"cannot read {path}: {kind} is no voxel file of the kinds {', '.join(_KINDS)}; {correct}.")
+    try:
+        # not blocking: opening a pipe would wait for its writer
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise GeometryError(f"cannot read {path}: it is no regular file; {correct}.")
+            if found.st_size > _most_bytes():
+                size = format_bytes(found.st_size)
+                raise GeometryError(f"cannot read {path}: it has {size}, more than a quarter of the memory; crop it.")
+            return file.read(found.st_size)
+    except (OSError, ValueError) as error:  # a path with NUL is no value of a path
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise GeometryError(f"cannot read {path}: {reason}; {correct}.") from error
+
+
+def _most_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MEMORY_SHARE
+
+
+def _read(file: VoxelFile, content: bytes) -> Values:
+    kind = Path(file.path).suffix.lower()
     if kind == ".vti":
-        return _vti(content)
-    raise ValueError(f"{kind or 'no suffix'} is no voxel file of the kinds .npy, .raw and .vti")
+        return read_vti(content, file.array, _most_bytes())
+    return _npy(content) if kind == ".npy" else _raw(content, file.shape, file.dtype)
 
 
 def _npy(content: bytes) -> Values:
     """Return an array [z, y, x] or [y, x]."""
     found = np.load(BytesIO(content), allow_pickle=False)
-    if found.ndim not in (2, 3):
-        raise ValueError(f"{found.ndim} axes where two or three are expected")
-    return np.asarray(found)
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "biuf":
+        raise ValueError("it is not an array of numbers")
+    if found.ndim not in (2, 3) or not found.size:
+        raise ValueError(f"its shape is {found.shape} where two or three axes with cells are expected")
+    return found
 
 
-def _raw(content: bytes, shape: str) -> Values:
-    """Return one byte per cell, x fastest."""
+def _raw(content: bytes, shape: str, dtype: str) -> Values:
+    """Return the values of a file without a header, x fastest."""
     extents = [int(part) for part in shape.split("x") if part]
-    if len(extents) not in (2, 3) or prod(extents) != len(content):
-        raise ValueError(f"{len(content)} bytes and shape={shape or '?'}")
-    return np.frombuffer(content, np.uint8).reshape(extents[::-1])
+    cells = prod(extents) if len(extents) in (2, 3) and min(extents) > 0 else 0
+    kind = dtype or _TYPE_OF_BYTES.get(len(content) // max(cells, 1), "u1")
+    if not cells or cells * np.dtype(kind).itemsize != len(content):
+        typed = f" and dtype={dtype}" if dtype else ""
+        raise ValueError(f"{len(content)} bytes and shape={shape or '?'}{typed}")
+    return np.frombuffer(content, kind).reshape(extents[::-1])
 
 
-def _vti(content: bytes) -> Values:
-    """Return the first array of an uncompressed VTK ImageData, ASCII or inline binary; cell data before point data."""
-    root = ElementTree.fromstring(content)
-    if root.get("compressor"):
-        raise ValueError("it is compressed")
-    image = root.find("ImageData")
-    array = root.find(".//CellData/DataArray")
-    of_points = array is None
-    array = root.find(".//PointData/DataArray") if array is None else array
-    if image is None or array is None:
-        raise ValueError("it holds no ImageData with an array")
-    bounds = [int(n) for n in image.attrib["WholeExtent"].split()]
-    extents = [max(1, high - low + of_points) for low, high in zip(bounds[::2], bounds[1::2], strict=True)]
-    return _values(array, root).reshape(extents[::-1])
-
-
-def _values(array: ElementTree.Element, root: ElementTree.Element) -> npt.NDArray[np.generic]:
-    order = "<" if root.get("byte_order", "LittleEndian") == "LittleEndian" else ">"
-    kind = np.dtype(order + _TYPES[array.attrib["type"]])
-    text = (array.text or "").strip()
-    if array.get("format", "ascii") == "ascii":
-        return np.array(text.split(), kind)
-    if array.get("format") != "binary":
-        raise ValueError(f"its data are {array.get('format')}; save them as ascii or binary")
-    header = np.dtype(order + _TYPES[root.get("header_type", "UInt32")]).itemsize
-    return np.frombuffer(base64.b64decode(text)[header:], kind)
+GEOMETRY = VoxelFile

@@ -18,7 +18,6 @@ from lbmtune.catalogue.families.cpu.moments_wavefront import (
     MARGIN,
     MomentsWavefront,
     edge_planes,
-    kept_index,
     pitch,
     reach,
     ring_rows,
@@ -28,7 +27,7 @@ from lbmtune.catalogue.families.cpu.moments_wavefront import (
 )
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import Domain, frame
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.codegen.cpu.moments_wavefront.cell import Carried, Cell
 from lbmtune.codegen.moment_stages import Row
 from lbmtune.codegen.skeleton import block
@@ -83,14 +82,14 @@ class Rows:
 
     def stored_row(self) -> list[str]:
         """Return the definition of the pitch of a stored row."""
-        stored = frame(self.case.stencil, self.config).extents(Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz"))))
+        stored = self.config.frame(self.case.stencil).extents(Domain(*(Traced(n, "//") for n in ("nx", "ny", "nz"))))
         return [f"pitch = {plain(stored.x)}"]
 
     def places(self, row: str, plane: str) -> list[str]:
         """Return the elements of the moments of a cell."""
         extents = Extents(Traced("pitch", "//"), Traced("ny", "//"), Traced("nz", "//"), len(self.cell.moments))
         x, y, z = (Traced(name, "//") for name in ("at", row, plane))
-        return [plain(kept_index(k, x, y, z, extents, self.config)) for k in range(extents.q)]
+        return [plain(self.config.value_index(k, x, y, z, extents, self.case.stencil)) for k in range(extents.q)]
 
     def read(self) -> list[str]:
         """Return the starts of the rows that are read; the first rows of a tile read from the tile before."""

@@ -11,7 +11,7 @@ from lbmtune.catalogue.layouts.layout import Extents, Int
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import streamed
 from lbmtune.catalogue.schemes.scheme import Access, Phase, Place
-from lbmtune.catalogue.storage import Domain, StorageFrame, frame
+from lbmtune.catalogue.storage_frame import Domain, StorageFrame
 from lbmtune.codegen.passes import pointer_name
 from lbmtune.codegen.trace import Traced, plain
 from lbmtune.lattice import Vector, negate
@@ -104,7 +104,7 @@ class Streams:
     @cached_property
     def frame(self) -> StorageFrame:
         """The place of the domain in storage."""
-        return frame(self.case.stencil, self.config)
+        return self.config.frame(self.case.stencil)
 
     @cached_property
     def extents(self) -> Extents:

@@ -9,7 +9,7 @@ from lbmtune.catalogue.boundaries.cell_flags import tables
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase, Place
-from lbmtune.catalogue.storage import StorageFrame, frame
+from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.codegen.cuda.shared import access, entry, physics
 from lbmtune.codegen.cuda.shared.assemble import fill
 from lbmtune.codegen.cuda.shared.storage import functions, hinted_format, max_elements, types
@@ -40,14 +40,14 @@ def program(case: Case, config: CudaConfig, entries: str) -> Program:
     crossed = [(one, _crossings(case, config, one.phase)) for one in passes(config, case.stencil)]
     refreshes = [_refresh(case, config, one, *when) for one, found in crossed for when in found.items()]
     if refreshes:
-        rings = frame(case.stencil, config).blocks is not None
+        rings = config.frame(case.stencil).blocks is not None
         source += fill("shared/ring.cu" if rings else "shared/ghost.cu", {"entry": "\n".join(refreshes)}) + "\n"
     period = period_of(config, case.stencil, lambda one: _launches(case, config, one))
     return entry.program(case, config, source, period, max_elements(case, config))
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
-    storage = frame(case.stencil, config)
+    storage = config.frame(case.stencil)
     wraps = config.wrap == "arithmetic" and not storage.blocks
     block = ", ".join(f"BLOCK_{a} = {n}" for a, n in zip("XYZ", config.block, strict=True))
     return "\n".join(

@@ -7,7 +7,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import index_fits
 from lbmtune.catalogue.layouts.layout import Extents, arrays
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import Domain, frame
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
 from lbmtune.codegen.trace import Traced
 
@@ -77,7 +77,7 @@ def functions(case: Case, config: CudaConfig, axes: str = "xyz", component: tupl
 
     component: type and name of the parameter that is its number.
     """
-    stored = frame(case.stencil, config).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
+    stored = config.frame(case.stencil).extents(Domain(Traced("nx"), Traced("ny"), Traced("nz")))
     head = f"{_HEAD} Extents storage_extents(const Index nx, const Index ny, const Index nz) {{"
     extents = f"    return {{{stored.x}, {stored.y}, {stored.z}}};"
     return "\n".join([head, extents, "}", *_indices(config, stored.q, axes, component)])
@@ -85,7 +85,7 @@ def functions(case: Case, config: CudaConfig, axes: str = "xyz", component: tupl
 
 def component_functions(case: Case, config: CudaConfig) -> str:
     """Return the functions of listed nodes: the index of a node within a component, and a component's start."""
-    return "\n".join(_indices(config, frame(case.stencil, config).q, "x", ("Offset", "q")))
+    return "\n".join(_indices(config, config.frame(case.stencil).q, "x", ("Offset", "q")))
 
 
 def _indices(config: CudaConfig, q: int, axes: str, component: tuple[str, str]) -> list[str]:

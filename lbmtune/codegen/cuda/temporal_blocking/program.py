@@ -15,7 +15,6 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     tile,
 )
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import stored_extents
 from lbmtune.codegen.cuda.shared import entry, moments
 from lbmtune.codegen.cuda.shared.ablation import NEVER_STORED, WHOLE, Parts
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
@@ -140,7 +139,7 @@ def _constants(case: Case, config: TemporalBlocking) -> str:
 
 def _narrow(case: Case, config: TemporalBlocking) -> bool:
     """Return whether 32 bits hold the index of every element."""
-    return int(config.memory.length(stored_extents(case, config))) < 2**32
+    return int(config.memory.length(config.stored_extents(case))) < 2**32
 
 
 def _bulk_functions(case: Case, config: TemporalBlocking) -> str:

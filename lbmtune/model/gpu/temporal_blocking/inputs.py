@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, passed_planes, spared
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, blocks, passed_planes, spared
 from lbmtune.catalogue.limits import WARP
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.inputs import Inputs
 
 _CLUSTER = 2
@@ -15,6 +17,21 @@ _CLUSTER = 2
 Source: NVIDIA H100 Tensor Core GPU Architecture, 2022. How a pair shares its blocks follows from temporal blocking on
 small domains: of 12 to 66 blocks that could have shared a multiprocessor each ran as if it had one, of 84 and 96 as if
 two had to share one (`docs/design/gpu.md`)."""
+
+
+def column(case: Case, config: TemporalBlocking, passed: Sequence[int]) -> tuple[int, int]:
+    """Return the cells of a column along the axis that blocks go, and the planes that all its blocks go through.
+
+    passed: planes of each of them.
+    """
+    axis = case.stencil.dimensions - 1
+    chunks = blocks(case, config)[axis]
+    return case.domain[axis], chunks * passed[0] if config.chunk_schedule == "uniform" else sum(passed)
+
+
+def useful_planes(case: Case, config: TemporalBlocking) -> list[int]:
+    """Return the planes that each block of a column goes through, less those that stages leave out, on average."""
+    return [planes - spared(case, config) for planes in passed_planes(case, config)]
 
 
 class TemporalInputs(Inputs):

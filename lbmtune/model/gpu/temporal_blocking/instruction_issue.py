@@ -20,10 +20,8 @@ from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
     TemporalBlocking,
     blocks,
-    passed_planes,
     planes_together,
     rising,
-    spared,
     waiting,
     waiting_words,
 )
@@ -33,9 +31,10 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared.physics import collision_scalars
 from lbmtune.codegen.cuda.temporal_blocking import populations
 from lbmtune.lattice import lattice
-from lbmtune.model.gpu.occupancy import warps_of
+from lbmtune.model.gpu.inputs import warps_of
+from lbmtune.model.gpu.temporal_blocking.inputs import column, useful_planes
 from lbmtune.model.gpu.temporal_blocking.walls import evenness
-from lbmtune.model.gpu.terms.instructions import Stage, moments_stage, precision_slots, rates
+from lbmtune.model.gpu.terms.instructions import Issue, Stage, moments_stage, precision_slots, rates
 from lbmtune.model.gpu.terms.spills import allowed_registers
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine.description import ACCESS_BYTES, WORD_BYTES, Machine
@@ -66,20 +65,6 @@ class Efficiency(NamedTuple):
     def cells(self) -> float:
         """Share of the computed cells that are updates. Solid cells are computed, and do not count."""
         return self.x * self.y * self.z * self.fluid
-
-
-class Issue(NamedTuple):
-    """Issue slots of an update, waste included, and exchanges of words between lanes and through shared memory.
-
-    source: of the rates; useful: share of the computed cells that are no halo.
-    """
-
-    slots: float
-    seconds: float
-    exchanges: float
-    exchange_s: float
-    source: str
-    useful: float
 
 
 def issue(
@@ -114,16 +99,13 @@ def efficiency(
     case: Case, config: TemporalBlocking, multiprocessors: int, known: int = 0, *, walls: bool = True
 ) -> Efficiency:
     """Return the efficiency of tiles. Blocks go along the last axis; in two dimensions their warps lie side by side."""
-    flat = case.stencil.dimensions == 2
-    x, y, z = blocks(case, config)
-    height, chunks = (case.domain[1], y) if flat else (case.domain[2], z)
-    passed = [planes - spared(case, config) for planes in passed_planes(case, config)]
-    marched = height / (chunks * passed[0] if config.chunk_schedule == "uniform" else sum(passed))
+    flat, passed = case.stencil.dimensions == 2, useful_planes(case, config)
+    (x, y, _), (height, taken) = blocks(case, config), column(case, config, passed)
     warps, there = config.block[1], known or together(case, config)
     return Efficiency(
         x=case.domain[0] / (x * WARP * config.cells_per_thread * (warps if flat else 1)),
-        y=marched if flat else case.domain[1] / (y * warps * config.rows),
-        z=1.0 if flat else marched,
+        y=height / taken if flat else case.domain[1] / (y * warps * config.rows),
+        z=1.0 if flat else height / taken,
         wave=_wave(case, config, multiprocessors, there, passed, walls=walls),
         fluid=case.fluid_sites / case.sites,
     )
@@ -136,19 +118,10 @@ def _wave(
     if walls and cuts(case) and case.stencil.dimensions == 3:
         return evenness(case, config, multiprocessors, there)
     found, at_once = blocks(case, config), multiprocessors * there
-    return (
-        _waves(prod(found), at_once) if config.chunk_schedule == "uniform" else _tail(prod(found[:2]) / at_once, passed)
-    )
-
-
-def _waves(count: int, at_once: int) -> float:
-    """Return the share for blocks that take equally long."""
-    return count / (-(-count // at_once) * at_once)
-
-
-def _tail(columns: float, passed: Sequence[int]) -> float:
-    """Return the share if the last blocks are shortest. columns: per place; passed: planes of a column's blocks."""
-    mean = columns * sum(passed)
+    if config.chunk_schedule == "uniform":
+        return prod(found) / (-(-prod(found) // at_once) * at_once)
+    # the last blocks are shortest
+    mean = prod(found[:2]) / at_once * sum(passed)
     return mean / max(mean + passed[-1] / 2, passed[0])
 
 

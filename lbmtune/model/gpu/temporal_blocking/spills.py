@@ -7,16 +7,22 @@ the multiprocessor stalls until it has (docs/design/gpu.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.families.cuda.temporal_blocking import planes_together
 from lbmtune.catalogue.limits import WARP
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs
+from lbmtune.model.gpu.temporal_blocking.overlap import planes_wait
 from lbmtune.model.gpu.terms.spills import left_in_l1
 from lbmtune.model.machine.benchmark_names import OVERTAKEN_WARPS, OVERTAKING, overtaken_name
-from lbmtune.model.machine.caches import retained_in_l2
-from lbmtune.model.machine.curves import interpolated
+from lbmtune.model.machine.curves import interpolated, retained_in_l2
 from lbmtune.records import Term
-from lbmtune.records.terms import SPILL_HAZARDS
+from lbmtune.records.terms import LOCAL, SPILL_HAZARDS
+
+Staged = Callable[..., float]
+"""Seconds of the stages of an update, by the wait of a warp alone and further demands of the multiprocessor."""
 
 _IN_LOOP = {1: 0.70, 2: 0.59}
 """Share of spilled bytes that the loop stores and loads, by the planes of a pass; medians of 94 loops that were
@@ -27,16 +33,11 @@ _LOADED, _TOGETHER = 0.54, 5
 """Share of these that are loaded, and loads that stand together before one of them is used; from the same."""
 
 
-def spilled_bytes(inputs: TemporalInputs) -> float:
-    """Return the bytes per update to and from local memory."""
-    config = inputs.config
-    cells = config.cells_per_thread * config.rows * config.steps * planes_together(inputs.case, config)
-    return inputs.resources.spill_bytes / cells
-
-
 def loop_bytes(inputs: TemporalInputs) -> float:
     """Return the bytes per update that the loop stores and loads of spilled registers."""
-    return _in_loop(inputs) * spilled_bytes(inputs)
+    config = inputs.config
+    cells = config.cells_per_thread * config.rows * config.steps * planes_together(inputs.case, config)
+    return _in_loop(inputs) * (inputs.resources.spill_bytes / cells)
 
 
 def _in_loop(inputs: TemporalInputs) -> float:
@@ -87,6 +88,43 @@ def _retained_in_l2(inputs: TemporalInputs) -> float:
     return retained_in_l2(inputs.machine, stored * inputs.threads * inputs.machine.multiprocessors)
 
 
+def local_memory(inputs: TemporalInputs, staged_s: Staged, useful: float) -> Term:
+    """Return the time of spilled registers: from L1 as far as it holds them, else from L2 or memory with waits.
+
+    useful: share of the computed cells that are no halo.
+    """
+    moved = loop_bytes(inputs) / useful
+    seconds = moved * loop_byte_s(inputs) + _waits_s(inputs, staged_s) if moved else 0.0
+    sentence = f"{moved:.3g} bytes of spilled registers per update"
+    source = "compiled code; micro-benchmarks `local`, `again`, `latency`"
+    return Term(name=LOCAL, seconds=seconds, sentence=sentence, source=source)
+
+
+def _waits_s(inputs: TemporalInputs, staged_s: Staged) -> float:
+    """Return the seconds that an update waits for spilled registers that L1 does not return at once.
+
+    Loads that stand together wait together, as long as a load from L2 or memory; with several steps other warps hide
+    it. With one step per launch loads from L1 wait, too: counters show it, and a load from L1 behind eight loads of its
+    thread from memory takes 220 to 360 cycles longer, about the latency of L2.
+    """
+    if inputs.config.steps == 1:
+        return loop_answers_s(inputs) / inputs.calibration.latency_s * planes_wait(inputs).seconds
+    return staged_s(alone_s(inputs)) - staged_s(0.0)
+
+
+def alone_s(inputs: TemporalInputs) -> float:
+    """Return the seconds that a warp waits for them in an update with several steps, if nothing hides it."""
+    waited = (1 - found_in_l1(inputs)) * loop_answers_s(inputs)
+    return waited * inputs.turns / (inputs.case.fluid_sites * inputs.config.steps)
+
+
+def behind_waits(inputs: TemporalInputs, held: Term, staged_s: Staged, waited: float) -> Term:
+    """Return the time of stalls of a multiprocessor beyond the waits of its warps with several steps."""
+    if inputs.config.steps == 1:
+        return held
+    return replace(held, seconds=staged_s(waited, held.seconds) - staged_s(waited), alone_s=held.seconds)
+
+
 def hazard_stalls(inputs: TemporalInputs, turns: float) -> Term | None:
     """Return the time of the stalls; None if there is no hazard, or if one was not counted or not measured.
 
@@ -101,12 +139,9 @@ def hazard_stalls(inputs: TemporalInputs, turns: float) -> Term | None:
     spilled_bytes = inputs.threads * inputs.resources.local_bytes * inputs.machine.multiprocessors
     lost = 1 - retained_in_l2(inputs.machine, spilled_bytes)
     each = turns / planes_together(case, config) * warps * words * lost / (case.fluid_sites * config.steps)
-    return Term(
-        name=SPILL_HAZARDS,
-        seconds=each * stall_s(inputs, warps),
-        sentence=f"{words} stores of a loop to spilled words whose load is in flight, {lost:.1%} of it from memory",
-        source="compiled code; micro-benchmarks `overtaken`, `again`",
-    )
+    sentence = f"{words} stores of a loop to spilled words whose load is in flight, {lost:.1%} of it from memory"
+    source = "compiled code; micro-benchmarks `overtaken`, `again`"
+    return Term(name=SPILL_HAZARDS, seconds=each * stall_s(inputs, warps), sentence=sentence, source=source)
 
 
 def stall_s(inputs: TemporalInputs, warps: int) -> float:

@@ -21,15 +21,14 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     before_tile,
     blocks,
     chunk_planes,
-    passed_planes,
     sector_cells,
-    spared,
     tile,
 )
 from lbmtune.catalogue.limits import SCHEDULERS, WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import porous
 from lbmtune.lattice import Lattice
+from lbmtune.model.gpu.temporal_blocking.inputs import useful_planes
 
 
 class _Texts(NamedTuple):
@@ -71,12 +70,7 @@ def evenness(case: Case, config: TemporalBlocking, multiprocessors: int, togethe
     for one in taken:
         heapreplace(ends, ends[0] + one)
     x, y, _ = blocks(case, config)
-    return x * y * sum(_planes(case, config)) / (multiprocessors * together) / max(ends)
-
-
-def _planes(case: Case, config: TemporalBlocking) -> list[int]:
-    """Return the planes that the blocks of a column go through."""
-    return [planes - spared(case, config) for planes in passed_planes(case, config)]
+    return x * y * sum(useful_planes(case, config)) / (multiprocessors * together) / max(ends)
 
 
 @lru_cache(maxsize=1024)
@@ -86,7 +80,7 @@ def _blocks(case: Case, config: TemporalBlocking, together: int) -> tuple[float,
     rows = [_rows_at_faces(case, config, y) for y in range(along)]
     corner = _corner(case.stencil) if _texts(config).by_rows else 1.0
     found: list[float] = []
-    for z, planes in enumerate(_planes(case, config)):
+    for z, planes in enumerate(useful_planes(case, config)):
         mixed = _mixed(case, config, first=z == 0, last=z == up - 1)
         inside = {n: _taken(config, planes, mixed, n, 0.0, together) for n in {*rows}}
         beside = {n: _taken(config, planes, mixed, n, corner, together) for n in {*rows}}

@@ -20,12 +20,10 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import Phase
-from lbmtune.catalogue.storage import frame
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.inputs import Inputs, displaced_side, walking_suffix
 from lbmtune.model.machine.benchmark_names import BLOCK
-from lbmtune.model.machine.caches import local_byte_s
-from lbmtune.model.machine.curves import by_number, interpolated, nearest
+from lbmtune.model.machine.curves import by_number, interpolated, local_byte_s, nearest
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Entry
 
@@ -39,7 +37,7 @@ and 80 registers each, as compiled for compute capability 9.0."""
 def of_structures(inputs: Inputs) -> float:
     """Return bytes per second: each access of a warp touches all lines of its cells, as many as a cell has elements."""
     config, stencil = inputs.config, inputs.case.stencil
-    if config.family not in _DISPLACED:
+    if not inputs.displaces:
         return undisplaced(inputs)
     if has_parts(inputs):
         own_s = 2 * stencil.q * config.stored.bytes / undisplaced(inputs)
@@ -77,11 +75,11 @@ def _byte_s(inputs: Inputs, elements: int, phase: Phase, entry: Entry) -> float:
     as_many_s = 1 / inputs.calibration.displaced_bytes_per_s[name]
     copied_s = as_many_s
     if side != _STAY:
-        copied_s = _DISPLACED[config.family](inputs, elements, phase, entry, as_many_s)
+        copied_s = inputs.displaced_byte_s(elements, phase, entry, as_many_s)
     return copied_s + longer_s(inputs.machine, config.stored.bytes, elements, side, kept_bytes)
 
 
-def _walked_s(inputs: Inputs, elements: int, phase: Phase, entry: Entry, as_many_s: float) -> float:
+def walked_s(inputs: Inputs, elements: int, phase: Phase, entry: Entry, as_many_s: float) -> float:
     """Return seconds per byte of threads that walk: between copies by few threads, and by as many as fit."""
     side, threads = displaced_side(phase), inputs.threads_with(entry.registers)
     copied = (inputs.config.stored.bytes, elements)
@@ -93,7 +91,7 @@ def _walked_s(inputs: Inputs, elements: int, phase: Phase, entry: Entry, as_many
     return few_s + share * (as_many_s - few_s)
 
 
-def _by_planes_s(inputs: Inputs, elements: int, phase: Phase, entry: Entry, as_many_s: float) -> float:
+def by_planes_s(inputs: Inputs, elements: int, phase: Phase, entry: Entry, as_many_s: float) -> float:
     """Return seconds per byte of threads with one cell each.
 
     They exceed those of a copy without displacements by two factors: how far planes lie apart in what goes through the
@@ -110,17 +108,10 @@ def _by_planes_s(inputs: Inputs, elements: int, phase: Phase, entry: Entry, as_m
     # in place a structure is cached once, with two arrays twice
     cached_bytes = (1 if side == "in place" else 2) * elements * width
     kept_bytes = inputs.threads_with(entry.registers) * entry.local_bytes
+    # of three groups of a copy, one is displaced a plane back, one not, one a plane forward
+    in_copy = sum(n // 3 % 3 != 1 for n in range(elements)) / elements
     apart = x * y + kept_bytes * inputs.machine.multiprocessors / cached_bytes
-    return none_s + interpolated(curve, apart) * _in_other_planes(phase, side) / _displaced(elements)
-
-
-def _as_measured_s(_: Inputs, _elements: int, _phase: Phase, _entry: Entry, as_many_s: float) -> float:
-    """Return seconds per byte of sites: those of the copy."""
-    return as_many_s
-
-
-_DISPLACED = {"direct": _by_planes_s, "column": _walked_s, "sparse": _as_measured_s}
-"""How long displaced accesses take, by family; others displace nothing."""
+    return none_s + interpolated(curve, apart) * _in_other_planes(phase, side) / in_copy
 
 
 def _in_other_planes(phase: Phase, side: str) -> float:
@@ -129,15 +120,10 @@ def _in_other_planes(phase: Phase, side: str) -> float:
     return sum(one.offset[2] != 0 for one in places) / len(places)
 
 
-def _displaced(elements: int) -> float:
-    """Return that share of a copy: of three groups, one is displaced a plane back, one not, one a plane forward."""
-    return sum(n // 3 % 3 != 1 for n in range(elements)) / elements
-
-
 def has_parts(inputs: Inputs) -> bool:
     """Return whether a kernel has rings of ghost cells in structures, and copies of parts were measured."""
     config = inputs.config
-    cut = any(frame(inputs.case.stencil, config).blocks or ())
+    cut = any(config.frame(inputs.case.stencil).blocks or ())
     return cut and 0 < inputs.run_bytes < SECTOR_BYTES and bool(inputs.calibration.parts_bytes_per_s)
 
 

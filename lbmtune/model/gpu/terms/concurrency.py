@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
+
 from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.solid_cells import lanes, touched
 from lbmtune.model.machine.curves import by_number, interpolated
+from lbmtune.records.terms import THREADS, WAVES
+
+
+def rate_in_use(inputs: Inputs, rate: float, without: Collection[str]) -> float:
+    """Return what remains of a bandwidth at the shares in use, but for terms to leave out."""
+    for name, share in SHARES.items():
+        if name not in without:
+            rate *= share(inputs)
+    return rate
 
 
 def in_flight(inputs: Inputs, share: float = 1.0) -> float:
@@ -47,3 +58,7 @@ def waves(inputs: Inputs) -> float:
     full, rest = blocks // at_once, blocks % at_once / at_once
     last = min(1.0, rest * max(1.0, in_flight(inputs) / in_flight(inputs, rest))) if rest else 0.0
     return (full + rest) / (full + last)
+
+
+SHARES: Mapping[str, Callable[[Inputs], float]] = {THREADS: in_flight, WAVES: waves}
+"""Shares of the bandwidth in use, by term."""

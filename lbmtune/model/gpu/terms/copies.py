@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import CudaConfig
@@ -67,58 +67,31 @@ def runs(inputs: Inputs) -> Term:
 
 def partial(inputs: Inputs) -> Term:
     """Return the time of sectors that a warp touches and does not fill (`model.gpu.terms.sectors`)."""
+    case, config = inputs.case, inputs.config
     alone = 0 < inputs.run_bytes < SECTOR_BYTES  # the copy of single elements has them already
-    found = Partial(0.0, 0.0) if alone else partial_sectors(inputs.case, inputs.config)
-    apart = 0.0 if alone else stored_apart(inputs.case, inputs.config)
-    side = "in place" if inputs.config.propagation.in_place else "stores"
-    apart_s = apart * _per_element_sector_s(inputs, WORD_BYTES, side) if apart else 0.0
-    return sectors_term(found, _partial_s(found, inputs) + apart_s, f", {apart:.3g} in two parts" if apart else "")
+    found = Partial(0.0, 0.0) if alone else partial_sectors(case, config)
+    apart = 0.0 if alone else stored_apart(case, config)
+    side = "in place" if config.propagation.in_place else "stores"
+    apart_s = apart * _per_sector_s(inputs, elements(inputs, WORD_BYTES), side) if apart else 0.0
+    copies = _vectors(inputs) if config.cells_per_thread > 1 else elements(inputs, config.stored.bytes)
+    more = f", {apart:.3g} in two parts" if apart else ""
+    return sectors_term(inputs, found, lambda side: _per_sector_s(inputs, copies, side), apart_s, more)
 
 
-def sectors_term(found: Partial, seconds: float, more: str = "") -> Term:
-    """Return the term of partial sectors."""
-    return Term(
-        name=SECTORS,
-        seconds=seconds,
-        sentence=f"{found.loads:.3g} loaded and {found.stores:.3g} stored in part per update{more}",
-        source="counted on the layout; micro-benchmarks `displaced`, `listed`",
-    )
+def sectors_term(
+    inputs: Inputs, found: Partial, per_sector_s: Callable[[str], float], more_s: float = 0.0, more: str = ""
+) -> Term:
+    """Return the term of partial sectors. per_sector_s: seconds of one, by the side of displaced copies.
 
-
-def _partial_s(partial: Partial, inputs: Inputs) -> float:
-    """Return seconds per update. In place, a store finds the sector of its load in the cache, as was measured."""
+    In place, a store finds the sector of its load in the cache, as was measured.
+    """
     if inputs.config.propagation.in_place:
-        return max(partial) * _per_sector_s(inputs, "in place")
-    return sum(count * _per_sector_s(inputs, side) for count, side in zip(partial, ("loads", "stores"), strict=True))
-
-
-def _per_sector_s(inputs: Inputs, side: str) -> float:
-    """Return seconds of a sector that two warps share: each displaced access of a warp has two."""
-    config = inputs.config
-    if inputs.config.cells_per_thread > 1:
-        return longer_s(inputs, _vectors(inputs), side, usual(side), _side_by_side(config)) / _parts(config)
-    return _per_element_sector_s(inputs, config.stored.bytes, side)
-
-
-def _per_element_sector_s(inputs: Inputs, width: int, side: str) -> float:
-    """Return the same for accesses of single elements of a width in bytes."""
-    copies = elements(inputs, width, in_runs=inputs.run_bytes == WARP * width)
-    return longer_s(inputs, copies, side, usual(side), _side_by_side(inputs.config)) / _parts(inputs.config)
-
-
-def usual(side: str) -> str:
-    """Return the side that a displaced copy is compared with: rows alone if it is in place."""
-    return "rows" if side == "in place" else "none"
-
-
-def _parts(config: CudaConfig) -> int:
-    """Return the sectors that a displaced access of a warp touches and does not fill: two of each row."""
-    return 2 * max(1, WARP // config.block[0])
-
-
-def _side_by_side(config: CudaConfig) -> int:
-    """Return the threads whose cells lie in a row."""
-    return config.block[0] // WARP * WARP or config.block[0]
+        seconds = max(found) * per_sector_s("in place")
+    else:
+        seconds = sum(count * per_sector_s(side) for count, side in zip(found, ("loads", "stores"), strict=True))
+    sentence = f"{found.loads:.3g} loaded and {found.stores:.3g} stored in part per update{more}"
+    source = "counted on the layout; micro-benchmarks `displaced`, `listed`"
+    return Term(name=SECTORS, seconds=seconds + more_s, sentence=sentence, source=source)
 
 
 class Copies(NamedTuple):
@@ -129,9 +102,12 @@ class Copies(NamedTuple):
     width: int
 
 
-def elements(inputs: Inputs, width: int, *, in_runs: bool) -> Copies:
-    """Return copies of elements of a width. in_runs: runs of a stream are as long as the access of a warp."""
-    run = f"of {WARP * width} " if in_runs else ""
+def elements(inputs: Inputs, width: int, piece_bytes: int = 0) -> Copies:
+    """Return copies of elements of a width, in runs if those of the kernel are as long as a piece.
+
+    piece_bytes: 0 for the access of a warp.
+    """
+    run = f"of {WARP * width} " if inputs.run_bytes == (piece_bytes or WARP * width) else ""
     return Copies(inputs.calibration.displaced_bytes_per_s, f"{width} {run}", width)
 
 
@@ -140,6 +116,22 @@ def _vectors(inputs: Inputs) -> Copies:
     element, width = inputs.config.stored.bytes, inputs.access_bytes
     run = f"of {WARP * width} " if 0 < inputs.run_bytes <= WARP * width else ""
     return Copies(inputs.calibration.shuffled_bytes_per_s, f"{element} x {width // element} {run}", width)
+
+
+def _per_sector_s(inputs: Inputs, copies: Copies, side: str) -> float:
+    """Return seconds of a sector that two warps share: a displaced access of a warp has two in each row."""
+    config = inputs.config
+    return longer_s(inputs, copies, side, usual(side), _side_by_side(config)) / (2 * max(1, WARP // config.block[0]))
+
+
+def usual(side: str) -> str:
+    """Return the side that a displaced copy is compared with: rows alone if it is in place."""
+    return "rows" if side == "in place" else "none"
+
+
+def _side_by_side(config: CudaConfig) -> int:
+    """Return the threads whose cells lie in a row."""
+    return config.block[0] // WARP * WARP or config.block[0]
 
 
 def longer_s(inputs: Inputs, copies: Copies, side: str, usual: str, threads: int, least: int = 0) -> float:
@@ -181,15 +173,11 @@ def in_place(inputs: Inputs) -> Term:
         passes = (phase for parity in range(period) for phase in config.propagation.passes(stencil, parity))
         accesses = [one for phase in passes for one in phase.accesses]
         found, further = len(accesses) / period, sum(any(one.read.offset[1:]) for one in accesses) / period
-        copies = elements(inputs, nearest(_WIDTHS, piece / WARP), in_runs=inputs.run_bytes == piece)
+        copies = elements(inputs, nearest(_WIDTHS, piece / WARP), piece)
         wide = _side_by_side(config) * config.cells_per_thread * element // copies.width
         # narrow rows are slower in any case: this comparison with whole warps includes that
         stays_s = longer_s(inputs, copies, "stay", "none", wide, WARP)
         further_s = longer_s(inputs, copies, "rows", "stay", wide)
         seconds = (found * stays_s + further * further_s) * element / piece
-    return Term(
-        name=IN_PLACE,
-        seconds=seconds,
-        sentence=f"{found:g} accesses in place per update, {further:g} of them in other rows, {piece} bytes at once",
-        source="micro-benchmark `displaced`",
-    )
+    sentence = f"{found:g} accesses in place per update, {further:g} of them in other rows, {piece} bytes at once"
+    return Term(name=IN_PLACE, seconds=seconds, sentence=sentence, source="micro-benchmark `displaced`")

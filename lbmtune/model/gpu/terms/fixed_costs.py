@@ -7,7 +7,6 @@ from math import prod
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import arrays
 from lbmtune.catalogue.limits import WARP
-from lbmtune.catalogue.storage import frame
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.array_of_structures import has_parts, ring_s
 from lbmtune.model.gpu.terms.instructions import collision_slots, precision_slots, rates
@@ -32,28 +31,21 @@ def launch(inputs: Inputs) -> Term:
     Source: copies of several sizes, launch after launch, by the same way of launching (`Calibration.small_s`). Beyond
     the largest of them it is constant.
     """
-    case, config, found = inputs.case, inputs.config, inputs.calibration
-    measured = by_number(tuple(found.small_s), f"{config.launch} ")
-    curve = sorted((size, found.small_s[name]) for size, name in measured.items())
+    case, config, curve = inputs.case, inputs.config, launch_curve(inputs)
     moved = traffic(case, config).total * case.fluid_sites * config.fused_steps
-    rate = found.runs_bytes_per_s[str(WORD_BYTES)]
-    more = _more_than_bytes(curve, moved, rate)
-    return Term(
-        name=LAUNCH,
-        seconds=more / (case.fluid_sites * config.fused_steps),
-        sentence=f"{moved / 1e6:,.0f} MB, {more * 1e6:+.2g} us",
-        source="micro-benchmark `small`",
-    )
+    least, most = curve[0][0], curve[-1][0]
+    rate = inputs.calibration.runs_bytes_per_s[str(WORD_BYTES)]
+    more = interpolated(curve, max(moved, least)) - min(moved, most) / rate
+    seconds = more / (case.fluid_sites * config.fused_steps)
+    sentence = f"{moved / 1e6:,.0f} MB, {more * 1e6:+.2g} us"
+    return Term(name=LAUNCH, seconds=seconds, sentence=sentence, source="micro-benchmark `small`")
 
 
-def _more_than_bytes(curve: list[tuple[int, float]], moved: float, rate: float) -> float:
-    """Return the seconds beyond those of the bytes at a rate."""
-    (least, shortest), (most, longest) = curve[0], curve[-1]
-    if moved >= most:
-        return longest - most / rate
-    if moved <= least:
-        return shortest - moved / rate
-    return interpolated(curve, moved) - moved / rate
+def launch_curve(inputs: Inputs) -> list[tuple[int, float]]:
+    """Return the seconds of a launch of a copy by its bytes, sorted, for the way of launching of a kernel."""
+    measured = inputs.calibration.small_s
+    by_bytes = by_number(tuple(measured), f"{inputs.config.launch} ")
+    return sorted((size, measured[name]) for size, name in by_bytes.items())
 
 
 def first_and_last(inputs: Inputs) -> Term:
@@ -71,12 +63,10 @@ def first_and_last(inputs: Inputs) -> Term:
     at_once = machine.multiprocessors * inputs.blocks
     warps = inputs.block_warps / inputs.block_threads
     turns = max(1.0, inputs.launched_blocks / at_once)
-    return Term(
-        name=ISSUE,
-        seconds=slots * warps / found.issued / turns if found else 0.0,
-        sentence=f"{slots:.0f} issue slots per update, hidden but for one of {turns:.3g} waves",
-        source="counted on the text; micro-benchmark `instructions`",
-    )
+    seconds = slots * warps / found.issued / turns if found else 0.0
+    sentence = f"{slots:.0f} issue slots per update, hidden but for one of {turns:.3g} waves"
+    source = "counted on the text; micro-benchmark `instructions`"
+    return Term(name=ISSUE, seconds=seconds, sentence=sentence, source=source)
 
 
 def rings(inputs: Inputs) -> Term:
@@ -86,15 +76,12 @@ def rings(inputs: Inputs) -> Term:
     of structures overlap with what that kernel moves.
     """
     case, config = inputs.case, inputs.config
-    cut = [cells for cells in frame(case.stencil, config).blocks or () if cells]
+    cut = [cells for cells in config.frame(case.stencil).blocks or () if cells]
     found = rates(inputs.machine, inputs.threads // WARP, meeting=False) if cut else None
     turns = -(-prod(cells + 2 for cells in cut) // _RING_THREADS)
     each = _OF_ARRAYS if arrays(config.memory, case.stencil.q) == case.stencil.q else _RING_SLOTS
     slots = turns * _RING_THREADS / prod(cut) * each * (case.stencil.q - 1) if cut else 0.0
     hidden_s = ring_s(inputs) if has_parts(inputs) else 0.0
-    return Term(
-        name=RINGS,
-        seconds=max(0.0, slots / WARP / found.issued - hidden_s) if found else 0.0,
-        sentence=f"{slots:.0f} issue slots per update to refresh ghost cells around blocks",
-        source="as compiled; micro-benchmark `instructions`",
-    )
+    seconds = max(0.0, slots / WARP / found.issued - hidden_s) if found else 0.0
+    sentence = f"{slots:.0f} issue slots per update to refresh ghost cells around blocks"
+    return Term(name=RINGS, seconds=seconds, sentence=sentence, source="as compiled; micro-benchmark `instructions`")

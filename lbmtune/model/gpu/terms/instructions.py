@@ -16,6 +16,8 @@ from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine.curves import by_number
 from lbmtune.model.machine.description import Machine
+from lbmtune.records import Term
+from lbmtune.records.terms import EXCHANGE, ISSUE
 
 _MULTIPLY_ADD, _INDEPENDENT = "multiply-add, ", 8
 """The instruction that was measured, and how many independent ones each warp has."""
@@ -66,6 +68,28 @@ def precision_slots(config: CudaConfig, architecture: str) -> int:
 def collision_slots(operator: str, name: str, forced: bool) -> int:
     """Return the instructions of a collision."""
     return arithmetic(collide_function(operator, name, forced), ("unit", *collision_scalars(operator, name, forced)))
+
+
+class Issue(NamedTuple):
+    """Issue slots of an update, waste included, and exchanges of words between lanes and through shared memory.
+
+    source: of the rates; useful: share of the computed cells that are no halo.
+    """
+
+    slots: float
+    seconds: float
+    exchanges: float
+    exchange_s: float
+    source: str
+    useful: float = 1.0
+
+    def terms(self, where: str, included: str = "") -> list[Term]:
+        """Return the terms of instructions and exchanges. where: words are exchanged; included: besides the update."""
+        slots, words = f"{self.slots:.0f} issue slots", f"{self.exchanges:.0f} words {where}"
+        return [
+            Term(name=ISSUE, seconds=self.seconds, sentence=f"{slots} per update{included}", source=self.source),
+            Term(name=EXCHANGE, seconds=self.exchange_s, sentence=f"{words} per update{included}", source=self.source),
+        ]
 
 
 class Stage(NamedTuple):

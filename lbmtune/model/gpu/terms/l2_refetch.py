@@ -15,10 +15,10 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import index
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage import Domain, frame
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.lattice import Lattice
 from lbmtune.model.gpu.terms.solid_cells import whole_sectors
-from lbmtune.model.machine.caches import retained_in_l2
+from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.description import Machine
 
 _ROUNDS, _TIMES = 40, 40
@@ -64,7 +64,7 @@ def _lost(machine: Machine, between_bytes: float, apart_bytes: float) -> float:
 @lru_cache(maxsize=256)
 def _visits(stencil: Lattice, domain: tuple[int, int, int], config: CudaConfig) -> tuple[int, Counter[int]]:
     """Return the sampled cells, over all parities, and how often a sector is read again by the gap in planes."""
-    scheme, extents = config.propagation, frame(stencil, config).extents(Domain(*domain))
+    scheme, extents = config.propagation, config.frame(stencil).extents(Domain(*domain))
     gaps: Counter[int] = Counter()
     for parity in range(scheme.period):
         planes: dict[int, set[int]] = {}

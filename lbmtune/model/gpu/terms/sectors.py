@@ -9,7 +9,7 @@ Source: CUDA C++ Best Practices Guide, coalesced access to global memory; Wellei
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -18,15 +18,12 @@ import numpy as np
 
 from lbmtune.catalogue.boundaries.cell_flags import by_words, reads_flags
 from lbmtune.catalogue.config import Block, CudaConfig
-from lbmtune.catalogue.families.cuda.face_exchange import FaceExchange
 from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.layouts.layout import Layout, index
 from lbmtune.catalogue.limits import WARP
-from lbmtune.catalogue.moments.representation import POPULATIONS
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import Place, Scheme
-from lbmtune.catalogue.storage import Domain, StorageFrame, frame
+from lbmtune.catalogue.storage_frame import Domain, StorageFrame
 from lbmtune.lattice import Lattice, lattice
 
 Array = Any
@@ -83,41 +80,24 @@ def warp_of(block: Block) -> Block:
     return x, y, min(block[2], WARP // (x * y))
 
 
-def _of_box(stencil: Lattice, config: Any, planes: int = 1) -> Placement:
-    """Place one step of a box. Planes of rows share no sector, so that one plane without ghost rows stands for all."""
+def placement(stencil: Lattice, config: CudaConfig) -> Placement:
+    """Return the placement of the first warp of a kernel of one step.
+
+    Planes of rows share no sector, so that one plane without ghost rows stands for all.
+    """
     threads, in_rows = warp_of(config.block), config.memory.tile[1:] == (1, 1)
     x, y, z = threads
-    warp = replace(config, block=threads, wrap="arithmetic") if in_rows else replace(config, block=threads)
+    planes = 1 if in_rows else config.block_cells(stencil)[2] // config.block[2]
     return Placement(
         scheme=config.propagation,
         memory=config.memory,
-        frame=frame(stencil, warp),
+        frame=config.warp_frame(stencil, threads),
         element_bytes=config.stored.bytes,
         threads=threads,
-        cells=(x * config.cells_per_thread, y, z * (1 if in_rows else planes)),
+        cells=(x * config.cells_per_thread, y, z * planes),
         cells_per_thread=config.cells_per_thread,
         implicit=config.implicit,
     )
-
-
-def _of_tiles(stencil: Lattice, config: FaceExchange) -> Placement:
-    """Place tiles of moments as populations that are pulled would lie."""
-    threads, (x, y, z) = warp_of(config.tile), config.memory.tile
-    align = (max(POPULATIONS.row_unit(1), x), y, z)
-    placed = StorageFrame((False,) * 3, (0, 0, 0), (0, 0, 0), align, POPULATIONS.values(stencil))
-    return Placement(SCHEMES["pull"], config.memory, placed, config.stored.bytes, threads, threads)
-
-
-_PLACEMENTS = {
-    "direct": _of_box,
-    "column": lambda stencil, config: _of_box(stencil, config, config.z_cells),
-    "face-exchange": _of_tiles,
-}
-
-
-def placement(stencil: Lattice, config: CudaConfig) -> Placement:
-    """Return the placement of the first warp of a kernel of one step of a box."""
-    return _PLACEMENTS[config.family](stencil, config)
 
 
 def partial_sectors(case: Case, config: CudaConfig) -> Partial:
@@ -133,7 +113,6 @@ def own_cells(case: Case, config: CudaConfig) -> Own:
 
 @lru_cache(maxsize=4096)
 def _own(domain: Block, placed: Placement) -> Own:
-    """Count them for one value."""
     elements = np.sort(_elements(placed, domain, Place(0, (0, 0, 0))))
     pieces = 1 + int((np.diff(elements) > 1).sum())
     moved = SECTOR_BYTES * len(np.unique(elements * placed.element_bytes // SECTOR_BYTES))

@@ -7,6 +7,7 @@ it. Both are counted on the geometry itself, by the tables of the scheme and the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from lbmtune.catalogue.layouts.layout import index
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.geometry import voxels
 from lbmtune.catalogue.schemes.scheme import Phase, Place
-from lbmtune.catalogue.storage import Domain
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.lattice import Lattice, Vector, lattice
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.copies import bandwidth
@@ -55,13 +56,11 @@ class Touched(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Threads and sectors of local memory that take part in an update.
+    """Sectors of local memory that take part in an update, for a word of each lane.
 
-    sectors: those of a word of each lane; partial: sectors that some lanes leave out; blocks: share of the blocks that
-    have a fluid cell.
+    partial: sectors that some lanes leave out; blocks: share of the blocks that have a fluid cell.
     """
 
-    threads: float
     sectors: float
     partial: float
     blocks: float
@@ -80,12 +79,10 @@ def solid_cells(inputs: Inputs) -> Term:
     row_bytes = case.domain[0] * traffic(case, config).total * case.fluid_sites / case.sites
     apart = {row_bytes: found.rows, row_bytes * case.domain[1]: found.planes} if in_pieces else {}
     pieces_s = sum(_pieces_s(inputs, bytes_, count / found.stored) for bytes_, count in apart.items())
-    return Term(
-        name=SOLID,
-        seconds=more_bytes / bandwidth(inputs, by_runs=False) + found.stored * (holes_s + pieces_s),
-        sentence=f"{more_bytes:.4g} bytes more, {found.partial:.3g} of {found.stored:.3g} sectors stored in part",
-        source="counted on the geometry; micro-benchmarks `holes`, `pieces`",
-    )
+    seconds = more_bytes / bandwidth(inputs, by_runs=False) + found.stored * (holes_s + pieces_s)
+    sentence = f"{more_bytes:.4g} bytes more, {found.partial:.3g} of {found.stored:.3g} sectors stored in part"
+    source = "counted on the geometry; micro-benchmarks `holes`, `pieces`"
+    return Term(name=SOLID, seconds=seconds, sentence=sentence, source=source)
 
 
 def holes_s_of_a_sector(inputs: Inputs, side: str, share: float) -> float:
@@ -96,21 +93,21 @@ def holes_s_of_a_sector(inputs: Inputs, side: str, share: float) -> float:
     rates = inputs.calibration.holes_bytes_per_s
     if not rates:
         return share * SECTOR_BYTES / bandwidth(inputs, by_runs=False) if side == "apart" else 0.0
-    known = by_number(tuple(rates), f"{side} ")
-    curve = sorted((holes / _OF, 1 / rates[name] - 1 / rates[known[0]]) for holes, name in known.items())
-    return 2 * SECTOR_BYTES * max(0.0, interpolated(curve, share))
+    return 2 * SECTOR_BYTES * max(0.0, _longer_s(rates, side, share))
 
 
 def _pieces_s(inputs: Inputs, bytes_: float, share: float) -> float:
     """Return the additional seconds if a share of the stored ones comes in two pieces, with bytes moved in between."""
     rates = inputs.calibration.pieces_bytes_per_s
     apart = sorted({int(name.split()[0]) for name in rates})
-    curve = []
-    for known in apart:
-        found = by_number(tuple(rates), f"{known} ")
-        longer = sorted((pieces / _OF, 1 / rates[name] - 1 / rates[found[0]]) for pieces, name in found.items())
-        curve.append((float(known), interpolated(longer, share)))
+    curve = [(float(known), _longer_s(rates, str(known), share)) for known in apart]
     return 2 * SECTOR_BYTES * max(0.0, interpolated(curve, max(bytes_, apart[0])))
+
+
+def _longer_s(rates: Mapping[str, float], copy: str, share: float) -> float:
+    """Return the additional seconds per byte of a copy if a share of its sectors is left out or cut in pieces."""
+    known = by_number(tuple(rates), f"{copy} ")
+    return interpolated(sorted((n / _OF, 1 / rates[name] - 1 / rates[known[0]]) for n, name in known.items()), share)
 
 
 def lanes(case: Case, config: CudaConfig) -> Lanes:
@@ -124,15 +121,16 @@ def _lanes(geometry: str, domain: Block, placed: Placement) -> Lanes:
     updates = sum(int(part.fluid.sum()) for part in parts)
     blocks = sum(part.together(placed.threads).mean() for part in parts) / len(parts)
     if placed.cells_per_thread > 1:  # lanes exchange vectors, so all lanes of a warp stay
-        threads = sum(int(part.moved.sum()) for part in parts) / placed.cells_per_thread / updates
-        return Lanes(threads, threads / _LANES, 0.0, blocks)
+        return Lanes(
+            sum(int(part.moved.sum()) for part in parts) / placed.cells_per_thread / updates / _LANES, 0.0, blocks
+        )
     sectors = partial = 0
     for part in parts:
         x = part.fluid.shape[2]
         of_sector = np.add.reduceat(part.fluid, np.arange(0, x, _LANES), axis=2, dtype=int)
         sectors += int((of_sector > 0).sum())
         partial += int(((of_sector > 0) & (of_sector < _LANES)).sum())
-    return Lanes(1.0, sectors / updates, partial / updates, blocks)
+    return Lanes(sectors / updates, partial / updates, blocks)
 
 
 def whole_sectors(case: Case, config: CudaConfig) -> float:
@@ -229,7 +227,6 @@ class _Part:
         return np.roll(self.fluid, [-sign * c for c in reversed(velocity)], (0, 1, 2))
 
     def _mark(self, elements: Array, place: Place, cells: Array) -> None:
-        """Set the elements at a place of some cells."""
         extents = self.fluid.shape[::-1]
         axes = [
             self._placed.frame.coordinate(axis, (np.arange(n) + moved) % n)

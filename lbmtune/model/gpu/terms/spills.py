@@ -12,7 +12,7 @@ from lbmtune.catalogue.limits import registers_allowed
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.inputs import ADDRESS_REGISTERS, Inputs, has_local_steps
 from lbmtune.model.gpu.terms.solid_cells import holes_s_of_a_sector, lanes
-from lbmtune.model.machine.caches import local_byte_s, retained_in_l2
+from lbmtune.model.machine.curves import local_byte_s, retained_in_l2
 from lbmtune.model.machine.description import WORD_BYTES
 from lbmtune.records import Resources, Term
 from lbmtune.records.terms import LOCAL
@@ -35,12 +35,10 @@ def local_memory(inputs: Inputs) -> Term:
     Source: CUDA C++ Programming Guide, local memory; rates `Calibration.local_bytes_per_s`.
     """
     found = spilled_passes(inputs)
-    return Term(
-        name=LOCAL,
-        seconds=sum(_pass_s(inputs, one) for one in found),
-        sentence=f"{sum(one.moved for one in found):.3g} bytes of spilled registers per update",
-        source="compiled code; micro-benchmarks `spilled`, `holes`",
-    )
+    seconds = sum(_pass_s(inputs, one) for one in found)
+    sentence = f"{sum(one.moved for one in found):.3g} bytes of spilled registers per update"
+    source = "compiled code; micro-benchmarks `spilled`, `holes`"
+    return Term(name=LOCAL, seconds=seconds, sentence=sentence, source=source)
 
 
 class Spilled(NamedTuple):
@@ -61,10 +59,8 @@ def spilled_passes(inputs: Inputs) -> list[Spilled]:
         return [Spilled(share * entry.spill_bytes, entry.local_bytes) for entry in inputs.entries]
     collides = Spilled(spilled_bytes(inputs), inputs.resources.local_bytes)
     local = local_bytes_of_moves(inputs)
-    return [
-        collides,
-        Spilled(min(collides.moved, 2 * local / config.cells_per_thread), local),
-    ]  # stored and loaded
+    moved_twice = 2 * local / config.cells_per_thread  # stored and loaded
+    return [collides, Spilled(min(collides.moved, moved_twice), local)]
 
 
 def _pass_s(inputs: Inputs, spilled: Spilled) -> float:
@@ -90,12 +86,10 @@ def local_bytes_of_moves(inputs: Inputs) -> int:
     """
     config = inputs.config
     words = max(1, config.stored.bytes // WORD_BYTES) * inputs.config.cells_per_thread
-    wanted = [
-        ADDRESS_REGISTERS[config.copies] + words * len(phase.accesses)
-        for phase in config.propagation.passes(inputs.case.stencil, 0)
-        if not phase.collides and (phase.in_place or inputs.walking)
-    ]
-    spilled = WORD_BYTES * max(0, max(wanted, default=0) - allowed_registers(config, inputs.block_threads))
+    passes = config.propagation.passes(inputs.case.stencil, 0)
+    moving = [len(one.accesses) for one in passes if not one.collides and (one.in_place or inputs.walking)]
+    wanted = ADDRESS_REGISTERS[config.copies] + words * max(moving) if moving else 0
+    spilled = WORD_BYTES * max(0, wanted - allowed_registers(config, inputs.block_threads))
     return min(inputs.resources.local_bytes, spilled)
 
 
@@ -116,26 +110,20 @@ def spilled_bytes(inputs: Inputs) -> float:
     """
     spilled = _executed(inputs) * inputs.resources.spill_bytes / inputs.config.cells_per_thread
     if by_words(inputs.case, inputs.config):
-        redirects = [_redirects(inputs, parity) for parity in range(inputs.config.propagation.period)]
+        scheme, stencil = inputs.config.propagation, inputs.case.stencil
+        by_parity = [[a for one in scheme.passes(stencil, n) for a in one.accesses] for n in range(scheme.period)]
+        redirects = [any(a.read != a.cut_read or a.write != a.cut_write for a in accesses) for accesses in by_parity]
         return spilled * sum(1.0 if one else _WITHOUT_LINKS for one in redirects) / len(redirects)
-    return (spilled + spilled * _of_other_entry(inputs)) / 2 if has_local_steps(inputs) else spilled
+    if not has_local_steps(inputs):
+        return spilled
+    local = inputs.resources.local_bytes
+    of_other_entry = max(0.0, 1 - WORD_BYTES * inputs.neighbour_registers / local) if local else 0.0
+    return (spilled + spilled * of_other_entry) / 2
 
 
 def _executed(inputs: Inputs) -> float:
     """Return the share of the spill code of a text that a warp executes."""
     return _PASSED if by_words(inputs.case, inputs.config) and inputs.config.boundary == "branch" else 1.0
-
-
-def _redirects(inputs: Inputs, parity: int) -> bool:
-    """Return whether a step reads or writes populations elsewhere if a link is cut."""
-    passes = inputs.config.propagation.passes(inputs.case.stencil, parity)
-    return any(a.read != a.cut_read or a.write != a.cut_write for phase in passes for a in phase.accesses)
-
-
-def _of_other_entry(inputs: Inputs) -> float:
-    """Return the spills of the entry without neighbours over those of the entry with neighbours."""
-    local = inputs.resources.local_bytes
-    return max(0.0, 1 - WORD_BYTES * inputs.neighbour_registers / local) if local else 0.0
 
 
 def left_in_l1(lines_bytes: float, local_bytes: float, passing_bytes: float = 0.0) -> float:
@@ -158,13 +146,25 @@ def estimated(case: Case, config: CudaConfig, sets: int = 1) -> Resources:
     return estimated_by_registers(case, config, wanted, prod(config.block))
 
 
-def estimated_by_registers(case: Case, config: CudaConfig, wanted: int, block_threads: int, less: int = 0) -> Resources:
-    """Estimate resources by the registers that a thread would use. less: registers that a compiler can do without."""
+def estimated_by_registers(
+    case: Case,
+    config: CudaConfig,
+    wanted: int,
+    block_threads: int,
+    less: int = 0,
+    within: float = _WITHIN,
+    times: int = _TIMES_SPILLED,
+) -> Resources:
+    """Estimate resources by the registers that a thread would use.
+
+    less: registers that a compiler can do without; within: accuracy of the estimate; times: that a spilled word is
+    stored or loaded.
+    """
     allowed = allowed_registers(config, block_threads)
-    spilled = WORD_BYTES * max(0, round((wanted - less) / _WITHIN) - allowed)
+    spilled = WORD_BYTES * max(0, round((wanted - less) / within) - allowed)
     return Resources(
         registers=min(wanted, allowed),
-        spill_bytes=_TIMES_SPILLED * spilled,
+        spill_bytes=times * spilled,
         local_bytes=spilled,
         shared_bytes=config.shared_bytes(case),
     )

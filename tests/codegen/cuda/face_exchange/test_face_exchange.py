@@ -22,7 +22,6 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify
 from lbmtune.model.gpu.face_exchange import partial, slots
 from lbmtune.model.gpu.families import inputs_of
@@ -31,7 +30,7 @@ from lbmtune.records import Resources, Verification
 from lbmtune.records.terms import ISSUE, SECTORS
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.configs import old_cuda, refusal
+from tests.support.configs import configured, refusal
 from tests.support.conformance.choices import case_of
 from tests.support.cuda_samples import needs_nvrtc
 
@@ -42,7 +41,7 @@ CUBE = box("d3q19", "regularised", (256, 256, 256))
 
 
 def config(**axes: Any) -> CudaConfig:
-    return old_cuda(**{"representation": "moments", "halo": "faces", "block": (8, 8, 8), **axes})
+    return configured(cuda.FaceExchange, **{"layout": "soa", **axes})
 
 
 def on_host(program: Program) -> Verification:
@@ -57,17 +56,17 @@ def forced(lattice: str) -> Case:
 # results
 
 SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
-    "tiles of several cells each way": (forced("d3q19"), config(block=(8, 4, 2), **PRECISE)),
-    "copied": (forced("d3q27"), config(block=(4, 4, 4), layout="rows", fetch="shared")),
+    "tiles of several cells each way": (forced("d3q19"), config(tile=(8, 4, 2), **PRECISE)),
+    "copied": (forced("d3q27"), config(tile=(4, 4, 4), layout="rows", prefetch_to="shared")),
     "tiles in memory": (
         case_of("grinder", "d3q27", "regularised"),
-        config(block=(4, 2, 3), layout="tiled-cells", layout_tile=(4, 2, 3), **PRECISE),
+        config(tile=(4, 2, 3), layout="tiled-cells", layout_tile=(4, 2, 3), **PRECISE),
     ),
-    "flat": (case_of("cavity", "d2q9", "regularised"), config(block=(16, 4, 1), storage="bf16", layout="aos")),
-    "a cell thin": (case_of("channel", "d3q19", "regularised"), config(block=(1, 4, 1), launch="dependent")),
+    "flat": (case_of("cavity", "d2q9", "regularised"), config(tile=(16, 4, 1), storage="bf16", layout="aos")),
+    "a cell thin": (case_of("channel", "d3q19", "regularised"), config(tile=(1, 4, 1), launch="dependent")),
     "walls and solid cells by words": (
         case_of("solids", "d3q19", "regularised"),
-        config(block=(8, 4, 2), flags="memory", fetch="shared", layout="tiled", layout_tile=(8, 4, 2)),
+        config(tile=(8, 4, 2), flags="memory", prefetch_to="shared", layout="tiled", layout_tile=(8, 4, 2)),
     ),
 }
 
@@ -77,7 +76,7 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
 def test_one_two_and_three_steps_are_those_of_the_oracle(name: str) -> None:
     """The last tiles along each axis are smaller than the others."""
     case, one = SAMPLES[name]
-    domain = awkward_domain(case, one)
+    domain = one.awkward_domain(case)
     assert all(n % edge or edge == 1 for n, edge in zip(domain, one.block, strict=True))
     found = on_host(render(case, one))
     assert found.passed, found
@@ -106,7 +105,7 @@ FAULTS = {
 @needs_compiler
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found(fault: str) -> None:
-    program = render(forced("d2q9"), config(block=(8, 2, 1), **PRECISE))
+    program = render(forced("d2q9"), config(tile=(8, 2, 1), **PRECISE))
     assert not on_host(FAULTS[fault](program)).passed
 
 
@@ -114,7 +113,7 @@ def test_a_fault_is_found(fault: str) -> None:
 def test_what_waits_at_the_faces_follows_a_change_of_the_relaxation_rate() -> None:
     """After an odd number of steps, so that it waits in the places of the other parity."""
     case = forced("d2q9")
-    program = render(case, config(block=(4, 2, 1), **PRECISE))
+    program = render(case, config(tile=(4, 2, 1), **PRECISE))
     flow = Simulation(program, compile_on_host(program), HostDevice())
     state = flow.kept.seen(oracle.random_state(case))
     flow.initialise(state)
@@ -137,7 +136,7 @@ def test_what_waits_at_the_faces_follows_a_change_of_the_relaxation_rate() -> No
 
 @pytest.mark.parametrize("lattice", LATTICES)
 def test_lists_of_a_tile_fill_its_part_of_the_arrays(lattice: str) -> None:
-    stencil, one = LATTICES[lattice], config(block=(4, 3, 1) if lattice == "d2q9" else (4, 3, 2))
+    stencil, one = LATTICES[lattice], config(tile=(4, 3, 1) if lattice == "d2q9" else (4, 3, 2))
     starts = list_starts(stencil, one)
     lengths = {(axis, i): 12 // one.block[axis] if lattice == "d2q9" else 24 // one.block[axis] for axis, i in starts}
     covered = [n for key, start in starts.items() for n in range(start, start + lengths[key])]
@@ -148,7 +147,7 @@ def test_lists_of_a_tile_fill_its_part_of_the_arrays(lattice: str) -> None:
 def test_a_place_has_one_thread_in_a_step() -> None:
     """Both ends of a link lead to one number, of which one end has the place in one array and one in the other."""
     stencil, block, domain = LATTICES["d3q19"], (3, 2, 2), (7, 3, 5)
-    one = config(block=block)
+    one = config(tile=block)
     tiles = [-(-n // edge) for n, edge in zip(domain, block, strict=True)]
     starts, taken = list_starts(stencil, one), dict[tuple[str, int], tuple[Any, int]]()
 
@@ -184,11 +183,11 @@ def test_a_place_has_one_thread_in_a_step() -> None:
 def test_bytes() -> None:
     """Ten moments there and back; through each of six faces five populations come in, and as many go out."""
     assert bytes_per_update(CUBE, config()) == 2 * 4 * (10 + 2 * 5 * 3 / 8) == 110
-    assert bytes_per_update(CUBE, config(block=(32, 8, 4))) == 2 * 4 * (10 + 10 * (1 / 32 + 1 / 8 + 1 / 4)) == 112.5
-    assert bytes_per_update(CUBE, config(block=(16, 8, 8))) == 105
+    assert bytes_per_update(CUBE, config(tile=(32, 8, 4))) == 2 * 4 * (10 + 10 * (1 / 32 + 1 / 8 + 1 / 4)) == 112.5
+    assert bytes_per_update(CUBE, config(tile=(16, 8, 8))) == 105
     assert bytes_per_update(CUBE, config(storage="fp16s")) == 55
     flat = box("d2q9", "regularised", (256, 256, 1))
-    assert bytes_per_update(flat, config(block=(32, 8, 1))) == 2 * 4 * (6 + 6 * (1 / 32 + 1 / 8))
+    assert bytes_per_update(flat, config(tile=(32, 8, 1))) == 2 * 4 * (6 + 6 * (1 / 32 + 1 / 8))
     walled = cavity("d3q19", "regularised", (256, 256, 256), 1.6)
     assert bytes_per_update(walled, config()) == 2 * 4 * (10 + 10 * 3 * 31 / 256)
     assert bytes_per_update(walled, config(flags="memory")) == bytes_per_update(walled, config()) + 4
@@ -200,17 +199,17 @@ def test_memory() -> None:
     """One copy of the moments, and a place for each population that crosses a face: 55 bytes where a march has 80."""
     assert footprint_bytes(CUBE, config()) == 55 * 256**3
     assert footprint_bytes(CUBE, config(layout="tiled-cells", layout_tile=(8, 8, 8))) == 55 * 256**3
-    assert footprint_bytes(CUBE, config(block=(16, 8, 8))) == 52.5 * 256**3
+    assert footprint_bytes(CUBE, config(tile=(16, 8, 8))) == 52.5 * 256**3
     march = cuda.TemporalBlocking(chunk_planes=32, plane_fetch="none", representation="moments", steps=1)
     assert footprint_bytes(CUBE, march) == 80 * 256**3
     assert tile_bytes(CUBE.stencil, config()) == 4 * (18 * 512 + 2 * (64 + 8 + 1))
-    assert tile_bytes(CUBE.stencil, config(fetch="shared")) == 4 * (18 * 512 + 2 * (64 + 8 + 1) + 10 * 3 * 64)
-    assert tile_bytes(LATTICES["d2q9"], config(block=(32, 8, 1), **PRECISE)) == 8 * (8 * 256 + 2 * 33)
+    assert tile_bytes(CUBE.stencil, config(prefetch_to="shared")) == 4 * (18 * 512 + 2 * (64 + 8 + 1) + 10 * 3 * 64)
+    assert tile_bytes(LATTICES["d2q9"], config(tile=(32, 8, 1), **PRECISE)) == 8 * (8 * 256 + 2 * 33)
 
 
 def test_what_is_there_for_each_parity() -> None:
     case = replace(CUBE, domain=(250, 256, 260))
-    program = render(case, config(block=(16, 8, 4), layout="tiled-cells", layout_tile=(16, 8, 4)))
+    program = render(case, config(tile=(16, 8, 4), layout="tiled-cells", layout_tile=(16, 8, 4)))
     arguments = [step[0].arguments[:3] for step in program.period]
     assert arguments == [("f0", "faces_0", "faces_1"), ("f0", "faces_1", "faces_0")]
     assert [step[0].arguments[:3] for step in program.prologue] == arguments[::-1]
@@ -223,7 +222,7 @@ def test_what_is_there_for_each_parity() -> None:
 
 def test_a_solver_is_told_of_the_faces() -> None:
     case = replace(CUBE, domain=(250, 256, 260))
-    program = render(case, config(block=(16, 8, 4), layout="tiled-cells", layout_tile=(16, 8, 4)))
+    program = render(case, config(tile=(16, 8, 4), layout="tiled-cells", layout_tile=(16, 8, 4)))
     kernel = describe_kernel(program)
     (buffer,) = kernel.buffers
     known = {"nx": 250, "ny": 256, "nz": 260, "NX": 256, "NY": 256, "NZ": 260}
@@ -237,7 +236,7 @@ def test_a_solver_is_told_of_the_faces() -> None:
 
 def test_indices_of_faces_have_as_many_bits_as_they_need() -> None:
     large = replace(CUBE, domain=(2048, 2048, 2048))
-    thin = config(block=(1, 1, 32), layout="soa")
+    thin = config(tile=(1, 1, 32), layout="soa")
     assert "typedef unsigned int Place;" in render(CUBE, thin).source
     assert render(CUBE, thin).max_elements == 2**33
     assert "typedef unsigned long long Place;" in render(large, thin).source
@@ -284,7 +283,11 @@ def test_what_cannot_be_says_why(reason: str) -> None:
 
 
 def test_what_can_be_is_legal() -> None:
-    for axes in ({}, {"min_blocks": 4, "fetch": "shared"}, {"layout": "tiled", "layout_tile": (8, 8, 8)}):
+    for axes in (
+        {},
+        {"register_limit": "4-blocks", "prefetch_to": "shared"},
+        {"layout": "tiled", "layout_tile": (8, 8, 8)},
+    ):
         assert broken(CUBE, config(**axes), H200) is None
     assert broken(replace(CUBE, domain=(251, 17, 9)), config(), H200) is None
 
@@ -292,18 +295,20 @@ def test_what_can_be_is_legal() -> None:
 @needs_nvrtc
 def test_four_blocks_of_a_cube_of_eight_spill_nothing() -> None:
     for fetch in ("registers", "shared"):
-        found = nvrtc.compile_cuda(render(CUBE, config(min_blocks=4, fetch=fetch, **IN_TILES))).resources
+        found = nvrtc.compile_cuda(
+            render(CUBE, config(register_limit="4-blocks", prefetch_to=fetch, **IN_TILES))
+        ).resources
         assert (found.registers, found.spill_bytes) == (32, 0)
 
 
 @pytest.mark.parametrize(
     ("axes", "measured_mlups"),
     [
-        ({"min_blocks": 4}, 32_429),
-        ({"min_blocks": 3}, 30_956),
-        ({"block": (16, 8, 8), "layout_tile": (16, 8, 8), "min_blocks": 2}, 32_519),
-        ({"block": (32, 8, 4), "layout_tile": (32, 8, 4), "min_blocks": 2}, 32_231),
-        ({"min_blocks": 2, **PRECISE}, 17_007),
+        ({"register_limit": "4-blocks"}, 32_429),
+        ({"register_limit": "3-blocks"}, 30_956),
+        ({"tile": (16, 8, 8), "layout_tile": (16, 8, 8), "register_limit": "2-blocks"}, 32_519),
+        ({"tile": (32, 8, 4), "layout_tile": (32, 8, 4), "register_limit": "2-blocks"}, 32_231),
+        ({"register_limit": "2-blocks", **PRECISE}, 17_007),
     ],
 )
 def test_what_an_h200_did_is_predicted(axes: dict[str, Any], measured_mlups: float) -> None:
@@ -336,24 +341,24 @@ def test_a_warp_that_has_one_cell_of_a_row_moves_a_sector_for_each_value() -> No
     machine = named_machine("h200")
     assert machine.calibration
     rate = machine.calibration.local_bytes_per_s["L2"]
-    subject = inputs_of(CUBE, config(block=(1, 32, 16)), machine, Resources(registers=32))
+    subject = inputs_of(CUBE, config(tile=(1, 32, 16)), machine, Resources(registers=32))
     assert partial(subject).seconds == pytest.approx(2 * 10 * 28 / rate)
-    small = replace(subject, config=config(block=(1, 4, 1)))
+    small = replace(subject, config=config(tile=(1, 4, 1)))
     crossing = 2 * 5 * (16 + 28 + 16) / 4
     assert partial(small).seconds == pytest.approx(2 * (10 * 28 + crossing) / rate)
-    assert mlups(block=(1, 32, 16)) < 4.8e12 / 640 * 1e-6
-    assert mlups(block=(1, 32, 16)) < mlups(block=(2, 16, 16)) < mlups(block=(4, 8, 16)) < mlups(block=(8, 8, 8))
+    assert mlups(tile=(1, 32, 16)) < 4.8e12 / 640 * 1e-6
+    assert mlups(tile=(1, 32, 16)) < mlups(tile=(2, 16, 16)) < mlups(tile=(4, 8, 16)) < mlups(tile=(8, 8, 8))
 
 
 def test_a_warp_issues_for_lanes_that_have_no_thread() -> None:
     machine = named_machine("h200")
     assert machine.calibration
     for block, there in (((1, 4, 1), 32), ((4, 4, 2), 32), ((8, 8, 8), 4)):
-        subject = inputs_of(CUBE, config(block=block), machine, Resources(registers=32))
+        subject = inputs_of(CUBE, config(tile=block), machine, Resources(registers=32))
         assert subject.blocks == there
-    assert "32 x 4 cells" in predict(CUBE, config(block=(1, 4, 1)), machine).limit
+    assert "32 x 4 cells" in predict(CUBE, config(tile=(1, 4, 1)), machine).limit
     few, whole = (
-        next(t.sentence for t in predict(CUBE, config(block=b), machine).terms if t.name == ISSUE)
+        next(t.sentence for t in predict(CUBE, config(tile=b), machine).terms if t.name == ISSUE)
         for b in ((1, 4, 1), (1, 4, 8))
     )
     assert "for 4 updates" in few
@@ -362,7 +367,7 @@ def test_a_warp_issues_for_lanes_that_have_no_thread() -> None:
 
 @pytest.mark.parametrize(
     ("axes", "counted"),
-    [({}, 565), ({"block": (16, 8, 8)}, 555), ({"block": (32, 8, 4)}, 554), ({"fetch": "shared"}, 697)],
+    [({}, 565), ({"tile": (16, 8, 8)}, 555), ({"tile": (32, 8, 4)}, 554), ({"prefetch_to": "shared"}, 697)],
 )
 def test_instructions_are_those_that_an_h200_counted(axes: dict[str, Any], counted: int) -> None:
     assert slots(CUBE, config(**axes), "sm_90") == pytest.approx(counted, rel=0.01)

@@ -12,7 +12,7 @@ import pytest
 
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.persistent import shared_bytes
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
@@ -22,12 +22,11 @@ from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify, verify_full_size
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, simulation
 from tests.shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
-from tests.support.configs import old_cuda, refusal
+from tests.support.configs import configured, refusal
 from tests.support.cuda_samples import needs_nvrtc
 
 H200 = Limits(
@@ -42,7 +41,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g
 
 
 def config(**axes: Any) -> CudaConfig:
-    return old_cuda(**{"launch": "resident", "layout": "rows", "block": (8, 2, 1), "march": 3, **axes})
+    return configured(cuda.Persistent, **{"layout": "rows", "block": (8, 2, 1), "tile_planes": 3, **axes})
 
 
 def flow(lattice: str = "d3q19", collision: str = "bgk") -> Case:
@@ -74,21 +73,21 @@ def on_host_at_full_size(program: Program) -> Verification:
 
 SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
     "walls": (grinder("d3q19", "bgk"), config()),
-    "periodic": (flow("d3q27", "cumulant"), config(storage="fp16s", march=2)),
-    "one plane": (grinder("d3q27", "mrt"), config(march=1, layout="soa", storage="fp64", compute="fp64")),
-    "flat": (grinder("d2q9", "trt"), config(march=1, block=(16, 3, 1), layout="aosoa", width=16)),
-    "neighbours": (grinder("d3q19", "bgk"), config(meeting="neighbours")),
+    "periodic": (flow("d3q27", "cumulant"), config(storage="fp16s", tile_planes=2)),
+    "one plane": (grinder("d3q27", "mrt"), config(tile_planes=1, layout="soa", storage="fp64", compute="fp64")),
+    "flat": (grinder("d2q9", "trt"), config(tile_planes=1, block=(16, 3, 1), layout="aosoa", width=16)),
+    "neighbours": (grinder("d3q19", "bgk"), config(grid_sync="neighbours")),
     "one row": (
         grinder("d3q19", "regularised"),
         config(block=(8, 1, 1), storage="bf16", layout="tiled", layout_tile=(8, 1, 3)),
     ),
     "solid cells": (
         replace(grinder("d3q19", "bgk"), flow="solids", geometry="blocks:fraction=0.3"),
-        config(flags="memory", march=2),
+        config(flags="memory", tile_planes=2),
     ),
-    "walls by words": (grinder("d2q9", "trt"), config(flags="memory", march=1)),
-    "one thread": (flow(), config(block=(1, 1, 1), march=2)),
-    "neighbours of one thread": (flow(), config(block=(1, 1, 1), march=2, meeting="neighbours")),
+    "walls by words": (grinder("d2q9", "trt"), config(flags="memory", tile_planes=1)),
+    "one thread": (flow(), config(block=(1, 1, 1), tile_planes=2)),
+    "neighbours of one thread": (flow(), config(block=(1, 1, 1), tile_planes=2, grid_sync="neighbours")),
 }
 
 
@@ -96,7 +95,7 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
 @pytest.mark.parametrize("name", SAMPLES)
 def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) -> None:
     case, one = SAMPLES[name]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     assert broken(case, one, HostDevice.limits) is None
     found = on_host(render(case, one))
     assert found.passed, found
@@ -104,8 +103,8 @@ def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) 
 
 
 def test_a_plane_stays_one_however_narrow_it_is() -> None:
-    assert awkward_domain(flow("d2q9"), config(block=(1, 1, 1), march=1)) == (1, 3, 1)
-    assert awkward_domain(flow(), config(block=(3, 1, 1), march=1)) == (3, 4, 5)
+    assert config(block=(1, 1, 1), tile_planes=1).awkward_domain(flow("d2q9")) == (1, 3, 1)
+    assert config(block=(3, 1, 1), tile_planes=1).awkward_domain(flow()) == (3, 4, 5)
 
 
 def _text(old: str, new: str) -> Callable[[str], str]:
@@ -139,7 +138,7 @@ FAULTS_OF_NEIGHBOURS = {
 @needs_compiler
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found(fault: str) -> None:
-    program = render(flow("d2q9"), config(march=1))
+    program = render(flow("d2q9"), config(tile_planes=1))
     found = on_host(replace(program, source=FAULTS[fault](program.source)))
     assert not found.passed
 
@@ -147,7 +146,7 @@ def test_a_fault_is_found(fault: str) -> None:
 @needs_compiler
 @pytest.mark.parametrize("fault", FAULTS_OF_NEIGHBOURS)
 def test_a_fault_among_neighbours_is_found(fault: str) -> None:
-    program = render(flow("d2q9"), config(march=1, block=(8, 1, 1), meeting="neighbours"))
+    program = render(flow("d2q9"), config(tile_planes=1, block=(8, 1, 1), grid_sync="neighbours"))
     found = on_host(replace(program, source=FAULTS_OF_NEIGHBOURS[fault](program.source)))
     assert not found.passed
 
@@ -165,7 +164,7 @@ def test_any_number_of_steps_by_launches_of_any_length(monkeypatch: pytest.Monke
     monkeypatch.setattr(HostExecutable, "launch", noted)
     monkeypatch.setattr(simulation, "LONGEST_LAUNCH", 4)
     case = replace(flow("d2q9"), domain=(8, 4, 1))
-    program = render(case, config(march=1, storage="fp64", compute="fp64"))
+    program = render(case, config(tile_planes=1, storage="fp64", compute="fp64"))
     binary = compile_on_host(program)
     flows = Simulation(program, binary, HostDevice())
     state = oracle.random_state(case)
@@ -190,7 +189,7 @@ def test_what_a_block_has_sent_is_seen_by_those_who_see_that_it_has(
     meeting: str, said: str, representation: str
 ) -> None:
     """On the host other text does that, so that no result tells whether this one releases and acquires."""
-    one = config(meeting=meeting, representation=representation, block=(32, 2, 1))
+    one = config(grid_sync=meeting, representation=representation, block=(32, 2, 1))
     text = nvrtc.ptx(render(box("d3q19", "regularised", (32, 6, 9)), one), "compute_90")
     assert set(re.findall(r"\b(?:ld|st|red)\.(?!global|shared|param)\S+", text)) == {said, "ld.acquire.gpu.global.u32"}
 
@@ -199,7 +198,7 @@ def test_what_a_block_has_sent_is_seen_by_those_who_see_that_it_has(
 @pytest.mark.parametrize("representation", ["populations", "moments"])
 def test_at_full_size_blocks_write_what_others_have_read(representation: str) -> None:
     """With two steps nobody would: the second one goes to the other buffer."""
-    one = config(representation=representation, block=(16, 2, 1), march=2)
+    one = config(representation=representation, block=(16, 2, 1), tile_planes=2)
     program = render(replace(flow(collision="regularised"), domain=(16, 8, 8)), one)
     changed = _text("number == 0 && step) wait_for", "number == 0 && step && step < 2) wait_for")
     assert not on_host_at_full_size(replace(program, source=changed(program.source))).passed
@@ -211,12 +210,12 @@ def test_at_full_size_blocks_write_what_others_have_read(representation: str) ->
 
 def test_bytes() -> None:
     """Values that leave a tile of 4 x 8 cells: 8 of 32 by each of 6 directions, 4 by each of 6, 11 by each of 4."""
-    case, one = box("d3q19", "bgk", (64, 64, 64)), config(block=(64, 4, 1), march=8)
+    case, one = box("d3q19", "bgk", (64, 64, 64)), config(block=(64, 4, 1), tile_planes=8)
     assert bytes_per_update(case, one) == 2 * 4 * (6 * 8 + 6 * 4 + 4 * 11) / 32 == 29
     assert bytes_per_update(case, replace(one, storage="fp16s")) == 14.5
     assert shared_bytes(case.stencil, one) == 19 * 4 * 64 * 4 * 8
     assert footprint_bytes(case, one) == 2 * 19 * 4 * 64**3
-    assert bytes_per_update(box("d2q9", "bgk", (64, 64, 1)), config(block=(64, 1, 1), march=1)) == 2 * 4 * 6
+    assert bytes_per_update(box("d2q9", "bgk", (64, 64, 1)), config(block=(64, 1, 1), tile_planes=1)) == 2 * 4 * 6
 
 
 def _sized(*domain: int) -> Case:
@@ -278,14 +277,14 @@ REASONS: dict[str, tuple[Case, dict[str, Any], Limits]] = {
 @pytest.mark.parametrize("reason", REASONS)
 def test_what_cannot_stay_on_chip_says_why(reason: str) -> None:
     case, knobs, limits = REASONS[reason]
-    assert reason in refusal(case, limits, config(block=(64, 4, 1), march=8), **knobs)
+    assert reason in refusal(case, limits, config(block=(64, 4, 1), tile_planes=8), **knobs)
 
 
 def test_what_fits_is_legal() -> None:
     for case in (_sized(64, 64, 64), cavity("d3q19", "bgk", (64, 64, 64), 1.6)):
-        assert broken(case, config(block=(64, 4, 1), march=8), H200) is None
-    assert broken(_sized(64, 64, 64), config(block=(64, 4, 1), march=4, min_blocks=2), H200) is None
-    twice = config(block=(64, 4, 1), march=4, min_blocks=2, storage="fp64", compute="fp64")
+        assert broken(case, config(block=(64, 4, 1), tile_planes=8), H200) is None
+    assert broken(_sized(64, 64, 64), config(block=(64, 4, 1), tile_planes=4, min_blocks=2), H200) is None
+    twice = config(block=(64, 4, 1), tile_planes=4, min_blocks=2, storage="fp64", compute="fp64")
     assert "132 multiprocessors hold 1 each" in str(broken(_sized(64, 64, 64), twice, H200))
 
 
@@ -293,19 +292,21 @@ def test_what_fits_is_legal() -> None:
 @pytest.mark.parametrize("tile", [(64, 4, 8), (32, 4, 2)])
 def test_a_column_stays_in_registers(tile: tuple[int, int, int]) -> None:
     x, y, z = tile
-    found = nvrtc.compile_cuda(render(_sized(x, x, x), config(block=(x, y, 1), march=z))).resources
+    found = nvrtc.compile_cuda(render(_sized(x, x, x), config(block=(x, y, 1), tile_planes=z))).resources
     assert (found.spill_bytes, found.local_bytes) == (0, 0)
 
 
 def test_a_solver_is_told_how_to_launch_it() -> None:
-    program = render(_sized(64, 64, 64), config(block=(64, 4, 1), march=8))
+    program = render(_sized(64, 64, 64), config(block=(64, 4, 1), tile_planes=8))
     kernel = describe_kernel(program)
     ((launch,),) = kernel.period
     assert (launch.mode, launch.grid, launch.block) == ("cooperative", (1, 16, 8), (64, 4, 1))
     assert launch.arguments[:4] == ("f0", "f1", "barrier", "steps")
     assert [(one.name, one.elements) for one in kernel.buffers][-1] == ("barrier", 2)
     assert kernel.arguments["steps"].type == "int32"
-    with_flags = describe_kernel(render(_sized(64, 64, 64), config(block=(64, 4, 1), march=8, meeting="neighbours")))
+    with_flags = describe_kernel(
+        render(_sized(64, 64, 64), config(block=(64, 4, 1), tile_planes=8, grid_sync="neighbours"))
+    )
     flags = with_flags.buffers[-1]
     assert (flags.elements, flags.bytes) == (32 * 128, 4 * 32 * 128)
     nx, ny, nz = 64, 64, 64

@@ -11,7 +11,7 @@ import pytest
 
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.boundaries.cut_links import OPEN, cut_kind, may_cut
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.persistent import face_elements, shared_bytes
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
@@ -23,21 +23,20 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import negate
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.domains import awkward_domain
 from lbmtune.measure.verification.verify import verify_full_size
 from lbmtune.runtime import Simulation, simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of
 from tests.codegen.cuda.persistent.test_persistent import H200, grinder, on_host
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.configs import old_cuda, refusal
+from tests.support.configs import configured, refusal
 from tests.support.cuda_samples import needs_nvrtc
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
 
 def config(**axes: Any) -> CudaConfig:
-    given = {"launch": "resident", "representation": "moments", "layout": "rows", "block": (32, 2, 1), "march": 3}
-    return old_cuda(**given | axes)
+    usual = {"representation": "moments", "layout": "rows", "block": (32, 2, 1), "tile_planes": 3}
+    return configured(cuda.Persistent, **usual | axes)
 
 
 def flow(lattice: str = "d3q19") -> Case:
@@ -49,18 +48,30 @@ def flow(lattice: str = "d3q19") -> Case:
 DOUBLES = {"storage": "fp64", "compute": "fp64"}
 SOLIDS = replace(grinder("d3q19", "regularised"), flow="solids", geometry="blocks:fraction=0.3")
 SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
-    "sums where moments lay": (flow(), config(march=2)),
-    "held": (flow(), config(march=4, held=2, cells_per_thread=2, rows=2, meeting="neighbours", **DOUBLES)),
-    "halves": (flow(), config(march=1, block=(32, 1, 1), storage="fp16s")),
-    "pairs held": (flow("d3q27"), config(march=4, held=2, block=(16, 2, 1), storage="bf16")),
-    "one of three held": (flow(), config(march=6, held=2, block=(16, 2, 1), cells_per_thread=3, meeting="neighbours")),
+    "sums where moments lay": (flow(), config(tile_planes=2)),
+    "held": (
+        flow(),
+        config(tile_planes=4, register_planes=2, cells_per_thread=2, rows=2, grid_sync="neighbours", **DOUBLES),
+    ),
+    "halves": (flow(), config(tile_planes=1, block=(32, 1, 1), storage="fp16s")),
+    "pairs held": (flow("d3q27"), config(tile_planes=4, register_planes=2, block=(16, 2, 1), storage="bf16")),
+    "one of three held": (
+        flow(),
+        config(tile_planes=6, register_planes=2, block=(16, 2, 1), cells_per_thread=3, grid_sync="neighbours"),
+    ),
     "apart": (flow("d3q27"), config(layout="soa", block=(8, 4, 1), cells_per_thread=3)),
     "flat": (flow("d2q9"), config(block=(16, 2, 1), cells_per_thread=3)),
     "walls": (grinder("d3q19", "regularised"), config()),
-    "walls, held": (grinder("d3q27", "regularised"), config(march=4, held=2, block=(16, 2, 1), meeting="neighbours")),
-    "walls, flat": (grinder("d2q9", "regularised"), config(block=(16, 2, 1), march=2, **DOUBLES)),
+    "walls, held": (
+        grinder("d3q27", "regularised"),
+        config(tile_planes=4, register_planes=2, block=(16, 2, 1), grid_sync="neighbours"),
+    ),
+    "walls, flat": (grinder("d2q9", "regularised"), config(block=(16, 2, 1), tile_planes=2, **DOUBLES)),
     "solid cells": (SOLIDS, config(flags="memory", rows=2)),
-    "solid cells, several of a lane": (SOLIDS, config(flags="memory", block=(16, 2, 1), cells_per_thread=2, march=2)),
+    "solid cells, several of a lane": (
+        SOLIDS,
+        config(flags="memory", block=(16, 2, 1), cells_per_thread=2, tile_planes=2),
+    ),
 }
 
 
@@ -68,7 +79,7 @@ SAMPLES: dict[str, tuple[Case, CudaConfig]] = {
 @pytest.mark.parametrize("name", SAMPLES)
 def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) -> None:
     case, one = SAMPLES[name]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     assert broken(case, one, HostDevice.limits) is None
     found = on_host(render(case, one))
     assert found.passed, found
@@ -76,12 +87,12 @@ def test_one_two_and_three_steps_of_a_launch_are_those_of_the_oracle(name: str) 
 
 def test_the_highest_tiles_are_thinner_where_that_may_be() -> None:
     """One plane of them is left, or a pass of those held; an odd number of rows of tiles, and of layers."""
-    assert awkward_domain(flow(), config(march=3)) == (32, 6, 13)
-    assert awkward_domain(flow(), config(march=2)) == (32, 6, 9)
-    assert awkward_domain(flow(), config(march=4, held=2)) == (32, 6, 18)
-    assert awkward_domain(flow(), config(march=9, held=3)) == (32, 6, 39)
-    assert awkward_domain(flow(), config(march=3, held=1)) == (32, 6, 15)
-    assert awkward_domain(flow("d2q9"), config(march=3)) == (32, 18, 1)
+    assert config(tile_planes=3).awkward_domain(flow()) == (32, 6, 13)
+    assert config(tile_planes=2).awkward_domain(flow()) == (32, 6, 9)
+    assert config(tile_planes=4, register_planes=2).awkward_domain(flow()) == (32, 6, 18)
+    assert config(tile_planes=9, register_planes=3).awkward_domain(flow()) == (32, 6, 39)
+    assert config(tile_planes=3, register_planes=1).awkward_domain(flow()) == (32, 6, 15)
+    assert config(tile_planes=3).awkward_domain(flow("d2q9")) == (32, 18, 1)
 
 
 def _text(old: str, new: str) -> Callable[[str], str]:
@@ -122,8 +133,8 @@ THIN_FAULTS = {
     [(fault, 2, (16, 4, 1)) for fault in FAULTS] + [(fault, 3, (16, 2, 1)) for fault in THIN_FAULTS],
 )
 def test_a_fault_is_found(fault: str, march: int, block: tuple[int, int, int]) -> None:
-    case, one = flow(), config(march=march, block=block)
-    case = replace(case, domain=awkward_domain(case, one))
+    case, one = flow(), config(tile_planes=march, block=block)
+    case = replace(case, domain=one.awkward_domain(case))
     program = render(case, one)
     assert not on_host(replace(program, source=(FAULTS | THIN_FAULTS)[fault](program.source))).passed
 
@@ -150,7 +161,7 @@ FAULTS_OF_SHAPES: dict[str, tuple[str, Callable[[str], str]]] = {
 def test_a_fault_of_some_shapes_is_found(fault: str) -> None:
     name, changed = FAULTS_OF_SHAPES[fault]
     case, one = SAMPLES[name]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     program = render(case, one)
     assert not on_host(replace(program, source=changed(program.source))).passed
 
@@ -158,7 +169,7 @@ def test_a_fault_of_some_shapes_is_found(fault: str) -> None:
 @needs_compiler
 @pytest.mark.parametrize("planes", [1, 2, 3])
 def test_the_highest_tiles_may_have_any_number_of_planes(planes: int) -> None:
-    one = config(march=3, block=(16, 2, 1))
+    one = config(tile_planes=3, block=(16, 2, 1))
     program = render(replace(flow(), domain=(16, 6, 6 + planes)), one)
     assert broken(program.case, one, HostDevice.limits) is None
     assert verify_full_size(program, compile_on_host(program), HostDevice()).passed
@@ -169,7 +180,7 @@ def test_any_number_of_steps_by_launches_of_any_length(monkeypatch: pytest.Monke
     """Each launch leaves moments as its last step has them, what came in from other tiles included."""
     monkeypatch.setattr(simulation, "LONGEST_LAUNCH", 4)
     case = replace(flow("d2q9"), domain=(16, 4, 1), force=(0.0, 0.0, 0.0))
-    program = render(case, config(block=(16, 2, 1), march=1, **DOUBLES))
+    program = render(case, config(block=(16, 2, 1), tile_planes=1, **DOUBLES))
     binary = compile_on_host(program)
     flows = Simulation(program, binary, HostDevice())
     state = flows.kept.seen(oracle.random_state(case))
@@ -186,12 +197,12 @@ def test_any_number_of_steps_by_launches_of_any_length(monkeypatch: pytest.Monke
 
 LAST_STEPS: dict[str, tuple[Case, CudaConfig]] = {
     "planes one by one": (flow(), config(storage="fp16s")),
-    "one plane": (flow(), config(storage="bf16", march=1, block=(32, 1, 1))),
+    "one plane": (flow(), config(storage="bf16", tile_planes=1, block=(32, 1, 1))),
     "several cells and rows": (
         flow(),
-        config(storage="fp16s", block=(16, 2, 1), cells_per_thread=2, rows=2, march=2, meeting="neighbours"),
+        config(storage="fp16s", block=(16, 2, 1), cells_per_thread=2, rows=2, tile_planes=2, grid_sync="neighbours"),
     ),
-    "held": (flow("d3q27"), config(storage="bf16", block=(16, 2, 1), march=4, held=2)),
+    "held": (flow("d3q27"), config(storage="bf16", block=(16, 2, 1), tile_planes=4, register_planes=2)),
     "flat": (flow("d2q9"), config(storage="fp16s", block=(16, 2, 1))),
     "walls": (grinder("d3q19", "regularised"), config(storage="fp16s", block=(16, 2, 1))),
 }
@@ -257,7 +268,7 @@ def launched(case: Case, program: Program, steps: int) -> tuple[np.ndarray, np.n
 def test_sixteen_bits_round_a_cell_once_a_step(name: str, steps: int) -> None:
     """But for sums in single precision that lie between two codes."""
     case, one = LAST_STEPS[name]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     assert broken(case, one, HostDevice.limits) is None
     found, expected = launched(case, render(case, one), steps)
     assert _same(found, expected) > SAME
@@ -296,7 +307,7 @@ LAST_STEP_FAULTS = {
 @pytest.mark.parametrize("fault", LAST_STEP_FAULTS)
 def test_a_fault_of_the_last_step_in_sixteen_bits_is_found(fault: str) -> None:
     case, one = LAST_STEPS["planes one by one"]
-    case = replace(case, domain=awkward_domain(case, one))
+    case = replace(case, domain=one.awkward_domain(case))
     program = render(case, one)
     found, expected = launched(case, replace(program, source=LAST_STEP_FAULTS[fault](program.source)), 2)
     assert not _same(found, expected) > SAME
@@ -311,7 +322,7 @@ def _sized(*domain: int) -> Case:
 
 def test_bytes() -> None:
     """Five sums leave a cell of each face, and are read; 10 moments lie in shared memory, and sums where they lay."""
-    case, one = _sized(64, 64, 64), config(block=(32, 8, 1), cells_per_thread=2, march=4)
+    case, one = _sized(64, 64, 64), config(block=(32, 8, 1), cells_per_thread=2, tile_planes=4)
     assert bytes_per_update(case, one) == 2 * 4 * 5 * (2 / 8 + 2 / 4)
     assert shared_bytes(case.stencil, one) == 10 * 4 * 64 * 8 * 4
     assert face_elements(case.stencil, one, case.domain) == 2 * 2 * 64 * 5 * (8 * 64 + 16 * 64)
@@ -331,12 +342,12 @@ REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
         _sized(64, 64, 64),
         {"layout": "aosoa", "width": 16},
     ),
-    "block 24x8x1 is not supported for moments: 1, 2, 4, 8, 16 or 32 threads have a row": (
+    "block 24x8x1 is not supported for moments (use for example 32x4x1): 1, 2, 4, 8, 16 or 32 threads have a row": (
         _sized(48, 64, 64),
         {"block": (24, 8, 1)},
     ),
     "block 8x2x1 is not supported for moments": (_sized(16, 64, 64), {"block": (8, 2, 1)}),
-    "block 32x8x1 x 2 cells is not supported for moments: tiles are whole rows, here of 96 cells": (
+    "block 32x8x1 x 2 cells is not supported for moments (use 96 cells along x): tiles are whole rows": (
         _sized(96, 64, 64),
         {},
     ),
@@ -401,16 +412,16 @@ REASONS: dict[str, tuple[Case, dict[str, Any]]] = {
 @pytest.mark.parametrize("reason", REASONS)
 def test_what_cannot_stay_on_chip_says_why(reason: str) -> None:
     case, knobs = REASONS[reason]
-    assert reason in refusal(case, H200, config(block=(32, 8, 1), cells_per_thread=2, march=4), **knobs)
+    assert reason in refusal(case, H200, config(block=(32, 8, 1), cells_per_thread=2, tile_planes=4), **knobs)
 
 
 FITTING = {
-    "64": (_sized(64, 64, 64), config(block=(32, 8, 1), cells_per_thread=2, march=4)),
+    "64": (_sized(64, 64, 64), config(block=(32, 8, 1), cells_per_thread=2, tile_planes=4)),
     "64 with walls": (cavity("d3q19", "regularised", (64, 64, 64), 1.6), config(block=(32, 8, 1), cells_per_thread=2)),
-    "96": (_sized(96, 96, 96), config(block=(32, 8, 1), cells_per_thread=3, march=9, held=3)),
+    "96": (_sized(96, 96, 96), config(block=(32, 8, 1), cells_per_thread=3, tile_planes=9, register_planes=3)),
     "96 in halves": (
         _sized(96, 96, 96),
-        config(block=(32, 6, 1), cells_per_thread=3, march=6, min_blocks=2, storage="fp16s"),
+        config(block=(32, 6, 1), cells_per_thread=3, tile_planes=6, min_blocks=2, storage="fp16s"),
     ),
 }
 

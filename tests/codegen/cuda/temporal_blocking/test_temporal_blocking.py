@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes, tile
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
@@ -24,7 +24,7 @@ from lbmtune.records import Verification
 from lbmtune.runtime.placement import placements
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
-from tests.support.configs import old_cuda, refusal
+from tests.support.configs import configured, refusal
 from tests.support.cuda_samples import needs_nvrtc
 
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
@@ -38,8 +38,7 @@ def flow(lattice: str = "d3q19", collision: str = "bgk") -> Case:
 
 
 def config(**axes: object) -> CudaConfig:
-    usual = {"scheme": "push", "steps": 2, "layout": "rows", "block": (32, 8, 1), "march": 5}
-    return old_cuda(**{**usual, **axes})  # type: ignore[arg-type]
+    return configured(cuda.TemporalBlocking, **{"chunk_planes": 5, "plane_fetch": "none", **axes})
 
 
 # what is stored
@@ -55,7 +54,7 @@ def test_bytes() -> None:
 def test_the_tile_and_its_halo() -> None:
     assert tile(LATTICES["d3q19"], config(steps=3, rows=2, pack=2)) == (24, 10)
     # 8 warps exchange twice five populations in three stages, and have two rows of nine pairs and one on the way
-    one = config(steps=3, rows=2, pack=2, prefetch=2)
+    one = config(steps=3, rows=2, pack=2, plane_fetch="cp_async")
     assert shared_bytes(flow(), one) == 3 * 2 * (5 * 256 + 4 * 32) * 4 + 256 * 2 * 76
 
 
@@ -69,7 +68,7 @@ STORED: list[tuple[str, dict[str, object]]] = [
 def test_every_population_has_a_place_and_a_formula(lattice: str, axes: dict[str, object]) -> None:
     flat = lattice == "d2q9"
     case, one = replace(flow(lattice), domain=(13, 5, 1 if flat else 3)), config(**axes)
-    found = [np.ravel(place.indices) for place in placements(case, one, case.domain, 0, np)]
+    found = [np.ravel(place.indices) for place in placements(case, one, 0, np)]
     assert len(set(np.concatenate(found).tolist())) == case.stencil.q * case.sites
     described = describe_storage(render(case, one))
     assert [(at.slot, at.offset) for at in described.locations[0]] == [(i, (0, 0, 0)) for i in range(case.stencil.q)]
@@ -80,13 +79,13 @@ def test_every_population_has_a_place_and_a_formula(lattice: str, axes: dict[str
 
 def test_flags_take_shared_memory() -> None:
     """One of 8 bytes for each of 8 warps and 3 exchanges."""
-    one = config(steps=3, rows=2, pack=2, prefetch=2)
+    one = config(steps=3, rows=2, pack=2, plane_fetch="cp_async")
     assert shared_bytes(flow(), replace(one, warp_sync="neighbours")) - shared_bytes(flow(), one) == 3 * 8 * 8
 
 
 def test_what_goes_up_takes_shared_memory() -> None:
     """Five populations of a cell, of 2 rows of 256 threads in 3 steps."""
-    one = config(steps=3, rows=2, pack=2, prefetch=2)
+    one = config(steps=3, rows=2, pack=2, plane_fetch="cp_async")
     assert shared_bytes(flow(), replace(one, z_buffer="shared")) - shared_bytes(flow(), one) == 5 * 4 * 2 * 256 * 3
 
 
@@ -126,16 +125,28 @@ def test_illegal(knobs: dict[str, object], reason: str) -> None:
 # results
 
 SAMPLES: dict[str, tuple[str, str, dict[str, object]]] = {
-    "pairs": ("d3q19", "bgk", {"pack": 2, "prefetch": 2, "rows": 2, "steps": 3}),
-    "vectors": ("d3q19", "trt", {"cells_per_thread": 2, "pack": 2, "rows": 2, "prefetch": 1}),
-    "bulk copies": ("d3q19", "bgk", {"steps": 3, "pack": 2, "rows": 2, "prefetch": 3}),
-    "double": ("d3q19", "mrt", {"layout": "soa", "storage": "fp64", "compute": "fp64", "prefetch": 1}),
-    "half": ("d3q19", "regularised", {"storage": "fp16s", "pack": 2, "prefetch": 1, "rows": 2, "steps": 4}),
+    "pairs": ("d3q19", "bgk", {"pack": 2, "plane_fetch": "cp_async", "rows": 2, "steps": 3}),
+    "vectors": ("d3q19", "trt", {"cells_per_thread": 2, "pack": 2, "rows": 2, "plane_fetch": "registers"}),
+    "bulk copies": ("d3q19", "bgk", {"steps": 3, "pack": 2, "rows": 2, "plane_fetch": "bulk"}),
+    "double": ("d3q19", "mrt", {"layout": "soa", "storage": "fp64", "compute": "fp64", "plane_fetch": "registers"}),
+    "half": (
+        "d3q19",
+        "regularised",
+        {"storage": "fp16s", "pack": 2, "plane_fetch": "registers", "rows": 2, "steps": 4},
+    ),
     "bfloat": ("d3q27", "bgk", {"storage": "bf16", "cells_per_thread": 2}),
     "cumulants": ("d3q27", "cumulant", {"pack": 2}),
-    "neighbours": ("d3q19", "bgk", {"pack": 2, "prefetch": 2, "rows": 2, "steps": 3, "barrier": "neighbours"}),
-    "shelved": ("d3q19", "bgk", {"pack": 2, "prefetch": 2, "rows": 2, "steps": 3, "pending": "shared", "beyond": 1}),
-    "in the plane": ("d2q9", "mrt", {"steps": 4, "pack": 4, "block": (32, 2, 1), "prefetch": 1}),
+    "neighbours": (
+        "d3q19",
+        "bgk",
+        {"pack": 2, "plane_fetch": "cp_async", "rows": 2, "steps": 3, "warp_sync": "neighbours"},
+    ),
+    "shelved": (
+        "d3q19",
+        "bgk",
+        {"pack": 2, "plane_fetch": "cp_async", "rows": 2, "steps": 3, "z_buffer": "shared", "overread": 1},
+    ),
+    "in the plane": ("d2q9", "mrt", {"steps": 4, "pack": 4, "block": (32, 2, 1), "plane_fetch": "registers"}),
 }
 
 
@@ -155,14 +166,14 @@ def test_kernels_on_the_host(name: str) -> None:
 @needs_compiler
 @pytest.mark.parametrize("steps", [1, 3])
 def test_warps_of_moments_wait_for_their_neighbours_too(steps: int) -> None:
-    axes = {"representation": "moments", "scheme": "pull", "steps": steps, "barrier": "neighbours"}
+    axes = {"representation": "moments", "steps": steps, "warp_sync": "neighbours"}
     found = _on_host(render(flow("d3q19", "regularised"), config(**axes)))
     assert found.passed, found
 
 
 @needs_compiler
 def test_at_full_size_both_buffers_are_read() -> None:
-    program = render(replace(flow(), domain=(37, 9, 11)), config(prefetch=1))
+    program = render(replace(flow(), domain=(37, 9, 11)), config(plane_fetch="registers"))
     assert verify_full_size(program, compile_on_host(program), HostDevice()).passed
 
 
@@ -195,13 +206,13 @@ def test_verification_finds(fault: str) -> None:
 @pytest.mark.parametrize(
     ("registers", "axes"),
     [
-        (255, {"steps": 3, "rows": 2, "pack": 2, "prefetch": 2}),
-        (96, {"steps": 2, "block": (32, 20, 1), "pack": 2, "prefetch": 2}),
+        (255, {"steps": 3, "rows": 2, "pack": 2, "plane_fetch": "cp_async"}),
+        (96, {"steps": 2, "block": (32, 20, 1), "pack": 2, "plane_fetch": "cp_async"}),
     ],
 )
 def test_the_shapes_that_pay_do_not_spill(registers: int, axes: dict[str, object]) -> None:
     case = box("d3q19", "bgk", (256, 256, 256))
-    one = config(march=64, **axes)
+    one = config(chunk_planes=64, **axes)
     found = compiled.resources("several_steps.txt", render(case, one))
     assert found.shared_bytes == shared_bytes(case, one) > 0
     assert found.registers <= registers

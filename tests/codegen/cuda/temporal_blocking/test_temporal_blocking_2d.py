@@ -51,9 +51,13 @@ def test_y_stands_for_z() -> None:
 
 def test_bytes_and_tiles() -> None:
     assert bytes_per_update(flow(), config(steps=6)) == 8
-    assert config(steps=6, cells_per_thread=2, pack=2, block=(32, 4, 1), march=100).block_cells(D2Q9) == (208, 100, 1)
+    assert config(steps=6, cells_per_thread=2, pack=2, block=(32, 4, 1), chunk_planes=100).block_cells(D2Q9) == (
+        208,
+        100,
+        1,
+    )
     assert shared_bytes(flow("cavity"), config()) == 0
-    assert shared_bytes(flow(), config(prefetch=2, pack=2)) == 64 * 24
+    assert shared_bytes(flow(), config(plane_fetch="cp_async", pack=2)) == 64 * 24
 
 
 def test_every_moment_has_a_place_and_a_formula() -> None:
@@ -81,17 +85,17 @@ def test_illegal(knobs: dict[str, object], reason: str) -> None:
 
 SAMPLES: dict[str, tuple[str, dict[str, object]]] = {
     "one step": ("box", {}),
-    "six steps, pairs": ("box", {"steps": 6, "cells_per_thread": 2, "pack": 2, "prefetch": 1}),
-    "eight steps, shared memory": ("box", {"steps": 8, "pack": 2, "prefetch": 2}),
-    "eight steps, bulk copies": ("box", {"steps": 8, "pack": 2, "prefetch": 3, "beyond": 1}),
-    "double": ("box", {"steps": 3, "layout": "soa", "storage": "fp64", "compute": "fp64", "prefetch": 1}),
+    "six steps, pairs": ("box", {"steps": 6, "cells_per_thread": 2, "pack": 2, "plane_fetch": "registers"}),
+    "eight steps, shared memory": ("box", {"steps": 8, "pack": 2, "plane_fetch": "cp_async"}),
+    "eight steps, bulk copies": ("box", {"steps": 8, "pack": 2, "plane_fetch": "bulk", "overread": 1}),
+    "double": ("box", {"steps": 3, "layout": "soa", "storage": "fp64", "compute": "fp64", "plane_fetch": "registers"}),
     "channel": ("channel", {"steps": 2, "cells_per_thread": 4}),
     "cavity, four steps, halves": (
         "cavity",
         {"steps": 4, "cells_per_thread": 4, "pack": 4, "storage": "fp16s", "flags": "memory"},
     ),
-    "moving walls": ("grinder", {"steps": 5, "cells_per_thread": 2, "pack": 2, "prefetch": 1}),
-    "solid cells": ("solids", {"steps": 3, "cells_per_thread": 2, "prefetch": 1, "flags": "memory"}),
+    "moving walls": ("grinder", {"steps": 5, "cells_per_thread": 2, "pack": 2, "plane_fetch": "registers"}),
+    "solid cells": ("solids", {"steps": 3, "cells_per_thread": 2, "plane_fetch": "registers", "flags": "memory"}),
 }
 
 
@@ -108,7 +112,7 @@ def test_kernels_on_the_host(name: str) -> None:
 @needs_compiler
 @pytest.mark.parametrize("size", [(2, 1, 1), (37, 5, 1)])
 def test_domains_smaller_than_the_halo(size: tuple[int, int, int]) -> None:
-    program = render(replace(flow("cavity"), domain=size), config(steps=4, march=1))
+    program = render(replace(flow("cavity"), domain=size), config(steps=4, chunk_planes=1))
     found = verify_full_size(program, compile_on_host(program), HostDevice())
     assert found.passed, found
 
@@ -130,7 +134,7 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
 def test_verification_finds(fault: str) -> None:
     name, change = FAULTS[fault]
     flags = "memory" if name == "solids" else "compiled"
-    program = render(flow(name), config(steps=3, prefetch=1, flags=flags))
+    program = render(flow(name), config(steps=3, plane_fetch="registers", flags=flags))
     changed = replace(program, source=change(program.source))
     assert not verify(changed, compile_on_host(changed), HostDevice(), 1).passed
 
@@ -139,7 +143,7 @@ def test_verification_finds(fault: str) -> None:
 @pytest.mark.parametrize("name", ["box", "cavity"])
 def test_six_steps_of_pairs_do_not_spill(name: str) -> None:
     """So many of 12 warps fit into a multiprocessor's 65536 registers, and of 8 warps with walls."""
-    one = config(steps=6, cells_per_thread=2, pack=2, prefetch=1, block=(32, 4, 1), march=256)
+    one = config(steps=6, cells_per_thread=2, pack=2, plane_fetch="registers", block=(32, 4, 1), chunk_planes=256)
     found = nvrtc.compile_cuda(
         render(replace(flow(name), domain=(8192, 8192, 1), force=(0.0, 0.0, 0.0)), one)
     ).resources

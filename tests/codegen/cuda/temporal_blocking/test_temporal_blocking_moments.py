@@ -14,7 +14,7 @@ from sympy import Rational, Symbol
 
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.collisions.operator import assignments, population, relaxed, weight
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.temporal_blocking import chunk_planes, piece_cells, run_cells, shared_bytes, tile
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
@@ -34,7 +34,7 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of, seen
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
-from tests.support.configs import old_cuda, refusal
+from tests.support.configs import configured, refusal
 from tests.support.cuda_samples import needs_nvrtc
 
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
@@ -47,8 +47,8 @@ def flow(lattice: str = "d3q19", force: tuple[float, float, float] = FORCE) -> C
 
 
 def config(**axes: object) -> CudaConfig:
-    usual = {"representation": "moments", "layout": "rows", "block": (32, 6, 1), "march": 5}
-    return old_cuda(**{**usual, **axes})  # type: ignore[arg-type]
+    usual = {"representation": "moments", "steps": 1, "block": (32, 6, 1), "chunk_planes": 5, "plane_fetch": "none"}
+    return configured(cuda.TemporalBlocking, **{**usual, **axes})
 
 
 # what is stored
@@ -110,7 +110,7 @@ def test_bytes() -> None:
 
 def test_planes_of_chunks() -> None:
     """Falling ones take what is left in proportion to the square of how many chunks are left."""
-    even, falling = config(), config(chunks="falling")
+    even, falling = config(), config(chunk_schedule="tapered")
     assert chunk_planes(256, 9, even) == (29,) * 8 + (24,)
     assert chunk_planes(256, 4, falling) == (112, 80, 48, 16)
     assert chunk_planes(5, 5, falling) == (1, 2, 1, 0, 1)
@@ -121,7 +121,7 @@ def test_the_tile_and_its_halo() -> None:
     assert tile(LATTICES["d3q19"], config(steps=2, rows=3, block=(32, 12, 1), pack=4)) == (28, 32)
     assert tile(LATTICES["d3q19"], config(steps=1, cells_per_thread=2, block=(32, 10, 1), pack=2)) == (60, 8)
     # 12 warps of 32 lanes exchange twice five sums in two stages, and have three rows of 40 bytes on the way
-    one = config(steps=2, rows=3, block=(32, 12, 1), pack=4, prefetch=2)
+    one = config(steps=2, rows=3, block=(32, 12, 1), pack=4, plane_fetch="cp_async")
     assert shared_bytes(flow(), one) == 2 * 2 * (5 * 384 + 4 * 32) * 4 + 384 * 3 * 40
     # runs that begin with whole pieces, and a flag for each warp
     assert shared_bytes(flow(), replace(one, plane_fetch="bulk")) == shared_bytes(flow(), one) + 12 * 8
@@ -139,12 +139,12 @@ def test_the_tile_and_its_halo() -> None:
     ],
 )
 def test_bulk_copies_move_whole_pieces(axes: dict[str, object], piece: int, run: int) -> None:
-    one = config(prefetch=3, **axes)
+    one = config(plane_fetch="bulk", **axes)
     assert (piece_cells(LATTICES["d3q19"], one), run_cells(flow(), one)) == (piece, run)
 
 
 def test_bulk_copies_are_for_devices_that_have_them() -> None:
-    reason = broken(flow(), config(prefetch=3), replace(LIMITS, bulk=False))
+    reason = broken(flow(), config(plane_fetch="bulk"), replace(LIMITS, bulk=False))
     assert reason == "plane_fetch=bulk is not supported by this device (use cp_async): it has no bulk copies"
 
 
@@ -191,7 +191,7 @@ def test_illegal(case: Case, knobs: dict[str, object], reason: str) -> None:
 @pytest.mark.parametrize("knobs", [{"steps": 2}, {"rows": 2}, {"pack": 2}])
 def test_populations_have_none_of_it(knobs: dict[str, object]) -> None:
     (name,) = knobs
-    assert f"{name} is not a knob of family direct" in refusal(flow(), LIMITS, old_cuda(), **knobs)
+    assert f"{name} is not a knob of family direct" in refusal(flow(), LIMITS, cuda.Direct(), **knobs)
 
 
 def test_an_unknown_representation_is_bad_input() -> None:
@@ -200,7 +200,7 @@ def test_an_unknown_representation_is_bad_input() -> None:
 
 
 def test_defaults_are_those_of_a_kernel_of_populations() -> None:
-    usual = old_cuda()
+    usual = cuda.Direct()
     assert (usual.family, usual.kept.name, usual.fused_steps) == ("direct", "populations", 1)
 
 
@@ -208,21 +208,42 @@ def test_defaults_are_those_of_a_kernel_of_populations() -> None:
 
 SAMPLES: dict[str, tuple[str, dict[str, object]]] = {
     "one step": ("d3q19", {}),
-    "two steps, registers, quads": ("d3q19", {"steps": 2, "prefetch": 1, "pack": 4}),
-    "three steps, shared memory": ("d3q19", {"steps": 3, "prefetch": 2, "pack": 2, "block": (32, 8, 1)}),
-    "three steps, bulk copies": ("d3q19", {"steps": 3, "rows": 2, "pack": 4, "prefetch": 3, "beyond": 1}),
-    "bulk copies, double": ("d3q19", {"layout": "soa", "storage": "fp64", "compute": "fp64", "rows": 2, "prefetch": 3}),
-    "bulk copies, halves": ("d3q19", {"steps": 3, "rows": 2, "storage": "fp16s", "pack": 8, "prefetch": 3}),
-    "rows and vectors": ("d3q19", {"steps": 2, "rows": 2, "cells_per_thread": 2, "prefetch": 1, "pack": 2}),
-    "double": ("d3q19", {"layout": "soa", "storage": "fp64", "compute": "fp64", "rows": 2, "prefetch": 1}),
-    "half": ("d3q19", {"steps": 2, "rows": 3, "storage": "fp16s", "pack": 8, "prefetch": 2}),
+    "two steps, registers, quads": ("d3q19", {"steps": 2, "plane_fetch": "registers", "pack": 4}),
+    "three steps, shared memory": ("d3q19", {"steps": 3, "plane_fetch": "cp_async", "pack": 2, "block": (32, 8, 1)}),
+    "three steps, bulk copies": ("d3q19", {"steps": 3, "rows": 2, "pack": 4, "plane_fetch": "bulk", "overread": 1}),
+    "bulk copies, double": (
+        "d3q19",
+        {"layout": "soa", "storage": "fp64", "compute": "fp64", "rows": 2, "plane_fetch": "bulk"},
+    ),
+    "bulk copies, halves": ("d3q19", {"steps": 3, "rows": 2, "storage": "fp16s", "pack": 8, "plane_fetch": "bulk"}),
+    "rows and vectors": (
+        "d3q19",
+        {"steps": 2, "rows": 2, "cells_per_thread": 2, "plane_fetch": "registers", "pack": 2},
+    ),
+    "double": ("d3q19", {"layout": "soa", "storage": "fp64", "compute": "fp64", "rows": 2, "plane_fetch": "registers"}),
+    "half": ("d3q19", {"steps": 2, "rows": 3, "storage": "fp16s", "pack": 8, "plane_fetch": "cp_async"}),
     "bfloat": ("d3q27", {"storage": "bf16", "cells_per_thread": 2}),
-    "shelved": ("d3q19", {"steps": 2, "rows": 2, "prefetch": 2, "pack": 4, "pending": "shared", "beyond": 1}),
-    "shelved, double": ("d3q19", {"storage": "fp64", "compute": "fp64", "rows": 2, "prefetch": 1, "pending": "shared"}),
-    "27, shelved": ("d3q27", {"steps": 2, "cells_per_thread": 2, "pack": 2, "prefetch": 1, "pending": "shared"}),
-    "beyond the last plane": ("d3q19", {"steps": 2, "rows": 2, "prefetch": 1, "barrier": "neighbours", "beyond": 1}),
-    "falling chunks": ("d3q19", {"steps": 2, "march": 3, "prefetch": 1, "chunks": "falling"}),
-    "27, two steps": ("d3q27", {"steps": 2, "rows": 2, "pack": 4, "prefetch": 1}),
+    "shelved": (
+        "d3q19",
+        {"steps": 2, "rows": 2, "plane_fetch": "cp_async", "pack": 4, "z_buffer": "shared", "overread": 1},
+    ),
+    "shelved, double": (
+        "d3q19",
+        {"storage": "fp64", "compute": "fp64", "rows": 2, "plane_fetch": "registers", "z_buffer": "shared"},
+    ),
+    "27, shelved": (
+        "d3q27",
+        {"steps": 2, "cells_per_thread": 2, "pack": 2, "plane_fetch": "registers", "z_buffer": "shared"},
+    ),
+    "beyond the last plane": (
+        "d3q19",
+        {"steps": 2, "rows": 2, "plane_fetch": "registers", "warp_sync": "neighbours", "overread": 1},
+    ),
+    "falling chunks": (
+        "d3q19",
+        {"steps": 2, "chunk_planes": 3, "plane_fetch": "registers", "chunk_schedule": "tapered"},
+    ),
+    "27, two steps": ("d3q27", {"steps": 2, "rows": 2, "pack": 4, "plane_fetch": "registers"}),
 }
 
 
@@ -241,7 +262,7 @@ def test_kernels_on_the_host(name: str) -> None:
 
 @needs_compiler
 def test_a_block_is_given_the_shared_memory_that_it_uses() -> None:
-    program = render(flow(), config(layout="soa", storage="fp64", compute="fp64", rows=2, prefetch=2))
+    program = render(flow(), config(layout="soa", storage="fp64", compute="fp64", rows=2, plane_fetch="cp_async"))
     less = [tuple(replace(launch, shared_bytes=launch.shared_bytes - 16) for launch in step) for step in program.period]
     with pytest.raises(AssertionError, match="16 bytes of shared memory behind"):
         _on_host(replace(program, period=tuple(less)))
@@ -250,7 +271,7 @@ def test_a_block_is_given_the_shared_memory_that_it_uses() -> None:
 @needs_compiler
 def test_runs_of_buffers_beyond_32_bits_begin_where_they_lie() -> None:
     """Every plane as if it lay 2^33 elements further on."""
-    program = render(replace(flow(), domain=(1024, 1024, 512)), config(prefetch=3))
+    program = render(replace(flow(), domain=(1024, 1024, 512)), config(plane_fetch="bulk"))
     assert "unsigned long long Index;" in program.source
     there = "of_first(from + row[r])"
     away = _text(there, "of_first(from + row[r] + (Index(1) << 33))")(program.source)
@@ -260,7 +281,7 @@ def test_runs_of_buffers_beyond_32_bits_begin_where_they_lie() -> None:
 
 @needs_compiler
 def test_bulk_copies_that_nobody_waits_for_are_found() -> None:
-    program = render(flow(), config(prefetch=3))
+    program = render(flow(), config(plane_fetch="bulk"))
     changed = _text("await(arrived + warp, plane & 1)", "__syncwarp()")(program.source)
     with pytest.raises(AssertionError, match="or after its end"):
         _on_host(replace(program, source=changed))
@@ -268,7 +289,7 @@ def test_bulk_copies_that_nobody_waits_for_are_found() -> None:
 
 @needs_compiler
 def test_at_full_size_both_buffers_are_read() -> None:
-    case, one = replace(flow(), domain=(40, 11, 13)), config(steps=2, prefetch=1)
+    case, one = replace(flow(), domain=(40, 11, 13)), config(steps=2, plane_fetch="registers")
     program = render(case, one)
     binary = compile_on_host(program)
     assert Simulation(program, binary, HostDevice()).parity_steps == 4
@@ -312,8 +333,8 @@ _IN_OTHER_PRECISIONS = [
 @pytest.mark.parametrize(("fault", "storage"), [*((fault, "fp32") for fault in FAULTS), *_IN_OTHER_PRECISIONS])
 def test_verification_finds(fault: str, storage: str) -> None:
     axes: dict[str, object] = {"storage": storage, "compute": "fp64" if storage == "fp64" else "fp32", "steps": 2}
-    axes["prefetch"] = 3 if "run" in fault.split() else 1
-    program = render(flow(), config(**axes, pending="shared" if fault.startswith("shelf") else "registers"))
+    axes["plane_fetch"] = "bulk" if "run" in fault.split() else "registers"
+    program = render(flow(), config(**axes, z_buffer="shared" if fault.startswith("shelf") else "registers"))
     changed = FAULTS[fault](program.source)
     assert changed != program.source
     assert not _on_host(replace(program, source=changed)).passed
@@ -371,15 +392,27 @@ def test_steps_that_are_no_multiple_of_a_launch_are_refused() -> None:
 @pytest.mark.parametrize(
     ("registers", "axes"),
     [
-        (96, {"cells_per_thread": 2, "block": (32, 10, 1), "pack": 2, "prefetch": 1, "min_blocks": 2}),
-        (168, {"steps": 2, "rows": 3, "block": (32, 12, 1), "pack": 4, "prefetch": 2}),
-        (168, {"steps": 3, "rows": 2, "block": (32, 12, 1), "pack": 4, "prefetch": 1}),
-        (168, {"steps": 3, "rows": 3, "block": (32, 12, 1), "pack": 4, "prefetch": 2, "pending": "shared"}),
+        (
+            96,
+            {
+                "cells_per_thread": 2,
+                "block": (32, 10, 1),
+                "pack": 2,
+                "plane_fetch": "registers",
+                "register_limit": "2-blocks",
+            },
+        ),
+        (168, {"steps": 2, "rows": 3, "block": (32, 12, 1), "pack": 4, "plane_fetch": "cp_async"}),
+        (168, {"steps": 3, "rows": 2, "block": (32, 12, 1), "pack": 4, "plane_fetch": "registers"}),
+        (
+            168,
+            {"steps": 3, "rows": 3, "block": (32, 12, 1), "pack": 4, "plane_fetch": "cp_async", "z_buffer": "shared"},
+        ),
     ],
 )
 def test_the_shapes_that_pay_stay_in_their_class_of_registers(registers: int, axes: dict[str, object]) -> None:
     """So many of 10 and of 12 warps fit into a multiprocessor's 65536 registers."""
     case = replace(flow(force=(0.0, 0.0, 0.0)), domain=(256, 256, 256))
-    found = compiled.resources("moments.txt", render(case, config(march=64, **axes)))
+    found = compiled.resources("moments.txt", render(case, config(chunk_planes=64, **axes)))
     assert found.registers <= registers
     assert found.spill_bytes == 0

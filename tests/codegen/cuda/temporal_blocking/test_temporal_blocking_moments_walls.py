@@ -101,20 +101,26 @@ def test_a_kernel_without_walls_knows_nothing_of_them() -> None:
 
 # results
 
-_VECTORS = {"steps": 2, "rows": 2, "cells_per_thread": 2, "prefetch": 1, "pack": 2}
-_ASYNC = {"steps": 3, "prefetch": 2, "pack": 2, "block": (32, 8, 1)}
+_VECTORS = {"steps": 2, "rows": 2, "cells_per_thread": 2, "plane_fetch": "registers", "pack": 2}
+_ASYNC = {"steps": 3, "plane_fetch": "cp_async", "pack": 2, "block": (32, 8, 1)}
 SAMPLES: dict[str, tuple[Case, dict[str, object]]] = {
     "channel": (channel("d3q19", "regularised", SIZE, 1.3, force=1e-3), {}),
     "cavity, two steps, vectors": (lid(), _VECTORS),
     "cavity, three steps, flags": (lid(), {**_ASYNC, "flags": "memory"}),
-    "cavity of 27": (lid("d3q27"), {"steps": 2, "prefetch": 1, "pack": 4}),
+    "cavity of 27": (lid("d3q27"), {"steps": 2, "plane_fetch": "registers", "pack": 4}),
     "duct of 27, flags": (duct("d3q27"), {**_VECTORS, "flags": "memory"}),
     "duct, three steps": (duct(), _ASYNC),
-    "rock, halves": (stone(), {"steps": 2, "rows": 3, "storage": "fp16s", "pack": 8, "prefetch": 2, "flags": "memory"}),
-    "duct, bulk copies": (duct(), {**_ASYNC, "prefetch": 3}),
-    "rock, bulk copies": (stone(), {"steps": 2, "rows": 2, "prefetch": 3, "barrier": "neighbours", "flags": "memory"}),
+    "rock, halves": (
+        stone(),
+        {"steps": 2, "rows": 3, "storage": "fp16s", "pack": 8, "plane_fetch": "cp_async", "flags": "memory"},
+    ),
+    "duct, bulk copies": (duct(), {**_ASYNC, "plane_fetch": "bulk"}),
+    "rock, bulk copies": (
+        stone(),
+        {"steps": 2, "rows": 2, "plane_fetch": "bulk", "warp_sync": "neighbours", "flags": "memory"},
+    ),
     "rock of 27": (stone("d3q27"), {**_ASYNC, "flags": "memory"}),
-    "grinder, four steps": (mixed("grinder"), {"steps": 4, "rows": 2, "prefetch": 1, "pack": 4}),
+    "grinder, four steps": (mixed("grinder"), {"steps": 4, "rows": 2, "plane_fetch": "registers", "pack": 4}),
     # roundings of a cell in a corner of three faces that move
     "solids, bfloat": (
         mixed("solids"),
@@ -125,7 +131,7 @@ SAMPLES: dict[str, tuple[Case, dict[str, object]]] = {
             "block": (32, 2, 1),
             "cells_per_thread": 2,
             "rows": 3,
-            "march": 3,
+            "chunk_planes": 3,
         },
     ),
     "solids of 27, double": (
@@ -174,7 +180,7 @@ def test_threads_with_more_cells_than_a_word_has_bits() -> None:
 @pytest.mark.parametrize(("flags", "size"), [("compiled", (2, 3, 1)), ("memory", (31, 9, 2))])
 def test_domains_smaller_than_the_halo(flags: str, size: tuple[int, int, int]) -> None:
     """Three steps of a launch see both faces of a narrow box."""
-    program = render(lid(size=size), config(**{**_ASYNC, "flags": flags, "march": 1}))
+    program = render(lid(size=size), config(**{**_ASYNC, "flags": flags, "chunk_planes": 1}))
     found = verify_full_size(program, compile_on_host(program), HostDevice())
     assert found.passed, found
 
@@ -190,7 +196,7 @@ def _text(old: str, new: str) -> Callable[[str], str]:
 @pytest.mark.parametrize(("barrier", "met"), [("block", "meet_block();"), ("neighbours", "meet_neighbours(")])
 def test_warps_meet_where_a_stage_is_left_out(barrier: str, met: str) -> None:
     """Before a warp sends again, others have read what it sent: fibers of one thread would not show it."""
-    source = render(lid(), config(steps=3, barrier=barrier)).source
+    source = render(lid(), config(steps=3, warp_sync=barrier)).source
     left_out = source.split("if (plane < 2 * t) {")
     assert len(left_out) == 2
     assert met in left_out[1].split("break;")[0]
@@ -242,7 +248,7 @@ def test_verification_finds(fault: str) -> None:
     flags, change = FAULTS[fault]
     # where every plane has cut links, none of them can go unseen
     case = (stone_alone() if "unseen" in fault else mixed("solids")) if flags == "memory" else lid()
-    program = render(case, config(steps=2, rows=2, prefetch=1, flags=flags))
+    program = render(case, config(steps=2, rows=2, plane_fetch="registers", flags=flags))
     changed = replace(program, source=change(program.source))
     assert changed.source != program.source
     assert not verify(changed, compile_on_host(changed), HostDevice(), 1).passed
@@ -253,6 +259,8 @@ def test_verification_finds(fault: str) -> None:
     ("case", "flags"), [(lid(size=(256, 256, 256)), "memory"), (stone("d3q27", (256, 256, 256)), "memory")]
 )
 def test_they_stay_in_their_class_of_registers(case: Case, flags: str) -> None:
-    one: CudaConfig = config(steps=2, rows=2, block=(32, 12, 1), pack=4, prefetch=1, march=64, flags=flags)
+    one: CudaConfig = config(
+        steps=2, rows=2, block=(32, 12, 1), pack=4, plane_fetch="registers", chunk_planes=64, flags=flags
+    )
     found = compiled.resources("moments_walls.txt", render(case, one))
     assert found.registers <= 168

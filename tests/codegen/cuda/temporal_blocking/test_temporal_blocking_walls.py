@@ -57,10 +57,13 @@ _FLAT = {"block": (32, 2, 1), "steps": 3}
 ROCKY = replace(case_of("opened", "d3q19", "bgk"), geometry="blocks:fraction=0.2")
 SAMPLES: dict[str, tuple[Case, dict[str, object]]] = {
     "channel": (case_of("channel", "d3q19", "trt"), {}),
-    "cavity, three steps": (lid(), {"steps": 3, "rows": 2, "pack": 2, "prefetch": 2}),
-    "cavity of 27, flags": (lid("d3q27"), {"rows": 2, "prefetch": 1, "flags": "memory"}),
+    "cavity, three steps": (lid(), {"steps": 3, "rows": 2, "pack": 2, "plane_fetch": "cp_async"}),
+    "cavity of 27, flags": (lid("d3q27"), {"rows": 2, "plane_fetch": "registers", "flags": "memory"}),
     "grinder, vectors": (case_of("grinder", "d3q19", "bgk"), {"cells_per_thread": 2, "rows": 2}),
-    "solids": (case_of("solids", "d3q19", "mrt"), {"rows": 2, "pack": 2, "prefetch": 1, "flags": "memory"}),
+    "solids": (
+        case_of("solids", "d3q19", "mrt"),
+        {"rows": 2, "pack": 2, "plane_fetch": "registers", "flags": "memory"},
+    ),
     "rocks, halves": (case_of("rocks", "d3q19", "bgk"), {"storage": "fp16s", "flags": "memory", "pack": 2}),
     "cavity in the plane": (case_of("cavity", "d2q9", "bgk"), {**_FLAT, "cells_per_thread": 2}),
     "solids in the plane": (case_of("solids", "d2q9", "bgk"), {**_FLAT, "flags": "memory"}),
@@ -91,7 +94,7 @@ def test_kernels_on_the_host(name: str) -> None:
 @pytest.mark.parametrize(("flags", "size"), [("compiled", (2, 3, 1)), ("memory", (31, 9, 2))])
 def test_domains_smaller_than_the_halo(flags: str, size: tuple[int, int, int]) -> None:
     """Three steps of a launch see both faces of a narrow box."""
-    program = render(lid(size=size), config(steps=3, rows=2, prefetch=1, flags=flags, march=1))
+    program = render(lid(size=size), config(steps=3, rows=2, plane_fetch="registers", flags=flags, chunk_planes=1))
     found = verify_full_size(program, compile_on_host(program), HostDevice())
     assert found.passed, found
 
@@ -125,7 +128,7 @@ def _swapped(text: str, first: str, then: str) -> str:
 @pytest.mark.parametrize("fault", AT_FACES)
 def test_verification_finds_a_wrong_face(fault: str) -> None:
     flow, change = AT_FACES[fault]
-    program = render(case_of(flow, "d3q19", "bgk"), config(rows=2, prefetch=1))
+    program = render(case_of(flow, "d3q19", "bgk"), config(rows=2, plane_fetch="registers"))
     changed = replace(program, source=change(program.source))
     assert changed.source != program.source
     assert not verify(changed, compile_on_host(changed), HostDevice(), 1).passed
@@ -145,7 +148,7 @@ def test_a_kernel_without_such_faces_has_no_word_of_them() -> None:
 def test_verification_finds(fault: str) -> None:
     flags, change = FAULTS[fault]
     case = case_of("solids", "d3q19", "bgk") if flags == "memory" else lid()
-    program = render(case, config(rows=2, prefetch=1, flags=flags))
+    program = render(case, config(rows=2, plane_fetch="registers", flags=flags))
     changed = replace(program, source=change(program.source))
     assert changed.source != program.source
     assert not verify(changed, compile_on_host(changed), HostDevice(), 1).passed

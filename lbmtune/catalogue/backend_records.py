@@ -1,0 +1,156 @@
+"""The records that all families of a backend extend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import lcm
+from typing import ClassVar, Literal, Self
+
+from lbmtune.catalogue.knobs import Acts, Scalar, knob
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.record import Cells, KernelConfig
+from lbmtune.catalogue.storage_frame import StorageFrame
+from lbmtune.lattice import Lattice
+
+Block = Cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaConfig(KernelConfig):
+    """What CUDA families share."""
+
+    backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
+    without: ClassVar[frozenset[str]] = frozenset({"stride"})
+    searched: ClassVar[Mapping[str, tuple[Scalar, ...]]] = {"padding": (0, 64)}
+
+    cells_per_thread = 1
+    register_limit = "none"
+    wrap = "arithmetic"
+    load_hint = store_hint = "default"
+    l2_prefetch = 0
+    index_bits = 0
+    block_order = "row"
+    launch = "call"
+
+    @property
+    def block(self) -> Block:
+        """Threads of a thread block along each axis."""
+        raise NotImplementedError
+
+    @property
+    def max_registers(self) -> int:
+        """Registers of a thread that the compiler may use at most (0: no cap)."""
+        return _limited(self.register_limit, "registers")
+
+    @property
+    def min_blocks(self) -> int:
+        """Thread blocks of a multiprocessor that launch bounds ask for (0: none)."""
+        return _limited(self.register_limit, "blocks")
+
+    @property
+    def access_cells(self) -> int:
+        """Cells along x of one access of a thread."""
+        return self.cells_per_thread
+
+    def warp_frame(self, lattice: Lattice, threads: Block) -> StorageFrame:
+        """Return where the cells of a warp lie in storage, for which the populations that it touches are counted."""
+        return self.frame(lattice)
+
+    def shared_bytes(self, case: Case) -> int:
+        """Return the shared memory of a thread block, in bytes."""
+        return 0
+
+    def block_cells(self, lattice: Lattice) -> Block:
+        """Return the cells along each axis that a thread block updates at most."""
+        raise NotImplementedError
+
+    def blocks(self, case: Case) -> Block:
+        """Return the thread blocks of a launch along each axis."""
+        cells = self.block_cells(case.stencil)
+        x, y, z = (-(-n // c) for n, c in zip(case.domain, cells, strict=True))
+        return x, y, z
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuConfig(KernelConfig):
+    """What CPU families share."""
+
+    backend: ClassVar[Literal["cuda", "cpu"]] = "cpu"
+    by_device: ClassVar[tuple[str, ...]] = ("threads", "vector_bits")
+    # 1040 keeps the direction arrays of power-of-two domains out of one cache set
+    searched: ClassVar[Mapping[str, tuple[Scalar, ...]]] = {"padding": (0, 64, 1040)}
+
+    threads: int = knob(1, "threads of the parallel loop; 'all': every core", unit="threads", search=("all",))
+    vector_bits: int = knob(
+        512,
+        "bits of a SIMD access, of one register or two; 0: scalar loop",
+        search=(0, 256, 512),
+        allowed=(0, 256, 512),
+    )
+    pinning: str = knob("none", "threads bound to cores", allowed=("none", "cores"))
+    pages: str = knob("default", "pages of memory; default: as NumPy allocates", allowed=("default", "normal", "huge"))
+    first_touch: str = knob(
+        "serial",
+        "threads that touch pages first",
+        allowed=("serial", "parallel"),
+        acts=(Acts(on="threads", values=(1,), unless=True, because="one thread works on all rows"),),
+    )
+
+    wrap = "ghost"
+    streaming_stores = 0
+    row_offset = row_padding = 0
+    collision_passes = "one"
+    row_tail = "in_loop"
+    prefetch_propagated = prefetch_local = prefetch_rows = 0
+    gather = "vector"
+
+    @property
+    def loop(self) -> str:
+        """What the parallel loop runs over: z, zy or tile."""
+        return "z"
+
+    @property
+    def tile_x(self) -> int:
+        """Cells of a row of a tile; 0 without tiles of parts of rows."""
+        return 0
+
+    @property
+    def tile_y(self) -> int:
+        """Rows of a tile along y; 0 without tiles."""
+        return 0
+
+    @property
+    def tile_z(self) -> int:
+        """Rows of a tile along z; 0 without tiles."""
+        return 0
+
+    @property
+    def lanes(self) -> int:
+        """Cells of one SIMD access."""
+        return self.vector_bits // (8 * self.computed.bytes) or 1
+
+    @property
+    def access_cells(self) -> int:
+        """Cells of one SIMD access."""
+        return self.lanes
+
+    @property
+    def awkward_row(self) -> int:
+        """Cells of a row of a small domain: several vectors and runs of the layout."""
+        return 3 * lcm(self.row_cells(1), 4)
+
+    @property
+    def placed(self) -> bool:
+        """Whether memory is placed otherwise than NumPy does."""
+        return (self.pages, self.first_touch) != ("default", "serial")
+
+    @property
+    def printed(self) -> Self:
+        """The configuration without the knobs that change no text: binding of threads and placement of memory."""
+        return replace(self, pinning="none", pages="default", first_touch="serial")
+
+
+def _limited(limit: str, what: str) -> int:
+    count, _, unit = limit.partition("-")
+    return int(count) if unit == what and count.isdecimal() else 0
