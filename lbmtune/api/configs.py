@@ -5,7 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
+from lbmtune.catalogue.config import (
+    DEFAULT_FAMILY,
+    FAMILIES,
+    KernelConfig,
+    Scalar,
+    backend_knobs,
+    completed,
+    flat_values,
+    from_flat,
+)
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.problem.case import Case
@@ -40,17 +49,7 @@ def legal_config(config: Config, case: Case, limits: Limits, backend: str) -> Ke
 
 def parse_values(text: str) -> dict[str, Scalar]:
     """Return the knobs of 'scheme=aa,block=256x1x1' with their values as texts. Raises InputError."""
-    values: dict[str, Scalar] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise InputError(
-                f"configuration part {item!r} is not of the form knob=value; write for example scheme=aa, "
-                "the 12 digits of a trial's key, or a best.json."
-            )
-        if name.strip() in values:
-            raise InputError(f"{name.strip()} is given twice in {text!r}; leave one of them out.")
-        values[name.strip()] = value.strip()
+    values = flat_values(text)
     if not values:
         raise InputError("the configuration is empty; write for example scheme=aa, a trial's key, or a best.json.")
     return values

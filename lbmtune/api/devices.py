@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lbmtune.backend.registry import available, backend_of, open_device
+from lbmtune.backend.registry import available, backend_of, default_device, open_device
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.families.rules import Limits, cuda_limits
 from lbmtune.cores import usable_cores
@@ -41,20 +41,16 @@ def chosen(device: str | None, backend: str | None = None, machine: Machine | No
     Raises InputError for a name that is neither 'cpu' nor a number.
     """
     if machine is not None:
-        return _first(machine.environment.backend)
+        return default_device(machine.environment.backend)
     if device is not None:
         backend_of(device)
         return device
-    return _first(backend) if backend is not None else available()[0]
-
-
-def _first(backend: str) -> str:
-    return "cpu" if BACKENDS[backend].shares_host else "0"
+    return default_device(backend) if backend is not None else available()[0]
 
 
 def folder_name(device: str) -> str:
     """Return the part of a folder's name that stands for a device: 'cpu', 'gpu0'."""
-    return device if device == _first("cpu") else f"gpu{device}"
+    return device if device == default_device("cpu") else f"gpu{device}"
 
 
 def place(device: str, machine: Machine | None = None) -> str:

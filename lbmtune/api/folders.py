@@ -27,13 +27,19 @@ def new_folder(name: str, device: str, *, resume: bool = False) -> Path:
 def check_folder(folder: Path, backend: str, *, resume: bool) -> None:
     """Check that a folder can take the records. Raises InputError."""
     exists = (folder / HEADER).exists()
-    if exists and not resume:
-        raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --out.")
-    if resume and not exists:
-        raise InputError(f"{folder} holds no study to resume; give its folder with --out, or leave --resume out.")
+    check_begun(folder, "a study", exists=exists, resume=resume)
     if exists and (kept := read_study(folder).header.backend) != backend:
         raise InputError(f"{folder} was begun on {kept} and this is {backend}; resume it there or start a new study.")
     check_writable(folder)
+
+
+def check_begun(folder: Path, what: str, *, exists: bool, resume: bool) -> None:
+    """Raise InputError if a folder holds records already, or none to resume. what: 'a study'."""
+    if exists and not resume:
+        raise InputError(f"{folder} already holds {what}; add --resume to go on there, or choose another --out.")
+    if resume and not exists:
+        what = what.removeprefix("a ")
+        raise InputError(f"{folder} holds no {what} to resume; give the folder with --out, or leave --resume out.")
 
 
 def study_folder(reference: str, out: Path = RESULTS) -> Path:

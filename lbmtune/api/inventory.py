@@ -86,7 +86,6 @@ def _flops() -> dict[str, dict[str, int]]:
 
 
 def _first_sentence(module: str) -> str:
-    """Return the first sentence of a module's docstring."""
     text = " ".join((sys.modules[module].__doc__ or "").split())
     return text.partition(". ")[0].rstrip(".")
 

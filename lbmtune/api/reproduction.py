@@ -23,6 +23,7 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
 from lbmtune.records.claims import Claims, ClaimsHeader, Document
 from lbmtune.records.profile import Counters
+from lbmtune.records.shared import made_of
 from lbmtune.records.study import TimingProtocol
 from lbmtune.search.lock import device_lock, folder_lock
 
@@ -69,16 +70,14 @@ def reproduce(
 
 
 def _counted(device: str, kernels: Sequence[tuple[Case, KernelConfig]]) -> Sequence[Counters]:
-    """Return the counters of kernels, read by Nsight Compute."""
     return counted_each([render(*kernel) for kernel in kernels], device, limit_s=_COUNTERS_LIMIT_S)
 
 
 def _header(machine: Machine, documents: Sequence[Document], here: Here) -> ClaimsHeader:
-    return ClaimsHeader(
+    return made_of(
+        ClaimsHeader,
+        machine,
         backend=here.backend,
-        environment=machine.environment,
-        copy_bytes_per_s=machine.copy_bytes_per_s,
-        in_place_bytes_per_s=machine.in_place_bytes_per_s,
         budget_bytes=here.budget_bytes,
         documents=tuple(document.name for document in documents),
         date=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -29,6 +29,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import cells_read, predict
 from lbmtune.records import Accuracy, Prediction, Trial
 from lbmtune.records.remarks import last_cache
+from lbmtune.records.shared import made_of
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
@@ -216,18 +217,11 @@ def compiled_predictor(spec: StudySpec, machine: Machine) -> Repredict | None:
 
 def study_header(spec: StudySpec, machine: Machine, evaluator: Evaluator) -> StudyHeader:
     """Return the header of a study that begins now, without the size of its space."""
-    ceiling = Ceiling(
-        copy_bytes_per_s=machine.copy_bytes_per_s,
-        in_place_bytes_per_s=machine.in_place_bytes_per_s,
-        stream_bytes_per_s=machine.stream_bytes_per_s,
-        date=machine.date,
-        cpu_share=machine.conditions.cpu_share,
-    )
     return StudyHeader(
         spec=spec,
         backend=machine.environment.backend,
         environment=evaluator.environment,
-        ceiling=ceiling,
+        ceiling=made_of(Ceiling, machine, cpu_share=machine.conditions.cpu_share),
         calibration_cpu_share=machine.calibration_cpu_share,
         last_cache_bytes=last_cache(machine.environment.backend, machine.caches_bytes),
         legal_configurations=0,

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 from lbmtune.catalogue.knobs import Acts, Scalar, knob
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells, KernelConfig
-from lbmtune.catalogue.storage_frame import StorageFrame
+from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
 Block = Cells
@@ -52,6 +52,11 @@ class CudaConfig(KernelConfig):
     def access_cells(self) -> int:
         """Cells along x of one access of a thread."""
         return self.cells_per_thread
+
+    def frame(self, lattice: Lattice) -> StorageFrame:
+        """Return where the cells of a domain lie in storage: by default without ghost cells."""
+        x, y, z = self.memory.tile
+        return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
 
     def warp_frame(self, lattice: Lattice, threads: Block) -> StorageFrame:
         """Return where the cells of a warp lie in storage, for which the populations that it touches are counted."""

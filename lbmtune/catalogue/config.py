@@ -7,37 +7,22 @@ from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
-from lbmtune.catalogue.backend_records import Block, CpuConfig, CudaConfig
-from lbmtune.catalogue.families import cpu, cuda
-from lbmtune.catalogue.family_knobs import defaults, knobs, knobs_by_name
-from lbmtune.catalogue.knobs import Knob, Scalar, field_names
+from lbmtune.catalogue.backend_records import Block as Block
+from lbmtune.catalogue.backend_records import CpuConfig as CpuConfig
+from lbmtune.catalogue.backend_records import CudaConfig as CudaConfig
+from lbmtune.catalogue.families import cpu as cpu
+from lbmtune.catalogue.families import cuda as cuda
+from lbmtune.catalogue.family_knobs import defaults as defaults
+from lbmtune.catalogue.family_knobs import knobs as knobs
+from lbmtune.catalogue.family_knobs import knobs_by_name as knobs_by_name
+from lbmtune.catalogue.knobs import Knob as Knob
+from lbmtune.catalogue.knobs import Scalar as Scalar
+from lbmtune.catalogue.knobs import field_names as field_names
 from lbmtune.catalogue.limits import Limits
-from lbmtune.catalogue.record import FAMILIES, KernelConfig, families_with
+from lbmtune.catalogue.record import FAMILIES as FAMILIES
+from lbmtune.catalogue.record import KernelConfig as KernelConfig
+from lbmtune.catalogue.record import families_with as families_with
 from lbmtune.errors import InputError, unknown
-
-__all__ = [
-    "ALL_CORES",
-    "DEFAULT_FAMILY",
-    "FAMILIES",
-    "Block",
-    "CpuConfig",
-    "CudaConfig",
-    "KernelConfig",
-    "Knob",
-    "Scalar",
-    "backend_knobs",
-    "completed",
-    "cpu",
-    "cuda",
-    "defaults",
-    "families_with",
-    "family",
-    "field_names",
-    "from_flat",
-    "knobs",
-    "knobs_by_name",
-    "parse_config",
-]
 
 ALL_CORES = "all"
 """Value of the knob `threads` that stands for every core of the device."""
@@ -84,20 +69,25 @@ def from_flat(values: Mapping[str, Scalar]) -> KernelConfig:
     return record.parse(rest)
 
 
-def flat_values(text: str, backend: str) -> dict[str, Scalar]:
+def flat_values(text: str) -> dict[str, Scalar]:
     """Return the flat values of 'family=direct,scheme=aa,block=256x1x1' as they are written. Raises InputError."""
-    values: dict[str, Scalar] = {"backend": backend}
+    values: dict[str, Scalar] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = item.partition("=")
         if not equals:
-            raise InputError(f"configuration part {item!r} is not of the form knob=value; write for example scheme=aa.")
+            raise InputError(
+                f"configuration part {item!r} is not of the form knob=value; write for example scheme=aa, "
+                "the 12 digits of a trial's key, or a best.json."
+            )
+        if name.strip() in values:
+            raise InputError(f"{name.strip()} is given twice in {text!r}; leave one of them out.")
         values[name.strip()] = value.strip()
     return values
 
 
 def parse_config(text: str, backend: str = "cuda") -> KernelConfig:
     """Return the configuration of 'family=direct,scheme=aa,block=256x1x1'. Raises InputError."""
-    return from_flat(flat_values(text, backend))
+    return from_flat({"backend": backend, **flat_values(text)})
 
 
 def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]:

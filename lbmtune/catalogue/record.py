@@ -13,7 +13,7 @@ from lbmtune.catalogue.family_knobs import ANY_LAYOUT, Declared, defaults, knobs
 from lbmtune.catalogue.knobs import Scalar, converted, knob, own_knobs, scalar
 from lbmtune.catalogue.layouts.layout import Extents, Int, Layout, index
 from lbmtune.catalogue.layouts.soa import SoA
-from lbmtune.catalogue.moments.representation import POPULATIONS, Representation
+from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.precision import COMPUTES, STORAGES, Compute, Storage, compute, storage
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes import scheme
@@ -56,6 +56,8 @@ class KernelConfig(Declared):
     compute: str = knob("fp32", "arithmetic precision", allowed=tuple(COMPUTES))
     layout: Layout = knob(SoA(), "memory layout of a cell's values", search=("soa", "aosoa"), allowed=ANY_LAYOUT)
 
+    representation = "populations"
+    steps = 1
     pointer_swap = 0
     flags = "compiled"
     boundary = "branch"
@@ -104,7 +106,7 @@ class KernelConfig(Declared):
     @property
     def kept(self) -> Representation:
         """What a cell keeps: populations or moments."""
-        return POPULATIONS
+        return representation(self.representation)
 
     @property
     def of_moments(self) -> bool:
@@ -114,7 +116,7 @@ class KernelConfig(Declared):
     @property
     def fused_steps(self) -> int:
         """Time steps of a launch."""
-        return 1
+        return self.steps
 
     @property
     def copies(self) -> int:

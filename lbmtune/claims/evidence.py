@@ -41,24 +41,15 @@ class Evidence:
     duty_bytes: int = 0
     in_place: bool = False
 
-    def value(self, *names: str) -> float | None:
-        """Return the sum of these counters, if all were read."""
-        return self.counters.total(*names)
-
-    @property
-    def memory_bytes(self) -> float | None:
-        """Return the bytes to and from memory per update."""
-        return self.counters.memory_bytes
-
     @property
     def sectors(self) -> float | None:
         """Return the sectors between L1 and L2 per update."""
-        return self.value("L2 sectors read by L1", "L2 sectors written by L1")
+        return self.counters.total("L2 sectors read by L1", "L2 sectors written by L1")
 
     @property
     def instructions(self) -> float | None:
         """Return the thread instructions per update."""
-        found = self.value("warp instructions")
+        found = self.counters.total("warp instructions")
         return None if found is None else _LANES * found
 
     @property
@@ -72,9 +63,9 @@ class Evidence:
     def texts(self) -> dict[str, str]:
         """Return the row of a table by column, empty texts for counters that were not read."""
         r = self.resources
-        shares = [self.value(n) for n in ("L2 hits", "occupancy", "issue slots used", "DRAM throughput")]
+        shares = [self.counters.total(n) for n in ("L2 hits", "occupancy", "issue slots used", "DRAM throughput")]
         hits, warps, slots, busy = ("" if one is None else f"{one:.0f} %" for one in shares)
-        read, written = self.value("DRAM bytes read"), self.value("DRAM bytes written")
+        read, written = self.counters.total("DRAM bytes read"), self.counters.total("DRAM bytes written")
         return {
             "variant": self.title,
             "domain": self.domain,
@@ -138,9 +129,9 @@ def reasons(claim: Claim, found: Sequence[Evidence], rates: Rates) -> Iterator[s
 
 def _compared(one: Evidence, other: Evidence) -> Iterator[str]:
     """Compare two kernels. The ratio of speeds is the ratio of bandwidths over the ratio of bytes per update."""
-    mine, its = one.memory_bytes, other.memory_bytes
+    mine, its = one.counters.memory_bytes, other.counters.memory_bytes
     if mine and its:
-        a, b = (e.mlups * 1e6 * (e.memory_bytes or 0) for e in (one, other))
+        a, b = (e.mlups * 1e6 * (e.counters.memory_bytes or 0) for e in (one, other))
         rates = f"{a / 1e9:,.0f} against {b / 1e9:,.0f} GB/s ({a / b:.3f} times)"
         yield (
             f"an update moves {mine:.1f} against {its:.1f} bytes ({mine / its:.3f} times), at {rates}: "
@@ -149,15 +140,16 @@ def _compared(one: Evidence, other: Evidence) -> Iterator[str]:
     elif one.bytes_per_update != other.bytes_per_update:
         yield f"the model predicts {one.bytes_per_update:.1f} against {other.bytes_per_update:.1f} bytes per update"
     yield f"a step takes {_step(one)} against {_step(other)}"
+    first, second = one.counters.total, other.counters.total
     pairs: tuple[tuple[str, float | None, float | None, int], ...] = (
         ("registers", one.resources.registers, other.resources.registers, 0),
         ("spilled bytes per thread", one.resources.spill_bytes, other.resources.spill_bytes, 0),
-        ("% of the warps resident", one.value("occupancy"), other.value("occupancy"), 0),
+        ("% of the warps resident", first("occupancy"), second("occupancy"), 0),
         ("L2 sectors per update", one.sectors, other.sectors, 2),
-        ("% L2 hits", one.value("L2 hits"), other.value("L2 hits"), 0),
+        ("% L2 hits", first("L2 hits"), second("L2 hits"), 0),
         ("instructions per update", one.instructions, other.instructions, 0),
-        ("% of the issue slots used", one.value("issue slots used"), other.value("issue slots used"), 0),
-        ("% of the peak memory throughput", one.value("DRAM throughput"), other.value("DRAM throughput"), 0),
+        ("% of the issue slots used", first("issue slots used"), second("issue slots used"), 0),
+        ("% of the peak memory throughput", first("DRAM throughput"), second("DRAM throughput"), 0),
     )
     different = [f"{_plain(a, n)} against {_plain(b, n)} {name}" for name, a, b, n in pairs if _differ(a, b)]
     if different:
@@ -166,7 +158,7 @@ def _compared(one: Evidence, other: Evidence) -> Iterator[str]:
 
 def _alone(one: Evidence, rates: Rates) -> Iterator[str]:
     """Compare a kernel with the bandwidth of a copy, or of an update in place."""
-    moved = one.memory_bytes
+    moved = one.counters.memory_bytes
     what, bytes_per_s = (
         ("update in place", rates.in_place_bytes_per_s) if one.in_place else ("copy", rates.copy_bytes_per_s)
     )
@@ -175,15 +167,15 @@ def _alone(one: Evidence, rates: Rates) -> Iterator[str]:
     if moved is not None:
         yield (
             f"{moved:.1f} of {one.bytes_per_update:.1f} bytes per update reach memory, at "
-            f"{_plain(one.value('DRAM throughput'), 0)} % of its peak throughput; "
-            f"{_plain(one.value('occupancy'), 0)} % of the warps are resident, "
-            f"{_plain(one.value('issue slots used'), 0)} % of the issue slots used"
+            f"{_plain(one.counters.total('DRAM throughput'), 0)} % of its peak throughput; "
+            f"{_plain(one.counters.total('occupancy'), 0)} % of the warps are resident, "
+            f"{_plain(one.counters.total('issue slots used'), 0)} % of the issue slots used"
         )
 
 
 def _step(one: Evidence) -> str:
     """Return the time per step, and the time under the profiler, which runs kernels one by one."""
-    kernels_us = one.value("kernels of a step")
+    kernels_us = one.counters.total("kernels of a step")
     seen = "" if kernels_us is None else f" ({kernels_us:.1f} us one kernel at a time, under the profiler)"
     return f"{1e6 * one.step_s:.1f} us{seen}"
 

@@ -89,7 +89,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    """Run a verb and exit."""
     try:
         # not standalone: there Typer prints errors itself, in several lines
         sys.exit(command()(args=arguments, prog_name="lbmtune", standalone_mode=False) or 0)

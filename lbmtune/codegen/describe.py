@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
@@ -30,6 +30,7 @@ from lbmtune.codegen.program import (
 from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced, plain
 from lbmtune.records.kernel_format import Argument, Buffer, CellType, Kernel, LaunchGeometry, SingleStep, source_digest
+from lbmtune.records.shared import made_of
 
 _DOMAIN = (Traced("nx"), Traced("ny"), Traced("nz"))
 _CELLS = "nx * ny * nz"
@@ -104,7 +105,7 @@ def _types(program: Program) -> Iterator[CellType]:
 def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
     """Return a launch with its grid as formula and for the program's domain."""
     formula, grid = _grid_formula(launch, program.frame), program.grid(launch, program.case.domain)
-    return LaunchGeometry(**asdict(launch), grid_formula=formula, grid=grid)
+    return made_of(LaunchGeometry, launch, grid_formula=formula, grid=grid)
 
 
 def _buffers(program: Program) -> Iterator[Buffer]:

@@ -15,6 +15,7 @@ from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Trial
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
 from lbmtune.records.kernel_format import Kernel
+from lbmtune.records.shared import made_of
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 
@@ -88,29 +89,15 @@ def exported(program: Program, winner: Trial) -> Kernel:
 
 
 def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:
-    m = winner.best_measurement
-    return Expected(
-        mlups=m.mlups,
-        ci_low_mlups=m.ci_low_mlups,
-        ci_high_mlups=m.ci_high_mlups,
-        bandwidth_bytes_per_s=m.bandwidth_bytes_per_s,
-        bytes_per_update=m.bytes_per_update,
+    return made_of(
+        Expected,
+        winner.best_measurement,
         footprint_bytes=footprint_bytes(program.case, program.config),
         share_of_ceiling=study.share_of_ceiling(winner),
-        samples=len(m.samples_s),
-        conditions=m.conditions,
-        disturbed=m.disturbed,
+        samples=len(winner.best_measurement.samples_s),
         sustained=winner.sustained,
     )
 
 
 def _alternate(rank: int, trial: Trial) -> Alternate:
-    m = trial.best_measurement
-    return Alternate(
-        rank=rank,
-        key=trial.key,
-        configuration=trial.config,
-        mlups=m.mlups,
-        ci_low_mlups=m.ci_low_mlups,
-        ci_high_mlups=m.ci_high_mlups,
-    )
+    return made_of(Alternate, trial.best_measurement, rank=rank, key=trial.key, configuration=trial.config)

@@ -11,6 +11,7 @@ from lbmtune.catalogue.problem.faces import Face, Patch
 from lbmtune.catalogue.problem.flows import FLOWS, Parameters
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import LATTICES
+from lbmtune.records.shared import made_of
 
 EXAMPLE_DOMAIN = "128x128x128"
 _LARGEST_EXTENT = 2**31 - 1  # extents are arguments of kernels, of 32 bits
@@ -92,17 +93,8 @@ def _identified(geometry: str, patches: tuple[Patch, ...], folder: Path) -> str:
 
 
 def _parameters(file: CaseFile) -> Parameters:
-    return Parameters(
-        lattice=file.lattice,
-        collision=file.collision,
-        domain=_domain(file.domain, file.lattice),
-        lid=file.lid,
-        force=file.force,
-        axis=file.axis,
-        velocity_scale=file.velocity_scale,
-        inlet=file.inlet_velocity[0] if file.inlet_velocity else None,
-        geometry=file.geometry,
-    )
+    inlet = file.inlet_velocity[0] if file.inlet_velocity else None
+    return made_of(Parameters, file, domain=_domain(file.domain, file.lattice), inlet=inlet)
 
 
 def _domain(value: str | tuple[int, ...], lattice: str) -> tuple[int, int, int]:

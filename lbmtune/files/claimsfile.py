@@ -29,6 +29,7 @@ from lbmtune.records.claims import (
     SideTask,
     Variant,
 )
+from lbmtune.records.shared import made_of
 
 T = TypeVar("T")
 PAST_CAPACITY = "past capacity"
@@ -123,9 +124,7 @@ def parse_document(text: str, name: str) -> Document:
     variants = tuple(_variant(name, entry, file.series, source) for name, entry in file.variants.items())
     names = {v.name for v in variants} | {f"{v.name}@{s}" for v in variants for s in v.series}
     claims = tuple(_claim(name, entry, names, source) for name, entry in file.claims.items())
-    return Document(
-        name=file.name, title=file.title, source=file.source, series=series, variants=variants, claims=claims
-    )
+    return made_of(Document, file, series=series, variants=variants, claims=claims)
 
 
 def _series(name: str, entry: Mapping[str, Any], source: Source) -> Series:
@@ -176,9 +175,10 @@ def _variant(name: str, entry: Mapping[str, Any], series: Mapping[str, Any], sou
         for item in filter(None, getattr(file, backend).split(",")):
             if item.count("=") != 1 or not all(part.strip() for part in item.split("=")):
                 source.fail(f"{key}.{backend}", f"{item!r} is not of the form knob=value; write for example scheme=aa.")
-    return Variant(
+    return made_of(
+        Variant,
+        file,
         name=name,
-        title=file.title,
         series=mine,
         configs={backend: text for backend in _BACKENDS if (text := getattr(file, backend))},
         published=tuple(_printed(name, file.published, mine, series, source)),
@@ -230,20 +230,8 @@ def _claim(name: str, entry: Mapping[str, Any], variants: set[str], source: Sour
     untestable = dict.fromkeys(_BACKENDS, why) if isinstance(why, str) else why
     _check_askable(file, of, over, set(untestable) >= set(_BACKENDS), key, source)
     single = isinstance(file.published, (int, float))
-    return Claim(
-        name=name,
-        sentence=file.sentence,
-        kind=file.kind,  # type: ignore[arg-type]  # checked above
-        of=of,
-        over=over,
-        at_least=file.at_least,
-        at_most=file.at_most,
-        published=(file.published, file.published) if single else file.published,  # type: ignore[arg-type]
-        device=file.device,
-        every=file.every,
-        velocities=file.velocities,
-        untestable=untestable,
-    )
+    figures = (file.published, file.published) if single else file.published
+    return made_of(Claim, file, name=name, of=of, over=over, published=figures, untestable=untestable)
 
 
 def _check_askable(
@@ -266,7 +254,6 @@ def _check_askable(
 
 
 def _checked(tree: Mapping[str, Any], kind: type[T], table: str, source: Source) -> T:
-    """Return a table in its type. Raises InputError."""
     known = [f.name for f in fields(kind)]  # type: ignore[arg-type]  # a dataclass
     for key in tree:
         if key not in known:

@@ -103,7 +103,6 @@ def _inner(node: dict[str, Any], path: str, name: str, item: str) -> list[tuple[
 
 
 def _drop_rivals(case: dict[str, Any], key: str) -> None:
-    """Drop the other ways to give the viscosity."""
     rivals = ("relaxation_rate", "viscosity", "reynolds")
     for rival in rivals if key in rivals else ():
         if rival != key:
@@ -127,7 +126,6 @@ def _targets(key: str, known: Known) -> list[str]:
 
 
 def _keys(known: Known) -> str:
-    """Return the keys of a study file in words."""
     alone = ", ".join(name for name in known[""] if name not in known)
     each = (f"{table}.({', '.join(known[table])})" for table in ("case", "budget", "accuracy", "protocol"))
     return f"there are {alone}, {', '.join(each)}, and the knobs that lbmtune list shows."

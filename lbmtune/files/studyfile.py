@@ -25,6 +25,7 @@ from lbmtune.files.shipped import find_study
 from lbmtune.files.source import Source, read_text
 from lbmtune.files.trees import converted, parsed
 from lbmtune.lattice import LATTICES
+from lbmtune.records.shared import made_of
 from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
 from lbmtune.units import parse_duration_s
 
@@ -208,14 +209,12 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
     if bound is not None and not 0 < bound < inf:
         source.fail("accuracy.max_error", f"{bound} must be positive and finite; leave it out for no bound.")
     check_protocol(file.protocol, source)
-    return StudySpec(
-        name=file.name,
+    return made_of(
+        StudySpec,
+        file,
         case=_case(file.case, source),
         axes={backend: spaces(file.axes.get(backend), backend, source) for backend in FAMILIES},
         budget=_budget(file.budget, source),
-        objective=file.objective,
-        seed=file.seed,
-        protocol=file.protocol,
         max_error=bound,
     )
 

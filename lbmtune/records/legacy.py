@@ -45,7 +45,6 @@ _OF_BACKEND = {
 
 
 def _flat(text: str) -> Flat:
-    """Return the knobs of 'width=1,layout=soa'."""
     pairs = (item.split("=") for item in text.split(","))
     return {name: int(value) if value.isdecimal() else value for name, value in pairs}
 

@@ -92,7 +92,6 @@ def read_study(folder: Path) -> StudyRecord:
 
 
 def _current_trial(trial: Trial) -> Trial:
-    """Return a trial of an earlier schema with its configuration and key of today. Raises InputError."""
     config = config_of(trial.config)
     return replace(trial, config=config.flat(), key=config.key)
 

@@ -25,6 +25,7 @@ COLOURS = {
     Holding.UNTESTABLE: "#9aa0a6",
 }
 _PUBLISHED = "rgba(201,133,0,0.38)"
+_CAPTION = "Points: measured on this device, with 95 % intervals. Bars: published."
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,6 @@ class Judged:
     verdict: Verdict
     evidence: tuple[Evidence, ...] = ()
     reasons: tuple[str, ...] = ()
-
-    @property
-    def colour(self) -> str:
-        """Return the colour of the verdict."""
-        return COLOURS[self.verdict.holding]
 
     @property
     def measured(self) -> str:
@@ -78,6 +74,7 @@ def claims_page(claims: Claims) -> str:
         disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
         sections=each,
         published=shown_range,
+        colours=COLOURS,
         environment=environment_table(claims.header.environment),
         run=_run_table(claims),
     )
@@ -101,27 +98,20 @@ def sections(claims: Claims) -> list[Section]:
 
 def _section(claims: Claims, document: Document) -> Section:
     mine = {verdict.claim: verdict for verdict in claims.verdicts if verdict.document == document.name}
-    judged = tuple(
-        _judged(claims, document, claim, mine[claim.name]) for claim in document.claims if claim.name in mine
-    )
+    judged = []
+    for claim in (one for one in document.claims if one.name in mine):
+        found = evidence(claims, document, claim)
+        judged.append(Judged(claim, mine[claim.name], found, tuple(reasons(claim, found, claims.header.rates))))
     letters = "".join(filter(str.isalpha, document.name))
     ratios = [one for one in judged if one.claim.kind == "ratio" and one.verdict.median]
     shares = [one for one in judged if one.claim.kind not in ("ratio", *ERRORS) and one.verdict.median is not None]
     panels = []
     if ratios:
-        caption = (
-            "Points: measured on this device, with 95 % intervals. Bars: published. Right of 1, the first is faster."
-        )
+        caption = f"{_CAPTION} Right of 1, the first is faster."
         panels.append(panel(f"{letters}ratios", "Ratios of speeds", caption, ratio_figure(ratios)))
     if shares:
-        caption = "Points: measured on this device, with 95 % intervals. Bars: published."
-        panels.append(panel(f"{letters}shares", "Losses, spreads and shares", caption, share_figure(shares)))
-    return Section(document, judged, tuple(panels), tuple(table_of(claims, document)))
-
-
-def _judged(claims: Claims, document: Document, claim: Claim, verdict: Verdict) -> Judged:
-    found = evidence(claims, document, claim)
-    return Judged(claim, verdict, found, tuple(reasons(claim, found, claims.header.rates)))
+        panels.append(panel(f"{letters}shares", "Losses, spreads and shares", _CAPTION, share_figure(shares)))
+    return Section(document, tuple(judged), tuple(panels), tuple(table_of(claims, document)))
 
 
 def ratio_figure(judged: Sequence[Judged]) -> Figure:

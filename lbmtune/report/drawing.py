@@ -34,6 +34,8 @@ _SCHEME_LOOKS = (
 _LOOKS = {name: _SCHEME_LOOKS[place % len(_SCHEME_LOOKS)] for place, name in enumerate(SCHEMES)}
 _MOMENTS_COLOURS = ("#f3cf55", "#e69f00", "#b07600", "#7d5200")
 """Colours of moments with one, two, three, four and more steps per launch."""
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999999")
+"""Colours of things without a colour of their own: Okabe and Ito, then Tol."""
 STATE_COLOURS = {"populations": "#0072b2", "moments": "#e69f00"}
 _STEP_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "pentagon", "hexagon", "octagon", "hexagram")
 _ON_CHIP = "star-diamond"

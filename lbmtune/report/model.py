@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records.statistics import relative_error
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import Figure, log_axis, plain_figure
+from lbmtune.report.drawing import PALETTE, Figure, log_axis, plain_figure
 from lbmtune.report.html import figure_page
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _ENOUGH = 20
 """Fewest kernels of a scheme or a tenth with bounds of their own; of fewer the 90th percentile depends on two."""
 _APART = 1.1
 """Spread of nine tenths of the speeds of a set, from which on their order is tested."""
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagram")
 
 
@@ -280,8 +279,8 @@ def figure(judged: Sequence[Judged]) -> Figure:
 
 
 def _look(number: int) -> dict[str, str]:
-    turn, colour = divmod(number, len(_COLOURS))
-    return {"color": _COLOURS[colour], "symbol": _SYMBOLS[turn % len(_SYMBOLS)]}
+    turn, colour = divmod(number, len(PALETTE))
+    return {"color": PALETTE[colour], "symbol": _SYMBOLS[turn % len(_SYMBOLS)]}
 
 
 def write_page(path: Path, judged: Sequence[Judged]) -> None:

@@ -28,72 +28,49 @@ _CEILINGS = {levels.DATASHEET: "the data sheet", levels.COPY: "a copy of one arr
 """Words for the first level."""
 _SHOWN = 0.0005
 """Half of the last digit of a printed share."""
-
-
-class Row(NamedTuple):
-    """A level of the loss breakdown as texts."""
-
-    name: str
-    meaning: str
-    ps: str = ""
-    mlups: str = ""
-    lost: str = ""
-    model_ps: str = ""
-    model_mlups: str = ""
-    model_lost: str = ""
-    difference: str = ""
-
-
-COLUMNS = (
-    "level",
-    "what",
-    "ps per update>",
-    "MLUPS>",
-    "loss>",
-    "model: ps>",
-    "MLUPS>",
-    "loss>",
-    "difference>",
-)
-"""Titles of `Row`; losses are shares of the first level's speed."""
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """Columns, which end in '>' if they hold numbers, and rows."""
 
 
 def tables(profile: Profile) -> dict[str, Table | None]:
     """Return the tables of levels, terms of the model, parts of the kernel and counters; None for one without rows."""
+    rows = level_rows(profile)
     parts = ("kernel", "what", "ps per update>", "of the kernel>", "registers>")
     counters = ("counter", "value>", "unit", "ideal>", "ratio>")
     return {
-        "levels": (COLUMNS, level_rows(profile)),
+        "levels": (tuple(rows[0]), [tuple(row.values()) for row in rows]),
         "terms": (("level", "term", "ps>", "figures", "source"), term_rows(profile)),
         "parts": (parts, part_rows(profile)) if profile.apart else None,
         "counters": (counters, counter_rows(profile)) if profile.counters.found else None,
     }
 
 
-def level_rows(profile: Profile) -> list[Row]:
-    """Return the levels from the top, with the loss from each to the next, and what no term explains."""
+def level_rows(profile: Profile) -> list[dict[str, str]]:
+    """Return the levels from the top, with the loss from each to the next, and what no term explains.
+
+    Losses are shares of the first level's speed.
+    """
     losses = {loss.name: loss for loss in profile.losses}
     rows = []
     for level in profile.rungs:
         loss = losses.get(level.name)
         model = loss.model if loss else None
         rows.append(
-            Row(
-                level.name,
-                _MEANINGS[level.name],
-                _ps(level.seconds),
-                format_mlups(level.mlups),
-                _signed(loss.measured) if loss else "",
-                _ps(level.model_s) if level.model_s else "",
-                format_mlups(level.model_mlups) if level.model_mlups else "",
-                _signed(model) if model is not None else "",
-                _signed(loss.measured - model) if loss and model is not None else "",
-            )
+            {
+                "level": level.name,
+                "what": _MEANINGS[level.name],
+                "ps per update>": _ps(level.seconds),
+                "MLUPS>": format_mlups(level.mlups),
+                "loss>": _signed(loss.measured) if loss else "",
+                "model: ps>": _ps(level.model_s) if level.model_s else "",
+                "model: MLUPS>": format_mlups(level.model_mlups) if level.model_mlups else "",
+                "model: loss>": _signed(model) if model is not None else "",
+                "difference>": _signed(loss.measured - model) if loss and model is not None else "",
+            }
         )
     if profile.unexplained is not None:
-        rows.append(Row(UNEXPLAINED, "predicted minus measured kernel", difference=_signed(profile.unexplained)))
+        last = {"level": UNEXPLAINED, "what": "predicted minus measured kernel"}
+        rows.append({**dict.fromkeys(rows[0], ""), **last, "difference>": _signed(profile.unexplained)})
     return rows
 
 

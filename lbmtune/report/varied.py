@@ -7,11 +7,9 @@ from pathlib import Path
 
 from lbmtune.records import Prediction
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import BESIDE, Figure, plain_figure, wrapped
+from lbmtune.report.drawing import BESIDE, PALETTE, Figure, plain_figure, wrapped
 from lbmtune.report.html import figure_page
 from lbmtune.units import format_mlups
-
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#882255", "#999999")
 
 
 def terms_figure(knob: str, predictions: Mapping[str, Prediction]) -> Figure:
@@ -23,7 +21,7 @@ def terms_figure(knob: str, predictions: Mapping[str, Prediction]) -> Figure:
             x=list(predictions),
             y=[one.seconds_of(name) * 1e12 for one in predictions.values()],
             name=name,
-            marker_color=_COLOURS[number % len(_COLOURS)],
+            marker_color=PALETTE[number % len(PALETTE)],
             customdata=[f"{format_mlups(one.mlups)} MLUPS<br>{wrapped(one.limit)}" for one in predictions.values()],
             hovertemplate=f"{knob} %{{x}}, {name} %{{y:.3g}} ps<br>%{{customdata}}<extra></extra>",
         )

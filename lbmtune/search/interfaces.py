@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.families.rules import Limits
-from lbmtune.records import Environment, Prediction, Trial
+from lbmtune.records import Prediction, Trial
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.estimates import Repredict
 from lbmtune.search.space import Accurate
@@ -32,10 +31,6 @@ class Evaluator(Protocol):
         """Return how many configurations may usefully be in flight."""
         ...
 
-    @property
-    def limits(self) -> Limits: ...
-    @property
-    def environment(self) -> Environment: ...
     def prepare(self, configs: Sequence[KernelConfig]) -> None:
         """Prepare for configurations that may be submitted."""
         ...

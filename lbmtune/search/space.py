@@ -41,11 +41,6 @@ class Space:
     illegal: dict[str, int]
     sizes: tuple[int, ...]
 
-    @property
-    def products(self) -> int:
-        """Return the number of points, legal or not; configurations that are legal in two spaces count once."""
-        return len(self.configs) + sum(self.illegal.values())
-
 
 def legal_set(case: Case, backend: str, axes: Axes, limits: Limits) -> Space:
     """Return the legal configurations for a case on a device. Knobs that are not given keep their default.

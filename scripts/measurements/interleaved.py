@@ -142,7 +142,7 @@ def _on_chip(config: KernelConfig) -> bool:
 
 def configuration(text: str, limits: Limits) -> KernelConfig:
     """Return the configuration of a text; the device decides knobs that are left out."""
-    return from_flat(completed(flat_values(text, "cuda"), limits))
+    return from_flat(completed({"backend": "cuda", **flat_values(text)}, limits))
 
 
 def measured(group: Group, rounds: int, opened: Opener) -> tuple[dict[str, Any], Environment]:

@@ -135,8 +135,15 @@ def test_missing_axes_take_their_default() -> None:
     [
         ("shceme=aa", "unknown knob 'shceme' of family direct (cuda); did you mean 'scheme'?"),
         ("backend=cpu,block=1x1x1", "unknown knob 'block' of family direct (cpu); did you mean"),
-        ("steps=3", "steps is not a knob of family direct (family temporal-blocking of cuda has it)."),
-        ("family=persistent,z_cells=3", "z_cells is not a knob of family persistent (family column of cuda has it)."),
+        (
+            "steps=3",
+            "steps is not a knob of family direct (family temporal-blocking of cuda has it); "
+            "add family=temporal-blocking.",
+        ),
+        (
+            "family=persistent,z_cells=3",
+            "z_cells is not a knob of family persistent (family column of cuda has it); add family=column.",
+        ),
         ("family=tempoal-blocking", "unknown family of cuda 'tempoal-blocking'; did you mean 'temporal-blocking'?"),
         ("layout=sao", "unknown layout 'sao'; did you mean 'soa'?"),
         ("layout=soa,width=64", "width=64 is not supported for layout=soa (use layout=aosoa or bundle-aosoa"),

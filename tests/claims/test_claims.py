@@ -518,7 +518,11 @@ def test_counters_are_read_of_the_kernels_behind_claims_that_do_not_hold(tmp_pat
     claim = failing.claims[0]
     assert evidence(holding, document(text), document(text).claims[0]) == ()
     fast, slow = evidence(found, failing, claim)
-    assert (fast.memory_bytes, slow.memory_bytes, fast.main_stall) == (300.0, 150.0, "long scoreboard (7.0)")
+    assert (fast.counters.memory_bytes, slow.counters.memory_bytes, fast.main_stall) == (
+        300.0,
+        150.0,
+        "long scoreboard (7.0)",
+    )
     assert fast.texts["memory, bytes per update"] == "160.0 + 140.0"
     sentence, steps = reasons(claim, (fast, slow), RATES)
     assert steps == "a step takes 1000000.0 us against 1150000.0 us"

@@ -249,7 +249,9 @@ class TestConfiguration:
     def test_means_the_record_of_its_family(self, backend: str, old: str, text: str, key: str) -> None:
         config = config_of({"backend": backend, **values_of(backend, old)})
         assert config.brief == text
-        assert config == from_flat(migrated(flat_values(old, backend))), "from what is not at its default, as text"
+        assert config == from_flat(migrated({"backend": backend, **flat_values(old)})), (
+            "from what is not at its default, as text"
+        )
         strings = {name: str(value) for name, value in values_of(backend, old).items()}
         assert config_of({"backend": backend, **strings}) == config
 

@@ -72,3 +72,20 @@ def rows(lattice: Lattice) -> tuple[tuple[int, int], ...]:
     return tuple(
         (y, z) for y, z in product((-1, 0, 1), repeat=2) if any(unit_weight(lattice, (x, y, z)) for x in (0, 1))
     )
+
+
+def handed_on(lattice: Lattice) -> int:
+    """Return the sums that a row of cells hands on along y, each way."""
+    upward = [row for row in rows(lattice) if row[0] == 1]
+    return sum(3 if unit_weight(lattice, (1, *row)) else 1 for row in upward)
+
+
+def rising_sums(lattice: Lattice) -> int:
+    """Return the sums of the directions that go up along z."""
+    return len(sums_of_powers(upright(lattice), 1))
+
+
+def sums_of_powers(lattice: Lattice, c_z: int) -> list[tuple[int, int]]:
+    """Return the powers of c_x and c_y whose sums over the directions of one c_z are not always zero."""
+    found = [c for c in lattice.velocities if c[2] == c_z]
+    return [(x, y) for x in range(3) for y in range(3 - x) if any(c[0] ** x * c[1] ** y for c in found)]

@@ -192,7 +192,6 @@ def _find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelCon
 
 
 def _ranked(key: str, study: str) -> KernelConfig:
-    """Return the configuration with that key from the rankings on disk. Raises InputError."""
     if found := api.ranked_before(key):
         return found
     raise InputError(

@@ -95,15 +95,14 @@ class Progress(Shown, Observer):
     def finals(self, finalists: Sequence[Trial]) -> None:
         """Show that finalists are measured again."""
         count = f"{len(finalists)} configuration{'s' if len(finalists) != 1 else ''}"
-        text = f"finals: {count}, verified at full size and measured interleaved"
-        if self._live:
-            self._live.update(Group(self._display(), text), refresh=True)
-        else:
-            self._console.print(text, markup=False)
+        self._say(f"finals: {count}, verified at full size and measured interleaved")
 
     def sustained(self, trials: Sequence[Trial]) -> None:
         """Show that the best run for seconds."""
-        text = f"sustained: the best {len(trials)}, seconds of each without a pause" if len(trials) > 1 else _SUSTAINED
+        count = len(trials)
+        self._say(f"sustained: the best {count}, seconds of each without a pause" if count > 1 else _SUSTAINED)
+
+    def _say(self, text: str) -> None:
         if self._live:
             self._live.update(Group(self._display(), text), refresh=True)
         else:

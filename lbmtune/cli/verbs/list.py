@@ -28,7 +28,6 @@ def list_catalogue(options: Annotated[Options, "study", "sets", "device", "machi
 
 
 def _print_listing(facts: dict[str, Any]) -> None:
-    """Print what `api.listing` returns, one table after another."""
     console = output.stdout()
     for kind in _KINDS:
         console.print(output.table(kind, ("name", "title"), facts[kind].items()), "")

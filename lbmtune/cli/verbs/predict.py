@@ -190,10 +190,9 @@ def _machine(machine: Description | None, device: str) -> Description:
 
 def _check_page(page: Path | None) -> None:
     """Refuse what could not be written at the end. Raises InputError."""
-    if page is None:
-        return
-    if page.suffix != ".html":
+    if page and page.suffix != ".html":
         raise InputError(f"--page {page} is not a page; name a file that ends in .html.")
-    if page.is_dir():
+    if page and page.is_dir():
         raise InputError(f"cannot write {page}: Is a directory; choose another file for --page.")
-    check_writable(page.parent)
+    if page:
+        check_writable(page.parent)

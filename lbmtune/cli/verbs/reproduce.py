@@ -13,13 +13,13 @@ import typer
 import lbmtune.cli.format as formats
 from lbmtune import api
 from lbmtune.api.devices import chosen, folder_name
-from lbmtune.api.folders import RESULTS
+from lbmtune.api.folders import RESULTS, check_begun
 from lbmtune.claims.store import PAGE
 from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.cli.arguments.numbers import memory_bytes
 from lbmtune.cli.arguments.options import Device, Json
 from lbmtune.cli.format import output
-from lbmtune.errors import InputError, NothingValidError
+from lbmtune.errors import NothingValidError
 from lbmtune.records.claims import Claims
 
 BUDGET = "1GiB"
@@ -50,7 +50,7 @@ def reproduce(
     budget, documents = memory_bytes("--max-footprint", max_footprint, BUDGET), api.load_documents(only or ())
     where = chosen(device)
     folder = out or RESULTS / f"claims-{folder_name(where)}"
-    _check_folder(folder, (folder / STORED).exists(), resume=resume)
+    check_begun(folder, "claims", exists=(folder / STORED).exists(), resume=resume)
     try:
         machine = api.measured_machine(where)
         with formats.ClaimsProgress(output.stderr(), machine.name, len(documents)) as progress:
@@ -62,14 +62,6 @@ def reproduce(
         raise typer.Exit(130) from None
     api.write_claims_page(found, folder / PAGE)
     _show(found, folder, as_json=as_json)
-
-
-def _check_folder(folder: Path, exists: bool, *, resume: bool) -> None:
-    """Raise InputError if a folder holds claims already, or none to resume."""
-    if exists and not resume:
-        raise InputError(f"{folder} already holds claims; add --resume to go on with them, or choose another --out.")
-    if resume and not exists:
-        raise InputError(f"{folder} holds no claims to resume; give their folder with --out, or leave --resume out.")
 
 
 def _how_to_resume(device: str, only: Sequence[str], folder: Path, budget: str) -> str:

@@ -102,7 +102,6 @@ def _show(found: Study, as_json: bool) -> None:
 
 
 def _stopped(device: str, folder: Path, storage: str | None) -> None:
-    """Print how to go on."""
     if not (folder / HEADER).exists():
         LOG.info("stopped before the first trial; nothing was kept. Begin again with the same command.")
         return

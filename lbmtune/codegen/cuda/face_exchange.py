@@ -8,14 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lbmtune.catalogue.families.cuda.face_exchange import (
-    FaceExchange,
-    array_elements,
-    crossing,
-    list_starts,
-    through,
-    tile_bytes,
-)
+from lbmtune.catalogue.families.cuda.face_exchange import FaceExchange, array_elements, crossing, list_starts, through
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import access, entry, moments
@@ -81,7 +74,7 @@ def _launch(name: str, case: Case, config: FaceExchange, arrays: tuple[str, ...]
         ("f0", *arrays, *words, *entry.EXTENTS, *(moments.all_scalars if steps else moments.case_scalars)(case)),
         block=config.tile,
         covers=config.tile,
-        shared_bytes=tile_bytes(case.stencil, config) if steps else 0,
+        shared_bytes=config.shared_bytes(case) if steps else 0,
     )
 
 

@@ -9,8 +9,8 @@ from math import ceil, prod
 
 import numpy as np
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.families.rules import Limits
+from lbmtune.catalogue.limits import SECTOR_BYTES
 from lbmtune.codegen.probes import AGAIN, AGAIN_EACH, HOLES, PIECES, SPILL, SPILLED, WORD_BYTES, probe, spilled_probe
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.calibration.gpu_bench import CHECKED_EVERY, Figures, GpuBench, Part, shared_bytes

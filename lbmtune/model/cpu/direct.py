@@ -13,8 +13,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from lbmtune.model.cpu.arithmetic import arithmetic
-from lbmtune.model.cpu.family import Family
-from lbmtune.model.cpu.inputs import CpuInputs
+from lbmtune.model.cpu.inputs import CpuInputs, Family
 from lbmtune.model.cpu.l1_refills import l1_refills
 from lbmtune.model.cpu.memory import hidden_share, memory
 from lbmtune.records import Term

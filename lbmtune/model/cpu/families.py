@@ -1,4 +1,4 @@
-"""The model of CPU kernels: what is asked of each family (`model.cpu.family`), and what all have in common."""
+"""The model of CPU kernels: what is asked of each family (`model.cpu.inputs.Family`), and what all have in common."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from lbmtune.catalogue.families import module_of
 from lbmtune.catalogue.footprint import bytes_per_update, traffic
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.cpu.arithmetic import ESTIMATED, arithmetic, estimated_calibration
-from lbmtune.model.cpu.family import Family
-from lbmtune.model.cpu.inputs import CpuInputs
+from lbmtune.model.cpu.inputs import CpuInputs, Family
 from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.roofline import CALIBRATED, Ceiling, copy_ceiling, memory_term
 from lbmtune.records import Resources, Term
@@ -56,17 +55,12 @@ def parts(
     if machine.cpu is None:
         found = ceiling(config, machine)
         memory = memory_term(bytes_per_update(case, config), found.bytes_per_s, found.source)
-        return found, [memory, *_estimated_arithmetic(case, config, machine)]
+        rates = estimated_calibration(machine)
+        if rates is None:
+            return found, [memory]
+        return found, [memory, replace(arithmetic(inputs_of(case, config, machine, rates)), source=ESTIMATED)]
     of_all = terms(inputs_of(case, config, machine, machine.cpu), without)
     return Ceiling(bytes_per_update(case, config) / of_all[0].seconds, CALIBRATED), of_all
-
-
-def _estimated_arithmetic(case: Case, config: CpuConfig, machine: Machine) -> list[Term]:
-    """Return the term of arithmetic of a machine that is not calibrated; none if its clock is unknown."""
-    rates = estimated_calibration(machine)
-    if rates is None:
-        return []
-    return [replace(arithmetic(inputs_of(case, config, machine, rates)), source=ESTIMATED)]
 
 
 def terms(inputs: CpuInputs, without: Collection[str] = ()) -> list[Term]:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.problem.case import Case
@@ -14,6 +16,7 @@ from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.codegen.cpu.shared.collision import relaxation_text
 from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.machine.memory_walks import Kind
+from lbmtune.records import Term
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,14 @@ class CpuInputs:
     def text(self) -> str:
         """The assignments of an update of a cell."""
         return collision_text(self.case, self.config.collision_passes)
+
+
+@dataclass(frozen=True)
+class Family:
+    """The model of a family, in its module. inputs: quantities of shared terms; terms: of a calibrated machine."""
+
+    inputs: type[CpuInputs]
+    terms: Callable[[Any, Collection[str]], list[Term]]
 
 
 collision_text = lru_cache(maxsize=64)(relaxation_text)

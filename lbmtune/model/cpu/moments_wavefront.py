@@ -8,7 +8,7 @@ from typing import Any
 
 from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront, blocks, computed, thread_values
 from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
-from lbmtune.model.cpu.family import Family
+from lbmtune.model.cpu.inputs import Family
 from lbmtune.model.cpu.wavefront import WavefrontInputs, terms
 from lbmtune.model.machine.memory_walks import TRANSFERS
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lbmtune.model.cpu.direct import terms
-from lbmtune.model.cpu.family import Family
-from lbmtune.model.cpu.inputs import CpuInputs, collision_text
+from lbmtune.model.cpu.inputs import CpuInputs, Family, collision_text
 
 
 class SparseInputs(CpuInputs):

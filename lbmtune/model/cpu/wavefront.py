@@ -8,8 +8,7 @@ from typing import Any
 from lbmtune.catalogue.families.cpu.wavefront import Wavefront, slabs
 from lbmtune.model.cpu import direct
 from lbmtune.model.cpu.arithmetic import arithmetic
-from lbmtune.model.cpu.family import Family
-from lbmtune.model.cpu.inputs import CpuInputs
+from lbmtune.model.cpu.inputs import CpuInputs, Family
 from lbmtune.model.cpu.memory import measured_walk
 from lbmtune.model.machine.curves import closest, enclosed
 from lbmtune.model.machine.memory_walks import TRANSFERS, Walk, fillings

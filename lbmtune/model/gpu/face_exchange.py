@@ -15,9 +15,8 @@ from itertools import product
 from math import prod
 
 from lbmtune.catalogue.families.cuda.face_exchange import FaceExchange, face_values, through
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import bytes_per_update
-from lbmtune.catalogue.limits import WARP
+from lbmtune.catalogue.limits import SECTOR_BYTES, WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import moments
 from lbmtune.lattice import lattice

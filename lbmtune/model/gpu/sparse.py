@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from lbmtune.catalogue.families.cuda.sparse import Sparse
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import Extents, Layout, index
-from lbmtune.catalogue.limits import WARP
+from lbmtune.catalogue.limits import SECTOR_BYTES, WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.geometry import voxels
 from lbmtune.catalogue.schemes.scheme import Place, Scheme

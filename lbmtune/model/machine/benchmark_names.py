@@ -140,6 +140,12 @@ class Structures(NamedTuple):
         """Return the name in the file of a machine."""
         return f"{self.element_bytes} x {self.elements} by {self.threads} of {self.local_bytes} {self.side}"
 
+    @classmethod
+    def named(cls, name: str) -> Structures:
+        """Return the copy of a name."""
+        width, _, elements, _, threads, _, local, *side = name.split()
+        return cls(int(width), int(elements), int(threads), int(local), " ".join(side))
+
 
 STRUCTURES = tuple(
     Structures(width, elements, STRUCTURE_THREADS, (kib << 10) // STRUCTURE_THREADS, side)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from lbmtune.model.machine.benchmark_names import Structures
 from lbmtune.model.machine.curves import local_byte_s, times
 from lbmtune.model.machine.description import Calibration, Datasheet, Machine
 
@@ -76,14 +77,13 @@ def _structures(machine: Machine, kept: float) -> dict[str, float]:
     assert machine.calibration is not None
     found = {}
     for name, rate in machine.calibration.structures_bytes_per_s.items():
-        words = name.split()
-        element_bytes, elements, threads, local_bytes = (int(words[at]) for at in (0, 2, 4, 6))
-        fewer_bytes = round(local_bytes * kept)
+        one = Structures.named(name)
+        now, width = one._replace(local_bytes=round(one.local_bytes * kept)), one.element_bytes
         before_s, now_s = (
-            local * local_byte_s(machine, element_bytes, threads * local, walking=True) / (elements * element_bytes)
-            for local in (local_bytes, fewer_bytes)
+            each * local_byte_s(machine, width, one.threads * each, walking=True) / (one.elements * width)
+            for each in (one.local_bytes, now.local_bytes)
         )
-        found[" ".join((*words[:6], str(fewer_bytes), *words[7:]))] = 1 / (1 / rate - before_s + now_s)
+        found[now.name] = 1 / (1 / rate - before_s + now_s)
     return found
 
 

@@ -30,10 +30,8 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
         "kinds": rounding_table(study),
         "precision": f"{winner.config['storage']} stored, {winner.config['compute']} computed",
         "conditions": conditions_table(winner.best_measurement.conditions),
-        "period": kernel.period if kernel else (),
+        "kernel": kernel,
         "buffers": _buffers(study, winner, kernel) if kernel else "",
-        "options": " ".join(kernel.options) if kernel else "",
-        "source": kernel.source if kernel else "",
         "stale": stale_warning(winner, kernel) if kernel else "",
     }
 

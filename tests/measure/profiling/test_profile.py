@@ -61,7 +61,7 @@ def test_without_a_prediction_nothing_is_said_of_it() -> None:
     silent = replace(PROFILE, rungs=tuple(replace(one, model_s=None) for one in PROFILE.rungs))
     assert {loss.model for loss in silent.losses} == {None}
     assert silent.unexplained is None
-    assert not any(row.model_lost or row.difference for row in level_rows(silent))
+    assert not any(row["model: loss>"] or row["difference>"] for row in level_rows(silent))
     assert "model" not in [trace.name for trace in losses_figure_of(silent)]
 
 
@@ -118,7 +118,7 @@ def test_the_page_holds_the_losses_the_counters_and_the_energy() -> None:
     assert "10,000 MLUPS, 40% of the datasheet" in page
     assert page.index(f'<p id="conclusion">{conclusion(PROFILE)}</p>') < page.index("<main>")
     for row in level_rows(PROFILE):
-        assert f"<td>{row.name}</td>" in page
+        assert f"<td>{row['level']}</td>" in page
     assert counter_rows(PROFILE) == [("DRAM bytes read", "84", "per update", "80", "1.050")]
     state = dict(state_rows(PROFILE))
     assert state["energy"] == "60.6 nJ per update, by counter"

@@ -8,7 +8,6 @@ from itertools import product
 import pytest
 
 from lbmtune.catalogue.config import CudaConfig, cuda
-from lbmtune.catalogue.families.cuda.temporal_blocking import blocks
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.catalogue.problem.geometry import voxels
@@ -33,7 +32,7 @@ def walled(*axes: int) -> Case:
 
 def taken(case: Case, config: CudaConfig = MARCH) -> float:
     """Of the longest block, in planes: all blocks begin at once."""
-    x, y, z = blocks(case, config)
+    x, y, z = config.blocks(case)
     return 68 / evenness(case, config, x * y * z, 1)
 
 
@@ -44,7 +43,7 @@ def test_a_periodic_march_is_as_even_as_its_waves() -> None:
 
 def test_blocks_at_a_face_across_x_have_more_instructions() -> None:
     """And in the first planes a warp of two on a scheduler, whose faces meet there, takes three rows alone."""
-    assert blocks(walled(0), MARCH) == (10, 15, 4)
+    assert MARCH.blocks(walled(0)) == (10, 15, 4)
     assert taken(walled(0)) == pytest.approx((68 - FIRST) * 1.22 + FIRST * CORNER * ALONE / 2)
 
 
@@ -74,11 +73,11 @@ def test_of_populations_all_warps_at_a_face_have_the_text_for_anything() -> None
     """2.6 times the instructions, of which a warp takes one in 2.2 cycles: 64 planes and three more, of which two are
     those that not all of two stages take."""
     two = replace(MARCH, representation="populations", steps=2, pack=1)
-    x, y, z = blocks(walled(0), two)
+    x, y, z = two.blocks(walled(0))
     assert 67 / evenness(walled(0), two, x * y * z, 1) == pytest.approx(67 * 2.6 * 2.2 / 2)
     assert 67 / evenness(walled(1), two, x * y * z, 1) == pytest.approx(67 * 2.6 * 2.2 / 2), "one warp, all its rows"
     four_on_each = replace(two, block=(32, 16, 1), rows=2)
-    x, y, z = blocks(walled(0), four_on_each)
+    x, y, z = four_on_each.blocks(walled(0))
     assert 67 / evenness(walled(0), four_on_each, x * y * z, 1) == pytest.approx(67 * 2.6)
     longest = 67 / evenness(walled(1), four_on_each, x * y * z, 1)
     assert longest == pytest.approx((67 - 2) * 2.6 * 2.2 / 4 + 2 * 2.6)
@@ -98,7 +97,7 @@ def counted(case: Case, config: CudaConfig) -> list[float]:
         for z, y, x in product(range(nz), range(ny), range(nx))
         if any(solid[(z + k) % nz, (y + j) % ny, (x + i) % nx] for i, j, k in case.stencil.velocities)
     }
-    across, along, _ = blocks(case, config)
+    across, along, _ = config.blocks(case)
     width, height, found, begin = -(-nx // (8 * across)) * 8, -(-ny // along), list[float](), 0
     for planes in (nz // 2, nz // 2):
         for by, bx in product(range(along), range(across)):
@@ -122,7 +121,7 @@ def test_warps_beside_solid_cells_ask_about_all_links() -> None:
     case = porous("d3q19", "regularised", (72, 54, 24), 1.0, "sphere:diameter=0.4")
     config = replace(MARCH, chunk_planes=12, pack=1)
     expected = counted(case, config)
-    assert blocks(case, config) == (3, 3, 2)
+    assert config.blocks(case) == (3, 3, 2)
     assert walls._at_solids(case, config, 1) == pytest.approx(expected)
     assert 0 < sum(one > 0 for one in expected) < len(expected)
 

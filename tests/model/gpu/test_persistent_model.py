@@ -15,7 +15,7 @@ from lbmtune.catalogue.problem.flows import box
 from lbmtune.model.gpu.families import estimated
 from lbmtune.model.machine.description import Calibration
 from lbmtune.model.machine.toml import read_machine
-from lbmtune.model.predict import predict
+from lbmtune.model.predict import MODELS, predict
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.terms import GRID_SYNC, LOCAL
 from tests.support.paths import RECORDED
@@ -206,3 +206,9 @@ def test_a_warp_alone_waits_as_the_equation_says() -> None:
     cycles = 8 * (0.87 * issued * 2 + (2 + 1.5 * 2) * 29)
     expected = cycles / clock_hz + (8 + 2) * calibration.l2_latency_s
     assert found.seconds_of("latency") * ON_64.sites == pytest.approx(expected, rel=2e-3)
+
+
+def test_streams_of_three_words_have_the_rate_of_the_nearest_vectors() -> None:
+    assert CARD.calibration
+    three = MODELS["cuda"].streams_ceiling(ON_96, ON_CHIP, CARD)
+    assert three.bytes_per_s in {rate for name, rate in CARD.calibration.runs_bytes_per_s.items() if name[:2] == "8 "}

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbmtune.catalogue.config import CudaConfig, cuda
-from lbmtune.catalogue.families.cuda.temporal_blocking import passed_planes
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.layouts import AoS, AoSoA, Rows
 from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.model.gpu.families import inputs_of, memory_bytes
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.temporal_blocking import overlap
+from lbmtune.model.gpu.temporal_blocking.inputs import passed_planes
 from lbmtune.model.gpu.temporal_blocking.overlap import loads_late, overlapped, planes_in_flight, planes_wait
 from lbmtune.model.gpu.temporal_blocking.spills import _waits_s, found_in_l1, loop_answers_s
 from lbmtune.model.gpu.temporal_blocking.terms import (

@@ -83,7 +83,6 @@ class Direct(BoxOfRows, Propagated):
 
 
 def _parallel_loop(case: Case, config: Direct, limits: Limits) -> str | None:
-    """Loops that exist."""
     if not _LOOP.fullmatch(config.parallel_loop):
         return f"parallel_loop={config.parallel_loop} is not supported (use z, zy, or tiles such as tile-8x4)"
     if config.propagation.phase(case.stencil, 0).blockwise and config.loop != "tile":
@@ -92,7 +91,6 @@ def _parallel_loop(case: Case, config: Direct, limits: Limits) -> str | None:
 
 
 def _in_order(case: Case, config: Direct, limits: Limits) -> str | None:
-    """Schemes whose rows come in order."""
     if not config.propagation.phase(case.stencil, 0).ordered:
         return None
     what = f"is not supported for scheme={config.scheme}"

@@ -25,7 +25,6 @@ from lbmtune.catalogue.layouts.layout import Extents, Int, Layout, index
 from lbmtune.catalogue.layouts.soa import SoA
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.moments.basis import upright
-from lbmtune.catalogue.moments.representation import Representation, representation
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells
 from lbmtune.catalogue.storage_frame import StorageFrame
@@ -48,6 +47,7 @@ class MomentsWavefront(TilesOfRows, Bounded):
     title: ClassVar[str] = "wavefront of moments"
     layouts: ClassVar[tuple[str, ...]] = ("soa", "rows")
     without: ClassVar[frozenset[str]] = frozenset({"stride"})
+    representation = "moments"
     visits_solid_cells: ClassVar[bool] = True
     reads_halo: ClassVar[bool] = True
 
@@ -69,11 +69,6 @@ class MomentsWavefront(TilesOfRows, Bounded):
     def tile_x(self) -> int:
         """Cells of a row of a tile."""
         return self.tile[0]
-
-    @property
-    def kept(self) -> Representation:
-        """Moments."""
-        return representation("moments")
 
     def awkward_domain(self, case: Case) -> Cells:
         """Return extents of a tile and several vectors, and of no whole tile of rows."""
@@ -183,7 +178,6 @@ def blocks(case: Case, config: MomentsWavefront) -> int:
 
 
 def _moment_tiles(case: Case, config: MomentsWavefront, limits: Limits) -> str | None:
-    """Tiles of whole vectors and of more rows than what a cell sends may pass."""
     if config.tile_x < MARGIN or config.tile_x % MARGIN:
         return f"tile={extents(config.tile)}: rows of a tile have a multiple of {MARGIN} cells"
     if width(case.stencil, config) < EDGE_ROWS * reach(case.stencil):
@@ -192,7 +186,6 @@ def _moment_tiles(case: Case, config: MomentsWavefront, limits: Limits) -> str |
 
 
 def _moment_flags(case: Case, config: MomentsWavefront, limits: Limits) -> str | None:
-    """Flags of solid cells alone: faces are known by their place."""
     if config.flags == "memory" and not case.geometry:
         return "flags=memory is not supported for moments without solid cells (use compiled): faces are compiled in"
     return None

@@ -53,11 +53,6 @@ class TilesOfRows(CpuConfig):
         raise NotImplementedError
 
     @property
-    def steps(self) -> int:
-        """Time steps of a launch."""
-        raise NotImplementedError
-
-    @property
     def loop(self) -> str:
         """Threads share tiles."""
         return "tile"
@@ -72,11 +67,6 @@ class TilesOfRows(CpuConfig):
         """Rows of a tile along z."""
         return self.tile[-1]
 
-    @property
-    def fused_steps(self) -> int:
-        """Time steps of a launch."""
-        return self.steps
-
     def extra_domains(self, case: Case) -> tuple[Cells, ...]:
         """Return a domain that is too thin for all steps of a launch at once, if they are several."""
         if self.steps <= _THIN // 2 + 1:
@@ -85,14 +75,12 @@ class TilesOfRows(CpuConfig):
 
 
 def _patches(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    """Patches, which rows of a box know by flags."""
     if case.patches and config.flags == "compiled":
         return f"flags=compiled is not supported for a patch on face {case.patches[0].face} (use memory)"
     return None
 
 
 def _rows(case: Case, config: BoxOfRows, limits: Limits) -> str | None:
-    """A row that begins where its ends need it, with a whole run of the layout."""
     if config.wrap == "ghost" and config.row_offset < 1:
         return (
             f"row_offset={config.row_offset} is not supported for wrap=ghost (use 1 or more): it needs a ghost column"
@@ -104,7 +92,6 @@ def _rows(case: Case, config: BoxOfRows, limits: Limits) -> str | None:
 
 
 def _collision_passes(case: Case, config: BoxOfRows, limits: Limits) -> str | None:
-    """Schemes, layouts and operators whose pairs can be read again."""
     if config.collision_passes == "one":
         return None
     what = f"collision_passes={config.collision_passes} is not supported for"

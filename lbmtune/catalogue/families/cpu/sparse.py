@@ -57,7 +57,6 @@ class Sparse(Listed, CpuConfig, Propagated):
 
 
 def _listed_scheme(case: Case, config: Sparse, limits: Limits) -> str | None:
-    """Schemes that need no box."""
     phase = config.propagation.phase(case.stencil, 0)
     if phase.blockwise:
         return f"scheme={config.scheme} is not supported for family sparse (use pull): its blocks are cut out of a box"

@@ -121,7 +121,6 @@ def slabs(case: Case, config: Wavefront) -> int:
 
 
 def _wavefront(case: Case, config: Wavefront, limits: Limits) -> str | None:
-    """Schemes whose rows of several steps can be under way at once."""
     if has_wavefront(config.propagation, case.stencil):
         return None
     return (

@@ -13,7 +13,7 @@ from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
 from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage_frame import StorageFrame, aligned
+from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
 
 
@@ -48,7 +48,7 @@ class Box(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Propagated):
             ring = (1, 1, int(lattice.dimensions == 3))
             return StorageFrame((True, True, bool(ring[2])), ring, ring, align, lattice.q, self.block)
         if self.wrap == "arithmetic":
-            return aligned(align, self.kept.values(lattice))
+            return super().frame(lattice)
         ghost = (False, True, lattice.dimensions == 3)
         layer = (0, 1, int(ghost[2]))
         return StorageFrame(ghost, layer, layer, align, lattice.q)
@@ -76,20 +76,12 @@ class Box(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Propagated):
 
 
 def _shape(case: Case, config: Box, limits: Limits) -> str | None:
-    """Whole warps along x for vectors, and no more rows and planes than the domain has."""
-    x = config.block[0]
-    if config.cells_per_thread > 1 and x % 32 and 32 % x:
-        return (
-            f"block {extents(config.block)}: with cells_per_thread={config.cells_per_thread} "
-            "its x must divide or be a multiple of 32"
-        )
     if case.domain[2] < config.block[2] or case.domain[1] < config.block[1]:
         return f"block {extents(config.block)} is larger than the domain {extents(case.domain)} along y or z"
     return None
 
 
 def _covers_row(case: Case, config: Box, limits: Limits) -> str | None:
-    """Less than twice the row."""
     covered = config.block[0] * config.cells_per_thread
     needed = -(-case.domain[0] // config.cells_per_thread) * config.cells_per_thread
     if covered >= 2 * needed and config.block[0] > 32:
@@ -100,16 +92,7 @@ def _covers_row(case: Case, config: Box, limits: Limits) -> str | None:
     return None
 
 
-def _wrap(case: Case, config: Box, limits: Limits) -> str | None:
-    """Rows of whole groups if neighbours are found by arithmetic."""
-    width = getattr(config.memory, "width", 1)
-    if config.memory.name == "aosoa" and config.wrap == "arithmetic" and case.domain[0] % width:
-        return f"domain {extents(case.domain)}: nx={case.domain[0]} is not a multiple of the AoSoA width={width}"
-    return None
-
-
 def _block_order(case: Case, config: Box, limits: Limits) -> str | None:
-    """A grid that a z-curve orders otherwise than by rows."""
     if config.block_order == "row":
         return None
     blocks = config.blocks(case)
@@ -123,5 +106,13 @@ def _block_order(case: Case, config: Box, limits: Limits) -> str | None:
     return None
 
 
-SHAPE = (launch_rules.size, launch_rules.vectors, _shape, _covers_row, launch_rules.register_limit, _wrap)
+SHAPE = (
+    launch_rules.size,
+    launch_rules.vectors,
+    launch_rules.whole_warps,
+    _shape,
+    _covers_row,
+    launch_rules.register_limit,
+    launch_rules.whole_groups,
+)
 LAUNCH = (launch_rules.index_bits, _block_order, launch_rules.dependent, launch_rules.grid)

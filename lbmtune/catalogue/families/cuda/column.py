@@ -82,7 +82,6 @@ class Column(Box):
 
 
 def _whole_faces(case: Case, config: Column, limits: Limits) -> str | None:
-    """Columns know whole faces alone."""
     if case.geometry:
         return f"geometry {case.geometry} is not supported for family column (use direct): it knows whole faces alone"
     if case.patches:
@@ -96,7 +95,6 @@ def _whole_faces(case: Case, config: Column, limits: Limits) -> str | None:
 
 
 def _column(case: Case, config: Column, limits: Limits) -> str | None:
-    """Cells of a column that the domain has."""
     if config.z_cells > case.domain[2]:
         return f"z_cells={config.z_cells}: a column of the domain {extents(case.domain)} has {case.domain[2]} cells"
     if config.block[2] > 1:
@@ -105,7 +103,6 @@ def _column(case: Case, config: Column, limits: Limits) -> str | None:
 
 
 def _prefetch(case: Case, config: Column, limits: Limits) -> str | None:
-    """Cells that a thread may read before their turn."""
     if not config.prefetch_cells:
         return None
     if config.prefetch_cells >= config.z_cells:
@@ -126,11 +123,8 @@ def _registers_ahead(case: Case, config: Column) -> str | None:
 
 
 def _copies(case: Case, config: Column, limits: Limits) -> str | None:
-    """Asynchronous copies that the device has and that move what a thread reads."""
     if config.prefetch_to != "shared":
         return None
-    if not limits.asynchronous:
-        return "prefetch_to=shared is not supported by this device (use registers): it needs compute capability 8.0"
     moved = config.cells_per_thread * config.stored.bytes
     if moved < LEAST_BYTES:
         return (
@@ -145,4 +139,14 @@ def _copies(case: Case, config: Column, limits: Limits) -> str | None:
     return launch_rules.prefetch_buffer(case, config, limits)
 
 
-RULES = (_whole_faces, launch_rules.in_order, *SHAPE, _column, _prefetch, _copies, launch_rules.shared, *LAUNCH)
+RULES = (
+    _whole_faces,
+    launch_rules.in_order,
+    *SHAPE,
+    _column,
+    _prefetch,
+    launch_rules.asynchronous,
+    _copies,
+    launch_rules.shared,
+    *LAUNCH,
+)

@@ -34,25 +34,23 @@ class Direct(Bounded, Box):
 
 
 def _rings(case: Case, config: Box, limits: Limits) -> str | None:
-    """What kernels of blocks with rings of ghost cells do not have."""
     if not config.propagation.phase(case.stencil, 0).blockwise:
         return None
-    for name, value, usual, reason in (
-        ("cells_per_thread", config.cells_per_thread, 1, "rows of blocks are not aligned"),
-        ("wrap", config.wrap, "arithmetic", "the rings of the blocks are its ghost layer"),
-        ("block_order", config.block_order, "row", "a thread block updates the block of cells that it owns"),
-        ("macroscopics", config.macroscopics, "never", "kernels of blocks with rings write none"),
-        ("flags", config.flags, "compiled", "the rings of its blocks hold whole faces alone"),
-    ):
-        if value != usual:
-            return f"{name}={value} is not supported for scheme={config.scheme} (use {usual}): {reason}"
-    if case.patches:
-        return f"a {case.patches[0].kind} patch is not supported for scheme={config.scheme}: rings hold whole faces"
-    return None
+    refused = launch_rules.usual_alone(
+        config,
+        f"scheme={config.scheme}",
+        ("cells_per_thread", 1, "rows of blocks are not aligned"),
+        ("wrap", "arithmetic", "the rings of the blocks are its ghost layer"),
+        ("block_order", "row", "a thread block updates the block of cells that it owns"),
+        ("macroscopics", "never", "kernels of blocks with rings write none"),
+        ("flags", "compiled", "the rings of its blocks hold whole faces alone"),
+    )
+    if refused or not case.patches:
+        return refused
+    return f"a {case.patches[0].kind} patch is not supported for scheme={config.scheme}: rings hold whole faces"
 
 
 def _boundary(case: Case, config: Direct, limits: Limits) -> str | None:
-    """Kernels whose cells know cut links by words."""
     if not by_words(case, config):
         return None
     if config.boundary == "predicated" and config.cells_per_thread > 1:

@@ -22,7 +22,7 @@ from lbmtune.catalogue.knobs import knob
 from lbmtune.catalogue.layouts.layout import Int, Layout
 from lbmtune.catalogue.layouts.tiled_cells import TiledCells
 from lbmtune.catalogue.limits import Limits, extents
-from lbmtune.catalogue.moments.representation import POPULATIONS, Representation, representation
+from lbmtune.catalogue.moments.representation import POPULATIONS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
@@ -38,6 +38,7 @@ class FaceExchange(Indexed, Launched, Bounded):
     family: ClassVar[str] = "face-exchange"
     title: ClassVar[str] = "tiles that exchange faces"
     layouts: ClassVar[tuple[str, ...]] = _LAYOUTS
+    representation = "moments"
     visits_solid_cells: ClassVar[bool] = True
     state_place: ClassVar[str] = "by the faces of tiles"
     tiled: ClassVar[bool] = True
@@ -60,11 +61,6 @@ class FaceExchange(Indexed, Launched, Bounded):
     def block(self) -> Block:
         """Threads of a thread block: one per cell of its tile."""
         return self.tile
-
-    @property
-    def kept(self) -> Representation:
-        """Moments."""
-        return representation("moments")
 
     @property
     def copies(self) -> int:
@@ -103,8 +99,14 @@ class FaceExchange(Indexed, Launched, Bounded):
         return 2 * array_elements(lattice, self, domain)
 
     def shared_bytes(self, case: Case) -> int:
-        """Return the shared memory of a thread block."""
-        return tile_bytes(case.stencil, self)
+        """Return the shared memory of a block: populations of its tile that move, and what cells at faces read in vain.
+
+        With `prefetch_to=shared` what comes in through the faces is copied there, too.
+        """
+        lattice = case.stencil
+        x, y, z = self.tile
+        reach, waiting = (x * y if z > 1 else 0) + x + 1, 2 * crossing(lattice, self) * (self.prefetch_to == "shared")
+        return ((lattice.q - 1) * x * y * z + 2 * reach + waiting) * self.computed.bytes
 
 
 Domain = tuple[Int, Int, Int]
@@ -149,18 +151,7 @@ def face_values(case: Case, config: FaceExchange) -> float:
     return found
 
 
-def tile_bytes(lattice: Lattice, config: FaceExchange) -> int:
-    """Shared memory of a block: the populations of its tile that move, and what cells at faces read in vain.
-
-    With `prefetch_to=shared` what comes in through the faces is copied there, too.
-    """
-    x, y, z = config.tile
-    reach, waiting = (x * y if z > 1 else 0) + x + 1, 2 * crossing(lattice, config) * (config.prefetch_to == "shared")
-    return ((lattice.q - 1) * x * y * z + 2 * reach + waiting) * config.computed.bytes
-
-
 def _copies(case: Case, config: FaceExchange, limits: Limits) -> str | None:
-    """Asynchronous copies, which convert nothing."""
     if config.prefetch_to != "shared":
         return None
     if config.storage != config.compute:
@@ -168,13 +159,10 @@ def _copies(case: Case, config: FaceExchange, limits: Limits) -> str | None:
             f"prefetch_to=shared is not supported for storage={config.storage} with compute={config.compute} "
             "(use registers): a copy does not convert"
         )
-    if not limits.asynchronous:
-        return "prefetch_to=shared is not supported by this device (use registers): it needs compute capability 8.0"
     return None
 
 
 def _within(case: Case, config: FaceExchange, limits: Limits) -> str | None:
-    """Tiles that are no larger than the domain along y and z, nor twice its row."""
     x, y, z = config.tile
     if case.domain[2] < z or case.domain[1] < y:
         return f"tile {extents(config.tile)} is larger than the domain {extents(case.domain)} along y or z"
@@ -183,17 +171,8 @@ def _within(case: Case, config: FaceExchange, limits: Limits) -> str | None:
     return None
 
 
-def _rows(case: Case, config: FaceExchange, limits: Limits) -> str | None:
-    """Rows of whole groups."""
-    width = getattr(config.memory, "width", 1)
-    if config.memory.name == "aosoa" and case.domain[0] % width:
-        return f"domain {extents(case.domain)}: nx={case.domain[0]} is not a multiple of the AoSoA width={width}"
-    return None
-
-
 def _on_chip(case: Case, config: FaceExchange, limits: Limits) -> str | None:
-    """Shared memory that a block has."""
-    needed, allowed = tile_bytes(case.stencil, config), limits.shared_bytes_per_block
+    needed, allowed = config.shared_bytes(case), limits.shared_bytes_per_block
     if needed <= allowed:
         return None
     return (
@@ -211,8 +190,9 @@ RULES = (
     launch_rules.size,
     _within,
     launch_rules.register_limit,
-    _rows,
+    launch_rules.whole_groups,
     _copies,
+    launch_rules.asynchronous,
     launch_rules.shared,
     launch_rules.index_bits,
     launch_rules.dependent,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from math import prod
+from typing import Any
 
 from lbmtune.catalogue.backend_records import CudaConfig
 from lbmtune.catalogue.footprint import index_fits, largest_index
-from lbmtune.catalogue.limits import RESERVED_BYTES, Limits, extents
+from lbmtune.catalogue.knobs import Scalar
+from lbmtune.catalogue.limits import RESERVED_BYTES, WARP, Limits, extents
 from lbmtune.catalogue.problem.case import Case
 
 _LIMIT = re.compile(r"none|\d+-(?:registers|blocks)")
@@ -88,6 +90,39 @@ def prefetch_buffer(case: Case, config: CudaConfig, limits: Limits) -> str | Non
         f"prefetch_to=shared with block {extents(config.block)} needs {needed:,} bytes of shared memory; "
         f"a block of this device has {limits.shared_bytes_per_block:,}"
     )
+
+
+def whole_groups(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """Rows of whole groups if neighbours are found by arithmetic."""
+    width = getattr(config.memory, "width", 1)
+    if config.memory.name == "aosoa" and config.wrap == "arithmetic" and case.domain[0] % width:
+        return f"domain {extents(case.domain)}: nx={case.domain[0]} is not a multiple of the AoSoA width={width}"
+    return None
+
+
+def whole_warps(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+    """Whole warps along x for vectors, or whole rows of threads in a warp."""
+    if config.cells_per_thread == 1 or not config.block[0] % WARP or not WARP % config.block[0]:
+        return None
+    return (
+        f"block {extents(config.block)}: with cells_per_thread={config.cells_per_thread} "
+        f"its x must divide or be a multiple of {WARP}"
+    )
+
+
+def asynchronous(case: Case, config: Any, limits: Limits) -> str | None:
+    """Asynchronous copies that the device has."""
+    if config.prefetch_to != "shared" or limits.asynchronous:
+        return None
+    return "prefetch_to=shared is not supported by this device (use registers): it needs compute capability 8.0"
+
+
+def usual_alone(config: CudaConfig, what: str, *knobs: tuple[str, Scalar, str]) -> str | None:
+    """Return why a knob of some is refused that has not its usual value. knobs: name, usual value, reason."""
+    for name, usual, reason in knobs:
+        if (value := getattr(config, name)) != usual:
+            return f"{name}={value} is not supported for {what} (use {usual}): {reason}"
+    return None
 
 
 def index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:

@@ -14,16 +14,15 @@ from typing import ClassVar
 from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.families import common_rules, moment_rules
 from lbmtune.catalogue.families.cuda import launch_rules
-from lbmtune.catalogue.families.cuda.temporal_blocking import MAX_ROWS, handed_on, rising_sums
+from lbmtune.catalogue.families.cuda.temporal_blocking import MAX_ROWS
 from lbmtune.catalogue.families.groups import Bounded, Indexed, Represented, ThreadBlocks
 from lbmtune.catalogue.families.small_domains import is_flat
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.layouts.layout import Int
 from lbmtune.catalogue.limits import RESERVED_BYTES, WARP, Limits, extents, registers_allowed
-from lbmtune.catalogue.moments.representation import Representation, representation
+from lbmtune.catalogue.moments.basis import handed_on, rising_sums
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import told
-from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 from lbmtune.units import format_bytes
 
@@ -62,11 +61,6 @@ class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
     grid_sync: str = knob("all", "thread blocks that one synchronises with in each step", allowed=("all", "neighbours"))
 
     @property
-    def kept(self) -> Representation:
-        """Populations or moments."""
-        return representation(self.representation)
-
-    @property
     def max_registers(self) -> int:
         """Launch bounds make all blocks fit; there is no other cap."""
         return 0
@@ -77,11 +71,6 @@ class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
         if self.of_moments and lattice.dimensions == 2:
             return x * self.cells_per_thread, y * self.tile_planes, z
         return x * self.cells_per_thread, y * self.rows, z * self.tile_planes
-
-    def frame(self, lattice: Lattice) -> StorageFrame:
-        """Return a frame without ghost cells."""
-        x, y, z = self.memory.tile
-        return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
 
     def row_cells(self, least: int) -> int:
         """Return the cells of a row: tiles are whole rows."""
@@ -108,22 +97,16 @@ class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
         return int(face_elements(case.stencil, self, case.domain)) * self.computed.bytes
 
     def shared_bytes(self, case: Case) -> int:
-        """Return the shared memory of a thread block."""
-        return shared_bytes(case.stencil, self)
+        """Return the shared memory of a block: the state of its tile, and with moments what its threads hand on."""
+        lattice = case.stencil
+        x, y, _ = self.block
+        if not self.of_moments:
+            return lattice.q * x * y * self.tile_planes * self.stored.bytes
+        return _plane_bytes(lattice, self) * (self.tile_planes - self.register_planes) + _exchange_bytes(lattice, self)
 
 
 _TOGETHER = (2, 3, 1)
 """Planes that one pass may take, the first that divides those of a tile."""
-
-
-def shared_bytes(lattice: Lattice, config: Persistent) -> int:
-    """Shared memory of a block: the state of its tile, and with moments what its threads hand on."""
-    x, y, _ = config.block
-    if not config.of_moments:
-        return lattice.q * x * y * config.tile_planes * config.stored.bytes
-    return _plane_bytes(lattice, config) * (config.tile_planes - config.register_planes) + _exchange_bytes(
-        lattice, config
-    )
 
 
 def _plane_bytes(lattice: Lattice, config: Persistent) -> int:
@@ -185,22 +168,20 @@ def _sums_of_tiles(lattice: Lattice, config: Persistent) -> tuple[int, int, int,
     return handed_on(lattice), rising_sums(lattice), config.block[1] * config.rows, config.tile_planes
 
 
-def blocks_at_once(lattice: Lattice, config: Persistent, limits: Limits) -> int:
+def blocks_at_once(case: Case, config: Persistent, limits: Limits) -> int:
     """Return the blocks that a multiprocessor is sure to hold: by threads, shared memory and launch bounds."""
     threads = config.block[0] * config.block[1]
-    by_memory = limits.shared_bytes_per_multiprocessor // (shared_bytes(lattice, config) + RESERVED_BYTES)
+    by_memory = limits.shared_bytes_per_multiprocessor // (config.shared_bytes(case) + RESERVED_BYTES)
     return min(max(1, config.min_blocks), limits.threads_per_multiprocessor // threads, by_memory)
 
 
 def _faces(case: Case, config: Persistent, limits: Limits) -> str | None:
-    """Faces that are periodic or walls."""
     if where := told(case):
         return f"{where} is not supported for family persistent (use direct): its kernels complete no populations"
     return moment_rules.patches(case, config, limits)
 
 
 def _moments(case: Case, config: Persistent, limits: Limits) -> str | None:
-    """Layouts, rows and planes of kernels of moments."""
     if not config.of_moments:
         return None
     name = config.memory.name
@@ -218,7 +199,6 @@ def _moments(case: Case, config: Persistent, limits: Limits) -> str | None:
 
 
 def _tile(case: Case, config: Persistent, limits: Limits) -> str | None:
-    """Tiles that the domain is divisible into."""
     if config.of_moments:
         return _tile_of_moments(case, config)
     (x, y, z), (nx, ny, nz) = config.block, case.domain
@@ -253,7 +233,6 @@ def _tile_of_moments(case: Case, config: Persistent) -> str | None:
 
 
 def _registers(case: Case, config: Persistent, limits: Limits) -> str | None:
-    """What a thread works on at once and keeps from step to step, in registers."""
     if not config.of_moments:
         return None
     if config.register_planes > _MOST_HELD:
@@ -268,10 +247,9 @@ def _registers(case: Case, config: Persistent, limits: Limits) -> str | None:
 
 
 def _on_chip(case: Case, config: Persistent, limits: Limits) -> str | None:
-    """A grid whose blocks all run at once."""
     cells = config.block_cells(case.stencil)
     tile = extents(cells)
-    needed, allowed = shared_bytes(case.stencil, config), limits.shared_bytes_per_block
+    needed, allowed = config.shared_bytes(case), limits.shared_bytes_per_block
     if needed > allowed:
         return (
             f"a tile of {tile} needs {format_bytes(needed)} of shared memory; a block here has {format_bytes(allowed)}"
@@ -279,7 +257,7 @@ def _on_chip(case: Case, config: Persistent, limits: Limits) -> str | None:
     if not limits.cooperative:
         return "family persistent is not supported by this device: it has no cooperative launch"
     blocks = prod(-(-n // of) for n, of in zip(case.domain, cells, strict=True))
-    each = blocks_at_once(case.stencil, config, limits)
+    each = blocks_at_once(case, config, limits)
     if blocks > each * limits.multiprocessors:
         many = f"{blocks} blocks of {tile} cells do not run at once"
         return f"{many}: {limits.multiprocessors} multiprocessors hold {each} each"

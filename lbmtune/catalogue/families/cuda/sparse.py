@@ -28,7 +28,6 @@ from lbmtune.catalogue.pointer_swap import period_phases
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.catalogue.sparse.index_list import listed_rows, used
-from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
 
@@ -71,11 +70,6 @@ class Sparse(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Listed, Pr
         """Return the thread blocks of a launch."""
         return -(-case.sites // (self.block_cells(case.stencil)[0] * self.sites_per_thread)), 1, 1
 
-    def frame(self, lattice: Lattice) -> StorageFrame:
-        """Return a frame without ghost cells."""
-        x, y, z = self.memory.tile
-        return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
-
     def awkward_domain(self, case: Case) -> Block:
         """Return extents of no whole block of sites."""
         x, y, z = self.block_cells(case.stencil)
@@ -99,27 +93,19 @@ class Sparse(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Listed, Pr
 
 
 def _scheme(case: Case, config: Sparse, limits: Limits) -> str | None:
-    """Schemes that need no box."""
     if config.propagation.phase(case.stencil, 0).blockwise:
         return f"scheme={config.scheme} is not supported for family sparse (use pull): its blocks are cut out of a box"
     return launch_rules.in_order(case, config, limits)
 
 
 def _block(case: Case, config: Sparse, limits: Limits) -> str | None:
-    """Thread blocks of one dimension, and whole warps for vectors."""
     x = config.block[0]
     if prod(config.block[1:]) > 1:
         return f"block {extents(config.block)} is not supported for family sparse (use {x}x1x1): sites have one index"
-    if config.cells_per_thread > 1 and x % 32 and 32 % x:
-        return (
-            f"block {extents(config.block)}: with cells_per_thread={config.cells_per_thread} "
-            "its x must divide or be a multiple of 32"
-        )
     return None
 
 
 def _turns(case: Case, config: Sparse, limits: Limits) -> str | None:
-    """Sites that the domain has, and turns that are read ahead."""
     turns = config.sites_per_thread
     taken = config.block[0] * config.cells_per_thread * turns
     if turns > 1 and taken > case.sites:
@@ -129,24 +115,17 @@ def _turns(case: Case, config: Sparse, limits: Limits) -> str | None:
     return None
 
 
-def _copies(case: Case, config: Sparse, limits: Limits) -> str | None:
-    """Asynchronous copies that the device has."""
-    if config.prefetch_to != "shared":
-        return None
-    if not limits.asynchronous:
-        return "prefetch_to=shared is not supported by this device (use registers): it needs compute capability 8.0"
-    return launch_rules.prefetch_buffer(case, config, limits)
-
-
 RULES = (
     _scheme,
     launch_rules.size,
     launch_rules.vectors,
     _block,
+    launch_rules.whole_warps,
     launch_rules.register_limit,
     common_rules.implicit,
     _turns,
-    _copies,
+    launch_rules.asynchronous,
+    launch_rules.prefetch_buffer,
     launch_rules.shared,
     launch_rules.index_bits,
     launch_rules.dependent,

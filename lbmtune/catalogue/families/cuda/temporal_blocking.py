@@ -7,7 +7,6 @@ per launch, too. Source: 2.5D blocking, Nguyen et al. 2010; moments: see docs/gu
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import gcd, lcm
 from typing import ClassVar, Literal
 
@@ -20,16 +19,13 @@ from lbmtune.catalogue.footprint import pass_bytes
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.layouts.layout import Extents, Int, Layout
 from lbmtune.catalogue.layouts.rows import Rows
-from lbmtune.catalogue.limits import WARP
-from lbmtune.catalogue.moments.basis import rows, unit_weight, upright
+from lbmtune.catalogue.limits import SECTOR_BYTES, WARP
+from lbmtune.catalogue.moments.basis import handed_on, rising_sums, sums_of_powers, upright
 from lbmtune.catalogue.moments.representation import FUSED, POPULATIONS, Representation, representation
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
 _FLAG_BYTES, _OFFSET_BYTES = 8, 4
-SECTOR_BYTES = 32
-"""What memory writes at least: a tile that ends within a sector makes the next one read it first."""
 _PIECE_BYTES = 16
 """What bulk copies move multiples of, from and to multiples of it. Source: PTX ISA, cp.async.bulk."""
 _SHORT_CHUNK = 8
@@ -118,11 +114,6 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
         """Rows lie in groups of `pack` values."""
         return Rows(self.pack) if isinstance(self.layout, Rows) else self.layout
 
-    @property
-    def fused_steps(self) -> int:
-        """Time steps of a launch."""
-        return self.steps
-
     def single_step(self) -> TemporalBlocking:
         """Return the configuration of one step per launch, launched by itself."""
         return replace(self, steps=1, launch="call")
@@ -133,12 +124,9 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
 
     def blocks(self, case: Case) -> Block:
         """Return the thread blocks of a launch along each axis."""
-        return blocks(case, self)
-
-    def frame(self, lattice: Lattice) -> StorageFrame:
-        """Return a frame without ghost cells."""
-        x, y, z = self.memory.tile
-        return aligned((max(self.kept.row_unit(self.cells_per_thread), x), y, z), self.kept.values(lattice))
+        x, y, z = self.block_cells(case.stencil)
+        nx, ny, nz = case.domain
+        return -(-max(1, nx - ends(case, self)) // x), -(-ny // y), -(-nz // z)
 
     def value_index(self, k: Int, x: Int, y: Int, z: Int, extents: Extents, lattice: Lattice) -> Int:
         """Return the element of value k of a cell; the last values may lie in a smaller group."""
@@ -168,8 +156,25 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
         return pass_bytes(case, self) / self.steps
 
     def shared_bytes(self, case: Case) -> int:
-        """Return the shared memory of a thread block."""
-        return shared_bytes(case, self)
+        """Return the shared memory of a block: what its warps exchange, what walls return, planes on their way."""
+        lanes = WARP * self.block[1]
+        ahead = _ahead_bytes(case, self) if self.plane_fetch in ("cp_async", "bulk") else 0
+        cells = lanes * self.cells_per_thread * self.rows
+        row_bytes = lanes * self.rows * _OFFSET_BYTES
+        expected = lanes * self.cells_per_thread * WORD_BYTES
+        words = (self.steps + 1) * cells * WORD_BYTES + expected + row_bytes if self.flags == "memory" else 0
+        if case.stencil.dimensions == 2:
+            return words + ahead
+        exchanges = max(2, self.steps)
+        sums_along_y = handed_on(case.stencil)
+        rims = 4 if self.computed.bytes == 4 and sums_along_y >= 4 else 1
+        sums = 2 * (sums_along_y * lanes + rims * WARP) * self.cells_per_thread * self.computed.bytes
+        back = WAITING if self.of_moments else len(returning(case))
+        kept = 2 * row_bytes + lanes * _OFFSET_BYTES
+        returned = (cells * (back + self.steps) * self.computed.bytes + kept) if cuts(case) else 0
+        flags = exchanges * self.block[1] * _FLAG_BYTES if self.warp_sync == "neighbours" else 0
+        shelved = rising(case, self) * cells * self.steps if self.z_buffer == "shared" else 0
+        return exchanges * sums + shelved * self.computed.bytes + returned + words + ahead + flags
 
 
 def sector_cells(config: TemporalBlocking) -> int:
@@ -227,36 +232,6 @@ def _moved(case: Case) -> bool:
     return case.faces[0] != "periodic" and case.stencil.dimensions == 3
 
 
-def blocks(case: Case, config: TemporalBlocking) -> tuple[int, int, int]:
-    """Blocks along each axis."""
-    x, y, z = config.block_cells(case.stencil)
-    nx, ny, nz = case.domain
-    return -(-max(1, nx - ends(case, config)) // x), -(-ny // y), -(-nz // z)
-
-
-def chunk_planes(height: int, count: int, config: TemporalBlocking) -> tuple[int, ...]:
-    """Planes that the blocks of a column update, in the order in which they begin."""
-    depth = -(-height // count)
-    even = config.chunk_schedule == "uniform"
-    ends = [min(height, depth * k if even else depth * k * (2 * count - k) // count) for k in range(count + 1)]
-    return tuple(end - begin for begin, end in pairwise(ends))
-
-
-def passed_planes(case: Case, config: TemporalBlocking) -> tuple[int, ...]:
-    """Planes that the blocks of a column go through, in the order in which they begin: of each chunk and around it."""
-    _, y, z = blocks(case, config)
-    height, chunks = (case.domain[1], y) if case.stencil.dimensions == 2 else (case.domain[2], z)
-    return tuple(planes + 2 * config.steps for planes in chunk_planes(height, chunks, config))
-
-
-def spared(case: Case, config: TemporalBlocking) -> int:
-    """Planes that a stage does not take at the beginning of a chunk, on average.
-
-    Stage t has no use of the first 2 t, and leaves them out where links can be cut: chunks are short there.
-    """
-    return config.steps - 1 if cuts(case) and case.stencil.dimensions == 3 else 0
-
-
 def planes_together(case: Case, config: TemporalBlocking) -> int:
     """Planes that one pass of the loop takes.
 
@@ -267,22 +242,11 @@ def planes_together(case: Case, config: TemporalBlocking) -> int:
     return 1 if config.steps == 1 or cuts(case) or waits or shelved else 2
 
 
-def handed_on(lattice: Lattice) -> int:
-    """Sums that a row hands on along y, each way."""
-    upward = [row for row in rows(lattice) if row[0] == 1]
-    return sum(3 if unit_weight(lattice, (1, *row)) else 1 for row in upward)
-
-
 def rising(case: Case, config: TemporalBlocking) -> int:
     """Values of a cell that go up along z in a step and wait for the next plane: populations, or sums of them."""
     if not config.of_moments:
         return sum(c[2] == 1 for c in case.stencil.velocities)
     return rising_sums(case.stencil)
-
-
-def rising_sums(lattice: Lattice) -> int:
-    """The same of moments: sums over the directions that go up."""
-    return len(_powers(upright(lattice), 1))
 
 
 def waiting(case: Case, config: TemporalBlocking) -> int:
@@ -293,14 +257,8 @@ def waiting(case: Case, config: TemporalBlocking) -> int:
     """
     if not config.of_moments:
         return case.stencil.q
-    stay, rise = (_powers(upright(case.stencil), c_z) for c_z in (0, 1))
+    stay, rise = (sums_of_powers(upright(case.stencil), c_z) for c_z in (0, 1))
     return len(stay) + len(rise) + sum(sum(powers) < 2 for powers in rise)
-
-
-def _powers(lattice: Lattice, c_z: int) -> list[tuple[int, int]]:
-    """Powers of c_x and c_y whose sums over the directions of one c_z are not always zero."""
-    found = [c for c in lattice.velocities if c[2] == c_z]
-    return [(x, y) for x in range(3) for y in range(3 - x) if any(c[0] ** x * c[1] ** y for c in found)]
 
 
 def waiting_words(case: Case, config: TemporalBlocking) -> int:
@@ -308,28 +266,6 @@ def waiting_words(case: Case, config: TemporalBlocking) -> int:
     shelved = rising(case, config) if config.z_buffer == "shared" else 0
     cells = config.cells_per_thread * config.rows
     return cells * config.steps * (waiting(case, config) - shelved) * (config.computed.bytes // WORD_BYTES)
-
-
-def shared_bytes(case: Case, config: TemporalBlocking) -> int:
-    """Shared memory of a block: what its warps exchange in each stage, what walls return, planes on their way."""
-    lanes = WARP * config.block[1]
-    ahead = _ahead_bytes(case, config) if config.plane_fetch in ("cp_async", "bulk") else 0
-    cells = lanes * config.cells_per_thread * config.rows
-    row_bytes = lanes * config.rows * _OFFSET_BYTES
-    expected = lanes * config.cells_per_thread * WORD_BYTES
-    words = (config.steps + 1) * cells * WORD_BYTES + expected + row_bytes if config.flags == "memory" else 0
-    if case.stencil.dimensions == 2:
-        return words + ahead
-    exchanges = max(2, config.steps)
-    sums_along_y = handed_on(case.stencil)
-    rims = 4 if config.computed.bytes == 4 and sums_along_y >= 4 else 1
-    sums = 2 * (sums_along_y * lanes + rims * WARP) * config.cells_per_thread * config.computed.bytes
-    back = WAITING if config.of_moments else len(returning(case))
-    kept = 2 * row_bytes + lanes * _OFFSET_BYTES
-    returned = (cells * (back + config.steps) * config.computed.bytes + kept) if cuts(case) else 0
-    flags = exchanges * config.block[1] * _FLAG_BYTES if config.warp_sync == "neighbours" else 0
-    shelved = rising(case, config) * cells * config.steps if config.z_buffer == "shared" else 0
-    return exchanges * sums + shelved * config.computed.bytes + returned + words + ahead + flags
 
 
 def _ahead_bytes(case: Case, config: TemporalBlocking) -> int:

@@ -29,29 +29,19 @@ _FLAT = "in two dimensions warps go up along y on their own"
 
 
 def _single_step(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
-    """Several steps of populations; one step is what direct and column are for."""
     if config.of_moments or config.steps > 1:
         return None
     return "steps=1 is not supported for representation=populations (use 2 to 8, or family direct or column)"
 
 
 def _two_dimensions(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
-    """What kernels in two dimensions do not have."""
     if case.stencil.dimensions == 3:
         return None
-    for name, value, usual in (
-        ("rows", config.rows, 1),
-        ("warp_sync", config.warp_sync, "block"),
-        ("z_buffer", config.z_buffer, "registers"),
-        ("chunk_schedule", config.chunk_schedule, "uniform"),
-    ):
-        if value != usual:
-            return f"{name}={value} is not supported for lattice={case.lattice} (use {usual}): {_FLAT}"
-    return None
+    usual = ("rows", 1), ("warp_sync", "block"), ("z_buffer", "registers"), ("chunk_schedule", "uniform")
+    return launch_rules.usual_alone(config, f"lattice={case.lattice}", *((*one, _FLAT) for one in usual))
 
 
 def _pack(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
-    """Groups of values that are vectors."""
     values, cells = config.kept.values(case.stencil), config.cells_per_thread
     what = f"pack={config.pack} is not supported for lattice={case.lattice}"
     if config.pack > values:
@@ -68,7 +58,6 @@ def _pack(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
 
 
 def _rows_of_domain(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
-    """Rows of whole vectors and of whole pieces of bulk copies."""
     if case.domain[0] % config.cells_per_thread:
         return (
             f"domain {extents(case.domain)}: nx={case.domain[0]} is not a multiple of "
@@ -84,7 +73,6 @@ def _rows_of_domain(case: Case, config: TemporalBlocking, limits: Limits) -> str
 
 
 def _tile(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
-    """Warps along x, and a tile that is more than its halo."""
     x, _, z = config.block
     if (x, z) != (WARP, 1):
         return f"block {extents(config.block)} is not supported for temporal blocking (use {WARP} x n x 1)"
@@ -125,7 +113,6 @@ def _planes(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
 
 
 def _chunks(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
-    """Planes that a column of the domain has."""
     height = case.domain[case.stencil.dimensions - 1]
     if config.chunk_planes > height:
         return f"chunk_planes={config.chunk_planes}: a column of this domain has {height} cells"
@@ -133,7 +120,6 @@ def _chunks(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
 
 
 def _registers(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
-    """Registers for what is kept from plane to plane, at least in part."""
     threads = prod(config.block) * max(1, config.min_blocks)
     allowed = config.max_registers or registers_allowed(threads)
     needed = waiting_words(case, config)
@@ -147,7 +133,6 @@ def _registers(case: Case, config: TemporalBlocking, limits: Limits) -> str | No
 
 
 def _copies(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
-    """Copies to shared memory that the device has."""
     if config.plane_fetch in ("cp_async", "bulk") and not limits.asynchronous:
         return f"plane_fetch={config.plane_fetch} is not supported by this device (use registers): it has no cp.async"
     if config.plane_fetch == "bulk" and not limits.bulk:

@@ -1,6 +1,6 @@
 """CUDA text of persistent kernels, which keep their state on chip over all steps of a launch."""
 
-from lbmtune.catalogue.families.cuda.persistent import Persistent, shared_bytes
+from lbmtune.catalogue.families.cuda.persistent import Persistent
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.persistent import moments, populations
 from lbmtune.codegen.cuda.shared import entry
@@ -25,7 +25,7 @@ def render(case: Case, config: Persistent) -> Program:
         (*buffers, *words, *integers, *scalars),
         block=config.block,
         covers=config.block_cells(case.stencil),
-        shared_bytes=shared_bytes(case.stencil, config),
+        shared_bytes=config.shared_bytes(case),
         mode="cooperative",
     )
     taken = (*buffers.values(), *entry.parameters(words, integers, scalars))

@@ -11,7 +11,6 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     planes_together,
     run_cells,
     sector_cells,
-    shared_bytes,
     tile,
 )
 from lbmtune.catalogue.problem.case import Case
@@ -37,7 +36,7 @@ def render(case: Case, config: TemporalBlocking, parts: Parts = WHOLE) -> Progra
         block=config.block,
         covers=config.block_cells(case.stencil),
         ends=(ends(case, config), 0, 0),
-        shared_bytes=shared_bytes(case, config),
+        shared_bytes=config.shared_bytes(case),
     )
     source = _source(case, config, parts)
     longest = 2**32 if _narrow(case, config) else None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, blocks, passed_planes, spared
+from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
 from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.inputs import Inputs
@@ -19,13 +21,36 @@ small domains: of 12 to 66 blocks that could have shared a multiprocessor each r
 two had to share one (`docs/design/gpu.md`)."""
 
 
+def chunk_planes(height: int, count: int, config: TemporalBlocking) -> tuple[int, ...]:
+    """Planes that the blocks of a column update, in the order in which they begin."""
+    depth = -(-height // count)
+    even = config.chunk_schedule == "uniform"
+    ends = [min(height, depth * k if even else depth * k * (2 * count - k) // count) for k in range(count + 1)]
+    return tuple(end - begin for begin, end in pairwise(ends))
+
+
+def passed_planes(case: Case, config: TemporalBlocking) -> tuple[int, ...]:
+    """Planes that the blocks of a column go through, in the order in which they begin: of each chunk and around it."""
+    _, y, z = config.blocks(case)
+    height, chunks = (case.domain[1], y) if case.stencil.dimensions == 2 else (case.domain[2], z)
+    return tuple(planes + 2 * config.steps for planes in chunk_planes(height, chunks, config))
+
+
+def spared(case: Case, config: TemporalBlocking) -> int:
+    """Planes that a stage does not take at the beginning of a chunk, on average.
+
+    Stage t has no use of the first 2 t, and leaves them out where links can be cut: chunks are short there.
+    """
+    return config.steps - 1 if cuts(case) and case.stencil.dimensions == 3 else 0
+
+
 def column(case: Case, config: TemporalBlocking, passed: Sequence[int]) -> tuple[int, int]:
     """Return the cells of a column along the axis that blocks go, and the planes that all its blocks go through.
 
     passed: planes of each of them.
     """
     axis = case.stencil.dimensions - 1
-    chunks = blocks(case, config)[axis]
+    chunks = config.blocks(case)[axis]
     return case.domain[axis], chunks * passed[0] if config.chunk_schedule == "uniform" else sum(passed)
 
 

@@ -19,7 +19,6 @@ from typing import NamedTuple
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
     TemporalBlocking,
-    blocks,
     planes_together,
     rising,
     waiting,
@@ -100,7 +99,7 @@ def efficiency(
 ) -> Efficiency:
     """Return the efficiency of tiles. Blocks go along the last axis; in two dimensions their warps lie side by side."""
     flat, passed = case.stencil.dimensions == 2, useful_planes(case, config)
-    (x, y, _), (height, taken) = blocks(case, config), column(case, config, passed)
+    (x, y, _), (height, taken) = config.blocks(case), column(case, config, passed)
     warps, there = config.block[1], known or together(case, config)
     return Efficiency(
         x=case.domain[0] / (x * WARP * config.cells_per_thread * (warps if flat else 1)),
@@ -117,7 +116,7 @@ def _wave(
     """Return the share of multiprocessors at work. there: blocks on each; passed: planes of a column's blocks."""
     if walls and cuts(case) and case.stencil.dimensions == 3:
         return evenness(case, config, multiprocessors, there)
-    found, at_once = blocks(case, config), multiprocessors * there
+    found, at_once = config.blocks(case), multiprocessors * there
     if config.chunk_schedule == "uniform":
         return prod(found) / (-(-prod(found) // at_once) * at_once)
     # the last blocks are shortest

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from math import prod
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, blocks, passed_planes
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.temporal_blocking import spills
-from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs, column
+from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs, column, passed_planes
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency, issue, registers, together
 from lbmtune.model.gpu.temporal_blocking.overlap import overlapped, planes_wait, stages
 from lbmtune.model.gpu.terms.concurrency import rate_in_use
@@ -90,7 +90,7 @@ def refetched_plane_bytes(case: Case, config: TemporalBlocking, machine: Machine
     """
     moved, (height, taken) = traffic(case, config), column(case, config, passed_planes(case, config))
     launch_bytes = moved.total * config.steps * case.sites
-    between = launch_bytes * min(1.0, (at_once or machine.multiprocessors) / prod(blocks(case, config)))
+    between = launch_bytes * min(1.0, (at_once or machine.multiprocessors) / prod(config.blocks(case)))
     return moved.populations / 2 * (taken / height - 1) * (1 - retained_in_l2(machine, between))
 
 

@@ -16,19 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.catalogue.boundaries.cell_flags import WORDS, words
-from lbmtune.catalogue.families.cuda.temporal_blocking import (
-    TemporalBlocking,
-    before_tile,
-    blocks,
-    chunk_planes,
-    sector_cells,
-    tile,
-)
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking, before_tile, sector_cells, tile
 from lbmtune.catalogue.limits import SCHEDULERS, WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import porous
 from lbmtune.lattice import Lattice
-from lbmtune.model.gpu.temporal_blocking.inputs import useful_planes
+from lbmtune.model.gpu.temporal_blocking.inputs import chunk_planes, useful_planes
 
 
 class _Texts(NamedTuple):
@@ -69,14 +62,14 @@ def evenness(case: Case, config: TemporalBlocking, multiprocessors: int, togethe
     ends = [0.0] * min(multiprocessors * together, len(taken))
     for one in taken:
         heapreplace(ends, ends[0] + one)
-    x, y, _ = blocks(case, config)
+    x, y, _ = config.blocks(case)
     return x * y * sum(useful_planes(case, config)) / (multiprocessors * together) / max(ends)
 
 
 @lru_cache(maxsize=1024)
 def _blocks(case: Case, config: TemporalBlocking, together: int) -> tuple[float, ...]:
     """Return the durations of all blocks in planes without a cut link, in the order in which they begin."""
-    across, along, up = blocks(case, config)
+    across, along, up = config.blocks(case)
     rows = [_rows_at_faces(case, config, y) for y in range(along)]
     corner = _corner(case.stencil) if _texts(config).by_rows else 1.0
     found: list[float] = []
@@ -99,7 +92,7 @@ def _at_solids(case: Case, config: TemporalBlocking, together: int) -> list[floa
     A warp tests the planes of its stages, and the one behind them. A plane takes as long as such a warp alone, or as
     long as issuing the instructions of all warps.
     """
-    across, along, up = blocks(case, config)
+    across, along, up = config.blocks(case)
     steps, (nx, ny, nz) = config.steps, case.domain
     sector, height = sector_cells(config), -(-ny // along)
     width = tile(case.stencil, config)[0] if _walled(case, 0) else -(-nx // (sector * across)) * sector
@@ -175,7 +168,7 @@ def _alone(config: TemporalBlocking, rows: int, together: int) -> float:
 
 def _rows_at_faces(case: Case, config: TemporalBlocking, block: int) -> int:
     """Return the most rows within the domain of a warp beside a face across y; 0 if the block has no such warp."""
-    height = -(-case.domain[1] // blocks(case, config)[1])
+    height = -(-case.domain[1] // config.blocks(case)[1])
     firsts = (block * height + warp * config.rows - config.steps for warp in range(config.block[1]))
     at_faces = (y for y in firsts if _walled(case, 1) and (y <= 0 or y + config.rows >= case.domain[1]))
     return max((sum(0 <= y + r < case.domain[1] for r in range(config.rows)) for y in at_faces), default=0)

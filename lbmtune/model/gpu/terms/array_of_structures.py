@@ -16,13 +16,13 @@ from math import prod
 
 import numpy as np
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.limits import SECTOR_BYTES
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.inputs import Inputs, displaced_side, walking_suffix
-from lbmtune.model.machine.benchmark_names import BLOCK
+from lbmtune.model.machine.benchmark_names import BLOCK, Structures
 from lbmtune.model.machine.curves import by_number, interpolated, local_byte_s, nearest
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Entry
@@ -177,10 +177,11 @@ def longer_s(machine: Machine, element_bytes: int, elements: int, side: str, kep
 def _copied(machine: Machine, element_bytes: int, elements: int, side: str) -> list[tuple[int, int, float]]:
     """Return copies by few threads: how many threads, local memory of each, and seconds per byte."""
     assert machine.calibration is not None
-    wanted = (str(element_bytes), str(elements), "stay" if side == _STAY else side)
-    found = []
-    for name, rate in machine.calibration.structures_bytes_per_s.items():
-        width, _, cells, _, threads, _, local, *where = name.split()
-        if (width, cells, " ".join(where)) == wanted:
-            found.append((int(threads), int(local), 1 / rate))
-    return found
+    rates = machine.calibration.structures_bytes_per_s
+    wanted = (element_bytes, elements, "stay" if side == _STAY else side)
+    copies = ((Structures.named(name), rate) for name, rate in rates.items())
+    return [
+        (one.threads, one.local_bytes, 1 / rate)
+        for one, rate in copies
+        if (one.element_bytes, one.elements, one.side) == wanted
+    ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
+from lbmtune.catalogue.limits import SECTOR_BYTES
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.solid_cells import lanes, touched
 from lbmtune.model.machine.curves import by_number, interpolated

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.catalogue.limits import WARP
+from lbmtune.catalogue.limits import SECTOR_BYTES, WARP
 from lbmtune.model.gpu.inputs import Inputs, walking_suffix
 from lbmtune.model.gpu.terms.array_of_structures import of_structures, undisplaced
 from lbmtune.model.gpu.terms.sectors import Partial, partial_sectors, stored_apart
-from lbmtune.model.machine.curves import by_number, nearest
+from lbmtune.model.machine.curves import by_number, closest, nearest
 from lbmtune.model.machine.description import WORD_BYTES
 from lbmtune.records import Term
 from lbmtune.records.terms import IN_PLACE, RUNS, SECTORS
@@ -44,8 +43,9 @@ def plain_bandwidth(inputs: Inputs) -> float:
 
 
 def _of_runs(inputs: Inputs, run_bytes: int) -> float:
-    """Return the rate of streams with runs of that length; 0: streams that lie apart."""
-    rates, access = inputs.calibration.runs_bytes_per_s, inputs.access_bytes
+    """Return the rate of streams with runs of that length; 0: streams that lie apart. Three words are no vector."""
+    rates = inputs.calibration.runs_bytes_per_s
+    access = closest(by_number(tuple(rates), ""), inputs.access_bytes)
     measured = by_number(tuple(rates), f"{access} of ")
     return rates[measured[nearest(measured, run_bytes)] if run_bytes else str(access)]
 

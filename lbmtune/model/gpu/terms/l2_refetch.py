@@ -11,9 +11,9 @@ from itertools import pairwise
 from math import prod
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import index
+from lbmtune.catalogue.limits import SECTOR_BYTES
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.lattice import Lattice

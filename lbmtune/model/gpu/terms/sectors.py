@@ -18,9 +18,8 @@ import numpy as np
 
 from lbmtune.catalogue.boundaries.cell_flags import by_words, reads_flags
 from lbmtune.catalogue.config import Block, CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.layouts.layout import Layout, index
-from lbmtune.catalogue.limits import WARP
+from lbmtune.catalogue.limits import SECTOR_BYTES, WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Place, Scheme
 from lbmtune.catalogue.storage_frame import Domain, StorageFrame

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.catalogue.config import Block, CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.layouts.layout import index
+from lbmtune.catalogue.limits import SECTOR_BYTES
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.geometry import voxels
 from lbmtune.catalogue.schemes.scheme import Phase, Place

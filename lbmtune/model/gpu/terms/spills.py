@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.boundaries.cell_flags import by_words
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import SECTOR_BYTES
-from lbmtune.catalogue.limits import registers_allowed
+from lbmtune.catalogue.limits import SECTOR_BYTES, registers_allowed
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.inputs import ADDRESS_REGISTERS, Inputs, has_local_steps
 from lbmtune.model.gpu.terms.solid_cells import holes_s_of_a_sector, lanes

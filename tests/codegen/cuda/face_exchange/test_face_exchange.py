@@ -12,7 +12,7 @@ import pytest
 from lbmtune.api.machines import named_machine
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.config import CudaConfig, cuda
-from lbmtune.catalogue.families.cuda.face_exchange import array_elements, crossing, list_starts, tile_bytes
+from lbmtune.catalogue.families.cuda.face_exchange import array_elements, crossing, list_starts
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import buffer_elements, bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case
@@ -202,9 +202,10 @@ def test_memory() -> None:
     assert footprint_bytes(CUBE, config(tile=(16, 8, 8))) == 52.5 * 256**3
     march = cuda.TemporalBlocking(chunk_planes=32, plane_fetch="none", representation="moments", steps=1)
     assert footprint_bytes(CUBE, march) == 80 * 256**3
-    assert tile_bytes(CUBE.stencil, config()) == 4 * (18 * 512 + 2 * (64 + 8 + 1))
-    assert tile_bytes(CUBE.stencil, config(prefetch_to="shared")) == 4 * (18 * 512 + 2 * (64 + 8 + 1) + 10 * 3 * 64)
-    assert tile_bytes(LATTICES["d2q9"], config(tile=(32, 8, 1), **PRECISE)) == 8 * (8 * 256 + 2 * 33)
+    assert config().shared_bytes(CUBE) == 4 * (18 * 512 + 2 * (64 + 8 + 1))
+    assert config(prefetch_to="shared").shared_bytes(CUBE) == 4 * (18 * 512 + 2 * (64 + 8 + 1) + 10 * 3 * 64)
+    flat = replace(CUBE, lattice="d2q9", domain=(64, 64, 1))
+    assert config(tile=(32, 8, 1), **PRECISE).shared_bytes(flat) == 8 * (8 * 256 + 2 * 33)
 
 
 def test_what_is_there_for_each_parity() -> None:

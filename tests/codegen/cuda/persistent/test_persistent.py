@@ -13,7 +13,6 @@ import pytest
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import CudaConfig, cuda
-from lbmtune.catalogue.families.cuda.persistent import shared_bytes
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case
@@ -213,7 +212,7 @@ def test_bytes() -> None:
     case, one = box("d3q19", "bgk", (64, 64, 64)), config(block=(64, 4, 1), tile_planes=8)
     assert bytes_per_update(case, one) == 2 * 4 * (6 * 8 + 6 * 4 + 4 * 11) / 32 == 29
     assert bytes_per_update(case, replace(one, storage="fp16s")) == 14.5
-    assert shared_bytes(case.stencil, one) == 19 * 4 * 64 * 4 * 8
+    assert one.shared_bytes(case) == 19 * 4 * 64 * 4 * 8
     assert footprint_bytes(case, one) == 2 * 19 * 4 * 64**3
     assert bytes_per_update(box("d2q9", "bgk", (64, 64, 1)), config(block=(64, 1, 1), tile_planes=1)) == 2 * 4 * 6
 

@@ -12,7 +12,7 @@ import pytest
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.boundaries.cut_links import OPEN, cut_kind, may_cut
 from lbmtune.catalogue.config import CudaConfig, cuda
-from lbmtune.catalogue.families.cuda.persistent import face_elements, shared_bytes
+from lbmtune.catalogue.families.cuda.persistent import face_elements
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case
@@ -324,15 +324,15 @@ def test_bytes() -> None:
     """Five sums leave a cell of each face, and are read; 10 moments lie in shared memory, and sums where they lay."""
     case, one = _sized(64, 64, 64), config(block=(32, 8, 1), cells_per_thread=2, tile_planes=4)
     assert bytes_per_update(case, one) == 2 * 4 * 5 * (2 / 8 + 2 / 4)
-    assert shared_bytes(case.stencil, one) == 10 * 4 * 64 * 8 * 4
+    assert one.shared_bytes(case) == 10 * 4 * 64 * 8 * 4
     assert face_elements(case.stencil, one, case.domain) == 2 * 2 * 64 * 5 * (8 * 64 + 16 * 64)
     assert footprint_bytes(case, one) == 2 * 10 * 4 * 64**3 + 4 * face_elements(case.stencil, one, case.domain)
     half = replace(one, storage="fp16s")
-    assert shared_bytes(case.stencil, half) == 10 * 2 * 64 * 8 * 4 + 2 * 10 * 4 * 64 * 8
+    assert half.shared_bytes(case) == 10 * 2 * 64 * 8 * 4 + 2 * 10 * 4 * 64 * 8
     held = replace(one, register_planes=2)
-    assert shared_bytes(case.stencil, held) == 10 * 4 * 64 * 8 * 2 + 10 * 4 * 64 * 8
+    assert held.shared_bytes(case) == 10 * 4 * 64 * 8 * 2 + 10 * 4 * 64 * 8
     flat = box("d2q9", "regularised", (64, 64, 1))
-    assert shared_bytes(flat.stencil, one) == 6 * 4 * 64 * 8 * 4
+    assert one.shared_bytes(flat) == 6 * 4 * 64 * 8 * 4
     assert face_elements(flat.stencil, one, flat.domain) == 2 * 2 * 64 * 3 * 16
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lbmtune.catalogue.config import CudaConfig, cuda
-from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes, tile
+from lbmtune.catalogue.families.cuda.temporal_blocking import tile
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case
@@ -55,7 +55,7 @@ def test_the_tile_and_its_halo() -> None:
     assert tile(LATTICES["d3q19"], config(steps=3, rows=2, pack=2)) == (24, 10)
     # 8 warps exchange twice five populations in three stages, and have two rows of nine pairs and one on the way
     one = config(steps=3, rows=2, pack=2, plane_fetch="cp_async")
-    assert shared_bytes(flow(), one) == 3 * 2 * (5 * 256 + 4 * 32) * 4 + 256 * 2 * 76
+    assert one.shared_bytes(flow()) == 3 * 2 * (5 * 256 + 4 * 32) * 4 + 256 * 2 * 76
 
 
 STORED: list[tuple[str, dict[str, object]]] = [
@@ -80,13 +80,13 @@ def test_every_population_has_a_place_and_a_formula(lattice: str, axes: dict[str
 def test_flags_take_shared_memory() -> None:
     """One of 8 bytes for each of 8 warps and 3 exchanges."""
     one = config(steps=3, rows=2, pack=2, plane_fetch="cp_async")
-    assert shared_bytes(flow(), replace(one, warp_sync="neighbours")) - shared_bytes(flow(), one) == 3 * 8 * 8
+    assert replace(one, warp_sync="neighbours").shared_bytes(flow()) - one.shared_bytes(flow()) == 3 * 8 * 8
 
 
 def test_what_goes_up_takes_shared_memory() -> None:
     """Five populations of a cell, of 2 rows of 256 threads in 3 steps."""
     one = config(steps=3, rows=2, pack=2, plane_fetch="cp_async")
-    assert shared_bytes(flow(), replace(one, z_buffer="shared")) - shared_bytes(flow(), one) == 5 * 4 * 2 * 256 * 3
+    assert replace(one, z_buffer="shared").shared_bytes(flow()) - one.shared_bytes(flow()) == 5 * 4 * 2 * 256 * 3
 
 
 def test_indices_are_counted_over_the_whole_buffer() -> None:
@@ -214,6 +214,6 @@ def test_the_shapes_that_pay_do_not_spill(registers: int, axes: dict[str, object
     case = box("d3q19", "bgk", (256, 256, 256))
     one = config(chunk_planes=64, **axes)
     found = compiled.resources("several_steps.txt", render(case, one))
-    assert found.shared_bytes == shared_bytes(case, one) > 0
+    assert found.shared_bytes == one.shared_bytes(case) > 0
     assert found.registers <= registers
     assert found.spill_bytes == 0

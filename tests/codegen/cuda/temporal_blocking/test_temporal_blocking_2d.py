@@ -10,7 +10,6 @@ import pytest
 
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.moments.basis import orders, upright
@@ -56,8 +55,8 @@ def test_bytes_and_tiles() -> None:
         100,
         1,
     )
-    assert shared_bytes(flow("cavity"), config()) == 0
-    assert shared_bytes(flow(), config(plane_fetch="cp_async", pack=2)) == 64 * 24
+    assert config().shared_bytes(flow("cavity")) == 0
+    assert config(plane_fetch="cp_async", pack=2).shared_bytes(flow()) == 64 * 24
 
 
 def test_every_moment_has_a_place_and_a_formula() -> None:

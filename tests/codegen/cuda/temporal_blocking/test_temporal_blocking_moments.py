@@ -15,7 +15,7 @@ from sympy import Rational, Symbol
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.collisions.operator import assignments, population, relaxed, weight
 from lbmtune.catalogue.config import CudaConfig, cuda
-from lbmtune.catalogue.families.cuda.temporal_blocking import chunk_planes, piece_cells, run_cells, shared_bytes, tile
+from lbmtune.catalogue.families.cuda.temporal_blocking import piece_cells, run_cells, tile
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.moments.basis import orders, smallest_weight
@@ -29,6 +29,7 @@ from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES, Lattice
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import error_bounds, verify, verify_full_size
+from lbmtune.model.gpu.temporal_blocking.inputs import chunk_planes
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of, seen
@@ -122,9 +123,9 @@ def test_the_tile_and_its_halo() -> None:
     assert tile(LATTICES["d3q19"], config(steps=1, cells_per_thread=2, block=(32, 10, 1), pack=2)) == (60, 8)
     # 12 warps of 32 lanes exchange twice five sums in two stages, and have three rows of 40 bytes on the way
     one = config(steps=2, rows=3, block=(32, 12, 1), pack=4, plane_fetch="cp_async")
-    assert shared_bytes(flow(), one) == 2 * 2 * (5 * 384 + 4 * 32) * 4 + 384 * 3 * 40
+    assert one.shared_bytes(flow()) == 2 * 2 * (5 * 384 + 4 * 32) * 4 + 384 * 3 * 40
     # runs that begin with whole pieces, and a flag for each warp
-    assert shared_bytes(flow(), replace(one, plane_fetch="bulk")) == shared_bytes(flow(), one) + 12 * 8
+    assert replace(one, plane_fetch="bulk").shared_bytes(flow()) == one.shared_bytes(flow()) + 12 * 8
 
 
 @pytest.mark.parametrize(

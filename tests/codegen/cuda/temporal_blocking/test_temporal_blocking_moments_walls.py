@@ -10,7 +10,6 @@ import pytest
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import returning
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.problem.case import Case
@@ -75,7 +74,7 @@ def test_bytes_of_words_and_of_what_returns() -> None:
     assert traffic(lid(), config(steps=2)).flags == 0
     assert footprint_bytes(lid(), one) - footprint_bytes(lid(), config(steps=2)) == 4 * 64**3
     without = replace(lid(), faces=("periodic",) * 6)
-    assert shared_bytes(lid(), one) - shared_bytes(without, config(steps=2)) == (3 + 2 + 3 + 3 + 1 + 1) * 4 * 32 * 6
+    assert one.shared_bytes(lid()) - config(steps=2).shared_bytes(without) == (3 + 2 + 3 + 3 + 1 + 1) * 4 * 32 * 6
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from lbmtune.catalogue.config import CudaConfig
-from lbmtune.catalogue.families.cuda.temporal_blocking import shared_bytes
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.problem.case import Case
@@ -38,7 +37,7 @@ def test_bytes_of_words_and_of_what_returns() -> None:
     assert traffic(lid(), one).flags == 2
     assert footprint_bytes(lid(), one) - footprint_bytes(lid(), config()) == 4 * 64**3
     without = replace(lid(), faces=("periodic",) * 6)
-    assert shared_bytes(lid(), one) - shared_bytes(without, one) == (18 + 2 + 2 + 1) * 4 * 32 * 8
+    assert one.shared_bytes(lid()) - one.shared_bytes(without) == (18 + 2 + 2 + 1) * 4 * 32 * 8
 
 
 @pytest.mark.parametrize(
