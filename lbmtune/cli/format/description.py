@@ -15,6 +15,7 @@ from lbmtune.cli.arguments.configs import Subject
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.remarks import in_cache, last_cache, left_alone
+from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 LOG = logging.getLogger("lbmtune")
@@ -74,6 +75,11 @@ def _copy_name(streams: int, access: str) -> str:
 def config_text(config: KernelConfig) -> str:
     """Return a configuration in words: the knobs that are not at their default."""
     return ", ".join([*(f"{name}={value}" for name, value in config.identity.items()), "all else at its default"])
+
+
+def fluid_rows(case: Case, facts: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Return the fluid cells of `api.costs` if the case has solid cells."""
+    return [("fluid cells", fluid_share(case, facts["fluid_cells"]))] if case.geometry else []
 
 
 def arithmetic_text(facts: Mapping[str, Any]) -> str:

@@ -14,13 +14,20 @@ from lbmtune.backend import registry
 from lbmtune.cli.arguments.configs import Subject, resolve
 from lbmtune.cli.arguments.options import Config, Json, OnMachine
 from lbmtune.cli.format import output
-from lbmtune.cli.format.description import arithmetic_text, config_text, machine_rows, prediction_rows, print_remarks
+from lbmtune.cli.format.description import (
+    arithmetic_text,
+    config_text,
+    fluid_rows,
+    machine_rows,
+    prediction_rows,
+    print_remarks,
+)
 from lbmtune.model.machine.description import Machine as Description
 from lbmtune.records import Prediction, Resources
 from lbmtune.units import format_bytes, format_mlups
 
 LOG = logging.getLogger("lbmtune")
-COSTS = ("bytes_per_update", "flops_per_update", "flops_per_byte", "footprint_bytes")
+COSTS = ("bytes_per_update", "flops_per_update", "flops_per_byte", "footprint_bytes", "fluid_cells")
 """Facts that only a legal configuration has."""
 
 
@@ -100,6 +107,7 @@ def _rows(subject: Subject, facts: dict[str, Any], compiled: Resources | None) -
     ]
     if facts["legal"]:
         rows += [
+            *fluid_rows(subject.case, facts),
             ("bytes per update", f"{facts['bytes_per_update']:g}"),
             ("flop per update", arithmetic_text(facts)),
             ("footprint", format_bytes(facts["footprint_bytes"])),

@@ -24,7 +24,7 @@ LOG = logging.getLogger("lbmtune")
 
 def profile(
     config: Config,
-    options: Annotated[Options, "study", "sets", "device"],
+    options: Annotated[Options, "study", "sets", "device", "geometry"],
     machine: Annotated[
         str | None,
         typer.Option("--machine", metavar="NAME|FILE", help="description for the model (default: of the device)"),
