@@ -41,6 +41,10 @@ def config_of(config: Config, case: Case, limits: Limits, backend: str) -> Kerne
 
 def legal_config(config: Config, case: Case, limits: Limits, backend: str) -> KernelConfig:
     """Return the record of a configuration (`config_of`). Raises InputError with the reason if it is illegal."""
+    if case.geometry:
+        from lbmtune.catalogue.problem.geometry import check_solid  # here: arrays are not needed otherwise
+
+        check_solid(case)
     found = config_of(config, case, limits, backend)
     if reason := broken(case, found, limits):
         raise InputError(f"illegal configuration: {reason}.")

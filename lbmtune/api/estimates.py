@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 
 def costs(case: Case, config: KernelConfig) -> dict[str, float]:
-    """Return bytes per update, operations per update and per byte, and the footprint in bytes."""
+    """Return bytes per update, operations per update and per byte, the footprint in bytes, and the fluid cells."""
     moved, operations = bytes_per_update(case, config), flops_per_update(case)
     return {
         "bytes_per_update": moved,
         "flops_per_update": operations,
         "flops_per_byte": operations / moved,
         "footprint_bytes": footprint_bytes(case, config),
+        "fluid_cells": case.fluid_sites,
     }
 
 

@@ -20,6 +20,7 @@ from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.cores import usable_cores
 from lbmtune.errors import NothingValidError
 from lbmtune.export import printed_kernel, write_best
@@ -58,10 +59,17 @@ class Study:
     ('pull', 27541)
     """
 
-    def __init__(self, folder: Path | str) -> None:
-        """Read the record of a folder. Raises InputError if it holds no study."""
+    def __init__(self, folder: Path | str, *, geometry: Path | str | None = None) -> None:
+        """Read the record of a folder. geometry: path of its voxel file, if that was moved.
+
+        Raises InputError if the folder holds no study, or if that file is not the one of its case.
+        """
         self.folder = Path(folder)
         self.record: StudyRecord = read_study(self.folder)
+        if geometry is not None:
+            header = self.record.header
+            spec = replace(header.spec, case=settled(header.spec.case, geometry))
+            self.record = replace(self.record, header=replace(header, spec=spec))
 
     @property
     def spec(self) -> StudySpec:

@@ -14,6 +14,8 @@ from lbmtune.records import Conditions, Environment, Resources
 
 Array = Any
 """A numpy or cupy array."""
+OR_CPU = ", or use --device cpu"
+"""The end of a sentence on a GPU that cannot be used; a kernel for a GPU has no such way out."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,6 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
 
 
 def _single(program: Program) -> SingleStep | None:
-    """Return the kernel of one step if launches do several."""
     single = render_single(program)
     if single is None:
         return None
@@ -88,7 +87,6 @@ def symbolic_extents(program: Program) -> Extents:
 
 
 def _faces_array(program: Program) -> Any:
-    """Return the elements of an array of what crosses the faces of tiles."""
     config: Any = program.config
     return array_elements(program.case.stencil, config, _DOMAIN)
 
@@ -116,9 +114,9 @@ def _buffers(program: Program) -> Iterator[Buffer]:
     formula = plain(program.config.memory.length(symbolic_extents(program)))
     if FACE_ARRAYS[0] in program.arguments:
         formula += f" + 2 * {_faces_array(program)}"
-    lengths = [(name, stored.dtype, stored.bytes, program.buffer_elements(domain)) for name in program.buffers()]
-    for name, dtype, size, elements in lengths:
-        yield Buffer(name=name, dtype=dtype, elements=elements, elements_formula=formula, bytes=elements * size)
+    elements = program.buffer_elements(domain)
+    for name, size in zip(program.buffers(), program.array_bytes(domain), strict=True):
+        yield Buffer(name=name, dtype=stored.dtype, elements=elements, elements_formula=formula, bytes=size)
     for name, elements in program.other_buffers(domain).items():
         dtype, formula = program.dtype_of(name), _FORMULAS[name](program)
         size = elements * (8 if dtype == "float64" else 4)
@@ -156,7 +154,6 @@ _FORMULAS: Mapping[str, Callable[[Program], str]] = {
 
 
 def _arguments(program: Program) -> dict[str, Argument]:
-    """Return the scalar arguments that launches take, for the program's own case."""
     real, used = program.config.computed.dtype, program.arguments
     return {
         name: Argument(type="int32" if isinstance(value, int) else real, value=value)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, Knob, Scalar, backend_knobs, families_with, knobs_by_name
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.files.source import Source
 from lbmtune.records.legacy import DEFAULTS, RENAMED
@@ -15,6 +16,8 @@ from lbmtune.records.legacy_spaces import is_legacy_table, migrated_tables
 LOG = logging.getLogger("lbmtune")
 Values = dict[str, tuple[Scalar, ...]]
 AxesFile = dict[str, Any] | list[dict[str, Any]]
+_LISTS_CELLS = "sparse"
+"""The family that lists fluid cells."""
 
 
 def known_keys(backend: str) -> tuple[str, ...]:
@@ -22,14 +25,24 @@ def known_keys(backend: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*backend_knobs(backend), *DEFAULTS[backend])))
 
 
-def spaces(given: AxesFile | None, backend: str, source: Source) -> Values | tuple[Values, ...]:
-    """Return the values of each knob, in each space; without a table, the usual values of the default family.
+def usual_spaces(case: Case, backend: str) -> Values | tuple[Values, ...]:
+    """Return the usual values of each knob of the default family.
 
-    Raises InputError.
+    Solid cells, and patches, need flags in memory, or the family that lists fluid cells: each is a space then.
     """
+    usual = _usual(backend, DEFAULT_FAMILY)
+    if not case.geometry and not case.patches:
+        return usual
+    return ({**usual, "flags": ("memory",)}, {"family": (_LISTS_CELLS,), **_usual(backend, _LISTS_CELLS)})
+
+
+def _usual(backend: str, family: str) -> Values:
+    return {one.name: one.search for one in knobs_by_name(FAMILIES[backend][family]).values()}
+
+
+def spaces(given: AxesFile, backend: str, source: Source) -> Values | tuple[Values, ...]:
+    """Return the values of each knob, in each space. Raises InputError."""
     key = f"axes.{backend}"
-    if given is None:
-        return {one.name: one.search for one in knobs_by_name(FAMILIES[backend][DEFAULT_FAMILY]).values()}
     several = isinstance(given, list)
     tables = given if isinstance(given, list) else [given]
     found = [

@@ -63,8 +63,17 @@ def case_of(file: CaseFile, folder: Path = Path()) -> Case:
     parameters = _parameters(file)
     case = FLOWS[file.flow].case(parameters, _relaxation_rate(file, parameters))
     case = replace(_with_faces(case, file), magic=file.magic, velocity_scale=file.velocity_scale)
-    case = replace(case, geometry=_identified(file.geometry, file.patches, folder), patches=file.patches)
-    if file.patches or file.geometry:
+    geometry = _identified(file.geometry, file.patches, folder)
+    return _checked(replace(case, geometry=geometry, patches=file.patches))
+
+
+def identified(case: Case) -> Case:
+    """Return a case with the digest of its voxel file, if it has one; its cells are checked. Raises InputError."""
+    return _checked(replace(case, geometry=_identified(case.geometry, case.patches, Path())))
+
+
+def _checked(case: Case) -> Case:
+    if case.patches or case.geometry:
         from lbmtune.catalogue.problem.patch_checks import check_cells  # here: arrays are not needed otherwise
 
         check_cells(case)

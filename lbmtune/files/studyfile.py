@@ -17,8 +17,8 @@ from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.parameter_text import GeometryError
 from lbmtune.errors import InputError, suggestion
-from lbmtune.files.axesfile import AxesFile, known_keys, spaces
-from lbmtune.files.casefile import CaseFile, case_of
+from lbmtune.files.axesfile import AxesFile, known_keys, spaces, usual_spaces
+from lbmtune.files.casefile import CaseFile, case_of, identified
 from lbmtune.files.override import backends, override
 from lbmtune.files.ranges import SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
 from lbmtune.files.shipped import find_study
@@ -100,9 +100,9 @@ def as_spec(study: StudySpec | Case | Path | str, overrides: Sequence[str] = ())
     if isinstance(study, (str, Path)):
         return load_study(str(study), overrides)
     if isinstance(study, Case):
-        source = Source(study.flow, "")
-        axes = {backend: spaces(None, backend, source) for backend in FAMILIES}
-        study = StudySpec(name=study.flow, case=study, axes=axes)
+        case = identified(study)
+        axes = {backend: usual_spaces(case, backend) for backend in FAMILIES}
+        study = StudySpec(name=case.flow, case=case, axes=axes)
     return overridden(study, overrides)
 
 
@@ -209,11 +209,15 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
     if bound is not None and not 0 < bound < inf:
         source.fail("accuracy.max_error", f"{bound} must be positive and finite; leave it out for no bound.")
     check_protocol(file.protocol, source)
+    case, axes = _case(file.case, source), file.axes
     return made_of(
         StudySpec,
         file,
-        case=_case(file.case, source),
-        axes={backend: spaces(file.axes.get(backend), backend, source) for backend in FAMILIES},
+        case=case,
+        axes={
+            backend: spaces(axes[backend], backend, source) if backend in axes else usual_spaces(case, backend)
+            for backend in FAMILIES
+        },
         budget=_budget(file.budget, source),
         max_error=bound,
     )

@@ -21,6 +21,11 @@ def case_title(case: Case) -> str:
     return f"{case.lattice.upper()} {operator}"
 
 
+def fluid_share(case: Case, fluid: int) -> str:
+    """Return fluid cells with their share of all cells."""
+    return f"{fluid:,} of {case.sites:,} ({100 * fluid / case.sites:.1f} %)"
+
+
 def subject(case: Case, configs: Sequence[KernelConfig]) -> str:
     """Name case, domain, precisions and steps per launch of these kernels."""
     about = [f"{case_title(case)} {case.flow}", f"{' x '.join(map(str, case.domain))} cells"]

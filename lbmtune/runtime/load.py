@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lbmtune.backend.protocol import Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
+from lbmtune.backend.protocol import OR_CPU, Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import backend_of, compiler_for, default_device, open_device
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
@@ -18,10 +18,11 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import buffer_elements
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Real3
+from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.codegen.program import Launch, Mode, Over, Program
 from lbmtune.codegen.render import render
 from lbmtune.codegen.support import support_of
-from lbmtune.errors import InputError
+from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.records import Environment
 from lbmtune.records.best import Best, read_best
 from lbmtune.records.kernel_format import LaunchGeometry
@@ -37,17 +38,20 @@ def load(
     relaxation_rate: float | None = None,
     force: Real3 | None = None,
     wall_velocity: Real3 | None = None,
+    geometry: str | os.PathLike[str] | None = None,
 ) -> Solver:
     """Return the flow of a best.json at its initial state (Taylor-Green vortices, or rest).
 
     device: 'cpu' or the index of a GPU; None: a device of the kernel's backend. The case may
     differ from the recorded one in the values that the kernel takes as arguments: the domain (cells along x, y, z),
-    the relaxation rate, the body force and the wall velocity (lattice units).
+    the relaxation rate, the body force and the wall velocity (lattice units). geometry: path of the voxel file of the
+    case, if it is not where it was.
 
     Raises InputError (damaged file, wrong version, a case or device that the kernel does not support) and
     DeviceUnavailableError; warns if the device is not the one that the speed was measured on.
     """
     best = read_best(Path(path))
+    best = replace(best, case=settled(best.case, geometry))
     given = {"domain": domain, "relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
     case = changed(best.case, best.case, {name: value for name, value in given.items() if value is not None})
     _check_indices(best, case)
@@ -93,12 +97,16 @@ def _check_support(best: Best, path: str | os.PathLike[str]) -> None:
 def _open(best: Best, device: str | None, path: str | os.PathLike[str]) -> Device:
     target = best.kernel.target
     spec = default_device(target) if device is None else device
+    kind, use = BACKENDS[target].device_kind, "cpu" if BACKENDS[target].shares_host else "the index of a GPU"
     if backend_of(spec) != target:
-        kind = BACKENDS[target].device_kind
         raise InputError(
-            f"device={spec} is not supported for {path} (leave it out, or run a study): its kernel is for {kind}."
+            f"device={spec} is not supported for {path} (use {use}, or run a study there): its kernel is for {kind}."
         )
-    return open_device(spec)
+    try:
+        return open_device(spec)
+    except DeviceUnavailableError as error:
+        reason = str(error).replace(OR_CPU, "")
+        raise DeviceUnavailableError(f"{path} holds a kernel for {kind}: {reason}") from error
 
 
 def _warn_of_another_device(recorded: Environment, here: Environment) -> None:

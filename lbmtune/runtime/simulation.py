@@ -12,7 +12,7 @@ import numpy as np
 from lbmtune.backend.protocol import Binary, Device, Executable, TooManyResourcesError
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
-from lbmtune.catalogue.boundaries.cut_links import Window
+from lbmtune.catalogue.boundaries.cut_links import Window, solid_in, whole
 from lbmtune.catalogue.footprint import beyond_stride
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
@@ -157,9 +157,15 @@ class Simulation:
         return self.xp.concatenate(list(self.population_blocks()))
 
     def macroscopic(self) -> tuple[Array, Array]:
-        """Return density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, in the device's array module."""
+        """Return density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, in the device's array module.
+
+        The velocity of solid cells is zero: what is stored there is of the force at time 0, or reversed.
+        """
         rho, momentum = self._sums()
-        return rho, self.xp.stack([(m + 0.5 * force) / rho for m, force in zip(momentum, self.case.force, strict=True)])
+        velocity = self.xp.stack([(m + 0.5 * force) / rho for m, force in zip(momentum, self.case.force, strict=True)])
+        if self.case.geometry:
+            velocity[:, solid_in(self.case, whole(self.case.domain), self.xp)] = 0.0
+        return rho, velocity
 
     def _sums(self) -> Sums:
         """Return density and momentum as before the collision of a step, completed at inlets and outlets."""

@@ -41,7 +41,7 @@ def changed(case: Case, recorded: Case, changes: Mapping[str, Any]) -> Case:
             "such a case): no wall of this kernel moves."
         )
     result = replace(case, **values)
-    if result.patches:
+    if "domain" in changes and (result.patches or result.geometry):
         from lbmtune.catalogue.problem.patch_checks import check_cells  # here: arrays may take long to make
 
         check_cells(result)

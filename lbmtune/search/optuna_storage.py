@@ -27,6 +27,8 @@ from lbmtune.search.space import varied
 
 JOURNAL = "optuna.log"
 _NUMBER = "lbmtune:number"
+_LONG_SECRET = 6
+"""Letters from which on a password is not in a sentence by chance."""
 
 
 class Journal(JournalFileBackend):
@@ -103,7 +105,8 @@ class OptunaStudy:
             self._keep(RDBStorage(storage), name)
         except broken as error:
             reason = str(error).splitlines()[0].replace(storage, shown)
-            reason = reason.replace(secret, "***") if secret else reason
+            if secret and _may_show(secret, reason):
+                reason = type(error).__name__
             raise InputError(f"Optuna storage {shown!r} cannot be used ({reason}); correct --storage.") from None
 
     def ask(self, number: int) -> int:
@@ -156,6 +159,12 @@ class OptunaStudy:
         if trial.mlups is None or self._objective == "mlups":
             return trial.mlups
         return float(trial.prediction.footprint_bytes) if trial.prediction else None
+
+
+def _may_show(secret: str, text: str) -> bool:
+    """Return if a password may stand in a text: as a word, or within one if it is too long to be there by chance."""
+    found = re.escape(secret) if len(secret) >= _LONG_SECRET else rf"(?<!\w){re.escape(secret)}(?!\w)"
+    return bool(re.search(found, text))
 
 
 def without_password(url: str) -> str:

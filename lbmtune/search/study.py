@@ -75,6 +75,7 @@ def check_resumable(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
 
 def check_same_spec(kept: StudySpec, now: StudySpec, folder: Path) -> None:
     """Raise InputError, with the field and both values, if two studies differ in more than name and budget."""
+    kept, now = _without_path(kept), _without_path(now)
     for name in ("case", "axes", "objective", "seed", "protocol", "max_error"):
         was, here = (_fields(getattr(spec, name), name) for spec in (kept, now))
         for key in {**was, **here}:
@@ -84,6 +85,15 @@ def check_same_spec(kept: StudySpec, now: StudySpec, folder: Path) -> None:
                     f"{_text(here.get(key))}; only the budget can change, so resume it as it was or choose another "
                     "--out."
                 )
+
+
+def _without_path(spec: StudySpec) -> StudySpec:
+    """Return a study without the path of its voxel file, which the digest identifies."""
+    if not spec.case.geometry:
+        return spec
+    from lbmtune.catalogue.problem.geometry import without_path  # here: arrays are not needed otherwise
+
+    return replace(spec, case=replace(spec.case, geometry=without_path(spec.case.geometry)))
 
 
 def _fields(value: Any, name: str) -> dict[str, Any]:

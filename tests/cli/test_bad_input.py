@@ -369,6 +369,24 @@ def test_an_unusable_optuna_storage(refused, cpu):
 
 
 @pytest.mark.parametrize(
+    ("password", "told"),
+    [
+        ("p", "Failed to import DB access module for the specified storage URL"),
+        ("DB", "(ImportError)"),
+        ("access", "(ImportError)"),
+        ("port DB acc", "(ImportError)"),
+        ("hunter2", "Failed to import DB access module for the specified storage URL"),
+    ],
+)
+def test_a_sentence_shows_no_letter_of_a_password(refused, cpu, password, told):
+    pytest.importorskip("sqlalchemy")
+    said = refused("study", "--storage", f"mysql://u:{password}@host/db", "--out", "mine", *SMALL)
+    assert told in said
+    assert said.count("***") == 1
+    assert said.startswith("lbmtune: Optuna storage 'mysql://u:***@host/db' cannot be used (")
+
+
+@pytest.mark.parametrize(
     ("url", "shown"),
     [
         ("nonsense://me:hush@host/db", "nonsense://me:***@host/db"),

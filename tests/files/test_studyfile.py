@@ -10,7 +10,7 @@ from lbmtune.errors import InputError
 from lbmtune.files.ranges import PROTOCOL
 from lbmtune.files.shipped import find_study, shipped_studies
 from lbmtune.files.source import line_of
-from lbmtune.files.studyfile import load_study, overridden, parse_study
+from lbmtune.files.studyfile import as_spec, load_study, overridden, parse_study
 from lbmtune.records.study import TimingProtocol
 from lbmtune.search.space import legal_set
 
@@ -441,3 +441,18 @@ def test_an_axis_set_for_all_kinds_of_kernels_at_once_is_named_as_it_was_given()
         load_study("quick", ("storage=fp8",))
     with pytest.raises(InputError, match=r"^--set axes\.cuda\[1\]\.storage: unknown storage 'fp8'"):
         load_study("d3q19-box", ("axes.cuda.storage=fp8",))
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_without_axes_solid_cells_and_patches_get_the_knobs_that_they_need(backend):
+    plain = TEXT[: TEXT.index("[axes")]
+    assert isinstance(parse_study(plain, "t").axes[backend], dict)
+    stone = parse_study(plain, "t", ["case.geometry=blocks:fraction=0.3"])
+    direct, sparse = stone.axes[backend]
+    assert direct["flags"] == ("memory",)
+    assert sparse["family"] == ("sparse",)
+    assert as_spec(stone.case).axes == stone.axes
+    assert legal_set(stone.case, backend, stone.axes[backend], Limits()).sizes > (0, 0)
+    patch = '\n[[case.patches]]\nkind = "velocity"\nwhere = "disc"\nface = "x-"\nvelocity = [0.1, 0.0, 0.0]\n'
+    walls = ["case.faces=['wall', 'wall', 'wall', 'wall', 'wall', 'wall']"]
+    assert len(parse_study(plain + patch, "t", walls).axes[backend]) == 2

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import lbmtune
+from lbmtune.backend.protocol import OR_CPU
 from lbmtune.catalogue.config import CpuConfig, CudaConfig, cpu, cuda, from_flat
 from lbmtune.catalogue.layouts import AoS, AoSoA, SoA
 from lbmtune.catalogue.problem.case import Case
@@ -290,16 +291,18 @@ def test_more_threads_than_cores_are_told(tmp_path: Path) -> None:
 
 
 def test_a_wrong_device_gets_a_sentence(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match=r"device=cpu is not supported for .* its kernel is for an NVIDIA GPU"):
+    told = r"device=cpu is not supported for .* \(use the index of a GPU, or run a study there\): its kernel is for an"
+    with pytest.raises(InputError, match=told):
         lbmtune.load(written, "cpu")
     asked: list[str] = []
 
     def nothing(spec: str) -> None:
         asked.append(spec)
-        raise DeviceUnavailableError("there is no GPU.")
+        raise DeviceUnavailableError(f"there is no GPU; install one{OR_CPU}.")
 
     monkeypatch.setattr(loading, "open_device", nothing)
-    with pytest.raises(DeviceUnavailableError, match="no GPU"):
+    told = rf"^{written} holds a kernel for an NVIDIA GPU: there is no GPU; install one\.$"
+    with pytest.raises(DeviceUnavailableError, match=told):
         lbmtune.load(written)
     assert asked == ["0"]
 

@@ -29,10 +29,8 @@ from lbmtune.report import drawing, html
 from lbmtune.report import tables as shared_tables
 from lbmtune.report.study import (
     finals,
-    history,
     outcomes,
     page,
-    parity,
     roofline,
     speeds,
     tables,
@@ -177,12 +175,12 @@ def test_shared_memory_is_what_a_launch_asks_for_too(gpu: StudyRecord) -> None:
 
 
 def test_history_keeps_the_best_so_far_and_adds_up_time(gpu: StudyRecord) -> None:
-    found = history.attempts(gpu)
+    found = outcomes.attempts(gpu)
     assert [a.trial.number for a in found] == [t.number for t in gpu.trials]
     spent = gpu.costs.compile_s + gpu.costs.verify_s + gpu.costs.measure_s + gpu.costs.search_s
     assert found[-1].elapsed_s == pytest.approx(spent)
-    assert history.best_so_far(found)[-1] == max(a.mlups or 0 for a in found)
-    assert history.best_so_far(history.attempts(made.hopeless_study()))[-1] is None
+    assert outcomes.best_so_far(found)[-1] == max(a.mlups or 0 for a in found)
+    assert outcomes.best_so_far(outcomes.attempts(made.hopeless_study()))[-1] is None
 
 
 def test_axes_are_ordered_by_what_they_explain(gpu: StudyRecord) -> None:
@@ -196,12 +194,12 @@ def test_axes_are_ordered_by_what_they_explain(gpu: StudyRecord) -> None:
 
 
 def test_parity_knows_the_error_of_the_model(gpu: StudyRecord) -> None:
-    found = parity.parity_info(gpu)
+    found = speeds.parity_info(gpu)
     assert found.median_error == median(abs(t.prediction.mlups / t.mlups - 1) for t in gpu.ranked)
     said = f"over {len(gpu.ranked)} of {len(gpu.ranked)} trials: {found.median_error:.1%}."
-    assert parity.error_caption(found) == f"Median error of the model, |predicted / measured - 1|, {said}"
+    assert speeds.error_caption(found) == f"Median error of the model, |predicted / measured - 1|, {said}"
     bare = replace(gpu, trials=tuple(replace(t, prediction=None) for t in gpu.trials))
-    assert parity.parity_info(bare).median_error is None
+    assert speeds.parity_info(bare).median_error is None
     assert "parity" not in {p.name for p in page.panels(bare)}
 
 
@@ -221,7 +219,7 @@ def flawed(study: StudyRecord, disturbed: int, dismissed: int) -> StudyRecord:
 
 def test_the_error_of_the_model_is_of_trials_that_were_left_alone_and_measured_to_the_end(gpu: StudyRecord) -> None:
     study = flawed(gpu, 5, 3)
-    found, every = parity.parity_info(study), len(gpu.ranked)
+    found, every = speeds.parity_info(study), len(gpu.ranked)
     good = gpu.ranked[8:]
     assert found.median_error == median(abs(t.prediction.mlups / t.mlups - 1) for t in good if t.prediction)
     assert found.median_error != median(abs(t.prediction.mlups / t.mlups - 1) for t in study.ranked if t.prediction)
@@ -232,7 +230,7 @@ def test_the_error_of_the_model_is_of_trials_that_were_left_alone_and_measured_t
 
 
 def test_points_that_do_not_count_are_pale_and_say_why(gpu: StudyRecord) -> None:
-    figure = parity.parity_figure(parity.parity_info(flawed(gpu, 5, 3)))
+    figure = speeds.parity_figure(speeds.parity_info(flawed(gpu, 5, 3)))
     drawn = [
         (trace.marker.opacity, text.partition("<br>")[0].partition(", ")[2])
         for trace in figure.data
@@ -246,13 +244,13 @@ def test_points_that_do_not_count_are_pale_and_say_why(gpu: StudyRecord) -> None
     assert sorted(named) == sorted({kind_of(from_flat(t.config)).label for t in gpu.ranked})
 
 
-@pytest.mark.parametrize("left", [0, parity.FEWEST - 1, parity.FEWEST])
+@pytest.mark.parametrize("left", [0, speeds.FEWEST - 1, speeds.FEWEST])
 def test_of_too_few_trials_no_error_of_the_model_is_told(gpu: StudyRecord, left: int) -> None:
     study = flawed(gpu, len(gpu.ranked) - left, 0)
     (caption,) = (panel.caption for panel in page.panels(study) if panel.name == "parity")
     few = f"No median error of the model: {left} of {len(gpu.ranked)} trials are too few."
-    assert (few in caption) == ("Median error" not in caption) == (left < parity.FEWEST)
-    assert (parity.parity_info(study).median_error is None) == (left < parity.FEWEST)
+    assert (few in caption) == ("Median error" not in caption) == (left < speeds.FEWEST)
+    assert (speeds.parity_info(study).median_error is None) == (left < speeds.FEWEST)
     assert caption.endswith(f"Left out, and pale: {len(gpu.ranked) - left} disturbed.")
 
 
@@ -313,11 +311,11 @@ def test_trial_table_has_a_row_each_with_reason_and_config(gpu: StudyRecord) -> 
 
 
 def test_many_points_are_drawn_by_the_graphics_card(gpu: StudyRecord) -> None:
-    found = history.attempts(gpu)
+    found = outcomes.attempts(gpu)
     numbered = [replace(found[1].trial, number=n) for n in range(drawing.MANY + 1)]
-    many = history.history_figure([found[1]._replace(trial=trial) for trial in numbered], 1.0)
+    many = outcomes.history_figure([found[1]._replace(trial=trial) for trial in numbered], 1.0)
     assert {trace.type for trace in many.data if trace.name == "ok"} == {"scattergl"}
-    assert "scattergl" not in {trace.type for trace in history.history_figure(found, 1.0).data}
+    assert "scattergl" not in {trace.type for trace in outcomes.history_figure(found, 1.0).data}
 
 
 def test_a_page_carries_the_part_of_plotly_that_can_draw_it_and_the_whole_where_that_cannot(gpu: StudyRecord) -> None:
@@ -509,7 +507,7 @@ def test_kinds_have_their_own_traces_with_name_and_look(gpu: StudyRecord) -> Non
     kinds = [kind("push", 1), kind("push", 3), kind("moments", 3)]
     found = roofline.roofline_info(gpu)
     mixed = tuple(replace(p, kind=kinds[i % 3]) for i, p in enumerate(found.points))
-    beside = parity.parity_figure(replace(parity.parity_info(gpu), points=mixed))
+    beside = speeds.parity_figure(replace(speeds.parity_info(gpu), points=mixed))
     spread = speeds.distribution_figure(dict.fromkeys(kinds, (1.0, 2.0)))
     for figure in (roofline.roofline_figure(replace(found, points=mixed)), beside, spread):
         traces = [t for t in figure.data if t.marker.symbol and not t.name.startswith("winner")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import CpuConfig, KernelConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.flows import box, cavity
+from lbmtune.catalogue.problem.flows import box, cavity, porous
+from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.errors import InputError
@@ -105,6 +107,20 @@ def test_a_force_may_end_and_begin_again() -> None:
         flow.step(2)
         expected = advanced(state, replace(case, force=force), 2)
         np.testing.assert_allclose(flow.populations(), expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("scheme", ["pull", "aa"])
+@pytest.mark.parametrize("family", ["direct", "sparse"])
+def test_solid_cells_are_at_rest_whatever_the_force(family: str, scheme: str) -> None:
+    case = replace(porous("d2q9", "bgk", (8, 6, 1), 1.2, "blocks:fraction=0.3"), force=(1e-3, 0.0, 0.0))
+    kinds = {"direct": partial(cpu.Direct, flags="memory"), "sparse": cpu.Sparse}
+    flow, _ = flow_of(case, kinds[family](scheme=scheme, vector_bits=0, **PRECISE))
+    rock = solid(case)
+    for force in ((1e-3, 0.0, 0.0), (5e-3, -2e-3, 0.0)):
+        flow.force = force
+        flow.step(2)
+        assert (flow.velocity()[:, rock] == 0).all()
+        assert (flow.velocity()[0, ~rock] != 0).all()
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from lbmtune.backend.cpu.threads import ALLOWED, bind
 from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
+from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Conditions, Environment, Resources
 
 _POWER_ZONES = Path("/sys/class/powercap")
@@ -64,6 +65,9 @@ class CpuDevice:
     shared = True
 
     def __init__(self) -> None:
+        """Raise DeviceUnavailableError if Numba does not compile."""
+        if numba.config.DISABLE_JIT:
+            raise DeviceUnavailableError("the CPU needs Numba's compiler, which NUMBA_DISABLE_JIT turns off; unset it.")
         self._share: float | None = None
         self._threads = 1
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.cuda.nvml import Monitor
+from lbmtune.backend.protocol import OR_CPU
 from lbmtune.catalogue.families.rules import Limits, cuda_limits
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Environment
@@ -42,13 +43,12 @@ def cupy() -> Any:
         import cupy as found
     except ModuleNotFoundError as error:
         raise DeviceUnavailableError(
-            f"a GPU needs CuPy, but Python has no module {error.name!r}; install lbmtune[cuda13] or [cuda12], "
-            "or use --device cpu."
+            f"a GPU needs CuPy, but Python has no module {error.name!r}; install lbmtune[cuda13] or [cuda12]{OR_CPU}."
         ) from error
     except ImportError as error:
         first_line = (str(error).strip().splitlines() or ["no reason given"])[0]
         raise DeviceUnavailableError(
-            f"CuPy is installed but cannot be loaded ({first_line}); reinstall it, or use --device cpu."
+            f"CuPy is installed but cannot be loaded ({first_line}); reinstall it{OR_CPU}."
         ) from error
     return found
 
@@ -57,15 +57,15 @@ def _sentence(runtime: Any, error: Any) -> str:
     """Return why there are no devices; the version of a missing driver is 0."""
     driver, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion()
     if error.status == _NO_DEVICE:
-        return "the NVIDIA driver sees no GPU here; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu."
+        return f"the NVIDIA driver sees no GPU here; check nvidia-smi and CUDA_VISIBLE_DEVICES{OR_CPU}."
     if driver == 0:
-        return "CuPy is installed, but there is no NVIDIA driver here; install one, or use --device cpu."
+        return f"CuPy is installed, but there is no NVIDIA driver here; install one{OR_CPU}."
     if driver < needed:
         return (
             f"the NVIDIA driver supports CUDA {version_text(driver)}, CuPy was built for {version_text(needed)}; "
-            "update the driver, or use --device cpu."
+            f"update the driver{OR_CPU}."
         )
-    return f"CUDA does not start: {error}; check nvidia-smi, or use --device cpu."
+    return f"CUDA does not start: {error}; check nvidia-smi{OR_CPU}."
 
 
 def version_text(number: int) -> str:

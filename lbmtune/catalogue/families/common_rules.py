@@ -96,7 +96,8 @@ def flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     """Flags that fit the case: solid cells need them, a case without walls has none."""
     if config.flags == "compiled":
         if case.geometry:
-            return f"flags=compiled is not supported for geometry {case.geometry} (use memory): solid cells have flags"
+            what = f"flags=compiled is not supported for geometry {case.geometry}"
+            return f"{what} (use memory, or family sparse): solid cells have flags"
         return None
     if not case.geometry and not case.walled:
         return (

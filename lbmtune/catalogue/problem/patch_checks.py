@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from typing import TypeVar
+
 import numpy as np
 
 from lbmtune.catalogue.problem.cell_types import WORD_BITS, conditions, layout
 from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, SIDES, Patch, Problem
-from lbmtune.catalogue.problem.geometry import cell_values, check_solid, solid
+from lbmtune.catalogue.problem.geometry import cell_values, check_solid, moved, solid
 from lbmtune.catalogue.problem.patches import Cells, Layer, at_face, cells_of, holds, of_value, shape_of
 from lbmtune.errors import InputError, unknown
+
+_Case = TypeVar("_Case", bound=Problem)
 
 _MOST = 100
 
@@ -75,6 +81,18 @@ def _check_place(case: Problem, patch: Patch) -> None:
         raise InputError(f"face {patch.face} is periodic; make both faces across {patch.face[0]} a wall, for example.")
     if patch.kind in LOCAL and case.domain[face // 2] < 2:
         raise InputError(f"face {patch.face}: the domain has one cell across it; give it two or more.")
+
+
+def settled(case: _Case, path: str | os.PathLike[str] | None = None) -> _Case:
+    """Return a recorded case whose voxel file, if it has one, lies at a path, by default the recorded one.
+
+    Raises InputError if the file is missing, another one, or does not suit the case.
+    """
+    if path is not None:
+        case = replace(case, geometry=moved(case.geometry, path))
+    if case.geometry.startswith("file:"):
+        check_cells(case)
+    return case
 
 
 def check_cells(case: Problem) -> None:

@@ -138,10 +138,24 @@ def resolve(text: str, options: Options) -> Subject:
     if file:
         best = read_best(Path(text))
         recorded = Recorded(best.environment, best.expected.mlups, best.resources)
-        return _placed(best.case, best.config, recorded, options.device, machine)
+        return _placed(_settled(best.case, options.geometry), best.config, recorded, options.device, machine)
     if key:
-        return _placed(*_find_trial(text, study, options.out), options.device, machine)
-    return _from_values(text, study_spec(options), options.device, machine)
+        case, config, measured = _find_trial(text, study, options.out)
+        return _placed(_settled(case, options.geometry), config, measured, options.device, machine)
+    return _from_values(text, settled(study_spec(options), options.geometry), options.device, machine)
+
+
+def settled(spec: StudySpec, geometry: Path | None) -> StudySpec:
+    """Return a recorded study with its voxel file, if it has one, where --geometry says. Raises InputError."""
+    return replace(spec, case=_settled(spec.case, geometry))
+
+
+def _settled(case: Case, geometry: Path | None) -> Case:
+    if not case.geometry and geometry is None:
+        return case
+    from lbmtune.catalogue.problem.patch_checks import settled  # here: arrays are not needed otherwise
+
+    return settled(case, geometry)
 
 
 def _is_file(text: str) -> bool:
@@ -156,10 +170,15 @@ def study_spec(options: Options) -> StudySpec:
     """Return the study of a file, a shipped study or a study folder (default: quick). Raises InputError."""
     reference = _USUAL if options.study is None else options.study
     if not (Path(reference) / HEADER).is_file():
+        if options.geometry and options.study:
+            path = options.geometry
+            raise InputError(
+                f"--geometry {path} does not go with {reference}; say --set case.geometry=file:path={path}."
+            )
         return load_study(reference, options.sets or ())
     if options.sets:
         raise InputError(f"--set does not go with the study folder {reference}, whose case is settled; leave it out.")
-    return read_study(Path(reference)).header.spec
+    return settled(read_study(Path(reference)).header.spec, options.geometry)
 
 
 def searched(options: Options) -> tuple[StudySpec, str, Machine | None]:

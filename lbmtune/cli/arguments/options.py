@@ -43,6 +43,14 @@ Machine = Annotated[
         help="a device that need not be here: h200, h100, a100, v100, k20, or a file that describes it",
     ),
 ]
+Geometry = Annotated[
+    Path | None,
+    typer.Option(
+        "--geometry",
+        metavar="FILE",
+        help="where the voxel file of a best.json or a study folder lies, if it was moved",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="folder that holds the study folders")]
 Config = Annotated[
@@ -64,10 +72,11 @@ class Options:
     device: Device = None
     machine: Machine = None
     out: Out = RESULTS
+    geometry: Geometry = None
 
 
-OnDevice = Annotated[Options, "study", "sets", "device", "out"]
-OnMachine = Annotated[Options, "study", "sets", "device", "machine", "out"]
+OnDevice = Annotated[Options, "study", "sets", "device", "out", "geometry"]
+OnMachine = Annotated[Options, "study", "sets", "device", "machine", "out", "geometry"]
 
 
 def with_single_options(verb: Callable[..., None]) -> Callable[..., None]:

@@ -15,6 +15,7 @@ from lbmtune.cli.arguments.configs import Subject
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.remarks import in_cache, last_cache, left_alone
+from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 LOG = logging.getLogger("lbmtune")
@@ -45,7 +46,8 @@ def machine_rows(name: str, machine: Machine) -> list[tuple[str, object]]:
         rows += [("clock when measured", _clock(machine.conditions.sm_clock_hz))]
         rows += [("memory clock when measured", _clock(machine.conditions.memory_clock_hz))]
     rows += [("calibrated", _calibrated(machine))]
-    rows += [(what, f"{share:.1%}") for what, share in _shares(machine)]
+    parts = {"bandwidths": machine.conditions.cpu_share, "calibration": machine.calibration_cpu_share}
+    rows += [(f"CPU share, {name}", f"{share:.1%}") for name, share in parts.items() if share is not None]
     return [*rows, ("measured", machine.date)]
 
 
@@ -53,12 +55,6 @@ def _calibrated(machine: Machine) -> str:
     if not machine.calibrated:
         return "no (run: lbmtune devices --calibrate)"
     return "yes" if left_alone(machine.calibration_cpu_share) else "yes, disturbed by other programs"
-
-
-def _shares(machine: Machine) -> list[tuple[str, float]]:
-    """Return the share of the processor that each part of the measurement had, if it is known."""
-    parts = {"bandwidths": machine.conditions.cpu_share, "calibration": machine.calibration_cpu_share}
-    return [(f"CPU share, {name}", share) for name, share in parts.items() if share is not None]
 
 
 def _clock(hz: float | None) -> str:
@@ -74,6 +70,11 @@ def _copy_name(streams: int, access: str) -> str:
 def config_text(config: KernelConfig) -> str:
     """Return a configuration in words: the knobs that are not at their default."""
     return ", ".join([*(f"{name}={value}" for name, value in config.identity.items()), "all else at its default"])
+
+
+def fluid_rows(case: Case, facts: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Return the fluid cells of `api.costs` if the case has solid cells."""
+    return [("fluid cells", fluid_share(case, facts["fluid_cells"]))] if case.geometry else []
 
 
 def arithmetic_text(facts: Mapping[str, Any]) -> str:

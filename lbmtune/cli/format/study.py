@@ -11,6 +11,7 @@ from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.remarks import disturbance, doubt, in_cache_of, unsteadiness
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups
 
 LOG = logging.getLogger("lbmtune")
@@ -95,7 +96,10 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
         f"{costs.compile_s:.1f} s compiling, {costs.verify_s:.1f} s verifying, {costs.measure_s:.1f} s measuring, "
         f"{costs.search_s:.1f} s searching"
     )
+    case = record.header.spec.case
+    fluid = [("fluid cells", fluid_share(case, record.ranked[0].best_measurement.sites))] if case.geometry else []
     return [
+        *fluid,
         (
             "evaluations",
             f"{len(record.trials)} of {record.header.legal_configurations} legal, {failed} without speed"

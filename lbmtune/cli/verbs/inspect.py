@@ -14,13 +14,19 @@ from lbmtune.backend import registry
 from lbmtune.cli.arguments.configs import Subject, resolve
 from lbmtune.cli.arguments.options import Config, Json, OnMachine
 from lbmtune.cli.format import output
-from lbmtune.cli.format.description import arithmetic_text, config_text, machine_rows, prediction_rows, print_remarks
-from lbmtune.model.machine.description import Machine as Description
+from lbmtune.cli.format.description import (
+    arithmetic_text,
+    config_text,
+    fluid_rows,
+    machine_rows,
+    prediction_rows,
+    print_remarks,
+)
 from lbmtune.records import Prediction, Resources
 from lbmtune.units import format_bytes, format_mlups
 
 LOG = logging.getLogger("lbmtune")
-COSTS = ("bytes_per_update", "flops_per_update", "flops_per_byte", "footprint_bytes")
+COSTS = ("bytes_per_update", "flops_per_update", "flops_per_byte", "footprint_bytes", "fluid_cells")
 """Facts that only a legal configuration has."""
 
 
@@ -38,18 +44,14 @@ def devices(
     """List devices that can be tuned here, with measured bandwidths, and the files of their descriptions."""
     names = registry.available() if device is None else (device,)
     found = {name: api.measured_machine(name, refresh=refresh, calibration=calibrate) for name in names}
-    files = {name: _file(machine) for name, machine in found.items()}
+    paths = {name: api.machine_file(machine) for name, machine in found.items()}
+    files = {name: str(path) if path else None for name, path in paths.items()}
     if as_json:
         output.emit_json({name: {**to_builtins(one), "file": files[name]} for name, one in found.items()})
         return
     for name, machine in found.items():
         output.print_pairs([*machine_rows(name, machine), ("for --machine", files[name] or "not kept")])
         output.stdout().print()
-
-
-def _file(machine: Description) -> str | None:
-    path = api.machine_file(machine)
-    return None if path is None else str(path)
 
 
 def explain(config: Config, options: OnMachine, as_json: Json = False) -> None:
@@ -100,6 +102,7 @@ def _rows(subject: Subject, facts: dict[str, Any], compiled: Resources | None) -
     ]
     if facts["legal"]:
         rows += [
+            *fluid_rows(subject.case, facts),
             ("bytes per update", f"{facts['bytes_per_update']:g}"),
             ("flop per update", arithmetic_text(facts)),
             ("footprint", format_bytes(facts["footprint_bytes"])),

@@ -15,7 +15,9 @@ from lbmtune.cli.format import output
 _KINDS = ("schemes", "layouts", "lattices", "collisions", "storages", "flows", "faces", "patches", "geometries")
 
 
-def list_catalogue(options: Annotated[Options, "study", "sets", "device", "machine"], as_json: Json = False) -> None:
+def list_catalogue(
+    options: Annotated[Options, "study", "sets", "device", "machine", "geometry"], as_json: Json = False
+) -> None:
     """List the catalogue, and count legal configurations.
 
     Schemes, layouts, lattices, collisions, storages, flows, geometries and the knobs with their values.

@@ -26,7 +26,7 @@ from lbmtune.cli.arguments.configs import (
 from lbmtune.cli.arguments.numbers import whole
 from lbmtune.cli.arguments.options import Json, OnMachine, Options
 from lbmtune.cli.format import output
-from lbmtune.cli.format.description import arithmetic_text, prediction_rows, print_cached, print_remarks
+from lbmtune.cli.format.description import arithmetic_text, fluid_rows, prediction_rows, print_cached, print_remarks
 from lbmtune.cli.format.predictions import print_ranking, print_variation, single_value
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import COMPILABLE, PRINTED
@@ -107,12 +107,13 @@ def _predict(subject: Subject, as_json: bool) -> None:
     costs = api.costs(subject.case, subject.config)
     if as_json:
         named = {"case": subject.case, "config": subject.config.flat(), "key": subject.config.key}
-        counts = {name: costs[name] for name in ("flops_per_update", "flops_per_byte")}
+        counts = {name: costs[name] for name in ("flops_per_update", "flops_per_byte", "fluid_cells")}
         output.emit_json({**named, "machine": machine.name, **counts, "prediction": prediction})
         return
     output.print_pairs(
         [
             ("case", api.case_summary(subject.case)),
+            *fluid_rows(subject.case, costs),
             ("machine", machine.name),
             ("bytes per update", f"{prediction.bytes_per_update:g}"),
             ("flop per update", arithmetic_text(costs)),
@@ -122,7 +123,7 @@ def _predict(subject: Subject, as_json: bool) -> None:
 
 
 def rank(
-    options: Annotated[Options, "sets", "device", "machine"],
+    options: Annotated[Options, "sets", "device", "machine", "geometry"],
     study: RankedStudy = "quick",
     top: Top = None,
     compiled: Compiled = _COMPILED,

@@ -10,7 +10,7 @@ import typer
 from lbmtune import api
 from lbmtune.api.folders import RESULTS, study_folder
 from lbmtune.claims.store import PAGE, claims_folder, read_claims
-from lbmtune.cli.arguments.options import Folder, Json, Out
+from lbmtune.cli.arguments.options import Folder, Geometry, Json, Out
 from lbmtune.cli.format import output as printing
 from lbmtune.errors import InputError
 
@@ -20,21 +20,25 @@ Target = Annotated[
 ]
 
 
-def report(study: Folder, output: Target = None, out: Out = RESULTS, as_json: Json = False) -> None:
+def report(
+    study: Folder, output: Target = None, out: Out = RESULTS, geometry: Geometry = None, as_json: Json = False
+) -> None:
     """Write the report of a study, or of a run of reproduce, from its records."""
     _check_folder(out)
     if folder := claims_folder(study, out):
         path = output or folder / PAGE
         api.write_claims_page(read_claims(folder), path)
     else:
-        path = api.Study(study_folder(study, out)).report(output)
+        path = api.Study(study_folder(study, out), geometry=geometry).report(output)
     _print_path("report", path, as_json)
 
 
-def export(study: Folder, output: Target = None, out: Out = RESULTS, as_json: Json = False) -> None:
+def export(
+    study: Folder, output: Target = None, out: Out = RESULTS, geometry: Geometry = None, as_json: Json = False
+) -> None:
     """Write best.json of a study, which lbmtune.load reads."""
     _check_folder(out)
-    _print_path("best", api.Study(study_folder(study, out)).export(output), as_json)
+    _print_path("best", api.Study(study_folder(study, out), geometry=geometry).export(output), as_json)
 
 
 def _check_folder(out: Path) -> None:

@@ -14,8 +14,9 @@ from lbmtune import api
 from lbmtune.api.devices import chosen, place
 from lbmtune.api.folders import new_folder
 from lbmtune.backend.registry import backend_of
+from lbmtune.cli.arguments.configs import settled
 from lbmtune.cli.arguments.numbers import time_s, whole
-from lbmtune.cli.arguments.options import Device, Json, Sets
+from lbmtune.cli.arguments.options import Device, Geometry, Json, Sets
 from lbmtune.cli.format import output
 from lbmtune.cli.format.study import print_study
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
@@ -64,6 +65,7 @@ def study(
             "--storage", metavar="URL", help="where Optuna keeps its trials (default: a journal in the study folder)"
         ),
     ] = None,
+    geometry: Geometry = None,
     refresh: Annotated[bool, typer.Option("--refresh", help="measure the device's bandwidths again first")] = False,
     as_json: Json = False,
 ) -> None:
@@ -72,9 +74,9 @@ def study(
     overrides = [*(sets or ()), *(f"{key}={value}" for key, value in options.items() if value is not None)]
     where = chosen(device)
     if resume and out and study_file is None:
-        spec = overridden(read_study(out).header.spec, overrides)
+        spec = overridden(settled(read_study(out).header.spec, geometry), overrides)
     else:
-        spec = load_study("quick" if study_file is None else study_file, overrides)
+        spec = settled(load_study("quick" if study_file is None else study_file, overrides), geometry)
     check_acts(sets or (), backend_of(where), place(where))
     folder = out or new_folder(spec.name, where, resume=resume)
     try:

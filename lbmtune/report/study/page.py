@@ -13,11 +13,9 @@ from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, script_json
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels
-from lbmtune.report.study.history import history_panel
-from lbmtune.report.study.outcomes import outcome_info, outcome_panels
-from lbmtune.report.study.parity import parity_panels
+from lbmtune.report.study.outcomes import history_panel, outcome_info, outcome_panels
 from lbmtune.report.study.roofline import roofline_info, roofline_panel
-from lbmtune.report.study.speeds import distribution_panel, knobs_panels
+from lbmtune.report.study.speeds import distribution_panel, knobs_panels, parity_panels
 from lbmtune.report.study.steps import CellsRead
 from lbmtune.report.study.steps_figure import steps_panels
 from lbmtune.report.study.tables import case_table, moved, protocol_table, trial_table

@@ -11,7 +11,7 @@ from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.roofline import roofline_info
 from lbmtune.report.study.tables import moved
-from lbmtune.report.tables import Pairs, conditions_table, sustained_table
+from lbmtune.report.tables import Pairs, conditions_table, fluid_share, sustained_table
 from lbmtune.search.kinds import rounding_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
@@ -72,8 +72,8 @@ def winner_table(study: StudyRecord, kernel: Kernel | None = None) -> Pairs:
     ]
     if m.disturbed:
         rows.append(("remark", "the conditions of the protocol were not met, even after repeats"))
-    fluid = [("fluid cells", f"{m.sites:,}")] if case.geometry else []
-    return [*rows, *_resources(winner, kernel), ("cells", f"{case.sites:,}"), *fluid]
+    cells = ("fluid cells", fluid_share(case, m.sites)) if case.geometry else ("cells", f"{case.sites:,}")
+    return [*rows, *_resources(winner, kernel), cells]
 
 
 def _shares(study: StudyRecord, measurement: Measurement) -> Pairs:

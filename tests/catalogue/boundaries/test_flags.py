@@ -226,7 +226,11 @@ def test_the_description_lists_the_tables() -> None:
 @pytest.mark.parametrize(
     ("case", "axes", "reason"),
     [
-        (STONE, {}, "flags=compiled is not supported for geometry blocks:fraction=0.3 (use memory): solid cells have"),
+        (
+            STONE,
+            {},
+            "flags=compiled is not supported for geometry blocks:fraction=0.3 (use memory, or family",
+        ),
         (flows("d3q19", "bgk")["box"], {"flags": "memory"}, "flags=memory is not supported for flow box (use compiled"),
         (
             LID,

@@ -39,14 +39,14 @@ _ROWS: tuple[Example, ...] = (
     Example(
         "flags=memory",
         "",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL),
     ),
     Example("", "", "vector_bits=512; this CPU has 128, and two registers make a vector", limits=BARE),
     Example(
         "",
         "",
-        "domain 60x64x64: nx=60 is not a multiple of 16 lanes of fp32",
+        "domain 60x64x64: nx=60 is not a multiple of 16 lanes of fp32 (use wrap=select or vector_bits=0)",
         case=sized(CASE, 60, 64, 64),
         legal_case=sized(CASE, 64, 64, 64),
     ),
@@ -427,7 +427,7 @@ MOMENTS_WAVEFRONT: tuple[Example, ...] = (
     Example(
         "flags=memory",
         "",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL_MOMENTS),
     ),
     Example(
@@ -440,7 +440,7 @@ MOMENTS_WAVEFRONT: tuple[Example, ...] = (
     Example(
         "",
         "",
-        "domain 60x64x64: nx=60 is not a multiple of 16 lanes of fp32",
+        "domain 60x64x64: nx=60 is not a multiple of 16 lanes of fp32 (use vector_bits=0)",
         case=sized(MOMENTS, 60, 64, 64),
         legal_case=sized(MOMENTS, 64, 64, 64),
     ),

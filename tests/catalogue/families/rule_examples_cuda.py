@@ -208,7 +208,7 @@ DIRECT: tuple[Example, ...] = (
     Example(
         "flags=memory,block=32x1x1",
         "block=32x1x1",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL),
     ),
     Example(
@@ -623,7 +623,7 @@ TEMPORAL_BLOCKING: tuple[Example, ...] = (
     Example(
         "flags=memory,chunk_planes=32",
         "chunk_planes=32",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL),
     ),
     Example(
@@ -928,7 +928,7 @@ PERSISTENT: tuple[Example, ...] = (
     Example(
         "flags=memory",
         "",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL),
     ),
     Example(
@@ -1028,7 +1028,7 @@ FACE_EXCHANGE: tuple[Example, ...] = (
     Example(
         "flags=memory",
         "",
-        "flags=compiled is not supported for geometry sphere (use memory): solid cells have flags",
+        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
         case=solid(SMALL_MOMENTS),
     ),
     Example(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lbmtune.catalogue.backend_records import CpuConfig
+from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.footprint import beyond_stride
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
@@ -18,8 +19,9 @@ def vectors(case: Case, config: CpuConfig, limits: Limits) -> str | None:
         return None
     lanes = config.vector_bits // (8 * config.computed.bytes)
     if not config.indirect and case.domain[0] % lanes:
-        domain = extents(case.domain)
-        return f"domain {domain}: nx={case.domain[0]} is not a multiple of {lanes} lanes of {config.compute}"
+        domain, use = extents(case.domain), "wrap=select or " if "wrap" in knobs_by_name(type(config)) else ""
+        lacks = f"nx={case.domain[0]} is not a multiple of {lanes} lanes of {config.compute}"
+        return f"domain {domain}: {lacks} (use {use}vector_bits=0)"
     if config.wrap == "select":
         return f"vector_bits={config.vector_bits} is not supported for wrap=select (use 0): vectors need ghost columns"
     run = config.memory.run
