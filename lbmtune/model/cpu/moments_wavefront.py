@@ -18,7 +18,6 @@ class MomentsWavefrontInputs(WavefrontInputs):
     config: MomentsWavefront  # type: ignore[assignment]  # all of them ask it for what both records have
 
     has_streams = False
-    prefetched_in_cache = 0.0
 
     @property
     def waiting_bytes(self) -> int:
