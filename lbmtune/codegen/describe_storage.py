@@ -42,25 +42,19 @@ def describe_storage(program: Program) -> Storage:
 def _with_populations(common: Storage, program: Program) -> Storage:
     config, stencil = program.config, program.case.stencil
     phases = [config.propagation.phase(stencil, parity) for parity in range(config.propagation.period)]
+    x, y, z, q = map(Traced, "XYZQ")
     return replace(
         common,
-        index=plain(_slot_index(program)),
+        index=plain(config.value_index(q, x, y, z, symbolic_extents(program), stencil)),
         locations=tuple(tuple(_location(a, config.implicit) for a in phase.accesses) for phase in phases),
         wall_term=phases[0].wall_term,
     )
 
 
-def _slot_index(program: Program) -> Any:
-    """Return the element of slot Q of cell (X, Y, Z); the last slots may lie in a smaller group."""
-    config, symbols = program.config, symbolic_extents(program)
-    x, y, z, q = (Traced(name) for name in "XYZQ")
-    return config.value_index(q, x, y, z, symbols, program.case.stencil)
-
-
 def _with_moments(common: Storage, program: Program) -> Storage:
-    config, stencil, symbols = program.config, program.case.stencil, symbolic_extents(program)
-    x, y, z = (Traced(name) for name in "xyz")
-    places = [config.value_index(k, x, y, z, symbols, stencil) for k in range(symbols.q)]
+    stencil, symbols = program.case.stencil, symbolic_extents(program)
+    x, y, z = map(Traced, "xyz")
+    places = [program.config.value_index(k, x, y, z, symbols, stencil) for k in range(symbols.q)]
     moments = tuple(Moment(order=n, index=plain(at)) for n, at in zip(orders(stencil), places, strict=True))
     return replace(common, moments=moments)
 
