@@ -585,6 +585,46 @@ def test_damaged_records(refused, finished, name, content):
     assert "damaged" in refused("study", "--resume", "--out", "mine")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("study.json", b'{"spec": {"name": "\xffx"}}', "study.json is damaged: 'utf-8' codec can't decode byte 0xff"),
+        (
+            "study.json",
+            b'{"a": ' + b"[" * 200_000,
+            "study.json is damaged: it is nested too deeply; restore it or start a new",
+        ),
+        ("trials.jsonl", b'{"number": 1, "key": "\xff"}\n', "trials.jsonl, line 1 is damaged .*0xff.*; delete that line"),
+        (
+            "trials.jsonl",
+            b'{"a": ' + b"[" * 200_000 + b"\n",
+            "trials.jsonl, line 1 is damaged .it is nested too deeply.; delete",
+        ),
+        ("trials.jsonl", b'{"number": 1}\n', "trials.jsonl, line 1 is damaged .*missing required field"),
+    ],
+)
+def test_records_of_a_damaged_disk(refused, finished, name, content, said):
+    (finished / name).write_bytes(content)
+    for verb in ("report", "export"):
+        assert re.search(said, refused(verb, "mine"))
+    assert re.search(said, refused("study", "--resume", "--out", "mine"))
+    assert re.search(said, refused("explain", "0123456789ab", "--study", "mine", "--device", "cpu"))
+
+
+@pytest.mark.parametrize("name", ["trials.jsonl", "trials.jsonl.gz"])
+def test_trials_without_the_head_of_their_study(refused, finished, name):
+    """Nobody knows of which case they are, so that no study may go on with them."""
+    (finished / "study.json").unlink()
+    if name.endswith(".gz"):
+        (finished / name).write_bytes(gzip.compress((finished / "trials.jsonl").read_bytes()))
+        (finished / "trials.jsonl").unlink()
+    said = f"lbmtune: mine holds {name} without study.json, which says of what study these trials are; restore it, or"
+    study = ("study", "quick", "--out", "mine", *SMALL)
+    for asked in (study, (*study, "--resume"), ("study", "--out", "mine", "--resume"), ("report", "mine")):
+        assert refused(*asked).startswith(said)
+    assert refused("export", "mine").startswith(said)
+
+
 def test_a_configuration_for_another_device(refused, cpu, tmp_path):
     """Whether that is said by an axis, or by a file."""
     said = refused("explain", "backend=cuda", "--device", "cpu")
