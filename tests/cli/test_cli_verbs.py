@@ -162,7 +162,7 @@ def test_list_counts_what_is_legal(run, monkeypatch):
     order = r"^order  .*\n  values +\(row\) *\n  allowed +row, morton, hilbert, tile, stripe *$"
     assert re.search(order, out, re.MULTILINE)
     assert re.search(r"^packing .* \(fraction=0.5:radius=8:seed=1\) *$", out, re.MULTILINE)
-    assert re.search(r"^file .* \(path=\.\.\.:shape=:fluid=:repeat=0\) *$", out, re.MULTILINE)
+    assert re.search(r"^file .* \(path=\.\.\.:shape=:dtype=:array=:invert=0:fluid=:repeat=0\) *$", out, re.MULTILINE)
     assert facts["axes"]["streaming_stores"]["default"] == 0
     assert facts["axes"]["tile"]["families"] == ["moments-wavefront", "wavefront"]
     fewer = json.loads(run("list", "--device", "cpu", "--json", "--set", "scheme=aa")[1])
