@@ -7,7 +7,10 @@ Everything else that is raised is a bug and propagates.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class LbmtuneError(Exception):
@@ -37,6 +40,13 @@ class DeviceUnavailableError(LbmtuneError):
 def unknown(kind: str, value: object, known: Iterable[str]) -> InputError:
     """Return an InputError for a name outside a known set, with the closest known name suggested."""
     return InputError(f"unknown {kind} {value!r}; {suggestion(value, sorted(known))}")
+
+
+def named(kind: str, name: str, known: Mapping[str, T]) -> T:
+    """Return what has a name. Raises InputError for a name outside a known set."""
+    if name not in known:
+        raise unknown(kind, name, known)
+    return known[name]
 
 
 def suggestion(value: object, known: Iterable[str], otherwise: str = "") -> str:

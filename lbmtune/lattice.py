@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from lbmtune.errors import unknown
+from lbmtune.errors import named
 
 Vector = tuple[int, int, int]
 
@@ -88,7 +88,4 @@ LATTICES: Mapping[str, Lattice] = {
 
 def lattice(name: str) -> Lattice:
     """Return the lattice of a name ('d2q9', 'd3q19', 'd3q27'). Raises InputError for an unknown one."""
-    try:
-        return LATTICES[name]
-    except KeyError:
-        raise unknown("lattice", name, LATTICES) from None
+    return named("lattice", name, LATTICES)

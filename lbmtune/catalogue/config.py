@@ -22,7 +22,7 @@ from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.record import FAMILIES as FAMILIES
 from lbmtune.catalogue.record import KernelConfig as KernelConfig
 from lbmtune.catalogue.record import families_with as families_with
-from lbmtune.errors import InputError, unknown
+from lbmtune.errors import InputError, named
 
 ALL_CORES = "all"
 """Value of the knob `threads` that stands for every core of the device."""
@@ -31,11 +31,7 @@ DEFAULT_FAMILY = "direct"
 
 def family(backend: str, name: str) -> type[KernelConfig]:
     """Return the record of a family by name. Raises InputError."""
-    if backend not in FAMILIES:
-        raise unknown("backend", backend, FAMILIES)
-    if name not in FAMILIES[backend]:
-        raise unknown(f"family of {backend}", name, FAMILIES[backend])
-    return FAMILIES[backend][name]
+    return named(f"family of {backend}", name, named("backend", backend, FAMILIES))
 
 
 @cache

@@ -11,7 +11,7 @@ import msgspec
 
 from lbmtune.errors import InputError
 from lbmtune.records.claims import CLAIMS_SCHEMA, Claims, ClaimsHeader, Group
-from lbmtune.records.store import append_line, drop_torn_line, read_lines, write_atomically
+from lbmtune.records.store import append_line, drop_torn_line, read_lines, write_record
 
 T = TypeVar("T")
 RESULTS, GROUPS, PAGE = "claims.json", "groups.jsonl", "claims.html"
@@ -30,7 +30,7 @@ def read_groups(folder: Path) -> tuple[Group, ...]:
 
 def write_claims(folder: Path, claims: Claims) -> None:
     """Replace the results."""
-    write_atomically(folder / RESULTS, msgspec.json.format(msgspec.json.encode(claims)) + b"\n")
+    write_record(folder / RESULTS, claims)
 
 
 @dataclass(frozen=True)

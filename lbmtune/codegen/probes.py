@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lbmtune.catalogue.config import cuda
-from lbmtune.codegen.program import Launch, Mode, Program
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.skeleton import skeleton
-from lbmtune.codegen.streams import ACCESS_TYPES, CASE, STREAMS
+from lbmtune.codegen.streams import ACCESS_TYPES, STREAMS, cuda_probe
 
 RUNS, DISPLACED, LISTED, CHASE, SPILL = "copy_runs", "copy_displaced", "copy_listed", "chase", "spill"
 AGAIN, STAGES, MEET = "copy_again", "stages", "meet"
@@ -44,14 +43,6 @@ def probe(
     row: accesses of a row that a block takes (0: its threads are side by side);
     shared_bytes: dynamic shared memory per block, which limits the blocks per multiprocessor.
     """
-    options = _options(
-        STREAMS=streams,
-        ACCESS=ACCESS_TYPES[access_bytes],
-        RUN=run_bytes // access_bytes,
-        LOCAL=local_bytes // WORD_BYTES,
-        EARLY=int(early),
-        ROW=row,
-    )
     arguments = {
         RUNS: ("source", "target", "accesses"),
         DISPLACED: _DISPLACED,
@@ -62,7 +53,19 @@ def probe(
         HOLES: ("source", "target", "accesses", "holes"),
         PIECES: ("source", "target", "accesses", "pieces", "later"),
     }
-    return _program("copies", options, arguments, threads, shared_bytes, "dependent" if early else "plain")
+    return cuda_probe(
+        "copies",
+        arguments,
+        threads,
+        shared_bytes,
+        "dependent" if early else "plain",
+        STREAMS=streams,
+        ACCESS=ACCESS_TYPES[access_bytes],
+        RUN=run_bytes // access_bytes,
+        LOCAL=local_bytes // WORD_BYTES,
+        EARLY=int(early),
+        ROW=row,
+    )
 
 
 def issue_probe(
@@ -79,15 +82,18 @@ def issue_probe(
     kind: of `KINDS`; number: 'float' or 'double'; chains: independent chains of instructions; length: instructions of a
     chain between two barriers of a block; meets: whether there are barriers.
     """
-    options = _options(
+    arguments = {STAGES: ("target", "factor", "turns"), MEET: ("words", "arrivals", "turns")}
+    return cuda_probe(
+        "issue",
+        arguments,
+        threads,
+        cooperative=MEET,
         KIND=KINDS[kind],
         Number=number,
         CHAINS=chains,
         LENGTH=length,
         MEETS=int(meets),
     )
-    arguments = {STAGES: ("target", "factor", "turns"), MEET: ("words", "arrivals", "turns")}
-    return _program("issue", options, arguments, threads, 0)
 
 
 def spilled_probe(*, access_bytes: int, local_bytes: int, threads: int) -> Program:
@@ -107,40 +113,24 @@ def structures_probe(*, streams: int, access_bytes: int, local_bytes: int, threa
 
 
 def _of_words(
-    name: str,
-    arguments: Mapping[str, tuple[str, ...]],
-    streams: int,
-    access_bytes: int,
-    local_bytes: int,
-    threads: int,
+    name: str, arguments: Mapping[str, tuple[str, ...]], streams: int, access_bytes: int, local_bytes: int, threads: int
 ) -> Program:
-    """Return a copy whose threads hold words in local memory."""
-    options = _options(
-        STREAMS=streams,
-        ACCESS=ACCESS_TYPES[access_bytes],
-        LOCAL=local_bytes // WORD_BYTES,
-    )
-    program = _program(name, options, arguments, threads, 0)
+    access, local = ACCESS_TYPES[access_bytes], local_bytes // WORD_BYTES
+    program = cuda_probe(name, arguments, threads, STREAMS=streams, ACCESS=access, LOCAL=local)
     return replace(program, source=skeleton("cuda/probes/local_words.cu") + "\n" + program.source)
 
 
 def shuffled_probe(*, element_bytes: int, access_bytes: int, run_bytes: int, threads: int) -> Program:
     """Return the displaced copy by vectors of elements. run_bytes: as of `probe`."""
-    options = _options(
-        STREAMS=STREAMS,
-        ELEMENT=_ELEMENTS[element_bytes],
-        VECTOR=access_bytes // element_bytes,
-        RUN=run_bytes // access_bytes,
-    )
+    element, vector, run = _ELEMENTS[element_bytes], access_bytes // element_bytes, run_bytes // access_bytes
     arguments = {SHUFFLED: _DISPLACED}
-    return _program("shuffled", options, arguments, threads, 0)
+    return cuda_probe("shuffled", arguments, threads, STREAMS=STREAMS, ELEMENT=element, VECTOR=vector, RUN=run)
 
 
 def exchange_probe(*, meeting: str, threads: int) -> Program:
     """Return the program whose warps exchange words between stages. meeting: of `MEETINGS`."""
-    options = _options(MEETS=MEETINGS[meeting])
     arguments = {EXCHANGED: ("target", "nothing", "factor", "turns", "length")}
-    return _program("exchange", options, arguments, threads, 0)
+    return cuda_probe("exchange", arguments, threads, MEETS=MEETINGS[meeting])
 
 
 def overtaken_probe(*, local_bytes: int, together: int, overtakes: bool, threads: int) -> Program:
@@ -148,36 +138,5 @@ def overtaken_probe(*, local_bytes: int, together: int, overtakes: bool, threads
 
     local_bytes: of a thread, which accesses all of it; together: words per turn.
     """
-    options = _options(
-        LOCAL=local_bytes // WORD_BYTES,
-        TOGETHER=together,
-        OVERTAKES=int(overtakes),
-    )
-    return _program("spill_hazards", options, {OVERTAKEN: ("target", "turns")}, threads, 0)
-
-
-def _options(**macros: object) -> tuple[str, ...]:
-    return ("--std=c++17", *(f"-D{name}={value}" for name, value in macros.items()))
-
-
-def _program(
-    name: str,
-    options: tuple[str, ...],
-    arguments: Mapping[str, tuple[str, ...]],
-    threads: int,
-    shared_bytes: int,
-    mode: Mode = "plain",
-) -> Program:
-    block = (threads, 1, 1)
-    launches = tuple(
-        Launch(
-            entry,
-            names,
-            block=block,
-            covers=block,
-            shared_bytes=shared_bytes,
-            mode="cooperative" if entry == MEET else mode,
-        )
-        for entry, names in arguments.items()
-    )
-    return Program("cuda", CASE, cuda.Direct(block=block), skeleton(f"cuda/probes/{name}.cu"), options, (launches,))
+    arguments, local = {OVERTAKEN: ("target", "turns")}, local_bytes // WORD_BYTES
+    return cuda_probe("spill_hazards", arguments, threads, LOCAL=local, TOGETHER=together, OVERTAKES=int(overtakes))

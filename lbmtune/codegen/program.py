@@ -214,19 +214,11 @@ class Program:
         return values | boundary_values(case, unit) | {PARITY: 0, STEPS: 1}
 
 
-def _cells(_program: Program, case: Case) -> int:
-    return case.sites
-
-
 def _barrier_words(program: Program, case: Case) -> int:
     config: Any = program.config
     if config.grid_sync == "all":
         return COUNTS
     return APART * max(prod(program.grid(launch, case.domain)) for step in program.period for launch in step)
-
-
-def _ring_values(program: Program, case: Case) -> int:
-    return program.config.scratch_bytes(case) // program.config.computed.bytes
 
 
 def _sent_sums(program: Program, case: Case) -> int:
@@ -235,19 +227,18 @@ def _sent_sums(program: Program, case: Case) -> int:
 
 
 _ELEMENTS: Mapping[str, Callable[[Program, Case], int]] = {
-    WORDS: _cells,
-    MOVING_WORDS: _cells,
+    WORDS: lambda _, case: case.sites,
+    MOVING_WORDS: lambda _, case: case.sites,
     LIST: lambda program, case: program.config.list_words(case),
     MACROSCOPICS: lambda _, case: MACROSCOPIC_FIELDS * case.sites,
     BARRIER: _barrier_words,
     SENT_SUMS: _sent_sums,
-    RINGS: _ring_values,
+    RINGS: lambda program, case: program.config.scratch_bytes(case) // program.config.computed.bytes,
 }
 """Elements of the buffers besides the copies of the lattice."""
 
 
 def _counts(case: Case, config: KernelConfig) -> dict[str, int]:
-    """Return the sites and nodes of an index list."""
     from lbmtune.catalogue.sparse.nodes import counts  # here: NumPy is not needed to start
 
     _, sites, nodes = counts(case, config)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from string import Template
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import cpu, cuda
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.code_text import code_of
-from lbmtune.codegen.program import Launch, Program, Target
-from lbmtune.codegen.skeleton import skeleton
+from lbmtune.codegen.program import Launch, Mode, Program, Target
+from lbmtune.codegen.skeleton import filled, skeleton
 from lbmtune.codegen.support import support_digest
 from lbmtune.records.study import CEILING_STREAMS
 
@@ -23,13 +24,10 @@ CASE = box("d3q19", "bgk", (256, 256, 256))
 
 def streams_digest(target: Target) -> str:
     """Return the digest of these programs; measurements with other ones are no ceilings any more."""
-    texts = {"cuda": skeleton("cuda/probes/streams.cu"), "cpu": _cpu_skeleton("simd") + support_digest()}
+    # the fields of the CPU copies are left open but for the support module
+    of_cpu = Template(skeleton("cpu/probes/streams.py.in")).safe_substitute(simd="simd")
+    texts = {"cuda": skeleton("cuda/probes/streams.cu"), "cpu": of_cpu + support_digest()}
     return hashlib.sha256(code_of(target, texts[target]).encode()).hexdigest()[:16]
-
-
-def _cpu_skeleton(support: str) -> str:
-    """Return the skeleton of the CPU copies with a support module, whose other fields are left open."""
-    return Template(skeleton("cpu/probes/streams.py.in")).safe_substitute(simd=support)
 
 
 class CpuAccess(NamedTuple):
@@ -50,26 +48,40 @@ def cuda_streams(streams: int, access_bytes: int, threads: int, *, apart: bool =
 
     apart: whether source and target are declared not to overlap, so that the compiler may reorder loads and stores.
     """
-    restrict = "__restrict__" if apart else ""
-    options = (
-        "--std=c++17",
-        f"-DSTREAMS={streams}",
-        f"-DACCESS={ACCESS_TYPES[access_bytes]}",
-        f"-DAPART={restrict}",
+    arguments = {COPY: ("source", "target", "accesses"), SCALE: ("array", "factor", "accesses")}
+    restrict, access = "__restrict__" if apart else "", ACCESS_TYPES[access_bytes]
+    return cuda_probe("streams", arguments, threads, STREAMS=streams, ACCESS=access, APART=restrict)
+
+
+def cuda_probe(
+    name: str,
+    arguments: Mapping[str, tuple[str, ...]],
+    threads: int,
+    shared_bytes: int = 0,
+    mode: Mode = "plain",
+    cooperative: str = "",
+    **macros: object,
+) -> Program:
+    """Return the program of kernels/cuda/probes/<name>.cu.
+
+    arguments: of each entry; cooperative: the entry whose blocks must all be resident.
+    """
+    block, options = (threads, 1, 1), ("--std=c++17", *(f"-D{macro}={value}" for macro, value in macros.items()))
+    modes: dict[str, Mode] = {cooperative: "cooperative"}
+    launches = tuple(
+        Launch(entry, names, block=block, covers=block, shared_bytes=shared_bytes, mode=modes.get(entry, mode))
+        for entry, names in arguments.items()
     )
-    block = (threads, 1, 1)
-    launches = (
-        Launch(COPY, ("source", "target", "accesses"), block=block, covers=block),
-        Launch(SCALE, ("array", "factor", "accesses"), block=block, covers=block),
-    )
-    return Program("cuda", CASE, cuda.Direct(block=block), skeleton("cuda/probes/streams.cu"), options, (launches,))
+    return Program("cuda", CASE, cuda.Direct(block=block), skeleton(f"cuda/probes/{name}.cu"), options, (launches,))
 
 
 def cpu_streams(streams: int, access: CpuAccess, threads: int) -> Program:
     """Return the program of the copies on a CPU; each thread takes whole rows."""
     moves = [f"            move(target, x + {q} * stride, load(source, x + {q} * stride))" for q in range(streams)]
     stores = "non-temporal" if access.streaming else "plain"
-    source = Template(_cpu_skeleton("narrow as simd" if access.bytes == 16 else "simd")).substitute(
+    source = filled(
+        "probes/streams",
+        simd="narrow as simd" if access.bytes == 16 else "simd",
         title=f"{streams} streams, {access.bytes} bytes at once, {stores} stores",
         support=support_digest(),
         real=access.real,

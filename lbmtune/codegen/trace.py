@@ -13,7 +13,6 @@ class Traced:
     floor_division: str = "/"
 
     def __str__(self) -> str:
-        """The text."""
         return self.text
 
     def __add__(self, other: object) -> Traced | int:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
-from lbmtune.codegen.describe import describe_kernel
-from lbmtune.codegen.describe_storage import describe_storage
+from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError

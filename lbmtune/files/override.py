@@ -20,6 +20,8 @@ Known = Mapping[str, tuple[str, ...]]
 """The keys of each table."""
 _TEXT = "case.geometry"
 """The key whose value is one text, with its commas."""
+_VISCOSITY = {"relaxation_rate", "viscosity", "reynolds"}
+"""Keys of a case of which each gives the viscosity: one drops the others."""
 _ONE_OF_SEVERAL = re.compile(r"\[\d+\]$")
 
 
@@ -84,8 +86,9 @@ def _put(path: str, node: dict[str, Any], name: str, value: Any) -> str:
         value = [now.values.get(one, one) for one in (value if isinstance(value, list) else [value])]
         name = now.name
     node[name] = value
-    if path == "case":
-        _drop_rivals(node, name)
+    if path == "case" and name in _VISCOSITY:
+        for rival in _VISCOSITY - {name}:
+            node.pop(rival, None)
     return f"{path}.{name}" if path else name
 
 
@@ -100,13 +103,6 @@ def _inner(node: dict[str, Any], path: str, name: str, item: str) -> list[tuple[
     if not all(isinstance(one, dict) for _, one in places):
         raise InputError(f"--set {item}: {key} is not a table in the study; correct it there.")
     return [places[int(number) - 1]] if number else places
-
-
-def _drop_rivals(case: dict[str, Any], key: str) -> None:
-    rivals = ("relaxation_rate", "viscosity", "reynolds")
-    for rival in rivals if key in rivals else ():
-        if rival != key:
-            case.pop(rival, None)
 
 
 def _targets(key: str, known: Known) -> list[str]:

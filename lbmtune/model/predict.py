@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
+from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes, traffic
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.cpu import families as cpu
 from lbmtune.model.gpu import families as gpu
@@ -47,7 +47,13 @@ class BackendModel(NamedTuple):
 
 MODELS: Mapping[str, BackendModel] = {
     "cuda": BackendModel(gpu.parts, gpu.ceiling, gpu.streams_ceiling, gpu.compiled_memory_bytes, gpu.cells_read),
-    "cpu": BackendModel(cpu.parts, cpu.ceiling, cpu.streams_ceiling, cpu.memory_bytes, cpu.cells_read),
+    "cpu": BackendModel(
+        parts=cpu.parts,
+        ceiling=cpu.ceiling,
+        streams_ceiling=lambda _case, config, machine: cpu.ceiling(config, machine),
+        memory_bytes=lambda case, config, _machine, _resources: traffic(case, config).total,
+        cells_read=lambda _case, _config: 1.0,  # halos do not count
+    ),
 }
 
 

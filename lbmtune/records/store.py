@@ -44,6 +44,11 @@ def write_atomically(path: Path, content: bytes, instead: str = "choose another 
         raise InputError(f"cannot write {path}: {error.strerror}; {instead}.") from error
 
 
+def write_record(path: Path, record: object) -> None:
+    """Write a record as indented JSON, the whole file or nothing. Raises InputError."""
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
+
+
 def check_writable(folder: Path) -> None:
     """Check that a folder can be written, and leave no new folder behind. Raises InputError."""
     new = not folder.exists()
@@ -55,7 +60,7 @@ def check_writable(folder: Path) -> None:
 
 def write_header(folder: Path, header: StudyHeader) -> None:
     """Write the header of a study into its folder."""
-    write_atomically(folder / HEADER, msgspec.json.format(msgspec.json.encode(header)) + b"\n")
+    write_record(folder / HEADER, header)
 
 
 def append_trial(folder: Path, trial: Trial) -> None:

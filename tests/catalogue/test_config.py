@@ -151,7 +151,11 @@ def test_missing_axes_take_their_default() -> None:
         ("block=256", "block='256' is not of the form 256x1x1; give three whole numbers."),
         ("block=256x1xq", "block='256x1xq' is not of the form 256x1x1; give three whole numbers."),
         ("cells_per_thread=two", "cells_per_thread='two' is not a whole number; use 1, 2, 4 or 8."),
-        ("scheme", "configuration part 'scheme' is not of the form knob=value; write for example scheme=aa."),
+        (
+            "scheme",
+            "configuration part 'scheme' is not of the form knob=value; write for example scheme=aa, "
+            "the 12 digits of a trial's key, or a best.json.",
+        ),
     ],
 )
 def test_bad_text_is_bad_input_with_a_sentence(text: str, sentence: str) -> None:

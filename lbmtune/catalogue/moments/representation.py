@@ -8,7 +8,7 @@ from typing import Protocol
 
 from lbmtune.catalogue.moments.basis import orders
 from lbmtune.catalogue.precision import Storage
-from lbmtune.errors import unknown
+from lbmtune.errors import named
 from lbmtune.lattice import Lattice
 
 
@@ -103,6 +103,4 @@ REPRESENTATIONS = tuple(_ALL)
 
 def representation(name: str) -> Representation:
     """Return the representation of that name. Raises InputError for an unknown one."""
-    if name not in _ALL:
-        raise unknown("representation", name, _ALL)
-    return _ALL[name]
+    return named("representation", name, _ALL)

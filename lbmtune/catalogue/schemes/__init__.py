@@ -16,7 +16,7 @@ from lbmtune.catalogue.schemes import (
     two_step,
 )
 from lbmtune.catalogue.schemes.scheme import Scheme
-from lbmtune.errors import unknown
+from lbmtune.errors import named
 
 SCHEMES: Mapping[str, Scheme] = {
     module.SCHEME.name: module.SCHEME
@@ -26,7 +26,4 @@ SCHEMES: Mapping[str, Scheme] = {
 
 def scheme(name: str) -> Scheme:
     """Return the scheme of that name. Raises InputError for an unknown one."""
-    try:
-        return SCHEMES[name]
-    except KeyError:
-        raise unknown("scheme", name, SCHEMES) from None
+    return named("scheme", name, SCHEMES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lbmtune.errors import unknown
+from lbmtune.errors import named
 
 Array = Any
 TILE = 8
@@ -99,6 +99,4 @@ ORDERS: Mapping[str, Callable[[Array, Array, Array], Array]] = {
 
 def order(name: str) -> Callable[[Array, Array, Array], Array]:
     """Return the order of that name. Raises InputError for an unknown one."""
-    if name not in ORDERS:
-        raise unknown("order", name, ORDERS)
-    return ORDERS[name]
+    return named("order", name, ORDERS)

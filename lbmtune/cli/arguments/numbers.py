@@ -15,21 +15,14 @@ Number = TypeVar("Number", int, float)
 
 def whole(option: str, allowed: Range, example: int) -> Callable[[str], int]:
     """Return a reader of whole numbers, which raises InputError."""
-
-    def read(text: str) -> int:
-        return _read(option, text, int, f"a whole number {allowed}", allowed, f"{option} {example}")
-
-    return read
+    rule = f"a whole number {allowed}"
+    return lambda text: _read(option, text, int, rule, allowed, f"{option} {example}")
 
 
 def time_s(option: str) -> Callable[[str], float]:
     """Return a reader of times such as '90s', in seconds, which raises InputError."""
-
-    def read(text: str) -> float:
-        rule = f"a time {TIME_S} seconds"
-        return _read(option, text, parse_duration_s, rule, TIME_S, f"{option} 90s, 5m or 1h")
-
-    return read
+    rule = f"a time {TIME_S} seconds"
+    return lambda text: _read(option, text, parse_duration_s, rule, TIME_S, f"{option} 90s, 5m or 1h")
 
 
 def memory_bytes(option: str, text: str, example: str) -> int:

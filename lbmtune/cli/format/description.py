@@ -46,7 +46,8 @@ def machine_rows(name: str, machine: Machine) -> list[tuple[str, object]]:
         rows += [("clock when measured", _clock(machine.conditions.sm_clock_hz))]
         rows += [("memory clock when measured", _clock(machine.conditions.memory_clock_hz))]
     rows += [("calibrated", _calibrated(machine))]
-    rows += [(what, f"{share:.1%}") for what, share in _shares(machine)]
+    parts = {"bandwidths": machine.conditions.cpu_share, "calibration": machine.calibration_cpu_share}
+    rows += [(f"CPU share, {name}", f"{share:.1%}") for name, share in parts.items() if share is not None]
     return [*rows, ("measured", machine.date)]
 
 
@@ -54,12 +55,6 @@ def _calibrated(machine: Machine) -> str:
     if not machine.calibrated:
         return "no (run: lbmtune devices --calibrate)"
     return "yes" if left_alone(machine.calibration_cpu_share) else "yes, disturbed by other programs"
-
-
-def _shares(machine: Machine) -> list[tuple[str, float]]:
-    """Return the share of the processor that each part of the measurement had, if it is known."""
-    parts = {"bandwidths": machine.conditions.cpu_share, "calibration": machine.calibration_cpu_share}
-    return [(f"CPU share, {name}", share) for name, share in parts.items() if share is not None]
 
 
 def _clock(hz: float | None) -> str:

@@ -22,7 +22,6 @@ from lbmtune.cli.format.description import (
     prediction_rows,
     print_remarks,
 )
-from lbmtune.model.machine.description import Machine as Description
 from lbmtune.records import Prediction, Resources
 from lbmtune.units import format_bytes, format_mlups
 
@@ -45,18 +44,14 @@ def devices(
     """List devices that can be tuned here, with measured bandwidths, and the files of their descriptions."""
     names = registry.available() if device is None else (device,)
     found = {name: api.measured_machine(name, refresh=refresh, calibration=calibrate) for name in names}
-    files = {name: _file(machine) for name, machine in found.items()}
+    paths = {name: api.machine_file(machine) for name, machine in found.items()}
+    files = {name: str(path) if path else None for name, path in paths.items()}
     if as_json:
         output.emit_json({name: {**to_builtins(one), "file": files[name]} for name, one in found.items()})
         return
     for name, machine in found.items():
         output.print_pairs([*machine_rows(name, machine), ("for --machine", files[name] or "not kept")])
         output.stdout().print()
-
-
-def _file(machine: Description) -> str | None:
-    path = api.machine_file(machine)
-    return None if path is None else str(path)
 
 
 def explain(config: Config, options: OnMachine, as_json: Json = False) -> None:

@@ -6,7 +6,6 @@ import logging
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 import lbmtune.cli.format as formats
@@ -17,7 +16,7 @@ from lbmtune.cli.arguments.options import Config, Json, Options
 from lbmtune.cli.format import output
 from lbmtune.errors import InputError
 from lbmtune.records.profile import Profile
-from lbmtune.records.store import check_writable, write_atomically
+from lbmtune.records.store import check_writable, write_record
 
 LOG = logging.getLogger("lbmtune")
 
@@ -80,6 +79,6 @@ def _check_places(out: Path | None, sources: Path | None) -> None:
 
 def _write(found: Profile, page: Path) -> None:
     record = page.with_suffix(".json")
-    write_atomically(record, msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+    write_record(record, found)
     api.write_profile_page(found, page)
     LOG.info("profile  %s\npage     %s", record, page)

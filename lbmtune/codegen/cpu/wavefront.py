@@ -10,9 +10,9 @@ from lbmtune.codegen.cpu.direct.row_kernel import RowKernel, module_names, suppo
 from lbmtune.codegen.cpu.shared.expressions import Constants
 from lbmtune.codegen.cpu.shared.module import module, parameter_names, row_name, signature, wavefront_names
 from lbmtune.codegen.cpu.shared.streams import Streams
-from lbmtune.codegen.passes import BUFFERS, Pass, passes
+from lbmtune.codegen.passes import BUFFERS, passes
 from lbmtune.codegen.program import PARITY, STEPS, Launch, Program
-from lbmtune.codegen.skeleton import filled, indented
+from lbmtune.codegen.skeleton import block, filled, indented
 from lbmtune.codegen.trace import Traced, plain
 
 ENTRY = "sweep"
@@ -26,7 +26,8 @@ def render(case: Case, config: Wavefront) -> Program:
     """Return the program of a legal configuration of the wavefront family."""
     constants = Constants()
     positions = (_ASKED,) if config.prefetch_rows else ()
-    prefetches = tuple(_next_rows(case, config)) if config.prefetch_rows else ()
+    slots = range(_share(case, config) if config.prefetch_rows else 0)
+    prefetches = tuple(f"prefetch(field, {_ASKED} + {slot} * stride + x)" for slot in slots)
     rows = [
         RowKernel(case, config, one, constants, positions, prefetches).text() for one in passes(config, case.stencil)
     ]
@@ -59,40 +60,25 @@ def loops(case: Case, config: Wavefront) -> str:
         tile_along=tiles[along],
         extents=indented([*sizes, f"to_{across} = n{across}"], 1),
         turns=indented(_choice(case, config), _DEPTH),
-        most=", ".join(["steps", str(config.steps), *_room(lags)]),
+        # regions that grow into a gap from both sides fill the domain after the last of these
+        most=", ".join(["steps", str(config.steps), *(f"n{a} // {2 * rows} + 1" for a, rows in lags.items() if rows)]),
         parallel=str(config.threads > 1),
         threads=str(config.threads),
     ).rstrip()
 
 
-def _room(lags: dict[str, int]) -> list[str]:
-    """Return the numbers of steps after which regions that grow into a gap from both sides fill the domain."""
-    return [f"n{axis} // {2 * rows} + 1" for axis, rows in lags.items() if rows]
-
-
 def _choice(case: Case, config: Wavefront) -> list[str]:
-    """Return the call of the row kernel of the step's parity."""
     every = passes(config, case.stencil)
-    choices = [f"if (first + s) % {len(every)} == {parity}:" for parity in range(len(every) - 1)]
-    calls = [f"    {_call(case, config, one)}" for one in every]
+    tests = [*(f"if (first + s) % {len(every)} == {parity}:" for parity in range(len(every) - 1)), "else:"]
+    positions = f"{f', {_ASKED}' if config.prefetch_rows else ''}, y, z"
+    calls = [f"{row_name(one)}({', '.join(parameter_names(case, config, one.phase))}{positions})" for one in every]
     asked = [f"{_ASKED} = {_first_element(config, _first_streams(case, config))}"] if config.prefetch_rows else []
-    return [*asked, *(line for pair in zip([*choices, "else:"], calls, strict=True) for line in pair)]
-
-
-def _call(case: Case, config: Wavefront, one: Pass) -> str:
-    asked = [_ASKED] if config.prefetch_rows else []
-    return f"{row_name(one)}({', '.join((*parameter_names(case, config, one.phase), *asked))}, y, z)"
+    return [*asked, *(line for test, call in zip(tests, calls, strict=True) for line in block(test, [call]))]
 
 
 def _share(case: Case, config: Wavefront) -> int:
     """Return the slots whose rows a step prefetches: all steps together prefetch what the tile takes next."""
     return ceil(case.stencil.q / config.steps)
-
-
-def _next_rows(case: Case, config: Wavefront) -> list[str]:
-    """Return the lines that prefetch the share of a step."""
-    field = _first_streams(case, config).buffers[0]
-    return [f"prefetch({field}, {_ASKED} + {slot} * stride + x)" for slot in range(_share(case, config))]
 
 
 def _first_element(config: Wavefront, streams: Streams) -> str:

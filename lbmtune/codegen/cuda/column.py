@@ -41,7 +41,6 @@ def _entries(case: Case, config: Column, parts: Parts) -> str:
 
 
 def _helpers(config: Column) -> dict[str, str]:
-    """Return the regions of the functions that a loop which reads ahead needs."""
     return {
         "constants": f"constexpr int AHEAD = {config.prefetch_cells};",
         "copies": copy_groups() if config.prefetch_to == "shared" else "",
@@ -68,7 +67,7 @@ def _entry(case: Case, config: Column, one: Pass, file: str, parts: Parts) -> st
         "columns": access.columns(case, phase),
         "rows": access.rows_of_columns(case, phase),
         "fetch": access.fetches(case, phase, source),
-        "take": access.takes(case, phase, source),
+        "take": access.reads(case, phase, source, "take"),
         "read": reading(parts, regions["read"], "x + z"),
         "call": call if phase.collides else "",
         "write": writing(parts, regions["write"]),

@@ -5,7 +5,7 @@ See kernels/cuda/face_exchange/tile.cu.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from lbmtune.catalogue.families.cuda.face_exchange import FaceExchange, array_elements, crossing, list_starts, through
@@ -27,14 +27,22 @@ _AT_WALL = {
 }
 
 
-class _Arrival(NamedTuple):
-    """What enters through a face: its direction, the axis of the list of its link, and the array of its end."""
+_LOAD = "{0.value} = widen(({0.place})[{0.link}]);"
+_COPY = "copy_later<sizeof(Real)>({0.waits}, {0.place} + {0.link});"
+_LOAD_OF_COPY = "{0.value} = *({0.waits});"
+_STORE = "({0.place})[{0.link}] = narrow({0.leaves});"
+"""What is done with what crosses a face (`_Arrival`); what leaves is stored in the place of what entered."""
 
-    i: int
-    c: Vector
+
+class _Arrival(NamedTuple):
+    """What enters through a face: the axis of the list of its link, its velocity, and the array of its end."""
+
     axis: int
+    c: Vector
     array: str
     start: int
+    value: str
+    leaves: str
 
     @property
     def link(self) -> str:
@@ -63,48 +71,39 @@ def _launch(name: str, case: Case, config: FaceExchange, arrays: tuple[str, ...]
     words = entry.first_tables(case, config) if steps else ()
     return Launch(
         name,
-        ("f0", *arrays, *words, *entry.EXTENTS, *(_scalars if steps else _relaxation)(case)),
+        ("f0", *arrays, *words, *entry.EXTENTS, *(moments.all_scalars if steps else moments.case_scalars)(case)),
         block=config.tile,
         covers=config.tile,
         shared_bytes=config.shared_bytes(case) if steps else 0,
     )
 
 
-def _relaxation(case: Case) -> tuple[str, ...]:
-    return moments.scalars(case.stencil, case.forced, case.relaxes)
-
-
-def _scalars(case: Case) -> tuple[str, ...]:
-    """Return the launch arguments of relaxation and walls."""
-    return (*_relaxation(case), *moments.wall_scalars(case))
-
-
 def _source(case: Case, config: FaceExchange) -> str:
     shared = config.prefetch_to == "shared"
     tables = entry.first_tables(case, config)
+    moving = [(i, c, _value(case.stencil, i)) for i, c in enumerate(case.stencil.velocities) if i]
     inner = {
-        "opening": _signature("fill_faces", "const Stored* moments", (), _relaxation(case), config),
-        "signature": _signature("step_0", "Stored* moments", tables, _scalars(case), config),
-        "relax": f"    relax({', '.join(('m', *_relaxation(case)))});",
-        "send": "\n".join(_stores_within(case.stencil)),
-        "arrive": _at_faces(case.stencil, config, _loads_of_copies if shared else _loads),
+        "opening": _signature("fill_faces", "const Stored* moments", (), moments.case_scalars(case), config),
+        "signature": _signature("step_0", "Stored* moments", tables, moments.all_scalars(case), config),
+        "relax": f"    relax({', '.join(('m', *moments.case_scalars(case)))});",
+        "send": "\n".join(f"        moving({i - 1})[here] = {value};" for i, _, value in moving),
+        "arrive": _at_faces(case.stencil, config, _LOAD_OF_COPY if shared else _LOAD),
         "walls": "\n".join(_walls(case, config)),
-        "take": "\n".join(_loads_within(case.stencil)),
+        "take": "\n".join(f"    {value} = moving({i - 1})[here + BEHIND<{_moves(c)}>];" for i, c, value in moving),
     }
     if shared:
-        inner |= variants(_FILE, {"copy": _at_faces(case.stencil, config, _copies)}, inside="prefetch")
+        inner |= variants(_FILE, {"copy": _at_faces(case.stencil, config, _COPY)}, inside="prefetch")
     regions = {
-        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": stored_format(config, 1),
         "layout": functions(case, config),
         "copies": async_copies() if shared else "",
         "stage": moments.functions_at_once(case.stencil, case.forced, case.relaxes),
-        "leave": _at_faces(case.stencil, config, _stores),
+        "leave": _at_faces(case.stencil, config, _STORE),
         "entry": fill(_FILE, inner, inside="entry"),
         "prefetch": "",
     }
-    return fill(_FILE, regions) + "\n"
+    return entry.source(_FILE, case, config, regions)
 
 
 def _constants(case: Case, config: FaceExchange) -> str:
@@ -163,54 +162,21 @@ def _value(lattice: Lattice, i: int) -> str:
 
 def _arrivals(lattice: Lattice, config: FaceExchange, axis: int, side: int) -> Iterator[_Arrival]:
     """Yield what enters through the lower (0) or upper (1) face; what moves down is stored with the upward link."""
-    starts = list_starts(lattice, config)
+    starts, array = list_starts(lattice, config), ("rising", "falling")[side]
     for i in through(lattice, axis):
-        comes = lattice.opposite[i] if side else i
-        yield _Arrival(comes, lattice.velocities[comes], axis, ("rising", "falling")[side], starts[axis, i])
+        there, back = (lattice.opposite[i], i) if side else (i, lattice.opposite[i])
+        ends = _value(lattice, there), _value(lattice, back)
+        yield _Arrival(axis, lattice.velocities[there], array, starts[axis, i], *ends)
 
 
-def _at_faces(
-    lattice: Lattice, config: FaceExchange, does: Callable[[Lattice, tuple[_Arrival, ...]], Iterator[str]]
-) -> str:
-    """Return lines for each face of a tile."""
+def _at_faces(lattice: Lattice, config: FaceExchange, line: str) -> str:
+    """Return lines for each face of a tile. line: format of that of what arrives."""
     lines = []
     for axis in range(lattice.dimensions):
         for side, name in enumerate(("low", "high")):
-            found = tuple(_arrivals(lattice, config, axis, side))
-            inner = (f"    {line}" for line in does(lattice, found))
+            inner = (f"    {line.format(one)}" for one in _arrivals(lattice, config, axis, side))
             lines += [f"if (cell.along_{'xyz'[axis]}.{name}) {{", *inner, "}"]
-    return "\n".join(f"    {line}" for line in lines)
-
-
-def _loads(lattice: Lattice, arrivals: tuple[_Arrival, ...]) -> Iterator[str]:
-    for one in arrivals:
-        yield f"{_value(lattice, one.i)} = widen(({one.place})[{one.link}]);"
-
-
-def _copies(_lattice: Lattice, arrivals: tuple[_Arrival, ...]) -> Iterator[str]:
-    for one in arrivals:
-        yield f"copy_later<sizeof(Real)>({one.waits}, {one.place} + {one.link});"
-
-
-def _loads_of_copies(lattice: Lattice, arrivals: tuple[_Arrival, ...]) -> Iterator[str]:
-    for one in arrivals:
-        yield f"{_value(lattice, one.i)} = *({one.waits});"
-
-
-def _stores(lattice: Lattice, arrivals: tuple[_Arrival, ...]) -> Iterator[str]:
-    """Yield the stores of what leaves, each in the place of what entered."""
-    for one in arrivals:
-        yield f"({one.place})[{one.link}] = narrow({_value(lattice, lattice.opposite[one.i])});"
-
-
-def _stores_within(lattice: Lattice) -> Iterator[str]:
-    for i in range(1, lattice.q):
-        yield f"        moving({i - 1})[here] = {_value(lattice, i)};"
-
-
-def _loads_within(lattice: Lattice) -> Iterator[str]:
-    for i, c in enumerate(lattice.velocities[1:], 1):
-        yield f"    {_value(lattice, i)} = moving({i - 1})[here + BEHIND<{_moves(c)}>];"
+    return "\n".join(f"    {one}" for one in lines)
 
 
 def _walls(case: Case, config: FaceExchange) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.families import module_of
-from lbmtune.catalogue.footprint import bytes_per_update, traffic
+from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.cpu.arithmetic import ESTIMATED, arithmetic, estimated_calibration
 from lbmtune.model.cpu.inputs import CpuInputs, Family
@@ -38,14 +38,9 @@ def ceiling(config: CpuConfig, machine: Machine) -> Ceiling:
 def _ceiling_of_all(config: CpuConfig, machine: Machine) -> Ceiling:
     if config.propagation.in_place:
         return Ceiling(machine.in_place_bytes_per_s, "update in place")
-    if _family(config).inputs.streams(config):
+    if config.streaming_stores:
         return copy_ceiling(machine, "64 streaming")
     return copy_ceiling(machine, str(config.vector_bits // 8 or config.stored.bytes))
-
-
-def streams_ceiling(_case: Case, config: CpuConfig, machine: Machine) -> Ceiling:
-    """Return the bandwidth of streams like those of the kernel: the ceiling."""
-    return ceiling(config, machine)
 
 
 def parts(
@@ -66,13 +61,3 @@ def parts(
 def terms(inputs: CpuInputs, without: Collection[str] = ()) -> list[Term]:
     """Return the terms of a calibrated machine."""
     return _family(inputs.config).terms(inputs, without)
-
-
-def cells_read(_case: Case, _config: CpuConfig) -> float:
-    """Return 1: halos of CPU kernels do not count."""
-    return 1.0
-
-
-def memory_bytes(case: Case, config: CpuConfig, _machine: Machine, _resources: Resources | None = None) -> float:
-    """Return the bytes per update that memory moves."""
-    return traffic(case, config).total

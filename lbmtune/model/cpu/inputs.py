@@ -59,15 +59,10 @@ class CpuInputs:
         """Computed steps per step of a cell: more than 1 with halos."""
         return 1.0
 
-    @staticmethod
-    def streams(config: CpuConfig) -> bool:
-        """Return whether stores are non-temporal."""
-        return bool(config.streaming_stores)
-
     @property
     def kind(self) -> Kind:
         """The kind of walk through memory."""
-        if self.streams(self.config):
+        if self.config.streaming_stores:
             return "streaming"
         return "in place" if self.config.propagation.in_place else "copy"
 
@@ -90,8 +85,8 @@ class CpuInputs:
 
     @property
     def prefetched(self) -> float:
-        """Share of the streams whose lines in memory are prefetched."""
-        return self.prefetched_in_cache
+        """Share of the streams whose lines in memory are prefetched: all, if steps prefetch rows."""
+        return 1.0 if self.config.prefetch_rows else self.prefetched_in_cache
 
     @property
     def text(self) -> str:

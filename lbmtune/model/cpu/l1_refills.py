@@ -92,7 +92,8 @@ def _shared_sets(inputs: CpuInputs) -> list[tuple[int, ...]]:
     found: list[tuple[int, ...]] = []
     for phase in inputs.phases:
         read, written = ({getattr(access, way) for access in phase.accesses} for way in ("read", "write"))
-        places = [*(read | written)] if phase.in_place else [*read, *(() if inputs.streams(inputs.config) else written)]
+        cached = set[Place]() if inputs.config.streaming_stores else written
+        places = [*(read | written)] if phase.in_place else [*read, *cached]
         found += _sets(tuple(sorted(_starts(inputs, places))))
     return found
 

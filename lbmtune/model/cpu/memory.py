@@ -39,7 +39,7 @@ def hidden_share(inputs: CpuInputs, without: Collection[str]) -> float:
 def walk(inputs: CpuInputs, without: Collection[str] = ()) -> Walk:
     """Return the walk that is most like what the kernel does with memory."""
     width = closest(inputs.widths, inputs.access_bytes)
-    if inputs.streams(inputs.config):
+    if inputs.config.streaming_stores:
         return Walk("streaming", LINE_BYTES)
     return Walk(
         inputs.kind,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import ceil
-from typing import Any
 
 from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront, blocks, computed, thread_values
 from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
@@ -19,12 +18,6 @@ class MomentsWavefrontInputs(WavefrontInputs):
     config: MomentsWavefront  # type: ignore[assignment]  # all of them ask it for what both records have
 
     has_streams = False
-    prefetched_in_cache = 0.0
-
-    @staticmethod
-    def streams(config: Any) -> bool:
-        """Return whether stores are non-temporal."""
-        return bool(config.streaming_stores)
 
     @property
     def waiting_bytes(self) -> int:

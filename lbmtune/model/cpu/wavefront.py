@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from lbmtune.catalogue.families.cpu.wavefront import Wavefront, slabs
 from lbmtune.model.cpu import direct
@@ -23,20 +22,10 @@ class WavefrontInputs(CpuInputs):
 
     config: Wavefront
 
-    @staticmethod
-    def streams(_config: Any) -> bool:
-        """Return False: stores stay in the cache."""
-        return False
-
     @property
     def threads(self) -> float:
         """Threads at work: one for each slab."""
         return slabs(self.case, self.config)
-
-    @property
-    def prefetched(self) -> float:
-        """Share of the streams whose lines in memory are prefetched: all, if steps prefetch rows."""
-        return 1.0 if self.config.prefetch_rows else self.prefetched_in_cache
 
     @property
     def kept_bytes(self) -> int:

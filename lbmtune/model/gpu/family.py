@@ -21,16 +21,6 @@ def traffic_alone(case: Case, config: CudaConfig, _machine: Machine, _at_once: i
     return traffic(case, config).total
 
 
-def _memory_alone(_case: Case, _config: CudaConfig, _machine: Machine, memory: Term) -> list[Term]:
-    """Return the term of memory."""
-    return [memory]
-
-
-def _one_cell(_case: Case, _config: CudaConfig) -> float:
-    """Return 1: no halo is computed."""
-    return 1.0
-
-
 @dataclass(frozen=True)
 class Family:
     """The model of a family.
@@ -44,6 +34,6 @@ class Family:
     terms: Callable[[Any, Collection[str]], list[Term]]
     estimated: Callable[[Case, Any], Resources] = spills.estimated
     memory_bytes: Callable[[Case, Any, Machine, int], float] = box_memory_bytes
-    uncalibrated: Callable[[Case, Any, Machine, Term], list[Term]] = _memory_alone
+    uncalibrated: Callable[[Case, Any, Machine, Term], list[Term]] = lambda _case, _config, _machine, memory: [memory]
     streams: bool = True
-    cells_read: Callable[[Case, Any], float] = _one_cell
+    cells_read: Callable[[Case, Any], float] = lambda _case, _config: 1.0  # no halo

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
-from lbmtune.catalogue.config import FAMILIES, KernelConfig, Knob, cpu, cuda, from_flat, knobs, parse_config
+from lbmtune.catalogue.config import (
+    FAMILIES,
+    KernelConfig,
+    Knob,
+    cpu,
+    cuda,
+    flat_values,
+    from_flat,
+    knobs,
+    parse_config,
+)
 from lbmtune.catalogue.families.common_rules import FIRST, bundles, tiles_of_layout, value_of, value_rules
 from lbmtune.catalogue.families.rules import Limits, broken, rules
 from lbmtune.catalogue.family_knobs import layout_knobs
@@ -340,7 +350,7 @@ def test_no_number_is_too_strange_for_a_reason(backend: str, base: str) -> None:
         if one.is_name or one.is_extent or value_of(known, one.name) is None:
             continue
         for value in (-(10**6), -1, 0, 10**6):
-            config = parse_config(f"{base},{one.name}={value}", backend)
+            config = from_flat({"backend": backend, **flat_values(base), one.name: value})
             reason = broken(CASE, config, LIMITS)
             assert reason is None or one.name in reason or value >= one.least, (one.name, value, reason)
             assert reason is not None or value >= one.least, (one.name, value)

@@ -368,7 +368,7 @@ def test_the_clock_of_cores_is_what_the_system_tells(
     told: object, expected: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cpu_device.psutil, "cpu_freq", lambda: told)
-    assert cpu_device.core_clock_hz() == expected
+    assert open_cpu().core_clock_hz == expected
 
 
 @pytest.mark.parametrize(

@@ -151,11 +151,7 @@ def thread_values(case: Case, config: MomentsWavefront) -> int:
 
 def fetched(case: Case, config: MomentsWavefront) -> float:
     """How often a launch reads a cell: once, and again for halos."""
-    nx, ny, nz = case.domain
-    halo, across = 2 * config.steps, reach(case.stencil)
-    along, tile = (nz, config.tile_z) if across else (ny, config.tile_y)
-    by_x = 1 + 2 * MARGIN * ceil(nx / config.tile_x) / nx if nx > config.tile_x else 1.0
-    return by_x * (1 + across * halo / ny) * (1 + halo * ceil(along / tile) / along)
+    return _repeated(case, config, 2 * config.steps)
 
 
 def computed(case: Case, config: MomentsWavefront) -> float:
@@ -163,18 +159,24 @@ def computed(case: Case, config: MomentsWavefront) -> float:
 
     Cells beyond the ends of a row shorter than the domain take all of them.
     """
-    nx, ny, nz = case.domain
-    halo, across = config.steps + 1, reach(case.stencil)
-    along, tile = (nz, config.tile_z) if across else (ny, config.tile_y)
+    return _repeated(case, config, config.steps + 1)
+
+
+def _repeated(case: Case, config: MomentsWavefront, halo: int) -> float:
+    (nx, ny, _), across, (along, tile) = case.domain, reach(case.stencil), _layers(case, config)
     by_x = 1 + 2 * MARGIN * ceil(nx / config.tile_x) / nx if nx > config.tile_x else 1.0
     return by_x * (1 + across * halo / ny) * (1 + halo * ceil(along / tile) / along)
 
 
+def _layers(case: Case, config: MomentsWavefront) -> tuple[int, int]:
+    """Return the planes of the domain and of a tile; rows in two dimensions."""
+    return (case.domain[2], config.tile_z) if reach(case.stencil) else (case.domain[1], config.tile_y)
+
+
 def blocks(case: Case, config: MomentsWavefront) -> int:
     """What threads share out."""
-    nx, ny, nz = case.domain
-    along, tile = (nz, config.tile_z) if reach(case.stencil) else (ny, config.tile_y)
-    return ceil(nx / config.tile_x) * ceil(along / tile)
+    along, tile = _layers(case, config)
+    return ceil(case.domain[0] / config.tile_x) * ceil(along / tile)
 
 
 def _moment_tiles(case: Case, config: MomentsWavefront, limits: Limits) -> str | None:

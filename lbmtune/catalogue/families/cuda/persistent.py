@@ -142,30 +142,22 @@ def planes_less(lattice: Lattice, config: Persistent) -> int:
 def face_values(lattice: Lattice, config: Persistent) -> float:
     """Values per cell and step that leave a tile through its faces: populations, or sums of them."""
     if config.of_moments:
-        return _face_sums(lattice, config)
+        sideways = 0 if lattice.dimensions == 2 else 2 * handed_on(lattice) / (config.block[1] * config.rows)
+        return sideways + 2 * rising_sums(lattice) / config.tile_planes
     y, z = config.block[1], config.tile_planes
     inside = sum(max(0, y - abs(c[1])) * max(0, z - abs(c[2])) for c in lattice.velocities)
     return (lattice.q * y * z - inside) / (y * z)
 
 
-def _face_sums(lattice: Lattice, config: Persistent) -> float:
-    sideways = 0 if lattice.dimensions == 2 else 2 * handed_on(lattice) / (config.block[1] * config.rows)
-    return sideways + 2 * rising_sums(lattice) / config.tile_planes
-
-
 def face_elements(lattice: Lattice, config: Persistent, domain: tuple[Int, Int, Int]) -> Int:
     """Length of the buffer of such sums, of two steps in turn; ints or traced values."""
     nx, ny, nz = domain
-    sideways, upwards, rows, planes = _sums_of_tiles(lattice, config)
+    sideways, upwards = handed_on(lattice), rising_sums(lattice)
+    rows, planes = config.block[1] * config.rows, config.tile_planes
     if lattice.dimensions == 2:
         return 4 * nx * ((ny + (planes - 1)) // planes * upwards)
     along_y, along_z = (ny + (rows - 1)) // rows * nz, (nz + (planes - 1)) // planes * ny
     return 4 * nx * (along_y * sideways + along_z * upwards)
-
-
-def _sums_of_tiles(lattice: Lattice, config: Persistent) -> tuple[int, int, int, int]:
-    """Sums of a cell that go one way along y, and along z; rows and planes of a tile."""
-    return handed_on(lattice), rising_sums(lattice), config.block[1] * config.rows, config.tile_planes
 
 
 def blocks_at_once(case: Case, config: Persistent, limits: Limits) -> int:

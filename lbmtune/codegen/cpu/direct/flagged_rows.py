@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
-from lbmtune.codegen.cpu.direct.rows import LATE, GhostRow, SelectedRow
+from lbmtune.codegen.cpu.direct.rows import GhostRow, SelectedRow
 from lbmtune.codegen.cpu.shared.streams import Stream, Streams
 from lbmtune.codegen.skeleton import block
 from lbmtune.lattice import negate
@@ -31,26 +31,12 @@ def bit(case: Case, s: Stream) -> int:
     return 1 << case.stencil.velocities.index(negate(s.link))
 
 
-def guarded_fill(row: GhostRow) -> list[str]:
-    """Return the copies before the loop that fill what end cells read by open links."""
-    return [*_guarded(row, row.filled(late=False), row.fill_one), *row.late()]
-
-
-def guarded_fill_late(row: GhostRow) -> list[str]:
-    """Return the copies inside the loop that fill what end cells read by open links."""
-    return block(LATE, _guarded(row, row.filled(late=True), row.fill_one))
-
-
-def guarded_after(row: GhostRow) -> list[str]:
-    """Return the copies after the loop of what end cells wrote by open links."""
-    return _guarded(row, row.streams.writes, row.after_one)
-
-
-def _guarded(row: GhostRow, streams: Iterable[Stream], copy: Callable[[Stream], str]) -> list[str]:
+def guarded(row: GhostRow, streams: Iterable[Stream], copy: Callable[[Stream], str]) -> list[str]:
+    """Return the copies that fill what end cells read, or move what they wrote, by open links."""
     lines: list[str] = []
     for s in streams:
         cell = "at + nx - 1" if row.is_high(s) else "at"
-        lines += block(f"if not flags[{cell}] & {bit(row.streams.case, s)}:", [*filter(None, [copy(s)])])
+        lines += block(f"if not flags[{cell}] & {bit(row.streams.case, s)}:", filter(None, [copy(s)]))
     return lines
 
 
@@ -62,8 +48,7 @@ class FlaggedCells(SelectedRow):
 
     def before(self) -> list[str]:
         """Return the lines before the loop, without flags of faces."""
-        s = self.streams
-        return [*s.extent_lines(), *s.neighbour_lines(), AT, *self.bases()]
+        return self.places([AT])
 
     def cell(self) -> list[str]:
         """Return the words of the cell and the offsets of the cell and its neighbours; solid cells are skipped."""

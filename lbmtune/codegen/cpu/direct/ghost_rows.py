@@ -102,13 +102,18 @@ class GroupedRow(GhostRow):
 
     def load(self, s: Stream) -> str:
         """Return the load; shifted lanes come from two groups."""
-        opened, closed = (self._load(s, place.offset[0]) for place in (s.open, s.cut))
+        opened, closed = (
+            f"load{self._suffix(dx)}({s.buffer}, {self._indices(s, dx)})" for dx in (s.open.offset[0], s.cut.offset[0])
+        )
         at = self.streams.at_wall(s)
         return (f"({closed} if {at} else {opened})" if at and closed != opened else opened) + self.gained(s)
 
     def store(self, s: Stream, value: str) -> list[str]:
         """Return the store; shifted lanes go to two groups."""
-        opened, closed = (self._store(s, place.offset[0], value + self.gained(s)) for place in (s.open, s.cut))
+        opened, closed = (
+            f"store{self._suffix(dx)}({s.buffer}, {self._indices(s, dx)}, {value}{self.gained(s)})"
+            for dx in (s.open.offset[0], s.cut.offset[0])
+        )
         at = self.streams.at_wall(s)
         return [f"if {at}:", f"    {closed}", "else:", f"    {opened}"] if at and closed != opened else [opened]
 
@@ -143,12 +148,6 @@ class GroupedRow(GhostRow):
         if self.lanes == 1 or not shift:
             return f"p{s.name} + {SHIFTED[shift]}"
         return f"p{s.name} + here, p{s.name} + {SHIFTED[shift]}"
-
-    def _load(self, s: Stream, shift: int) -> str:
-        return f"load{self._suffix(shift)}({s.buffer}, {self._indices(s, shift)})"
-
-    def _store(self, s: Stream, shift: int, value: str) -> str:
-        return f"store{self._suffix(shift)}({s.buffer}, {self._indices(s, shift)}, {value})"
 
     def _suffix(self, shift: int) -> str:
         return "" if self.lanes == 1 else ("_before", "", "_after")[1 + shift]

@@ -89,7 +89,6 @@ class PairwiseCell:
         return lines
 
     def _loads(self, names: set[Symbol], at: str, mark: str) -> list[str]:
-        """Return the loads of the populations among names."""
         reads = zip(self.row.streams.directions, self.row.streams.reads, strict=True)
         return [f"{mark}f{i} = {self.row.load(s, at)}" for i, s in sorted(reads) if population(i) in names]
 
@@ -103,20 +102,14 @@ def pairwise_cell(row: LinearRow, steps: tuple[Assignment, ...], constants: Cons
         own = _leading_to(map(relaxed, pair), steps, done)
         done.update(step.name for step in own)
         updates.append(PairUpdate(pair, own))
-    begun = {
-        name for update in updates for name in _read(update) & (summed | _of_others(update, row.streams.case.stencil))
-    }
-    names = (*map(population, row.streams.directions), *(step.name for step in steps))
+    populations = tuple(map(population, row.streams.directions))
+    begun = set[Symbol]()
+    for update in updates:
+        # sums, and populations that other pairs replace
+        started = summed | {*populations} - {*map(population, update.directions)}
+        begun |= started & {name for step in update.steps for name in step.value.free_symbols}
+    names = (*populations, *(step.name for step in steps))
     return PairwiseCell(row, steps, tuple(name for name in names if name in begun), tuple(updates), constants)
-
-
-def _read(update: PairUpdate) -> set[Symbol]:
-    return {name for step in update.steps for name in step.value.free_symbols}
-
-
-def _of_others(update: PairUpdate, lattice: Lattice) -> set[Symbol]:
-    """Return the populations that other pairs replace."""
-    return {population(i) for i in range(lattice.q) if i not in update.directions}
 
 
 def _pairs(lattice: Lattice) -> list[tuple[int, ...]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import groupby
+
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.schemes.scheme import Access, reach
 from lbmtune.codegen.cpu.direct import slabs
-from lbmtune.codegen.cpu.direct.blocks import behind, home_before, home_body, kept_rows, ring_before, ring_copies
 from lbmtune.codegen.cpu.direct.ghost_rows import ghost_row
 from lbmtune.codegen.cpu.direct.row_kernel import RowKernel, module_names, support_modules
 from lbmtune.codegen.cpu.direct.rows import KEPT, Row
@@ -19,9 +22,10 @@ from lbmtune.codegen.cpu.shared.module import (
     row_name,
     signature,
 )
+from lbmtune.codegen.cpu.shared.streams import Streams
 from lbmtune.codegen.passes import Pass, passes
 from lbmtune.codegen.program import Launch, Program, period_of
-from lbmtune.codegen.skeleton import filled, indented
+from lbmtune.codegen.skeleton import block, filled, indented
 
 
 def render(case: Case, config: CpuConfig) -> Program:
@@ -35,7 +39,6 @@ def render(case: Case, config: CpuConfig) -> Program:
 
 
 def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str:
-    """Return the row kernel of a pass and the loop over its rows."""
     positions = (KEPT, "line") if one.phase.blockwise else ("first",) if one.phase.ordered else ()
     kernel = RowKernel(case, config, one, constants, positions, streaming=bool(config.streaming_stores))
     return f"{kernel.text()}\n\n\n{_loops(case, config, one, kernel.row)}"
@@ -79,16 +82,19 @@ def _fields(case: Case, config: CpuConfig, one: Pass) -> dict[str, str]:
 
 
 def _rings(config: CpuConfig, one: Pass, row: Row) -> list[str]:
-    """Return the refresh of the rings of all blocks."""
     name, arguments = f"ring_{row_name(one)}", ("field", *DOMAIN)
-    before, copies = ring_before(row.streams), ring_copies(row.streams, row.lanes)
+    streams = row.streams
+    before = [*streams.extent_lines(), *streams.neighbour_lines(), *streams.image_lines()]
     fields = {"row": name, "arguments": ", ".join(arguments), "signature": signature(config, arguments)}
-    ring = filled("direct/ring", **fields, before=indented(before, 1), copies=indented(copies, 1))
+    ring = filled(
+        "direct/ring", **fields, before=indented(before, 1), copies=indented(_ring_copies(streams, row.lanes), 1)
+    )
     return [ring, filled("direct/loop_zy", entry=one.refresh("read"), **fields, **parallel_loop(config), fence="")]
 
 
 def _blocks(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
-    """Return the refresh of the rings and the loop over blocks."""
+    # One thread updates a block, row after row. An updated row is kept until no other row of the block reads what it
+    # replaces, that is, until the last row that its cells reach has been updated
     loop = filled(
         "direct/blocks",
         **_fields(case, config, one),
@@ -96,10 +102,10 @@ def _blocks(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
         tile_y=config.tile_y,
         tile_z=config.tile_z,
         lanes=row.lanes,
-        behind=behind(row.streams),
-        kept=kept_rows(row.streams),
-        before=indented(home_before(row.streams), 1),
-        body=indented(home_body(row), 2),
+        behind=_behind(row.streams),
+        kept=_kept_rows(row.streams),
+        before=indented(_home_before(row.streams), 1),
+        body=indented(_home_body(row), 2),
     )
     return "\n\n\n".join(text.rstrip() for text in (*_rings(config, one, row), loop))
 
@@ -120,5 +126,62 @@ def _slabs(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
 
 
 def _faces_name(one: Pass) -> str:
-    """Return the entry of the pass over the faces of slabs."""
     return f"faces_{one.entry.removeprefix('step_')}"
+
+
+def _behind(streams: Streams) -> str:
+    """Return the rows of a block that are updated between a row and its copy to its place."""
+    rows, planes = reach(streams.phase)
+    return f"{rows} + {planes} * rows_y" if planes else str(rows)
+
+
+def _kept_rows(streams: Streams) -> int:
+    """Return the most rows that a thread keeps, summed over all populations."""
+    rows, planes = reach(streams.phase)
+    return (rows + planes * streams.config.tile_y + 1) * streams.case.stencil.q
+
+
+def _home_before(streams: Streams) -> list[str]:
+    """Return the lines before the loop that copies a row to its place."""
+    starts = [f"p{s.name} = {streams.base(s.open)}" for s in streams.writes]
+    here = [line for line in streams.neighbour_lines() if "_here =" in line]
+    return [*streams.extent_lines(), *here, *starts]
+
+
+def _home_body(row: Row) -> list[str]:
+    """Return the lines inside the loop that copies a row to its place."""
+    streams = row.streams
+    moves = (f"store(field, p{s.name} + here, load({KEPT}, {row.kept(s)}))" for s in streams.writes)
+    return [f"here = {streams.along_x('x')}", *moves]
+
+
+def _ring_copies(streams: Streams, lanes: int) -> list[str]:
+    """Return the copies to the ring of what a row at the rim of its block reads, from the rows that it stands for.
+
+    Populations of cut links are copied, too, and never read.
+    """
+    crossing = (access for access in streams.phase.accesses if any(access.read.offset[1:]))
+    groups = groupby(sorted(crossing, key=_rows), key=_rows)
+    return [line for rows, accesses in groups for line in _copied(streams, rows, accesses, lanes)]
+
+
+def _rows(access: Access) -> tuple[int, int]:
+    return access.read.offset[1], access.read.offset[2]
+
+
+def _copied(streams: Streams, rows: tuple[int, int], accesses: Iterable[Access], lanes: int) -> list[str]:
+    places = {access.direction: access.read for access in accesses}
+    starts = [f"to{i}, from{i} = {streams.base(p)}, {streams.base(p, 'image_')}" for i, p in places.items()]
+    moves = [f"store(field, to{i} + here, load(field, from{i} + here))" for i in places]
+    loop = block(f"for x in range(0, nx, {lanes}):", [f"here = {streams.along_x('x')}", *moves])
+    return block(f"if {_at_rim(streams, rows)}:", [*starts, *loop])
+
+
+def _at_rim(streams: Streams, rows: tuple[int, int]) -> str:
+    """Return the condition that the row lies at a rim of its block beyond which it reads."""
+    tiles = zip("yz", (streams.config.tile_y, streams.config.tile_z), rows, strict=True)
+    return " or ".join(_last(axis, tile, offset) for axis, tile, offset in tiles if offset)
+
+
+def _last(axis: str, tile: int, offset: int) -> str:
+    return f"{axis} % {tile} == 0" if offset < 0 else f"{axis} % {tile} == {tile - 1} or {axis} == n{axis} - 1"

@@ -16,8 +16,8 @@ from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.schemes.scheme import Phase
 from lbmtune.codegen.cpu.direct import flagged_rows, slabs
 from lbmtune.codegen.cpu.direct.ghost_rows import LinearRow, converts, ghost_row, has_places
-from lbmtune.codegen.cpu.direct.pairwise_update import PairwiseCell, pairwise_cell
-from lbmtune.codegen.cpu.direct.rows import KEPT, GhostRow, Row, SelectedRow
+from lbmtune.codegen.cpu.direct.pairwise_update import pairwise_cell
+from lbmtune.codegen.cpu.direct.rows import KEPT, LATE, GhostRow, Row, SelectedRow
 from lbmtune.codegen.cpu.shared.collision import (
     collision_lines,
     completion_lines,
@@ -29,7 +29,7 @@ from lbmtune.codegen.cpu.shared.expressions import Constants
 from lbmtune.codegen.cpu.shared.module import LANES, access_names, buffer_names, parameter_names, row_name
 from lbmtune.codegen.cpu.shared.streams import Streams
 from lbmtune.codegen.passes import Pass
-from lbmtune.codegen.skeleton import filled, indented
+from lbmtune.codegen.skeleton import block, filled, indented
 
 Fields = dict[str, str]
 
@@ -94,7 +94,6 @@ class RowKernel:
         return Streams(case, self.config, self._phase, (source, target))
 
     def _form(self) -> tuple[str, Fields]:
-        """Return the name of the skeleton and its fields."""
         if self._phase.collides and self.config.collision_passes != "one":
             return self._pairwise()
         if self._flagged and isinstance(self.row, GhostRow):
@@ -121,14 +120,15 @@ class RowKernel:
         """Vectors of cells without cut links, and the cells of other vectors one by one."""
         invariants, body = self._collision
         cells = self._single_cells
-        before = [*invariants, *row.before_open(), flagged_rows.AT, *flagged_rows.guarded_fill(row)]
+        fill, late = (flagged_rows.guarded(row, row.filled(late=late), row.fill_one) for late in (False, True))
+        before = [*invariants, *row.places(), flagged_rows.AT, *fill, *row.late()]
         vector = [*row.cell(), *row.prefetches(), *self.prefetches, *row.loads(), *body, *row.stores()]
         # a cell at a face with a condition has cut links, so it is one of the single cells
         return {
             "before": indented(before, 1),
             "body": indented(vector, 3),
-            "late": indented(flagged_rows.guarded_fill_late(row), 2),
-            "after": indented(flagged_rows.guarded_after(row), 1),
+            "late": indented(block(LATE, late), 2),
+            "after": indented(flagged_rows.guarded(row, row.streams.writes, row.after_one), 1),
             "cells_before": indented([*self._before(cells), *cells.before()], 1),
             "cells_body": indented(
                 [*cells.cell(), *cells.loads(), *self._completion(cells), *body, *cells.stores()], 2
@@ -146,10 +146,7 @@ class RowKernel:
         }
         if passes != "pipelined":
             return "row", fields | {"body": indented(self._mixed(row, cell.two_passes()), 2)}
-        return "row_pipelined", fields | self._pipelined(row, cell)
-
-    def _pipelined(self, row: GhostRow, cell: PairwiseCell) -> Fields:
-        return {
+        return "row_pipelined", fields | {
             "first": indented([*row.fill_only(), *cell.first()], 1),
             "body": indented(self._mixed(row, cell.pipelined()), 2),
             "last": indented([*row.cell(), *cell.last()], 1),

@@ -42,9 +42,12 @@ class Row(ABC):
 
     def before(self) -> list[str]:
         """Return the lines before the loop."""
-        s = self.streams
-        flags = [s.test(face) for face in s.faces_used() if face > 1]
-        return [*s.extent_lines(), *s.neighbour_lines(), *flags, *self.bases(), *self.row_gains(), *self.fill()]
+        flags = [self.streams.test(face) for face in self.streams.faces_used() if face > 1]
+        return [*self.places(flags), *self.row_gains(), *self.fill()]
+
+    def places(self, between: Iterable[str] = ()) -> list[str]:
+        """Return the definitions of extents, rows and bases, with further lines before the bases."""
+        return [*self.streams.extent_lines(), *self.streams.neighbour_lines(), *between, *self.bases()]
 
     def loads(self) -> list[str]:
         """Return the lines that load f0, f1, ..."""
@@ -119,10 +122,6 @@ class Row(ABC):
 class GhostRow(Row):
     """Rows with a ghost column at each end."""
 
-    def before_open(self) -> list[str]:
-        """Return the lines before the loop for a row that takes walls from flags."""
-        return [*self.streams.extent_lines(), *self.streams.neighbour_lines(), *self.bases()]
-
     def row_gains(self) -> list[str]:
         """Return the gains at moving y and z faces, which are the same in every cell of a row."""
         return unique(f"m{s.name} = {s.gain} if {at} else c0" for s in self.streams.all if (at := self._moving(s)))
@@ -157,12 +156,9 @@ class GhostRow(Row):
 
         Before the loop the stores at the far end would miss all caches and delay those of the first cells.
         """
-        return [s for s in self.streams.reads if self.fill_one(s) and late == (self._fills_late and self.is_high(s))]
-
-    @property
-    def _fills_late(self) -> bool:
-        """True if the loop fills the far end; a condition would keep the compiler from vectorising single cells."""
-        return self.lanes > 1 and not self.streams.phase.ordered
+        # a condition inside the loop would keep the compiler from vectorising single cells
+        fills_late = self.lanes > 1 and not self.streams.phase.ordered
+        return [s for s in self.streams.reads if self.fill_one(s) and late == (fills_late and self.is_high(s))]
 
     def after(self) -> list[str]:
         """Return the copies after the loop."""

@@ -92,7 +92,6 @@ def faces(streams: Streams, make: MakeRow) -> list[str]:
 
 
 def _moved(row: GhostRow) -> list[str]:
-    """Return the loop over a row that only moves populations."""
     moves = [f"g{i} = f{i}" for i in row.streams.directions]
     body = [*row.fill_late(), *row.cell(), *row.loads(), *moves, *row.stores()]
     return [*row.before(), *block(f"for x in range(0, nx, {row.lanes}):", body), *row.after()]
@@ -104,7 +103,6 @@ def _swaps(row: GhostRow) -> Swaps:
 
 
 def _direction(row: GhostRow, s: Stream) -> int:
-    """Return the direction in which a stream leaves."""
     return row.streams.case.stencil.velocities.index(s.link)
 
 

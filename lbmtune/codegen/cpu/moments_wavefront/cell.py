@@ -77,12 +77,8 @@ class Cell:
             *(f"{at} = {coefficient(n)}" for n, at in zip(powers, self.moments, strict=True)),
         ]
 
-    def spread(self) -> list[str]:
-        """Return the lines from the polynomial to the values that are sent."""
-        return list(self.stage.spread())
-
 
 def cell_text(case: Case) -> str:
     """Return what a cell of moments does in a step, one line per assignment."""
     cell = Cell(case, Constants())
-    return "\n".join([*cell.gather(), *cell.relax(), *cell.spread()])
+    return "\n".join([*cell.gather(), *cell.relax(), *cell.stage.spread()])

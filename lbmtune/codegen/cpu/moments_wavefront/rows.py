@@ -62,8 +62,10 @@ class Rows:
 
     def bodies(self) -> dict[str, list[str]]:
         """Return the lines inside each loop, and those that join the ends of a row as long as the domain."""
-        relaxed = [*self.cell.relax(), *self.cell.spread(), *self._leave()]
-        arrived = [*self._arrive(), *self.cell.gather()]
+        left = (f"store(rings, {at}, {name})" for name, at in self._places("to"))
+        relaxed = [*self.cell.relax(), *self.cell.stage.spread(), *left]
+        read = (f"{name} = load(rings, {at})" for name, at in self._places("from", ahead=1))
+        arrived = [*read, *self.cell.gather()]
         kept = list(zip(self.cell.moments, self.places("y", "z"), strict=True))
         prefetched = self.places("next_y", "next_z") if self.config.prefetch_rows else []
         store = "stream" if self.config.streaming_stores else "store"
@@ -91,37 +93,32 @@ class Rows:
 
     def read(self) -> list[str]:
         """Return the starts of the rows that are read; the first rows of a tile read from the tile before."""
-        lines = [f"number = plane * {self._width} + row", *self._edges("before", f"first // {self._width} - 1")]
+        lines = self._numbers("before", f"first // {self._width} - 1")
         for c_y, c_z in self._all_rows:
-            number = earlier("number", c_y + self._reach + c_z * self._width)
-            ring = f"before + {self.in_ring(c_z, number)}"
-            edge = f"edges + {self.in_edges(c_z, earlier('at_edge', c_z), f'({c_y} - row)')}"
-            beside = self._reach and c_y >= 0
-            lines.append(
-                f"{row_place('from', (c_y, c_z))} = {f'{ring} if row > {c_y} else {edge}' if beside else ring}"
-            )
+            ring = f"before + {self.in_ring(c_z, earlier('number', c_y + self._reach + c_z * self._width))}"
+            edge = self.in_edges(c_z, earlier("at_edge", c_z), f"({c_y} - row)")
+            lines.append(f"{row_place('from', (c_y, c_z))} = {self._either(c_y, ring, f'row > {c_y}', edge)}")
         return lines
 
     def _written(self) -> list[str]:
         """Return the starts of the rows that are written; the last rows of a tile write for the next tile."""
-        lines = [f"number = plane * {self._width} + row", *self._edges("after", f"first // {self._width}")]
+        lines, last = self._numbers("after", f"first // {self._width}"), self._width - 1
         for c_y, c_z in self._all_rows:
-            last = self._width - 1
-            ring = f"after + {self.in_ring(c_z, 'number')}"
-            edge = f"edges + {self.in_edges(c_z, 'at_edge', f'({last} - row)')}"
-            beside = self._reach and c_y >= 0
-            start = f"{ring} if row < {last - c_y} else {edge}" if beside else ring
-            lines.append(f"{row_place('to', (c_y, c_z))} = {start}")
+            ring, edge = f"after + {self.in_ring(c_z, 'number')}", self.in_edges(c_z, "at_edge", f"({last} - row)")
+            lines.append(f"{row_place('to', (c_y, c_z))} = {self._either(c_y, ring, f'row < {last - c_y}', edge)}")
         return lines
 
-    def _edges(self, stage: str, tile: str) -> list[str]:
-        """Return the start of the last rows of a tile's planes."""
-        if not self._reach:
-            return []
-        return [
-            f"edges = {stage} + {ring_values(self.case, self.config)}",
-            f"at_edge = plane - {EDGE_LAG} * ({tile})",
-        ]
+    def _either(self, c_y: int, ring: str, within: str, edge: str) -> str:
+        """Return the start of a row in its ring if it lies within the tile, else in the edges."""
+        return f"{ring} if {within} else edges + {edge}" if self._reach and c_y >= 0 else ring
+
+    def _numbers(self, stage: str, tile: str) -> list[str]:
+        """Return the number of a row, and the start of the last rows of a tile's planes."""
+        lines = [f"number = plane * {self._width} + row"]
+        if self._reach:
+            lines.append(f"edges = {stage} + {ring_values(self.case, self.config)}")
+            lines.append(f"at_edge = plane - {EDGE_LAG} * ({tile})")
+        return lines
 
     def own(self, links: Sequence[Carried]) -> list[str]:
         """Return the starts of the rows that hold what the cells of a row sent themselves, for some directions."""
@@ -178,16 +175,12 @@ class Rows:
         """Return the offset of a value's array in its row."""
         return self._sent[one.row[1]].index(one) * pitch(self.config)
 
-    def _arrive(self) -> list[str]:
-        every = ((one, self.array(one) - one.along_x) for one in self.cell.carried)
-        return [f"{one.name} = load(rings, {row_place('from', one.row)} + {at} + x)" for one, at in every]
-
-    def _leave(self) -> list[str]:
-        every = ((one, self.array(one)) for one in self.cell.carried)
-        return [f"store(rings, {row_place('to', one.row)} + {at} + x, {one.name})" for one, at in every]
+    def _places(self, what: str, ahead: int = 0) -> list[tuple[str, str]]:
+        """Return name and place of each value that cells send. ahead: cells by which they are read along x."""
+        every = ((one, self.array(one) - ahead * one.along_x) for one in self.cell.carried)
+        return [(one.name, f"{row_place(what, one.row)} + {at} + x") for one, at in every]
 
     def _ends(self) -> Iterator[str]:
-        """Yield the copies from one end of a row to the other."""
         for one in self.cell.carried:
             start = f"{row_place('to', one.row)} + {self.array(one)}"
             there, back = (f"{start} - 1", f"{start} + nx - 1") if one.along_x > 0 else (f"{start} + nx", start)

@@ -25,7 +25,7 @@ from lbmtune.codegen.cpu.moments_wavefront.rows import Rows, row_place
 from lbmtune.codegen.cpu.shared.expressions import Constants, text
 from lbmtune.codegen.cpu.shared.module import parameter_names
 from lbmtune.codegen.passes import passes
-from lbmtune.codegen.skeleton import filled, indented
+from lbmtune.codegen.skeleton import block, filled, indented
 
 _DEPTH = 6
 """Python blocks around the steps of a row."""
@@ -65,7 +65,6 @@ def names(case: Case, config: MomentsWavefront) -> list[str]:
 
 
 def _after(lines: list[str], depth: int) -> str:
-    """Return lines that follow another one."""
     return f"\n{indented(lines, depth)}" if lines else ""
 
 
@@ -79,10 +78,6 @@ class Walls:
     @property
     def _case(self) -> Case:
         return self.rows.case
-
-    @property
-    def _config(self) -> MomentsWavefront:
-        return self.rows.config
 
     @cached_property
     def _carried(self) -> dict[tuple[int, int, int], Carried]:
@@ -118,53 +113,46 @@ class Walls:
                 if kind_here == kind:
                     yield from self._at_face(face, moving=kind == "moving")
 
-    def _at_face(self, face: int, *, moving: bool) -> Iterator[str]:
+    def _at_face(self, face: int, *, moving: bool) -> list[str]:
         axis, high = divmod(face, 2)
         velocities = self._case.stencil.velocities
         links = [i for i in returning(self._case) if velocities[i][axis] == (-1 if high else 1)]
-        if not links:
-            return
         if axis == 0:
             place = "nx - 1 - first_x" if high else "-first_x"
-            yield f"if {place} < high:" if high else f"if {place} >= low:"
-            yield from self._put(links, f"({place})", "_one", moving=moving, depth=1)
-            return
+            copies = self._put(links, f"({place})", "_one", moving=moving)
+            return block(f"if {place} < high:" if high else f"if {place} >= low:", copies)
+        loop = block(f"for x in range(low, high, {self.rows.config.lanes}):", self._put(links, "x", "", moving=moving))
         name = "yz"[axis - 1]
-        yield f"if {name} == {f'n{name} - 1' if high else '0'}:"
-        yield f"    for x in range(low, high, {self._config.lanes}):"
-        yield from self._put(links, "x", "", moving=moving, depth=2)
+        return block(f"if {name} == {f'n{name} - 1' if high else '0'}:", loop)
 
-    def _by_words(self) -> Iterator[str]:
-        """Yield the copies by the bits of words, without images beyond a wall: their places belong to other cells."""
-        lanes, walled = self._config.lanes, {name for axis, name in enumerate("xyz") if self._is_walled(axis)}
+    def _by_words(self) -> list[str]:
+        """Return the copies by the bits of words, without images beyond a wall: their places belong to other cells."""
+        lanes, walled = self.rows.config.lanes, {name for axis, name in enumerate("xyz") if self._is_walled(axis)}
         inside = " and ".join(f"{name} >= 0 and {name} < n{name}" for name in "yz" if name in walled)
         cells = "max(low, -first_x), min(high, nx - first_x)" if "x" in walled else "low, high"
-        lines = [
-            "words = (z % nz * ny + y % ny) * nx",
-            f"for x in range({cells}, {lanes}):",
-            "    at = first_x + x",
-            "    at = words + (at + nx if at < 0 else at - nx if at >= nx else at)",
-            "    if some_cut(flags, at):",
+        ends = ((i, *self._ends(i, "x")) for i in returning(self._case))
+        chosen = [f"store(rings, {at}, back(rings, {at}, {own}, flags, at, {i}))" for i, at, own in ends]
+        loop = [
+            "at = first_x + x",
+            "at = words + (at + nx if at < 0 else at - nx if at >= nx else at)",
+            *block("if some_cut(flags, at):", chosen),
         ]
-        lines += [f"        {line}" for i in returning(self._case) for line in self._chosen(i)]
-        yield from [f"if {inside}:", *(f"    {line}" for line in lines)] if inside else lines
+        lines = ["words = (z % nz * ny + y % ny) * nx", *block(f"for x in range({cells}, {lanes}):", loop)]
+        return block(f"if {inside}:", lines) if inside else lines
 
-    def _chosen(self, i: int) -> Iterator[str]:
+    def _ends(self, i: int, x: str) -> tuple[str, str]:
+        """Return the place that a cell reads, and that of what it sent itself along -c_i."""
         there, back = self._of(i), self._back(i)
-        place = f"{row_place('from', there.row)} + {self.rows.array(there) - there.along_x} + x"
-        own = f"{row_place('own', back.row)} + {self.rows.array(back)} + x"
-        yield f"store(rings, {place}, back(rings, {place}, {own}, flags, at, {i}))"
+        place = f"{row_place('from', there.row)} + {self.rows.array(there) - there.along_x} + {x}"
+        return place, f"{row_place('own', back.row)} + {self.rows.array(back)} + {x}"
 
     def _is_walled(self, axis: int) -> bool:
         return self._case.faces[2 * axis] != "periodic"
 
-    def _put(self, links: Sequence[int], x: str, one: str, *, moving: bool, depth: int) -> Iterator[str]:
+    def _put(self, links: Sequence[int], x: str, one: str, *, moving: bool) -> Iterator[str]:
         for i in links:
-            there, back = self._of(i), self._back(i)
-            place = f"{row_place('from', there.row)} + {self.rows.array(there) - there.along_x} + {x}"
-            value = f"load{one}(rings, {row_place('own', back.row)} + {self.rows.array(back)} + {x})"
-            gain = f" + gain{i}" if moving else ""
-            yield f"{'    ' * depth}store{one}(rings, {place}, {value}{gain})"
+            place, own = self._ends(i, x)
+            yield f"store{one}(rings, {place}, load{one}(rings, {own}){f' + gain{i}' if moving else ''})"
 
     def empty(self) -> list[str]:
         """Return the stores of zeros to the moments of a cell."""

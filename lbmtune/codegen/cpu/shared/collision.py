@@ -66,15 +66,12 @@ def invariant_lines(steps: Hoisted, config: CpuConfig, constants: Constants) -> 
 def wall_gain_lines(streams: Streams, constants: Constants) -> list[str]:
     """Return definitions of the momentum that each moving wall adds, one set per wall if there are several."""
     case, numbered = streams.case, len(walls(streams.case)) > 1
-    return [
-        f"gain{i}{f'_{wall}' if numbered else ''} = {text(_of_wall(wall_gain(case.stencil, i), wall), constants)}"
-        for wall in walls(case)
-        for i in streams.gains
-    ]
-
-
-def _of_wall(gain: sympy.Expr, wall: int) -> sympy.Expr:
-    return gain.xreplace({symbol: sympy.Symbol(f"{symbol}{suffix(wall)}") for symbol in Parameters.wall})
+    lines = []
+    for wall in walls(case):
+        own = {symbol: sympy.Symbol(f"{symbol}{suffix(wall)}") for symbol in Parameters.wall}
+        gains = {f"gain{i}{f'_{wall}' if numbered else ''}": wall_gain(case.stencil, i) for i in streams.gains}
+        lines += [f"{name} = {text(gain.xreplace(own), constants)}" for name, gain in gains.items()]
+    return lines
 
 
 def completion_lines(case: Case, lanes: int, constants: Constants, words: Words) -> list[str]:

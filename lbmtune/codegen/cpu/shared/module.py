@@ -78,7 +78,6 @@ def access_names(
 
 
 def _scalars(case: Case, phase: Phase) -> tuple[str, ...]:
-    """Return the names of the real arguments."""
     walls = wall_scalars(case) if phase.collides or phase.wall_term != "none" else ()
     if not phase.collides:
         return walls

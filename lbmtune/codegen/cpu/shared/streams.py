@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -127,26 +127,25 @@ class Streams:
 
     def neighbour_lines(self) -> list[str]:
         """Return what rows y - 1, y, y + 1 and planes z - 1, z, z + 1 add to an index, if they are used; they wrap."""
-        lines = []
-        for axis, along in ((1, self.config.memory.along_y), (2, self.config.memory.along_z)):
-            offsets = {p.offset[axis] for s in self.all for p in (s.open, s.cut)}
-            for offset in sorted(offsets):
-                coordinate = self._in_block(axis, offset) if self.frame.blocks else _wrapped(axis, offset)
-                lines.append(f"{'xyz'[axis]}{_SUFFIX[offset]} = {plain(along(coordinate, self.extents))}")
-        return lines
+
+        def coordinate(axis: int, offset: int) -> Int:
+            inside = self.frame.coordinate(axis, Traced("xyz"[axis], "//")) + offset
+            return inside if self.frame.blocks else _wrapped(axis, offset)
+
+        return self._row_lines("", [p for s in self.all for p in (s.open, s.cut)], coordinate)
 
     def image_lines(self) -> list[str]:
         """Return what the rows and planes that ghost cells of a ring stand for add: image_y_low and so on."""
-        lines = []
-        for axis, along in ((1, self.config.memory.along_y), (2, self.config.memory.along_z)):
-            for offset in sorted({access.read.offset[axis] for access in self.phase.accesses}):
-                image = along(self.frame.coordinate(axis, _wrapped(axis, offset)), self.extents)
-                lines.append(f"image_{'xyz'[axis]}{_SUFFIX[offset]} = {plain(image)}")
-        return lines
+        read = [access.read for access in self.phase.accesses]
+        return self._row_lines("image_", read, lambda axis, k: self.frame.coordinate(axis, _wrapped(axis, k)))
 
-    def _in_block(self, axis: int, offset: int) -> Int:
-        """Return the storage coordinate of a neighbour in the block or in its ring."""
-        return self.frame.coordinate(axis, Traced("xyz"[axis], "//")) + offset
+    def _row_lines(self, prefix: str, places: list[Place], coordinate: Callable[[int, int], Int]) -> list[str]:
+        """Return what rows and planes of some places add. coordinate: of an axis and an offset, in storage."""
+        return [
+            f"{prefix}{'xyz'[axis]}{_SUFFIX[offset]} = {plain(along(coordinate(axis, offset), self.extents))}"
+            for axis, along in ((1, self.config.memory.along_y), (2, self.config.memory.along_z))
+            for offset in sorted({place.offset[axis] for place in places})
+        ]
 
     def base(self, place: Place, prefix: str = "") -> str:
         """Return what slot, y and z of a place add to an index. prefix: of the names of rows and planes."""

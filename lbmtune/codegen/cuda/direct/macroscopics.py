@@ -11,6 +11,7 @@ from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.codegen.cuda.shared import access, box, physics
 from lbmtune.codegen.cuda.shared.ablation import WHOLE, Parts, reading, writing
 from lbmtune.codegen.cuda.shared.assemble import fill
+from lbmtune.codegen.cuda.shared.expressions import function, reals
 from lbmtune.codegen.passes import Pass, passes_of
 from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
 
@@ -35,16 +36,14 @@ def with_macroscopics(program: Program, parts: Parts = WHOLE) -> Program:
 def moments_function(case: Case) -> str:
     """Return the device function of the moments of cell v; half the body force belongs to the momentum (Guo)."""
     velocities, forces = case.stencil.velocities, _forces(case)
-    takes = "".join(f", const Real {force}" for force in forces)
-    head = "__device__ __forceinline__ void moments("
-    lines = [f"{head}const Real (&f)[Q][CELLS], const int v, Real (&m)[4][CELLS]{takes}) {{"]
     rho = " + ".join(f"f[{i}][v]" for i in range(case.stencil.q))
-    lines += [f"    const Real rho = {rho} + unit;", "    m[0][v] = rho / unit;"]
+    lines = [f"const Real rho = {rho} + unit;", "m[0][v] = rho / unit;"]
     for n, axis in enumerate("xyz"):
         terms = "".join(f" {'+' if c[n] > 0 else '-'} f[{i}][v]" for i, c in enumerate(velocities) if c[n])
         half = f" + Real(0.5) * force_{axis}" if f"force_{axis}" in forces else ""
-        lines.append(f"    m[{n + 1}][v] = (Real(0){terms}{half}) / rho;")
-    return "\n".join([*lines, "}"])
+        lines.append(f"m[{n + 1}][v] = (Real(0){terms}{half}) / rho;")
+    takes = ("const Real (&f)[Q][CELLS]", "const int v", "Real (&m)[4][CELLS]", *reals(forces))
+    return function(f"moments({', '.join(takes)})", lines)
 
 
 def _forces(case: Case) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.schemes.scheme import Phase
-from lbmtune.codegen.cuda.direct import flags, macroscopics, patches
+from lbmtune.codegen.cuda.direct import flags, macroscopics
 from lbmtune.codegen.cuda.shared import access, box, physics
 from lbmtune.codegen.cuda.shared.ablation import WHOLE, Parts, reading, writing
 from lbmtune.codegen.cuda.shared.assemble import fill
@@ -38,7 +38,7 @@ def _entries(case: Case, config: CudaConfig, parts: Parts) -> str:
     if not by_words(case, config):
         return "\n".join(texts)
     if config.flags == "compiled":
-        texts.insert(0, patches.functions(case))
+        texts.insert(0, flags.computed(case))
     return fill("direct/flags.cu", {"entry": "\n".join(texts)})
 
 

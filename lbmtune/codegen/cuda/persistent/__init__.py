@@ -35,7 +35,6 @@ def render(case: Case, config: Persistent) -> Program:
         **variants(_SYNC, {}, inside=config.grid_sync),
     }
     regions = {
-        "title": entry.title(case, config),
         "constants": "\n".join((types(case, config), *kept.constants(case, config))),
         "storage": stored_format(config, 1),
         "layout": functions(case, config),
@@ -43,4 +42,5 @@ def render(case: Case, config: Persistent) -> Program:
         "entry": fill(kept.FILE, inner, inside="entry"),
         **kept.regions(case, config),
     }
-    return entry.program(case, config, fill(kept.FILE, regions) + "\n", ((launch,),), max_elements(case, config))
+    source = entry.source(kept.FILE, case, config, regions)
+    return entry.program(case, config, source, ((launch,),), max_elements(case, config))

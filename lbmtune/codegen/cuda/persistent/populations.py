@@ -58,13 +58,11 @@ def constants(case: Case, config: Persistent) -> tuple[str, ...]:
 
 
 def _through_faces(case: Case, verb: str, buffer: str) -> str:
-    """Return the lines for the directions that leave a tile."""
     leaving = ((i, c) for i, c in enumerate(case.stencil.velocities) if any(c[1:]))
     return "\n".join(f"        {verb}<{', '.join(map(str, c))}>(f, {i}, {buffer}, seat, n);" for i, c in leaving)
 
 
 def _walls(case: Case, config: Persistent) -> list[str]:
-    """Return half-way bounce-back of a column of cells."""
     lines = [f"            {line}" for line in (_flagged(case) if config.flags == "memory" else _at_faces(case))]
     return ["#pragma unroll", "        for (int k = 0; k < COLUMN; ++k) {", *lines, "        }"] if lines else []
 

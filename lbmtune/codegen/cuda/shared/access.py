@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.cell_types import suffix, walls
 from lbmtune.catalogue.problem.faces import Face
 from lbmtune.catalogue.schemes.scheme import Access, Phase, Place
 from lbmtune.codegen.cuda.shared import physics
@@ -16,7 +15,7 @@ from lbmtune.lattice import Vector, negate
 
 MOVE = {-1: "before", 0: "here", 1: "after"}
 _SIGN = {-1: "m", 0: "o", 1: "p"}
-_ROW = {-1: "before(y, ny, ORIGIN_Y)", 0: "here(y, ORIGIN_Y)", 1: "after(y, ny, ORIGIN_Y)"}
+_ALONG = {-1: "before({0}, n{0}, ORIGIN_{1})", 0: "here({0}, ORIGIN_{1})", 1: "after({0}, n{0}, ORIGIN_{1})"}
 _PLANE = {-1: "below", 0: "level", 1: "above"}
 _FACE = ("x == 0", "x + CELLS == nx", "y == 0", "y + 1 == ny", "z == 0", "z + 1 == nz")
 _FLAG = ("x_low", "x_high", "y_low", "y_high", "z_low", "z_high")
@@ -66,7 +65,8 @@ def rows(case: Case, phase: Phase) -> str:
 
 def columns(case: Case, phase: Phase) -> str:
     """Return the declarations of the index parts along y, which all rows of a column share."""
-    return "\n".join(_column(y) for y in sorted({y for y, _ in _touched(case, phase)}))
+    rows = {y: _ALONG[y].format("y", "Y") for y, _ in _touched(case, phase)}
+    return "\n".join(f"    const Index column_{_SIGN[y]} = along_y({row}, n);" for y, row in rows.items())
 
 
 def rows_of_columns(case: Case, phase: Phase) -> str:
@@ -96,55 +96,41 @@ def _places(case: Case, access: Access) -> Iterator[Place]:
         yield access.cut_write
 
 
-def _column(y: int) -> str:
-    return f"    const Index column_{_SIGN[y]} = along_y({_ROW[y]}, n);"
-
-
 def row_line(offset: Vector) -> str:
     """Return the declaration of the row at an offset."""
-    y = _ROW[offset[1]]
-    z = {-1: "before(z, nz, ORIGIN_Z)", 0: "here(z, ORIGIN_Z)", 1: "after(z, nz, ORIGIN_Z)"}[offset[2]]
+    y, z = _ALONG[offset[1]].format("y", "Y"), _ALONG[offset[2]].format("z", "Z")
     return f"    const Index {row_name(offset)} = along_y({y}, n) + along_z({z}, n);"
 
 
-def reads(case: Case, phase: Phase, buffer: str) -> str:
-    """Return the loads of all populations, and what walls change in them."""
-    plain = [f"    {_plain_read(case, access, buffer, 'read')};" for access in phase.accesses]
-    return "\n".join(plain + _read_at_wall(case, phase, buffer))
+def reads(case: Case, phase: Phase, buffer: str, verb: str = "read") -> str:
+    """Return the loads of all populations, and what walls change in them: reflected values and momentum.
+
+    verb: "take": loads from shared memory of what `fetches` copied.
+    """
+    redirected = [action for access in phase.accesses for action in _redirected(case, access, buffer, "read")]
+    return "\n".join([*_plain_reads(case, phase, buffer, verb), *_at_wall(redirected, _gains(case, phase, "read"))])
 
 
 def fetches(case: Case, phase: Phase, buffer: str) -> str:
     """Return the copies to shared memory of what is read over open links, or at a wall at the end of a row."""
-    return "\n".join(f"    {_plain_read(case, access, buffer, 'fetch')};" for access in phase.accesses)
-
-
-def takes(case: Case, phase: Phase, buffer: str) -> str:
-    """Return the loads from shared memory, and what walls change in them."""
-    plain = [f"    {_plain_read(case, access, buffer, 'take')};" for access in phase.accesses]
-    return "\n".join(plain + _read_at_wall(case, phase, buffer))
-
-
-def _read_at_wall(case: Case, phase: Phase, buffer: str) -> list[str]:
-    """Return the loads of reflected populations, and the momentum of moving walls."""
-    redirected = [action for access in phase.accesses for action in _cut_read(case, access, buffer)]
-    return _at_wall(redirected, _gains(case, phase, "read"))
+    return "\n".join(_plain_reads(case, phase, buffer, "fetch"))
 
 
 def writes(case: Case, phase: Phase, buffer: str) -> str:
     """Return what walls change, the stores over open links, and the stores of cut links."""
     plain = [f"    {_open_write(case, access, buffer)};" for access in phase.accesses]
-    redirected = [action for access in phase.accesses for action in _cut_write(case, access, buffer)]
+    redirected = [action for access in phase.accesses for action in _redirected(case, access, buffer, "write")]
     return "\n".join(_at_wall(_gains(case, phase, "write")) + plain + _at_wall(redirected))
 
 
-def _plain_read(case: Case, access: Access, buffer: str, verb: str) -> str:
-    """Return the load of all cells of a thread; at a wall at the end of a row it loads the reflected value."""
-    i, place = access.direction, access.read
-    cut = link(case, negate(case.stencil.velocities[i]))
-    text = _access(verb, i, place, buffer)
-    if not cut.x or not place.offset[0] or place == access.cut_read:
-        return f"{text})"
-    return f"{text},\n        {_over_the_end(buffer, place, access.cut_read, cut)})"
+def _plain_reads(case: Case, phase: Phase, buffer: str, verb: str) -> Iterator[str]:
+    """Yield the loads of all cells of a thread; at a wall at the end of a row they load the reflected value."""
+    for access in phase.accesses:
+        cut = link(case, negate(case.stencil.velocities[access.direction]))
+        text = _access(verb, access.direction, access.read, buffer)
+        if cut.x and access.read.offset[0] and access.read != access.cut_read:
+            text += f",\n        {_over_the_end(buffer, access.read, access.cut_read, cut)}"
+        yield f"    {text});"
 
 
 def _over_the_end(buffer: str, place: Place, bounced: Place, cut: Link) -> str:
@@ -154,26 +140,18 @@ def _over_the_end(buffer: str, place: Place, bounced: Place, cut: Link) -> str:
     return f"{flag}, {_pointer(flag, bounced, buffer)}"
 
 
-def _cut_read(case: Case, access: Access, buffer: str) -> Iterator[Action]:
-    i, place = access.direction, access.cut_read
-    cut = link(case, negate(case.stencil.velocities[i]))
-    if place == access.read:
+def _redirected(case: Case, access: Access, buffer: str, verb: str) -> Iterator[Action]:
+    """Yield the loads or stores of cut links that the plain ones leave out."""
+    i, c = access.direction, case.stencil.velocities[access.direction]
+    opened, place = (access.read, access.cut_read) if verb == "read" else (access.write, access.cut_write)
+    cut = link(case, negate(c) if verb == "read" else c)
+    if place == opened:
         return
     if cut.row:
-        yield _any(cut.row), f"{_whole('read', i, place, buffer)};"
-    for flag in cut.x if not access.read.offset[0] else ():
-        yield flag, f"f[{i}][{_cell(flag)}] = widen(*({_pointer(flag, place, buffer)}));"
-
-
-def _cut_write(case: Case, access: Access, buffer: str) -> Iterator[Action]:
-    i, place = access.direction, access.cut_write
-    cut = link(case, case.stencil.velocities[i])
-    if place == access.write:
-        return
-    if cut.row:
-        yield _any(cut.row), f"{_whole('write', i, place, buffer)};"
-    for flag in cut.x if not access.write.offset[0] else ():
-        yield flag, f"*({_pointer(flag, place, buffer)}) = narrow(f[{i}][{_cell(flag)}]);"
+        yield _any(cut.row), f"{_whole(verb, i, place, buffer)};"
+    for flag in cut.x if not opened.offset[0] else ():
+        value, at = f"f[{i}][{_cell(flag)}]", f"*({_pointer(flag, place, buffer)})"
+        yield flag, f"{value} = widen({at});" if verb == "read" else f"{at} = narrow({value});"
 
 
 def _open_write(case: Case, access: Access, buffer: str) -> str:
@@ -212,16 +190,9 @@ def _gains(case: Case, phase: Phase, when: str) -> list[Action]:
 
 def gain_scalars(case: Case, phase: Phase) -> set[str]:
     """Return the launch arguments that the wall terms of a phase use."""
-    if phase.wall_term == "none":
-        return set()
-    velocities, towards = case.stencil.velocities, -1 if phase.wall_term == "read" else 1
-    moving = {c for c in velocities if case.may_move(_times(towards, c))}
-    names = [f"wall_{name}" for axis, name in enumerate("xyz") if any(c[axis] for c in moving)]
-    return {f"{name}{suffix(wall)}" for name in names for wall in walls(case)}
-
-
-def _times(factor: int, c: Vector) -> Vector:
-    return (factor * c[0], factor * c[1], factor * c[2])
+    velocities = case.stencil.velocities if phase.wall_term != "none" else ()
+    reads = phase.wall_term == "read"
+    return physics.wall_scalars(case, [c for c in velocities if case.may_move(negate(c) if reads else c)])
 
 
 def _at_wall(*stages: list[Action]) -> list[str]:

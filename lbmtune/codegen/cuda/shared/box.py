@@ -14,7 +14,7 @@ from lbmtune.codegen.cuda.shared import access, entry, physics
 from lbmtune.codegen.cuda.shared.assemble import fill
 from lbmtune.codegen.cuda.shared.storage import functions, hinted_format, max_elements, types
 from lbmtune.codegen.passes import Pass, passes
-from lbmtune.codegen.program import Launch, Program, Steps, period_of
+from lbmtune.codegen.program import Launch, Program, period_of
 from lbmtune.lattice import Vector, negate
 
 REFRESH_THREADS = 128
@@ -30,20 +30,20 @@ Crossing = tuple[Place, Vector]
 def program(case: Case, config: CudaConfig, entries: str) -> Program:
     """Return the program of the entries of all passes, with the refreshes of a ghost layer."""
     regions = {
-        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": hinted_format(config),
         "layout": functions(case, config) + _block_order(case, config),
         "collide": physics.functions(case),
         "entry": entries,
     }
-    parts = [fill("shared/box.cu", regions)]
-    refreshes = [text for one in passes(config, case.stencil) for text in _refreshes(case, config, one)]
+    source = entry.source("shared/box.cu", case, config, regions)
+    crossed = [(one, _crossings(case, config, one.phase)) for one in passes(config, case.stencil)]
+    refreshes = [_refresh(case, config, one, *when) for one, found in crossed for when in found.items()]
     if refreshes:
         rings = config.frame(case.stencil).blocks is not None
-        parts.append(fill("shared/ring.cu" if rings else "shared/ghost.cu", {"entry": "\n".join(refreshes)}))
-    source = "\n".join(parts) + "\n"
-    return entry.program(case, config, source, _period(case, config), max_elements(case, config))
+        source += fill("shared/ring.cu" if rings else "shared/ghost.cu", {"entry": "\n".join(refreshes)}) + "\n"
+    period = period_of(config, case.stencil, lambda one: _launches(case, config, one))
+    return entry.program(case, config, source, period, max_elements(case, config))
 
 
 def _constants(case: Case, config: CudaConfig) -> str:
@@ -142,12 +142,6 @@ def _crossings(case: Case, config: CudaConfig, phase: Phase) -> dict[str, tuple[
     return {when: crossings for when, crossings in found.items() if crossings}
 
 
-def _refreshes(case: Case, config: CudaConfig, one: Pass) -> list[str]:
-    """Return the texts of the refresh kernels of a pass; none if it touches no ghost cell."""
-    found = _crossings(case, config, one.phase)
-    return [_refresh(case, config, one, when, crossings) for when, crossings in found.items()]
-
-
 def _refresh(case: Case, config: CudaConfig, one: Pass, when: str, crossings: tuple[Crossing, ...]) -> str:
     file, threads = ("shared/ring.cu", "RING") if one.phase.blockwise else ("shared/ghost.cu", "SHELL")
     places = ",\n    ".join(("Stored* populations", *access.pointer_parameters(one.phase)))
@@ -157,7 +151,7 @@ def _refresh(case: Case, config: CudaConfig, one: Pass, when: str, crossings: tu
         "signature": entry.head(config, one.refresh(when), places, *taken, bound=bound),
         "places": f"    const Index from = {origin};\n    const Index to = {target};",
         "load": "\n".join(_load(case, *crossing) for crossing in crossings),
-        "store": "\n".join(_store(place) for place, _ in crossings),
+        "store": "\n".join(f"    if (used_{p.slot}) {_element(p, 'to')} = value_{p.slot};" for p, _ in crossings),
     }
     return fill(file, regions, inside="entry")
 
@@ -171,18 +165,10 @@ def _load(case: Case, place: Place, velocity: Vector) -> str:
     )
 
 
-def _store(place: Place) -> str:
-    return f"    if (used_{place.slot}) {_element(place, 'to')} = value_{place.slot};"
-
-
 def _element(place: Place, at: str) -> str:
     if place.pointer:
         return f"{access.slot(place, '')}[{at}]"
     return f"populations[component({place.slot}, n) + {at}]"
-
-
-def _period(case: Case, config: CudaConfig) -> Steps:
-    return period_of(config, case.stencil, lambda one: _launches(case, config, one))
 
 
 def _launches(case: Case, config: CudaConfig, one: Pass) -> Iterator[Launch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import prod
 
@@ -48,9 +48,10 @@ def program(
     )
 
 
-def title(case: Case, config: CudaConfig) -> str:
-    """Return the comment that names case and configuration."""
-    return f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n"
+def source(file: str, case: Case, config: CudaConfig, regions: Mapping[str, str]) -> str:
+    """Return the text of a skeleton, with a comment that names case and configuration."""
+    title = f"// {case.lattice} {case.collision}, {case.flow}\n// {config.brief}\n"
+    return fill(file, {"title": title, **regions}) + "\n"
 
 
 def boolean(value: bool) -> str:

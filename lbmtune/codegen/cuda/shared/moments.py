@@ -91,6 +91,16 @@ def scalars(lattice: Lattice, forced: bool, relaxes: bool = True) -> tuple[str, 
     return used_scalars(one.value for one in coefficients(lattice, forced, relaxes))
 
 
+def case_scalars(case: Case) -> tuple[str, ...]:
+    """Return the launch arguments of the relaxation of a case."""
+    return scalars(case.stencil, case.forced, case.relaxes)
+
+
+def all_scalars(case: Case) -> tuple[str, ...]:
+    """Return the launch arguments of relaxation and walls."""
+    return (*case_scalars(case), *wall_scalars(case))
+
+
 def _from_moments(lattice: Lattice, forced: bool, relaxes: bool, stage: Stage) -> Iterator[str]:
     """Yield the functions from moments to their polynomial in each row (c_x = 0, 1, -1), and on to sums over rows."""
     names = [(moment(n), coefficient(n)) for n in orders(lattice)]

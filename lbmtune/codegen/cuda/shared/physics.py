@@ -12,10 +12,10 @@ from lbmtune.catalogue.boundaries.completion import FACE_NAMES, arriving, face_s
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.collisions.operator import Assignment, Parameters, assignments, population, relaxed, wall_gain
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.cell_types import Condition, Words, conditions, suffix
+from lbmtune.catalogue.problem.cell_types import Condition, Words, conditions, layout, suffix, walls
 from lbmtune.catalogue.problem.faces import Face
 from lbmtune.codegen.cuda.shared.expressions import function, reals, text
-from lbmtune.lattice import lattice
+from lbmtune.lattice import Vector, lattice
 
 SCALARS = (
     "omega", "omega_minus", "force_x", "force_y", "force_z", "wall_x", "wall_y", "wall_z",
@@ -91,7 +91,6 @@ def complete(case: Case, words: Words, types: str = "") -> list[str]:
 
 
 def _met(condition: Condition, words: Words, types: str) -> str:
-    """Return the C condition that holds if cell v has a condition."""
     field = words.field(condition)
     if field is None:
         return _AT_FACE[condition.face]
@@ -124,6 +123,18 @@ def face_function(name: str, cell: str, value: str, lattice_name: str, face: int
     lines = [f"const Real {symbol} = {at};" for symbol, at in read]
     lines += [f"{over.get(step.name, f'const Real {step.name}')} = {text(step.value)};" for step in steps]
     return function(f"{name}({', '.join((cell, *reals(face_scalars(lattice_name, face, kind, forced))))})", lines)
+
+
+def wall_scalars(case: Case, velocities: Iterable[Vector]) -> set[str]:
+    """Return the launch arguments of moving walls that reflect populations along some velocities."""
+    names = [f"wall_{name}" for name, along in zip("xyz", zip(*velocities, strict=True), strict=False) if any(along)]
+    return {f"{name}{suffix(wall)}" for name in names for wall in walls(case)}
+
+
+def of_wall(case: Case, wall: int, words: str, types: str, *, everywhere: bool) -> str:
+    """Return the words of links at one of several moving walls, zeros elsewhere. types: words that name the wall."""
+    field = dict(layout(case, everywhere=everywhere).walls).get(wall)
+    return f"of_wall({words}, {types}, {field.shift}, {field.mask}u, {field.number}u)" if field else words
 
 
 @lru_cache(maxsize=256)

@@ -85,7 +85,6 @@ def completed(case: Case, cell: str, place: tuple[str, str, str]) -> str:
 
 
 def _along(stencil: Lattice, axis: int, way: int) -> list[int]:
-    """Return the directions with a component along an axis."""
     return [i for i, c in enumerate(stencil.velocities) if c[axis] == way]
 
 

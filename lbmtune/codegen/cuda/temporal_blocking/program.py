@@ -7,7 +7,9 @@ from lbmtune.catalogue.families.cuda.temporal_blocking import (
     TemporalBlocking,
     before_tile,
     ends,
+    piece_cells,
     planes_together,
+    run_cells,
     sector_cells,
     tile,
 )
@@ -16,9 +18,12 @@ from lbmtune.codegen.cuda.shared import entry, moments
 from lbmtune.codegen.cuda.shared.ablation import NEVER_STORED, WHOLE, Parts
 from lbmtune.codegen.cuda.shared.assemble import fill, variants
 from lbmtune.codegen.cuda.shared.storage import async_copies, functions, integer, real, stored_format
-from lbmtune.codegen.cuda.temporal_blocking import bulk_copies, populations, walls
+from lbmtune.codegen.cuda.temporal_blocking import populations, walls
 from lbmtune.codegen.program import Launch, Program
 
+_BULK = "temporal_blocking/bulk_copies.cu"
+_NO_LANE_COPIES = dict.fromkeys(("commit_copies", "wait_copies", "last_copies"), "")
+_BUFFERS = "const Stored* __restrict__ source, Stored* __restrict__ target"
 _FETCHES = {"none": 0, "registers": 1, "cp_async": 2, "bulk": 2}
 """Buffer of the next plane: none, registers (1) or shared memory (2)."""
 
@@ -40,18 +45,23 @@ def render(case: Case, config: TemporalBlocking, parts: Parts = WHOLE) -> Progra
 
 def _source(case: Case, config: TemporalBlocking, parts: Parts) -> str:
     walled, deep = cuts(case), case.stencil.dimensions == 3
+    if config.of_moments:
+        stage = moments.functions(case.stencil, case.forced, _split(case), case.relaxes)
+    else:
+        stage = populations.functions(case)
     regions = {
-        "title": entry.title(case, config),
         "constants": _constants(case, config),
         "storage": stored_format(config, config.cells_per_thread),
         "layout": functions(case, config, "yz", ("Index", "first")),
-        "stage": _stage(case, config),
+        "stage": stage,
         "copies": async_copies(past_l1=walled and deep),
         "walls": walls.functions(case, config) if walled else "",
         "warp_sync": _warp_sync(case, config),
         "entry": ("" if parts.writes else NEVER_STORED) + _entry(case, config, parts),
     }
-    return fill("temporal_blocking/kernel.cu", regions | bulk_copies.without_lane_copies(config)) + "\n"
+    if config.plane_fetch == "bulk":
+        regions["slots"] = ""  # bulk copies use the names of the copies of single lanes
+    return entry.source("temporal_blocking/kernel.cu", case, config, regions)
 
 
 def _warp_sync(case: Case, config: TemporalBlocking) -> str:
@@ -59,14 +69,8 @@ def _warp_sync(case: Case, config: TemporalBlocking) -> str:
     neighbours, bulk = config.warp_sync == "neighbours", config.plane_fetch == "bulk"
     texts = [fill("temporal_blocking/arrival_flags.cu", {})] * (neighbours or bulk)
     texts += [fill("temporal_blocking/neighbour_sync.cu", {"variants": ""})] * neighbours
-    texts += [bulk_copies.functions(case, config)] * bulk
+    texts += [_bulk_functions(case, config)] * bulk
     return "\n".join(texts)
-
-
-def _stage(case: Case, config: TemporalBlocking) -> str:
-    if config.of_moments:
-        return moments.functions(case.stencil, case.forced, _split(case), case.relaxes)
-    return populations.functions(case)
 
 
 def _entry(case: Case, config: TemporalBlocking, parts: Parts) -> str:
@@ -74,7 +78,8 @@ def _entry(case: Case, config: TemporalBlocking, parts: Parts) -> str:
     flat, walled = case.stencil.dimensions == 2, cuts(case)
     file = "temporal_blocking/entry_2d.cu" if flat else "temporal_blocking/entry_3d.cu"
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
-    regions = {"signature": _signature(case, config), "relax": f"relax({taken});"}
+    parameters = entry.parameters(entry.first_tables(case, config), entry.EXTENTS, _scalars(case, config))
+    regions = {"signature": entry.head(config, "step_0", _BUFFERS, *parameters), "relax": f"relax({taken});"}
     if not flat:
         # the next plane is fetched early if its values are many, after an exchange if they are few
         regions["early" if config.of_moments or walled else "ahead"] = ""
@@ -84,7 +89,7 @@ def _entry(case: Case, config: TemporalBlocking, parts: Parts) -> str:
         regions |= walls.stages(case, config, regions) if walled else {}
     elif walled:
         regions |= walls.entry_2d_variants(case, config, regions)
-    regions |= bulk_copies.entry_variants(case, config) if config.plane_fetch == "bulk" else {}
+    regions |= _bulk_variants(case, config) if config.plane_fetch == "bulk" else {}
     return fill(file, regions | _without(case, parts), inside="entry")
 
 
@@ -102,14 +107,10 @@ def _split(case: Case) -> bool:
 
 
 def _relaxation(case: Case, config: TemporalBlocking) -> tuple[str, ...]:
-    """Return the launch arguments of the relaxation."""
-    if config.of_moments:
-        return moments.scalars(case.stencil, case.forced, case.relaxes)
-    return populations.scalars(case)
+    return moments.case_scalars(case) if config.of_moments else populations.scalars(case)
 
 
 def _scalars(case: Case, config: TemporalBlocking) -> tuple[str, ...]:
-    """Return the launch arguments of relaxation and walls."""
     faces = () if config.of_moments else populations.face_scalars(case)
     return tuple(dict.fromkeys((*_relaxation(case, config), *moments.wall_scalars(case), *faces)))
 
@@ -130,13 +131,9 @@ def _constants(case: Case, config: TemporalBlocking) -> str:
             f"constexpr bool SHELVED = {entry.boolean(config.z_buffer == 'shared')};",
             f"constexpr bool WALLED_X = {entry.boolean(case.faces[0] != 'periodic')};",
             f"constexpr int WIDTH = {tile(case.stencil, config)[0]}, BEFORE = {before_tile(case, config)};",
-            _lengths(case, config),
+            moments.constants(case.stencil, _split(case)) if config.of_moments else populations.constants(case),
         )
     )
-
-
-def _lengths(case: Case, config: TemporalBlocking) -> str:
-    return moments.constants(case.stencil, _split(case)) if config.of_moments else populations.constants(case)
 
 
 def _narrow(case: Case, config: TemporalBlocking) -> bool:
@@ -144,6 +141,39 @@ def _narrow(case: Case, config: TemporalBlocking) -> bool:
     return int(config.memory.length(config.stored_extents(case))) < 2**32
 
 
-def _signature(case: Case, config: TemporalBlocking) -> str:
-    words, buffers = entry.first_tables(case, config), "const Stored* __restrict__ source, Stored* __restrict__ target"
-    return entry.head(config, "step_0", buffers, *entry.parameters(words, entry.EXTENTS, _scalars(case, config)))
+def _bulk_functions(case: Case, config: TemporalBlocking) -> str:
+    """Return the functions of bulk copies, and where a row lies in shared memory."""
+    piece, run = piece_cells(case.stencil, config), run_cells(case, config)
+    runs = f"constexpr int PIECE = {piece}, RUN = {run};\nconstexpr int SHIFT = {_shift(case, config)};"
+    return fill(_BULK, {"runs": runs, "variants": ""})
+
+
+def _bulk_variants(case: Case, config: TemporalBlocking) -> dict[str, str]:
+    """Return the regions of an entry that requests bulk copies (TMA) of the next plane and waits for them.
+
+    One lane of a warp requests the runs of its rows; words of cells are copied by each lane.
+    """
+    behind = "ROWS * SLOTS" + (" + EXCHANGES * WARPS * sizeof(Flag)" if config.warp_sync == "neighbours" else "")
+    shift = "SHIFT" if _shift(case, config) >= 0 else "(first_x - lane * CELLS) & (PIECE - 1)"
+    regions = {
+        "shift": f"    const int shift = {shift};\n"
+        f"    Flag* const arrived = lowered(static_cast<char*>(behind) + {behind});",
+        "place": f"begins[r] = of_first({_place(case)});",
+    }
+    found = variants(_BULK, regions)
+    if case.stencil.dimensions == 2:
+        found |= variants("temporal_blocking/entry_2d.cu", {}, inside="bulk")
+    return found if config.flags == "memory" else found | _NO_LANE_COPIES
+
+
+def _place(case: Case) -> str:
+    """Return the place of the first cell of a lane in row r of the next plane."""
+    if case.stencil.dimensions == 2:
+        return "along_y(next_y, n) + x * PACK"
+    return "from + at[r]" if cuts(case) else "from + row[r]"
+
+
+def _shift(case: Case, config: TemporalBlocking) -> int:
+    """Return the cells of a run before those of the warp; -1 if they differ from block to block."""
+    piece = piece_cells(case.stencil, config)
+    return -1 if sector_cells(config) % piece else -before_tile(case, config) % piece

@@ -79,13 +79,7 @@ def _leave(case: Case, sums: Sums, side: int) -> Iterator[str]:
     odd = f"{turned}odd"
     from_below = {of: value for of, value in below.items() if value} | ({(1, 1): odd} if mixed else {})
     yield from _over_face(case, sums, 1, side)
-    found = wall_moments.Reflected(from_below, rest, "" if mixed else odd, "even_z - odd_z")
-    yield from wall_moments.added(sums, found)
-
-
-def side_functions(case: Case) -> str:
-    """Return the functions that reflect, enter and take at each of the two faces across x."""
-    return "\n".join(_side_functions(case, Sums(case.stencil), side) for side in (0, 1))
+    yield from wall_moments.added(sums, from_below, rest, "" if mixed else odd, "even_z - odd_z")
 
 
 def over_side(case: Case, side: int) -> str:
@@ -120,18 +114,19 @@ def take_side(side: int) -> str:
     return "\n".join((rows, *(f"    {line}" for line in lines), "}"))
 
 
-def _side_functions(case: Case, sums: Sums, side: int) -> str:
-    name, comes_in = _FACES[side], _COMES_IN[side]
-    given = ("const bool here", "Real* const back", "Real (&pending)[PENDING]")
-    entering = f"const bool here, const Real straight, Real (&{comes_in})[MOVERS]"
-    taking = "Real (&current)[CURRENT], const Real* const back"
-    return "\n".join(
-        (
+def side_functions(case: Case) -> str:
+    """Return the functions that reflect, enter and take at each of the two faces across x."""
+    given, sums = ("const bool here", "Real* const back", "Real (&pending)[PENDING]"), Sums(case.stencil)
+    texts = []
+    for side, (name, comes_in) in enumerate(zip(_FACES, _COMES_IN, strict=True)):
+        entering = f"const bool here, const Real straight, Real (&{comes_in})[MOVERS]"
+        taking = "Real (&current)[CURRENT], const Real* const back"
+        texts += [
             moments.reflecting(case, f"over_x_{name}", _over(case, sums, side), *given, returns="Real"),
             function(f"enter_x_{name}({entering})", _enter(sums, side)),
             function(f"take_x_{name}({taking})", _take(case, sums, side), returns="Real"),
-        )
-    )
+        ]
+    return "\n".join(texts)
 
 
 def _over(case: Case, sums: Sums, side: int) -> Iterator[str]:

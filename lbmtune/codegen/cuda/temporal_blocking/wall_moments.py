@@ -13,7 +13,6 @@ See kernels/cuda/temporal_blocking/wall_moments.cu.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import WAITING, returning
 from lbmtune.catalogue.moments.basis import orders
@@ -27,23 +26,14 @@ TAKES = ("Real (&pending)[PENDING]", "Real& from_left", "Real& from_right")
 """Arguments to which reflected moments are added, and parameters for them but the first one."""
 
 
-class Reflected(NamedTuple):
-    """Expressions of the moments that are reflected to a cell.
-
-    below: by powers of c_x and c_y, as if from the plane below; rest: the remainder of the powers (0, 0), (1, 0) and
-    (0, 1); mixed: R_110 if it does not come from below; owed: R_002 - R_001.
-    """
-
-    below: Mapping[Part, str]
-    rest: Mapping[Part, str]
-    mixed: str
-    owed: str
+_Parts = Mapping[Part, str]
+"""Expressions by powers of c_x and c_y."""
 
 
 def functions(case: Case) -> str:
     """Return the functions that reflect any cut links of a cell, and those that take the rest after the barrier."""
     sums = Sums(case.stencil)
-    lines = [*_reflected(case, sums), *added(sums, _all(sums))]
+    lines = [*_reflected(case, sums), *added(sums, *_all(sums))]
     straight, twice = sums.movers.index((0, 0)), orders(case.stencil).index((0, 0, 2))
     return "\n".join(
         (
@@ -84,7 +74,7 @@ def _reflected(case: Case, sums: Sums) -> Iterator[str]:
     yield from Stage(sums, moments.C_SYNTAX).planes()
 
 
-def _all(sums: Sums) -> Reflected:
+def _all(sums: Sums) -> tuple[_Parts, _Parts, str, str]:
     """Return the reflected moments from the parts of the three c_z."""
 
     def part(c_z: int, of: Part) -> str:
@@ -96,23 +86,27 @@ def _all(sums: Sums) -> Reflected:
     low = [of for of in sums.parts[1] if sum(of) < 2]
     below = {of: f"{part(1, of)} - {part(-1, of)}" if of in low else total(of) for of in sums.parts[1]}
     rest = {of: f"{part(0, of)} + 2 * {part(-1, of)}" for of in low}
-    return Reflected(below, rest, "" if (1, 1) in below else total((1, 1)), f"2 * {part(-1, (0, 0))}")
+    return below, rest, "" if (1, 1) in below else total((1, 1)), f"2 * {part(-1, (0, 0))}"
 
 
-def added(sums: Sums, found: Reflected) -> Iterator[str]:
-    """Yield the lines that add reflected moments to what arrives."""
-    for (x, y), value in found.rest.items():
+def added(sums: Sums, below: _Parts, rest: _Parts, mixed: str, owed: str) -> Iterator[str]:
+    """Yield the lines that add the moments that are reflected to a cell to what arrives.
+
+    below: as if from the plane below; rest: the remainder of the powers (0, 0), (1, 0) and (0, 1); mixed: R_110 if it
+    does not come from below; owed: R_002 - R_001.
+    """
+    for (x, y), value in rest.items():
         yield f"const Real rest_{x}{y} = {value};"
-    for of, value in found.below.items():
+    for of, value in below.items():
         beside = " - rest_00" if of == (2, 0) else ""
         yield f"pending[{sums.parts[1].index(of)}] += {value}{beside};"
     share = f"Real(1.0 / {2 * sums.factor((0, 0))})"
     yield f"from_left = {share} * (rest_00 + rest_10);"
     yield f"from_right = {share} * (rest_00 - rest_10);"
     yield "back[0] = rest_01;"
-    yield f"back[APART] = {found.owed};"
-    if found.mixed:
-        yield f"back[2 * APART] = {found.mixed};"
+    yield f"back[APART] = {owed};"
+    if mixed:
+        yield f"back[2 * APART] = {mixed};"
 
 
 def _take(sums: Sums) -> Iterator[str]:

@@ -34,27 +34,23 @@ _ENTRY = "temporal_blocking/entry_walls.cu"
 
 def functions(case: Case, config: TemporalBlocking) -> str:
     """Return the functions that find cut links, and those that reflect."""
-    sides, rows = _sides(case, config), by_rows(case, config)
-    return fill(
-        "temporal_blocking/walls.cu",
-        {
-            "faces": _links(case, config),
-            "reflect": _reflection(case, config),
-            "known": fill(
-                "temporal_blocking/wall_flags.cu" if config.flags == "memory" else "temporal_blocking/wall_faces.cu", {}
-            ),
-            "sides": fill("temporal_blocking/wall_sides.cu", {"faces": wall_faces.side_functions(case)})
-            if sides
-            else "",
-            "rows": fill("temporal_blocking/wall_rows.cu", {"faces": wall_faces.row_functions(case)}) if rows else "",
-        },
-    )
-
-
-def _reflection(case: Case, config: TemporalBlocking) -> str:
+    folder, read = "temporal_blocking", config.flags == "memory"
     if _adds_moments(case, config):
-        return wall_moments.functions(case)
-    return _reflect(case) if config.of_moments else populations.reflection(case)
+        reflect = wall_moments.functions(case)
+    else:
+        reflect = _reflect(case) if config.of_moments else populations.reflection(case)
+    regions = {
+        "faces": _links(case, config),
+        "reflect": reflect,
+        "known": fill(f"{folder}/{'wall_flags' if read else 'wall_faces'}.cu", {}),
+        "sides": "",
+        "rows": "",
+    }
+    if _sides(case, config):
+        regions["sides"] = fill(f"{folder}/wall_sides.cu", {"faces": wall_faces.side_functions(case)})
+    if _by_rows(case, config):
+        regions["rows"] = fill(f"{folder}/wall_rows.cu", {"faces": wall_faces.row_functions(case)})
+    return fill(f"{folder}/walls.cu", regions)
 
 
 def _adds_moments(case: Case, config: TemporalBlocking) -> bool:
@@ -62,7 +58,7 @@ def _adds_moments(case: Case, config: TemporalBlocking) -> bool:
     return config.of_moments and case.stencil.dimensions == 3
 
 
-def by_rows(case: Case, config: TemporalBlocking) -> bool:
+def _by_rows(case: Case, config: TemporalBlocking) -> bool:
     """Return whether rows at one face across y have code of their own."""
     return _adds_moments(case, config) and config.flags != "memory" and _walled(case, 1)
 
@@ -108,7 +104,6 @@ def _ways(case: Case, config: TemporalBlocking, regions: dict[str, str]) -> Iter
 
 
 def _mixed(case: Case, config: TemporalBlocking, regions: dict[str, str]) -> dict[str, str]:
-    """Return the regions of stages of warps with any cut links."""
     inner = {**regions, "return": _reflection_of_cell(case, config), "take": _TAKE}
     if _adds_moments(case, config):
         word, _ = _cell_bits(config)
@@ -157,22 +152,15 @@ def _mask(case: Case, face: int, kinds: Sequence[str]) -> str:
 
 def _reflection_of_cell(case: Case, config: TemporalBlocking) -> str:
     """Return the reflection of a cell, within the loops over rows and cells."""
-    if _adds_moments(case, config):
-        return _added(case, config)
-    flat = case.stencil.dimensions == 2
-    given = ["back[v]" if flat else "back", "own", *(["moving"] if case.moving else [])]
-    lines = [] if flat else [_OWN]
-    lines += [f"const Word moving = {_moving(case)};"] if case.moving else []
-    return "\n".join((*lines, f"reflect({', '.join((*given, *moments.sent(), *moments.wall_scalars(case)))});"))
-
-
-def _added(case: Case, config: TemporalBlocking) -> str:
-    """Return the reflection of a cell whose moments are added to what arrives."""
-    _, one = _cell_bits(config)
+    flat, added = case.stencil.dimensions == 2, _adds_moments(case, config)
+    back = wall_moments.ADDED_TO if added else ("back[v]" if flat else "back",)
+    given = (*back, "own", *(["moving"] if case.moving else []), *moments.sent(), *moments.wall_scalars(case))
     moving = f"const Word moving = {_moving(case)};\n" if case.moving else ""
-    given = (*wall_moments.ADDED_TO, "own", *(["moving"] if case.moving else []), *moments.sent())
-    leave = f"{moving}reflect({', '.join((*given, *moments.wall_scalars(case)))});"
-    if by_rows(case, config):
+    leave = f"{moving}reflect({', '.join(given)});"
+    if not added:
+        return leave if flat else f"{_OWN}\n{leave}"
+    _, one = _cell_bits(config)
+    if _by_rows(case, config):
         return wall_faces.leave_row(case, f"{_OWN}\n{leave}", one)
     return f"{_OWN}\nif (anywhere(own)) {{\n{wall_moments.kept_sums(leave, one)}\n}}"
 
@@ -214,7 +202,6 @@ def _reflect(case: Case) -> str:
 
 
 def _group(case: Case, c_x: int) -> list[int]:
-    """Return the links of one c_x that may be cut."""
     return [i for i in returning(case) if case.stencil.velocities[i][0] == c_x]
 
 
@@ -230,7 +217,6 @@ def _leave(case: Case, sums: Sums, c_x: int, links: Sequence[int]) -> Iterator[s
 
 
 def _take(case: Case, sums: Sums, c_x: int) -> Iterator[str]:
-    """Yield the lines that add the sums of one c_x to moments."""
     for k, (side, *powers) in enumerate(returned_sums(case)):
         if side != c_x:
             continue

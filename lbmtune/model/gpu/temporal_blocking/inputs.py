@@ -64,6 +64,8 @@ class TemporalInputs(Inputs):
 
     config: TemporalBlocking
 
+    skips_solid_cells = False  # they are loaded and computed like others
+
     @staticmethod
     def lane_bytes(config: Any) -> int:
         """Return the contiguous bytes of a thread: groups of values of its cells."""
@@ -73,11 +75,6 @@ class TemporalInputs(Inputs):
     def rows(self) -> int:
         """Rows along y that a thread loads."""
         return self.config.rows
-
-    @property
-    def skips_solid_cells(self) -> bool:
-        """Solid cells are loaded and computed like others."""
-        return False
 
     @cached_property
     def threads(self) -> int:
