@@ -5,8 +5,6 @@ the domain, so that a kernel can be verified on small extents and measured on la
 fraction (one minus the porosity), exact to one cell.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Checks of patches: their kinds and places, and on the domain of a case their cells."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from typing import TypeVar

@@ -4,8 +4,6 @@ Geier, Schonherr 2017, section 5.3: cross-sections of 5 x 5, 10 x 10 and 20 x 20
 three orientations, named after the axis of the largest one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

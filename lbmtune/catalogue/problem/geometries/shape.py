@@ -1,7 +1,5 @@
 """What a geometry is, and functions that geometries share."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any, ClassVar
 

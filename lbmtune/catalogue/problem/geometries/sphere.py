@@ -1,7 +1,5 @@
 """One sphere in the middle of the box; a disc in two dimensions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ On another domain the sample is cropped, or repeated periodically. A sample with
 a face, `catalogue.problem.patches`) is stretched instead, so that its faces remain faces.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat
