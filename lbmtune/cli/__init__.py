@@ -1,7 +1,5 @@
 """The command line: the only place that parses arguments and prints."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

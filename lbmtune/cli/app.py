@@ -1,7 +1,5 @@
 """The application: a table of verbs, each imported when it runs."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import os

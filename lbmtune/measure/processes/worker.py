@@ -4,8 +4,6 @@ A worker opens its session once, then answers requests in order. It announces ea
 timeout is attributed to one. It ends with its parent, however the parent ends.
 """
 
-from __future__ import annotations
-
 import ctypes
 import faulthandler
 import os

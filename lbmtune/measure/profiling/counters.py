@@ -4,8 +4,6 @@ The profiler runs as a separate program on `measure.profiling.profiler_target`. 
 administrator rights, the result says so instead.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The worker processes of an evaluator: one that measures on the device, and some that compile."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
