@@ -1,7 +1,6 @@
 """Read and write study folders, and find the user's cache. Functions that write return when the data is on disk."""
 
-from __future__ import annotations
-
+import errno
 import gzip
 import os
 import tempfile
@@ -21,6 +20,8 @@ from lbmtune.records.study import StudyHeader, StudyRecord, tables
 
 HEADER, TRIALS = "study.json", "trials.jsonl"
 CACHE_VARIABLE = "LBMTUNE_CACHE"
+_UNFINISHED = ".unfinished"
+"""How the names of hidden files end that are not written to their end yet."""
 FAMILIES_SINCE = 4
 """Schema of the first studies whose configurations have families."""
 T = TypeVar("T")
@@ -31,17 +32,27 @@ def write_atomically(path: Path, content: bytes, instead: str = "choose another 
     unfinished = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            unfinished = Path(file.name)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        with tempfile.NamedTemporaryFile(
+            prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent, delete=False
+        ) as f:
+            unfinished = Path(f.name)
+            f.write(content)
+            f.flush()
+            os.fsync(f.fileno())
         unfinished.chmod(0o644)
         unfinished.replace(path)
+        _sync_folder(path.parent)
     except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}; {instead}.") from error
+    finally:
         if unfinished:
             unfinished.unlink(missing_ok=True)
-        raise InputError(f"cannot write {path}: {error.strerror}; {instead}.") from error
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed processes have not written to its end. Nothing else may write into the folder meanwhile."""
+    for path in folder.glob(f".*{_UNFINISHED}"):
+        path.unlink(missing_ok=True)
 
 
 def write_record(path: Path, record: object) -> None:
@@ -61,6 +72,7 @@ def check_writable(folder: Path) -> None:
 def write_header(folder: Path, header: StudyHeader) -> None:
     """Write the header of a study into its folder."""
     write_record(folder / HEADER, header)
+    _sync_folder(folder.parent)  # which may have got its name just now
 
 
 def append_trial(folder: Path, trial: Trial) -> None:
@@ -70,11 +82,14 @@ def append_trial(folder: Path, trial: Trial) -> None:
 
 def append_line(path: Path, record: object) -> None:
     """Append a record to a file of lines and flush it to disk. Raises InputError."""
+    line = msgspec.json.encode(record) + b"\n"
     try:
         with path.open("ab") as file:
-            file.write(msgspec.json.encode(record) + b"\n")
+            file.write(line)
             file.flush()
             os.fsync(file.fileno())
+        if path.stat().st_size == len(line):  # a new file
+            _sync_folder(path.parent)
     except OSError as error:
         raise InputError(
             f"cannot write {path}: {error.strerror}; see to the folder, and go on with --resume."
@@ -92,6 +107,19 @@ def holds_study(folder: Path) -> bool:
                 "choose another folder."
             )
     return False
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk, or a power cut may take new ones. Raises OSError."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EACCES):  # file systems that cannot, folders that hide their names
+            raise
 
 
 def read_study(folder: Path) -> StudyRecord:

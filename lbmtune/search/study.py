@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.store import TRIALS, append_trial, drop_torn_line, holds_study, read_study, write_header
+from lbmtune.records.store import (
+    TRIALS,
+    append_trial,
+    drop_torn_line,
+    holds_study,
+    read_study,
+    remove_unfinished,
+    write_header,
+)
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.choice import Choice
 from lbmtune.search.estimates import estimates, refined
@@ -37,6 +45,7 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
     Raises InputError if the folder holds another study, NothingValidError if no trial was verified at full size.
     """
     with folder_lock(search.folder):
+        remove_unfinished(search.folder)
         header, done = _read_folder(search.folder, header, resume=resume)
         loop = _Loop(search, header, space, done)
         write_header(search.folder, header)

@@ -22,8 +22,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, channel, initial_flow, porous
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.storage_frame import Domain
-from lbmtune.codegen.describe import launch_geometry
-from lbmtune.codegen.describe_storage import describe_storage
+from lbmtune.codegen.describe import describe_storage, launch_geometry
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
