@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import stat
 import tempfile
 import zlib
 from dataclasses import replace
@@ -19,6 +20,9 @@ from lbmtune.records.study import StudyHeader, StudyRecord, tables
 
 HEADER, TRIALS = "study.json", "trials.jsonl"
 CACHE_VARIABLE = "LBMTUNE_CACHE"
+CODE = "cpu"
+"""The folder of the cache that holds compiled code."""
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 FAMILIES_SINCE = 4
 """Schema of the first studies whose configurations have families."""
 T = TypeVar("T")
@@ -152,6 +156,20 @@ def _decode(path: Path, kind: type[T]) -> T:
         raise InputError(f"cannot read {path}: {error.strerror}; see to the folder.") from error
     except msgspec.MsgspecError as error:
         raise InputError(f"{path} is damaged: {error}; restore it or start a new study.") from error
+
+
+def make_cache() -> None:
+    """Make the cache if it is missing, for this user alone: compiled code that lies there is run.
+
+    Raises InputError if others own it or may write there, OSError if it cannot be made.
+    """
+    cache_folder("").mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in map(cache_folder, ("", CODE, f"{CODE}/__pycache__")):
+        if folder.exists() and (folder.stat().st_uid != os.geteuid() or folder.stat().st_mode & _OTHERS_WRITE):
+            raise InputError(
+                f"others may write {folder}, and code that lies there is run; make it yours alone, or set "
+                f"{CACHE_VARIABLE} to such a folder."
+            )
 
 
 def cache_folder(name: str) -> Path:
