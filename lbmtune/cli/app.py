@@ -3,7 +3,6 @@
 import atexit
 import logging
 import os
-import tempfile
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
@@ -14,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from lbmtune import __version__
 from lbmtune.cli.arguments.options import with_single_options
 from lbmtune.errors import InputError
-from lbmtune.records.store import CACHE_VARIABLE, cache_folder, make_cache
+from lbmtune.records.store import CACHE_VARIABLE, make_cache
 from lbmtune.scratch import remove_scratch, scratch_folder
 
 LOG = logging.getLogger("lbmtune")
@@ -132,13 +131,9 @@ def _options(
 
 def _provide_cache() -> None:
     """Give this process and its workers a temporary cache, with a remark, if the user's cannot be used."""
-    root = cache_folder("")
     try:
-        make_cache()
-        with tempfile.TemporaryFile(dir=root):
-            return
-    except OSError as error:
-        reason = f"cannot write {root} ({error.strerror})"
+        make_cache(writable=True)
+        return
     except InputError as error:
         reason = str(error).partition(";")[0]
     for_now = scratch_folder()
