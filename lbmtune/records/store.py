@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 import platformdirs
 
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, LbmtuneError
 from lbmtune.records import SCHEMA_VERSION, Trial
 from lbmtune.records.legacy import config_of
 from lbmtune.records.legacy_spaces import current_tables
@@ -96,6 +96,19 @@ def append_line(path: Path, record: object) -> None:
         ) from error
 
 
+def holds_study(folder: Path) -> bool:
+    """Return whether a folder holds a study. Raises InputError for trials of which nobody knows the case."""
+    if (folder / HEADER).exists():
+        return True
+    for name in (TRIALS, f"{TRIALS}.gz"):
+        if (folder / name).exists():
+            raise InputError(
+                f"{folder} holds {name} without {HEADER}, which says of what study these trials are; restore it, or "
+                "choose another folder."
+            )
+    return False
+
+
 def _sync_folder(folder: Path) -> None:
     """Flush the names in a folder to disk, or a power cut may take new ones. Raises OSError."""
     try:
@@ -111,6 +124,7 @@ def _sync_folder(folder: Path) -> None:
 
 def read_study(folder: Path) -> StudyRecord:
     """Return the study of a folder, without a last line that a crash cut short. Raises InputError."""
+    holds_study(folder)
     header = _decode(folder / HEADER, StudyHeader)
     if header.schema > SCHEMA_VERSION:
         raise InputError(
@@ -154,8 +168,8 @@ def read_lines(path: Path, kind: type[T]) -> list[T]:
     found = []
     for number, line in enumerate(_content(path).split(b"\n")[:-1], 1):
         try:
-            found.append(msgspec.json.decode(line, type=kind))
-        except msgspec.MsgspecError as error:
+            found.append(decoded(line, kind))
+        except ValueError as error:
             raise InputError(f"{path}, line {number} is damaged ({error}); delete that line and resume.") from error
     return found
 
@@ -175,13 +189,23 @@ def _content(path: Path) -> bytes:
 
 def _decode(path: Path, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return decoded(path.read_bytes(), kind)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"no study at {path.parent}; give the folder that lbmtune study wrote.") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; see to the folder.") from error
-    except msgspec.MsgspecError as error:
-        raise InputError(f"{path} is damaged: {error}; restore it or start a new study.") from error
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: {error}; restore it or start a new study in another folder.") from error
+
+
+def decoded(content: bytes, kind: type[T]) -> T:
+    """Return the record that a JSON text holds. Raises ValueError, which says what is damaged, and nothing else."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except LbmtuneError as error:  # of a value that its record refuses
+        raise ValueError(str(error)) from error
 
 
 def cache_folder(name: str) -> Path:

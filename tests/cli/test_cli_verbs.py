@@ -81,13 +81,13 @@ def test_help_is_for_people(run, monkeypatch):
 
 @pytest.mark.parametrize("verb", ["--version", "--help", "list"])
 def test_nobody_has_to_read_to_the_end(verb):
-    """As `lbmtune list | head -1`: what a shell says of any program that SIGPIPE ends, and not a word."""
+    """As `lbmtune list | head -1`: not a word, and no failure."""
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "lbmtune", verb]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (141, "")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_was_printed_before_stands_before_what_is_printed_then():
