@@ -4,11 +4,11 @@ A message is one sentence that holds the value, the rule it breaks and what to d
 Everything else that is raised is a bug and propagates.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
+
+from lbmtune.printable import printable
 
 T = TypeVar("T")
 
@@ -17,6 +17,9 @@ class LbmtuneError(Exception):
     """Base of all expected errors; `exit_code` is what the command line returns."""
 
     exit_code = 1
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(printable(sentence))  # whatever the file was that it cites
 
 
 class NothingValidError(LbmtuneError):

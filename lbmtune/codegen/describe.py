@@ -1,6 +1,4 @@
-"""A kernel as data and formulas: what a program needs that launches it without this package."""
-
-from __future__ import annotations
+"""A kernel and its state in memory as data and formulas: what a program needs that launches it without this package."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -11,10 +9,12 @@ from lbmtune.catalogue.families.cuda.face_exchange import array_elements
 from lbmtune.catalogue.families.cuda.persistent import face_elements
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.layouts.layout import Extents
+from lbmtune.catalogue.moments.basis import orders
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.problem.faces import SIDES
+from lbmtune.catalogue.schemes.scheme import Access
 from lbmtune.catalogue.sparse.index_list import listed_rows
-from lbmtune.catalogue.storage_frame import StorageFrame
+from lbmtune.catalogue.storage_frame import Domain, StorageFrame
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import (
     APART,
@@ -31,8 +31,9 @@ from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced, plain
 from lbmtune.records.kernel_format import Argument, Buffer, CellType, Kernel, LaunchGeometry, SingleStep, source_digest
 from lbmtune.records.shared import made_of
+from lbmtune.records.storage_format import LinkRow, Links, Location, Moment, Storage
 
-_DOMAIN = (Traced("nx"), Traced("ny"), Traced("nz"))
+_DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 _CELLS = "nx * ny * nz"
 
 
@@ -70,7 +71,7 @@ def _single(program: Program) -> SingleStep | None:
 
 def _slots(program: Program) -> dict[str, str]:
     """Return the formulas of the elements where slots and arrays of faces start that launches take."""
-    memory, symbols = program.config.memory, symbolic_extents(program)
+    memory, symbols = program.config.memory, _symbolic_extents(program)
     starts = {}
     for name in program.slot_starts(program.case.domain):
         if name in FACE_ARRAYS:
@@ -81,7 +82,7 @@ def _slots(program: Program) -> dict[str, str]:
     return starts
 
 
-def symbolic_extents(program: Program) -> Extents:
+def _symbolic_extents(program: Program) -> Extents:
     """Return the storage extents as symbols NX, NY and NZ."""
     return Extents(Traced("NX"), Traced("NY"), Traced("NZ"), program.frame.q)
 
@@ -111,7 +112,7 @@ def launch_geometry(program: Program, launch: Launch) -> LaunchGeometry:
 def _buffers(program: Program) -> Iterator[Buffer]:
     """Yield the copies of the lattice, then the other buffers."""
     domain, stored = program.case.domain, program.config.stored
-    formula = plain(program.config.memory.length(symbolic_extents(program)))
+    formula = plain(program.config.memory.length(_symbolic_extents(program)))
     if FACE_ARRAYS[0] in program.arguments:
         formula += f" + 2 * {_faces_array(program)}"
     elements = program.buffer_elements(domain)
@@ -177,3 +178,73 @@ def _blocks(total: str, covered: int, more: int) -> str:
     if more:
         return f"{total} > {more} ? ({total} + {covered - 1 - more}) / {covered} : 1"
     return total if covered == 1 or total == "1" else f"({total} + {covered - 1}) / {covered}"
+
+
+def describe_storage(program: Program) -> Storage:
+    """Return the place of each f_i(x, t), or of each moment."""
+    config, stencil, frame = program.config, program.case.stencil, program.frame
+    listed = LIST in program.arguments
+    extents = ("nodes", "1", "1") if listed else tuple(map(plain, frame.extents(_DOMAIN)[:3]))
+    common = Storage(
+        dtype=config.stored.dtype,
+        scale=config.unit,
+        index="",
+        extents=(f"NX = {extents[0]}", f"NY = {extents[1]}", f"NZ = {extents[2]}"),
+        origin=(0, 0, 0) if listed else frame.origin,
+        ghost=(False, False, False) if listed else frame.ghost,
+        velocities=stencil.velocities,
+        weights=tuple(map(str, stencil.weights)),
+        locations=(),
+        wall_term="none",
+        blocks=frame.blocks,
+        links=_links(program) if listed else None,
+    )
+    return _WITH_PLACES[config.kept.name](common, program)
+
+
+def _with_populations(common: Storage, program: Program) -> Storage:
+    config, stencil = program.config, program.case.stencil
+    phases = [config.propagation.phase(stencil, parity) for parity in range(config.propagation.period)]
+    x, y, z, q = map(Traced, "XYZQ")
+    return replace(
+        common,
+        index=plain(config.value_index(q, x, y, z, _symbolic_extents(program), stencil)),
+        locations=tuple(tuple(_location(a, config.implicit) for a in phase.accesses) for phase in phases),
+        wall_term=phases[0].wall_term,
+    )
+
+
+def _with_moments(common: Storage, program: Program) -> Storage:
+    stencil, symbols = program.case.stencil, _symbolic_extents(program)
+    x, y, z = map(Traced, "xyz")
+    places = [program.config.value_index(k, x, y, z, symbols, stencil) for k in range(symbols.q)]
+    moments = tuple(Moment(order=n, index=plain(at)) for n, at in zip(orders(stencil), places, strict=True))
+    return replace(common, moments=moments)
+
+
+_WITH_PLACES = {"populations": _with_populations, "moments": _with_moments}
+
+
+def _links(program: Program) -> Links:
+    from lbmtune.catalogue.sparse.nodes import counts, granule  # here: NumPy is not needed to start
+
+    config: Any = program.config
+    rows = listed_rows(program.case, config)
+    _, sites, nodes = counts(program.case, config)
+    return Links(
+        order=config.order,
+        granule=granule(config),
+        sites=sites,
+        nodes=nodes,
+        pointers=tuple(LinkRow(open=p.open, cut=p.cut, link=p.link) for p in rows.kept),
+        masked=rows.masked,
+        rows=rows.rows,
+        chased=rows.chased,
+    )
+
+
+def _location(access: Access, implicit: bool) -> Location:
+    read, cut = access.read, access.read if implicit else access.cut_read
+    return Location(
+        direction=access.direction, slot=read.slot, offset=read.offset, cut_slot=cut.slot, cut_offset=cut.offset
+    )

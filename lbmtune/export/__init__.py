@@ -1,14 +1,11 @@
 """best.json: the winner of a study for a solver. `lbmtune.records.best` defines and reads the format."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
-from lbmtune.codegen.describe import describe_kernel
-from lbmtune.codegen.describe_storage import describe_storage
+from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError

@@ -20,8 +20,7 @@ from lbmtune.catalogue.family_knobs import layout_knobs
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.problem.case import collides
 from lbmtune.catalogue.schemes import SCHEMES
-from lbmtune.codegen.describe import describe_kernel
-from lbmtune.codegen.describe_storage import describe_storage
+from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.render import render, render_single
 from lbmtune.lattice import LATTICES
 from scripts import conformance

@@ -1,7 +1,5 @@
 """The case: the problem that is solved, without its implementation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache

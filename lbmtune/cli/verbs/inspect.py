@@ -1,9 +1,6 @@
 """Verbs that inspect: devices, explain, render."""
 
-from __future__ import annotations
-
 import logging
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -130,4 +127,4 @@ def render(config: Config, options: OnMachine, as_json: Json = False) -> None:
             }
         )
     else:
-        sys.stdout.write(program.source)
+        output.emit(program.source)

@@ -21,7 +21,7 @@ from lbmtune.catalogue.knobs import scalar
 from lbmtune.catalogue.moments.basis import orders
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
-from lbmtune.codegen.describe_storage import describe_storage
+from lbmtune.codegen.describe import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError

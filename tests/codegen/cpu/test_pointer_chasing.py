@@ -14,8 +14,7 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.sparse.nodes import counts
-from lbmtune.codegen.describe import describe_kernel
-from lbmtune.codegen.describe_storage import describe_storage
+from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.codegen.support import support_of

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.byte_lru_cache import forget_all
-from lbmtune.catalogue.config import CudaConfig, cpu, cuda
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, cpu, cuda
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, channel, porous
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification import oracle, verify
 from lbmtune.measure.verification import reference_states as refs
@@ -35,6 +38,32 @@ CASES = [
     porous("d3q19", "bgk", (6, 5, 9), 1.3, "blocks:fraction=0.4"),
     replace(cavity("d3q19", "trt", (6, 5, 9), 1.3), geometry="blocks:fraction=0.4"),
 ]
+
+
+@pytest.mark.parametrize("frame", [0, 1], ids=["fluid", "solid"])
+@pytest.mark.parametrize("kernel", [cuda.Direct(flags="memory"), cuda.Sparse(), cpu.Sparse()])
+def test_a_sample_with_a_frame_is_verified_on_cells_of_both_kinds(
+    kernel: KernelConfig, frame: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The small domains lie in the frame, where a kernel that does nothing is right, or one that knows no walls."""
+    compared: list[Case] = []
+
+    def record(program: Program, _binary: Binary, _device: object, case: Case, _periods: int) -> SimpleNamespace:
+        assert program.case.geometry == case.geometry
+        compared.append(case)
+        return SimpleNamespace(passed=True, error=0.0, bound=1.0)
+
+    monkeypatch.setattr(verify, "compare", record)
+    monkeypatch.setattr(verify, "replace", lambda one, **to: one if "domains" in to else replace(one, **to))
+    sample = np.full((64, 64, 512), frame, np.uint8)
+    sample[60:, 60:, 500:] = 1 - frame
+    for name, values in (("frame", sample), ("both", np.arange(sample.size).reshape(sample.shape) % 3 == 0)):
+        np.save(tmp_path / f"{name}.npy", values)
+        case = porous("d3q19", "bgk", (512, 64, 64), 1.3, f"file:path={tmp_path / name}.npy")
+        compared.clear()
+        verify.verify(render(case, kernel), cast(Any, None), cast(Any, None))
+        assert {one.geometry == case.geometry for one in compared} == {name == "both"}
+        assert all(0 < one.fluid_sites < one.sites for one in compared)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.flow}-{c.lattice}-{c.faces[5]}")

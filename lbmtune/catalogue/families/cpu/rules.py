@@ -1,7 +1,5 @@
 """Rules of CPU kernels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lbmtune.catalogue.backend_records import CpuConfig

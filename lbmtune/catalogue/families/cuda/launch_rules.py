@@ -1,7 +1,5 @@
 """Rules of CUDA launches: thread blocks, registers, vectors, indices and the grid."""
 
-from __future__ import annotations
-
 import re
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """Rules of temporal blocking on CUDA."""
 
-from __future__ import annotations
-
 from math import prod
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts

@@ -17,8 +17,7 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity
-from lbmtune.codegen.describe import describe_kernel
-from lbmtune.codegen.describe_storage import describe_storage
+from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import negate

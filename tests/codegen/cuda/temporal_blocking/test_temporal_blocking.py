@@ -15,7 +15,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
-from lbmtune.codegen.describe_storage import describe_storage
+from lbmtune.codegen.describe import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES

@@ -15,7 +15,7 @@ from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.moments.basis import orders, upright
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
-from lbmtune.codegen.describe_storage import describe_storage
+from lbmtune.codegen.describe import describe_storage
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification.verify import verify, verify_full_size

@@ -22,7 +22,7 @@ from lbmtune.catalogue.moments.basis import orders, smallest_weight
 from lbmtune.catalogue.moments.collision import coefficients, moment, polynomial
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity
-from lbmtune.codegen.describe_storage import describe_storage
+from lbmtune.codegen.describe import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
