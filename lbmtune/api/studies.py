@@ -119,7 +119,7 @@ class Study:
     def export(self, path: Path | str | None = None) -> Path:
         """Write best.json, which `lbmtune.load` reads, and return its path (default: in the folder).
 
-        Of a study that was stopped it holds the best kernel so far; a remark, and `proven` and `finished` in it, say so.
+        Of a study that was stopped it holds the best kernel so far, with a remark, and says so (`proven`, `finished`).
         Raises NothingValidError if no trial was verified.
         """
         if not self.ranked:
