@@ -99,6 +99,8 @@ def check_cells(case: Problem) -> None:
     This holds on the domain for which the patches were given; on another one they may overlap.
     """
     check_solid(case)
+    if not case.patches:
+        return
     _check_file(case)
     taken: dict[int, Layer] = {}
     for number, patch in enumerate(case.patches, 1):

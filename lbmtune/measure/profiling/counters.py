@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
@@ -20,6 +19,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.measure.profiling.profiler_target import launches, write_request
 from lbmtune.records.profile import Counter, Counters
+from lbmtune.scratch import scratch
 
 SECTOR_BYTES = 32
 _LIMIT_S = 300.0
@@ -94,8 +94,8 @@ def counted_each(
     ncu = shutil.which("ncu")
     if ncu is None:
         return [Counters(source="no counters: ncu (Nsight Compute) is not on PATH")] * len(programs)
-    with tempfile.TemporaryDirectory(prefix="lbmtune-") as folder:
-        requests = [Path(folder) / f"request-{number}.json" for number in range(len(programs))]
+    with scratch() as folder:
+        requests = [folder / f"request-{number}.json" for number in range(len(programs))]
         for request, program in zip(requests, programs, strict=True):
             write_request(request, program.case, program.config, device, sources)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

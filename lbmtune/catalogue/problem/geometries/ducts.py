@@ -28,6 +28,10 @@ class Ducts(Geometry):
         if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and int(part) for part in parts):
             raise InputError(f"geometry ducts: sizes={self.sizes!r} is not one to three edges; write sizes=20x10x5.")
 
+    def leaves_fluid(self, shape: Shape) -> bool:
+        """Return whether there are cells: each duct has one then."""
+        return all(shape)
+
     def solid(self, shape: Shape) -> Voxels:
         """Return all cells outside the ducts; a duct leaves a wall on each side if the extent allows it."""
         fluid = np.zeros(shape, bool)
