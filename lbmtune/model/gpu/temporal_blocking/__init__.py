@@ -119,7 +119,7 @@ def launch_start(inputs: TemporalInputs) -> tuple[Term, float]:
     of_bytes = [(size, seconds - nothing_s) for size, seconds in curve]
     bytes_s = interpolated(of_bytes, moved) + max(0, moved - most) / rate
     seconds, sentence = nothing_s / (case.fluid_sites * config.steps), f"a launch of nothing, {nothing_s * 1e6:.2g} us"
-    term = Term(name=names.LAUNCH, seconds=seconds, sentence=sentence, source="micro-benchmark `small`")
+    term = Term(names.LAUNCH, seconds, sentence, "micro-benchmark `small`")
     return term, bytes_s * rate / moved
 
 

@@ -85,8 +85,8 @@ class Issue(NamedTuple):
         """Return the terms of instructions and exchanges. where: words are exchanged; included: besides the update."""
         slots, words = f"{self.slots:.0f} issue slots", f"{self.exchanges:.0f} words {where}"
         return [
-            Term(name=ISSUE, seconds=self.seconds, sentence=f"{slots} per update{included}", source=self.source),
-            Term(name=EXCHANGE, seconds=self.exchange_s, sentence=f"{words} per update{included}", source=self.source),
+            Term(ISSUE, self.seconds, f"{slots} per update{included}", self.source),
+            Term(EXCHANGE, self.exchange_s, f"{words} per update{included}", self.source),
         ]
 
 
