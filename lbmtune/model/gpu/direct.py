@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from lbmtune.catalogue.footprint import bytes_per_update
-from lbmtune.model.gpu.family import Family
+from lbmtune.model.gpu.families import Family
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.array_of_structures import by_planes_s
 from lbmtune.model.gpu.terms.concurrency import SHARES

@@ -18,7 +18,7 @@ from lbmtune.catalogue.limits import SECTOR_BYTES, WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import moments
 from lbmtune.lattice import lattice
-from lbmtune.model.gpu.family import Family
+from lbmtune.model.gpu.families import Family
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.concurrency import rate_in_use
 from lbmtune.model.gpu.terms.copies import bandwidth

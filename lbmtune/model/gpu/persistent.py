@@ -16,7 +16,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.families.cuda.persistent import Persistent, face_values, planes_together
 from lbmtune.catalogue.limits import SCHEDULERS, WARP
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.model.gpu.family import Family, traffic_alone
+from lbmtune.model.gpu.families import Family, traffic_alone
 from lbmtune.model.gpu.inputs import Inputs, left_of_l1, warps_of
 from lbmtune.model.gpu.terms.instructions import Issue, collision_slots, moments_stage, precision_slots, rates
 from lbmtune.model.gpu.terms.mva import shares

@@ -20,7 +20,7 @@ from lbmtune.catalogue.sparse.nodes import granule
 from lbmtune.catalogue.sparse.site_orders import order
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.direct import FIXED, one_step_terms
-from lbmtune.model.gpu.family import Family, traffic_alone
+from lbmtune.model.gpu.families import Family, traffic_alone
 from lbmtune.model.gpu.inputs import Inputs, displaced_sides, has_local_steps
 from lbmtune.model.gpu.terms.copies import elements, longer_s, runs, sectors_term, usual
 from lbmtune.model.gpu.terms.sectors import Partial, warp_of

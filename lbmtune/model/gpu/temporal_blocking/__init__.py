@@ -7,7 +7,7 @@ from math import prod
 from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
 from lbmtune.catalogue.footprint import traffic
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.model.gpu.family import Family
+from lbmtune.model.gpu.families import Family
 from lbmtune.model.gpu.temporal_blocking import spills
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs, column, passed_planes
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency, issue, registers, together
