@@ -43,7 +43,6 @@ def _step(case: Case, config: CpuConfig, one: Pass, constants: Constants) -> str
 
 
 def _launches(case: Case, config: CpuConfig, one: Pass) -> tuple[Launch, ...]:
-    """Return the launch of a pass, with the refresh of rings before it and the pass over faces after it."""
     step = Launch(one.entry, launch_arguments(case, config, one))
     rings = (Launch(one.refresh("read"), (*one.buffers, *DOMAIN)),) if one.phase.blockwise else ()
     faces = (Launch(_faces_name(one), (*one.buffers, *DOMAIN)),) if one.phase.ordered else ()
@@ -51,7 +50,6 @@ def _launches(case: Case, config: CpuConfig, one: Pass) -> tuple[Launch, ...]:
 
 
 def _loops(case: Case, config: CpuConfig, one: Pass, row: Row) -> str:
-    """Return the loop over the rows: a parallel one, over blocks with rings, or over slabs in order."""
     if one.phase.blockwise:
         return _blocks(case, config, one, row)
     return _slabs(case, config, one, row) if one.phase.ordered else _loop(case, config, one)
@@ -68,7 +66,6 @@ def _loop(case: Case, config: CpuConfig, one: Pass) -> str:
 
 
 def _fields(case: Case, config: CpuConfig, one: Pass) -> dict[str, str]:
-    """Return the fields of a skeleton that name a pass's kernel and row function and their parameters."""
     names = parameter_names(case, config, one.phase)
     return {
         "entry": one.entry,

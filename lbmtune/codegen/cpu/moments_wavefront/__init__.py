@@ -40,7 +40,6 @@ def render(case: Case, config: MomentsWavefront) -> Program:
 
 
 def _functions(case: Case, config: MomentsWavefront, one: Pass, constants: Constants) -> str:
-    """Return the first, middle and last step of a row, the loops over tiles, and the entry."""
     rows = Rows(case, config, Cell(case, constants))
     parameters, across, halo = parameter_names(case, config, one.phase), reach(case.stencil), 2 * config.steps
     cut = [walls.returned(rows, constants, last=last) for last in (False, True)]

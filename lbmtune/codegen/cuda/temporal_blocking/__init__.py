@@ -63,7 +63,6 @@ def _source(case: Case, config: TemporalBlocking, parts: Parts) -> str:
 
 
 def _warp_sync(case: Case, config: TemporalBlocking) -> str:
-    """Return the functions by which warps wait for other warps, and for bulk copies."""
     neighbours, bulk = config.warp_sync == "neighbours", config.plane_fetch == "bulk"
     texts = [fill("temporal_blocking/arrival_flags.cu", {})] * (neighbours or bulk)
     texts += [fill("temporal_blocking/neighbour_sync.cu", {"variants": ""})] * neighbours
@@ -140,7 +139,6 @@ def _narrow(case: Case, config: TemporalBlocking) -> bool:
 
 
 def _bulk_functions(case: Case, config: TemporalBlocking) -> str:
-    """Return the functions of bulk copies, and where a row lies in shared memory."""
     piece, run = piece_cells(case.stencil, config), run_cells(case, config)
     runs = f"constexpr int PIECE = {piece}, RUN = {run};\nconstexpr int SHIFT = {_shift(case, config)};"
     return fill(_BULK, {"runs": runs, "variants": ""})

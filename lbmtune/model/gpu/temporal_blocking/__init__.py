@@ -69,7 +69,6 @@ def cells_read(case: Case, config: TemporalBlocking) -> float:
 
 
 def _memory(inputs: TemporalInputs, without: Collection[str]) -> Term:
-    """Return the time of the bytes that memory moves at the bandwidth in use."""
     rate = rate_in_use(inputs, bandwidth(inputs, by_runs=names.RUNS not in without), without)
     case, config, machine = inputs.case, inputs.config, inputs.machine
     at_once = inputs.blocks * machine.multiprocessors
