@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
