@@ -12,6 +12,8 @@ import psutil
 
 from scripts.paths import ROOT
 
+WORKING, DONE = "legal configurations", "\nbest.json  "
+"""What a study says when it begins or goes on, and at its end."""
 LIMIT_S, GONE_S = 1200.0, 10.0
 """Until a study has to have ended by itself, and until its processes have to be gone after a kill."""
 
@@ -48,7 +50,7 @@ class Run:
     @property
     def working(self) -> bool:
         """Return whether the study has begun or was resumed."""
-        return "legal configurations" in self.text
+        return WORKING in self.text
 
     @property
     def code(self) -> int | None:
