@@ -81,13 +81,15 @@ class Run:
         except psutil.NoSuchProcess:
             return []
 
-    def strike(self, number: int, whom: str, draw: Random) -> None:
-        """Send a signal to the study, to one of its workers, or to all of its processes."""
+    def strike(self, number: int, whom: str, draw: Random) -> str:
+        """Send a signal to the study, to one of its workers, or to all of its processes; return what it said before."""
         workers = self.workers()
         if whom == "worker":
             chosen, self.hit = [draw.choice(workers)] if workers else [], True
         else:
             chosen = [psutil.Process(self.process.pid), *(workers if whom == "all" else [])]
+        before = self.text
         for process in chosen:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
+        return before

@@ -96,14 +96,13 @@ class Study:
         time.sleep(draw.uniform(0.0, DELAYS_S[kill.stage]))
         if run.code is not None:
             return False
-        scratch = set(self.scratch.iterdir())
-        number = signal.Signals[kill.signal]
-        run.strike(number, kill.whom, draw)
+        scratch, number = set(self.scratch.iterdir()), signal.Signals[kill.signal]
+        before = run.strike(number, kill.whom, draw)
         if kill.whom != "worker":
             self._check(run.ends(ENDED_S), f"it runs on after {kill.signal}")
             self._check_end(run)
             if number != signal.SIGKILL:
-                self.check_answer(number, run.code, run.text)
+                self.check_answer(number, run.code, before, run.text)
                 left = [one.name for one in self.scratch.iterdir() if one not in scratch]
                 self._check(not left, f"{left} left in TMPDIR")
         self.check_records(run.text)
@@ -127,17 +126,26 @@ class Study:
         left = {one.name for one in (*self.folder.iterdir(), *self.scratch.iterdir())} - FILES
         self._check(not left, f"{left} left")
 
+    def close(self) -> None:
+        """End what is left of the study, if the script is stopped or a study does not end."""
+        for process in _processes(self.scratch):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
     def take_flaws(self) -> list[str]:
         """Return the flaws that were found since the last call, and forget them."""
         found, self.wrong = self.wrong, []
         return found
 
-    def check_answer(self, number: int, code: int | None, said: str) -> None:
-        """Check how a study ends that a signal asked to end; before and after its work the signal itself may end it."""
-        at_work = WORKING in said and DONE not in said
+    def check_answer(self, number: int, code: int | None, before: str, after: str) -> None:
+        """Check how a study ends that a signal asked to end, by what it said before the signal and in all.
+
+        The signal itself may end a process that is not at work yet or has done it.
+        """
+        at_work = WORKING in before and DONE not in before
         rough = set() if at_work else {0, -number}
         self._check(code in {INTERRUPTED, *rough}, f"exit code {code}")
-        self._check(not at_work or "--resume" in said, f"nothing says how to go on: {said[-300:]!r}")
+        self._check(not at_work or "--resume" in after, f"nothing says how to go on: {after[-300:]!r}")
 
     def check_records(self, said: str) -> None:
         """Check the records against what is known of them and what a process has said, and remember them."""
@@ -184,9 +192,7 @@ class Study:
         while (left := list(_processes(self.scratch))) and time.monotonic() < end:
             time.sleep(0.1)
         self._check(not left, f"processes left: {[one.pid for one in left]}")
-        for process in left:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        self.close()
         run.ends()
         self._check("Traceback" not in run.text, f"a traceback: {run.text[-300:]!r}")
 

@@ -73,20 +73,21 @@ def test_flaws_of_records_are_noticed(tmp_path: Path, before: str, after: str, s
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "wrong"),
+    ("code", "before", "after", "wrong"),
     [
-        (130, "legal configurations; --resume", 0),
-        (130, "legal configurations", 1),
-        (0, "legal configurations; --resume", 1),
-        (-15, "legal configurations; --resume", 1),
-        (-15, "", 0),
-        (1, "", 1),
-        (0, "legal configurations\nbest.json  there", 0),
+        (130, "legal configurations", "--resume", 0),
+        (130, "legal configurations", "", 1),
+        (0, "legal configurations", "--resume", 1),
+        (-15, "legal configurations", "--resume", 1),
+        (-15, "", "", 0),
+        (1, "", "", 1),
+        (0, "legal configurations\nbest.json  there", "", 0),
+        (0, "legal configurations", "\nbest.json  there", 2),
     ],
 )
-def test_flaws_of_an_answer_are_noticed(tmp_path: Path, code: int, said: str, wrong: int) -> None:
+def test_flaws_of_an_answer_are_noticed(tmp_path: Path, code: int, before: str, after: str, wrong: int) -> None:
     study = Study(tmp_path, trials=4)
-    study.check_answer(signal.SIGTERM, code, said)
+    study.check_answer(signal.SIGTERM, code, before, before + after)
     assert len(study.take_flaws()) == wrong
 
 
