@@ -66,6 +66,8 @@ class Best:
     """The best kernel of a study. format and version: checked first.
 
     accuracy: L2 errors of a Taylor-Green vortex in the storage format and precision of the kernel, if measured.
+    proven: whether the kernel was verified on the whole domain; finished: whether the study came to its end, so that no
+    other configuration may be faster.
     """
 
     study: str
@@ -85,6 +87,8 @@ class Best:
     date: str
     lbmtune: str
     accuracy: Accuracy | None = None
+    proven: bool = True
+    finished: bool = True
     format: str = FORMAT
     version: int = field(default=BEST_VERSION)
 
