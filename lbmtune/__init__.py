@@ -5,8 +5,6 @@
 Importing the package is cheap: it loads no array, GPU, search or plotting library.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from lbmtune.lazy import lazy

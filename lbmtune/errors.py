@@ -4,8 +4,6 @@ A message is one sentence that holds the value, the rule it breaks and what to d
 Everything else that is raised is a bug and propagates.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import TypeVar

@@ -7,8 +7,6 @@ embedded with c_z = 0, so that one code path serves them all.
 Source: Qian, d'Humieres, Lallemand 1992; Krueger et al. 2017, tables 3.1 to 3.6.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Names of a package that are imported on first use, and the modules of a package."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pkgutil import iter_modules

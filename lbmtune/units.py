@@ -1,7 +1,5 @@
 """Printing and reading of quantities. Inside the package everything is SI base units."""
 
-from __future__ import annotations
-
 import re
 from math import floor, log10
 

@@ -133,7 +133,16 @@ def main() -> int:
                 if one.verdict == "refused":
                     reasons[one.said] += 1
                 elif one.verdict != "right" or one.said:
-                    print(one.verdict, one.case.lattice, one.case.flow, one.case.collision, one.case.domain, one.config, one.said, flush=True)
+                    print(
+                        one.verdict,
+                        one.case.lattice,
+                        one.case.flow,
+                        one.case.collision,
+                        one.case.domain,
+                        one.config,
+                        one.said,
+                        flush=True,
+                    )
     print(dict(counts), f"{time.monotonic() - begin:.0f} s")
     return int(counts["wrong"] + counts["failed"] > 0)
 

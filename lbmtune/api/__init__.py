@@ -9,8 +9,6 @@
 Remarks and progress go to the logger `lbmtune`, as warnings and as information.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from lbmtune.lazy import lazy

@@ -1,7 +1,5 @@
 """Configurations given as a record, as a dict of knobs, or as text: 'scheme=aa,block=256x1x1'."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 

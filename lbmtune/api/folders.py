@@ -1,7 +1,5 @@
 """Folders of studies: where a new one goes, and where a finished one is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

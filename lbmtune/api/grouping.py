@@ -3,8 +3,6 @@
 The first hundreds of a large space are permutations of values that the model says the same of.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from lbmtune.api.configs import config_text

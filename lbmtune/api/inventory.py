@@ -1,7 +1,5 @@
 """List the catalogue, the knobs of a study, and how many of its configurations are legal on a device."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import MISSING, fields

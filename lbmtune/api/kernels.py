@@ -1,7 +1,5 @@
 """One configuration of one case: render, predict, verify, measure, accuracy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from lbmtune.api import devices, measured_machines

@@ -1,7 +1,5 @@
 """Shipped machine descriptions by name: measured ones, and those of data sheets."""
 
-from __future__ import annotations
-
 from importlib import resources
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Machine descriptions of the devices that are here: measured once, then kept in a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from lbmtune.api.devices import LOG

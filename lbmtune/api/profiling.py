@@ -1,7 +1,5 @@
 """Profile one kernel: where its speed goes, from the data sheet to what is measured."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

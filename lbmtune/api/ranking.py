@@ -1,7 +1,5 @@
 """Rank all legal configurations of a study by the model, without a device."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

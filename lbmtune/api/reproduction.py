@@ -1,7 +1,5 @@
 """Reproduce published experiments on a device and judge their claims."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial

@@ -1,7 +1,5 @@
 """Vary one knob around a configuration by the model, without a device."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

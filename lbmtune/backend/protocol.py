@@ -1,7 +1,5 @@
 """The interface of backends: devices, compiled programs, compilers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

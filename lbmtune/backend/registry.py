@@ -1,7 +1,5 @@
 """Devices and compilers by name. A backend is a package of its name beside this module; none is imported to start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib import import_module
 

@@ -1,7 +1,5 @@
 """The records that all families of a backend extend."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import lcm

@@ -1,7 +1,5 @@
 """Traits of the backends; other modules query traits, not names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 With a limit on their number, a dozen small domains, on which kernels are verified, would evict the large one.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from functools import update_wrapper

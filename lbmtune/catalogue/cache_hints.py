@@ -5,8 +5,6 @@ Eviction priorities need compute capability 7.0, prefetch sizes 7.5, that of 256
 stores, and evict-first assembles to the same code as streaming (sm_80, sm_90), so neither is a value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 _OPERATORS: Mapping[str, str] = {"default": "", "streaming": ".cs", "l2-only": ".cg"}

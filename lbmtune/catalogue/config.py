@@ -1,7 +1,5 @@
 """Configurations by name: the registry of families, and the forms of a configuration as text and flat values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache

@@ -94,4 +94,3 @@ class DomainRule:
     def conditions(self, case: Any, config: Any, limits: Any) -> Iterator[Condition]:
         """Yield the conditions, which are the same for every domain but for what they say."""
         return (one for one in self._checks(case, config, limits) if isinstance(one, Condition))
-

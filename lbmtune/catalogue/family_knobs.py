@@ -1,7 +1,5 @@
 """Knobs of a kernel family: those of its fields, and those of the layouts that its kernels have."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Bytes that a configuration allocates and bytes that one update moves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import prod
 

@@ -4,8 +4,6 @@ From the declaration follow the record's field and default, the values that a st
 `lbmtune list`, the study file's keys and the reference page.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache

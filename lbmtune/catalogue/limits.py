@@ -1,7 +1,5 @@
 """Limits of a device."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ and launch arguments only are computed beforehand: they cost nothing, and each i
 counted as part of the collision; bounce-back and moving walls are not counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 

@@ -5,8 +5,6 @@ opposite directions are exchanged. One kernel therefore serves every step if it 
 Source: Geier, Schoenherr 2017.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from lbmtune.catalogue.record import KernelConfig

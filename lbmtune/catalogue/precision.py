@@ -15,8 +15,6 @@ fp16c has no infinity and no NaN: its largest exponent holds numbers, and larger
 Source: shifted populations: Skordos 1993; fp16s, fp16c: Lehmann et al. 2022 (arXiv 2112.08926).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType

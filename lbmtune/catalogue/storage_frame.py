@@ -5,8 +5,6 @@ image; along other axes it wraps. A population whose link is cut by a wall stays
 not mapped to an image.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

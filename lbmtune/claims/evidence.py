@@ -1,7 +1,5 @@
 """Evidence on claims that do not hold: measurements and counters of the kernels that they compare."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The table of a document: each variant with its published figure and the one measured here."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

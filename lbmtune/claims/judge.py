@@ -1,7 +1,5 @@
 """Verdicts on claims from measurements. All functions are pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median

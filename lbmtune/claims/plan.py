@@ -1,7 +1,5 @@
 """The plan of a document on a device: a configuration for each variant, or the reason for having none."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

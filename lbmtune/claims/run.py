@@ -1,7 +1,5 @@
 """The loop of a run of claims: measure and record every group, then judge."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Read and write the folder of a run of claims."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

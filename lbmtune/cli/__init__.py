@@ -1,7 +1,5 @@
 """The command line: the only place that parses arguments and prints."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import os
@@ -13,6 +11,7 @@ from typing import Any
 
 from lbmtune.cli.app import VERBS, command
 from lbmtune.cli.format.usage import UsageError, sentence
+from lbmtune.cli.signals import like_ctrl_c
 from lbmtune.errors import InputError, LbmtuneError
 
 _UNREAD = 141
@@ -82,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         unbuffered = _Output(original.fileno(), "w", closefd=False)
         sys.stdout = TextIOWrapper(BufferedWriter(unbuffered), encoding=original.encoding, errors=original.errors)
     try:
-        with notes_on_stderr():
+        with like_ctrl_c(), notes_on_stderr():
             _run(list(sys.argv[1:] if arguments is None else arguments))
     finally:
         sys.stdout.flush()

@@ -1,11 +1,8 @@
 """The application: a table of verbs, each imported when it runs."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import os
-import shutil
 import tempfile
 from functools import cache
 from importlib import import_module
@@ -17,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from lbmtune import __version__
 from lbmtune.cli.arguments.options import with_single_options
 from lbmtune.records.store import CACHE_VARIABLE, cache_folder
+from lbmtune.scratch import remove_scratch, scratch_folder
 
 LOG = logging.getLogger("lbmtune")
 
@@ -140,9 +138,9 @@ def _provide_cache() -> None:
             return
     except OSError as error:
         reason = error.strerror
-    for_now = tempfile.mkdtemp(prefix="lbmtune-cache-")
-    atexit.register(shutil.rmtree, for_now, ignore_errors=True)
-    os.environ[CACHE_VARIABLE] = for_now
+    for_now = scratch_folder()
+    atexit.register(remove_scratch, for_now)
+    os.environ[CACHE_VARIABLE] = str(for_now)
     LOG.warning(
         f"cannot write {root} ({reason}): compiled kernels and rankings of this run are not kept, and other runs on "
         f"the device are not noticed; set {CACHE_VARIABLE} to a folder that can be written."

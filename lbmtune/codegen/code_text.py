@@ -1,7 +1,5 @@
 """The code of a text: what a compiler translates, without what only readers need."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Literal

@@ -1,7 +1,5 @@
 """A kernel and its state in memory as data and formulas: what a program needs that launches it without this package."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any

@@ -6,8 +6,6 @@ of c_x. Rows with c_y != 0 are passed on along y, rows with c_z != 0 along z, an
 the sums become the moments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

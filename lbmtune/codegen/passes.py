@@ -1,7 +1,5 @@
 """The passes of a scheme as entries of a program: their names and buffers."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import KernelConfig

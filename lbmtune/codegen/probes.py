@@ -1,7 +1,5 @@
 """Programs of the micro-benchmarks that calibrate a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The result of code generation: the text of a kernel with everything that is needed to run it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace

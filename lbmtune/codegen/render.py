@@ -1,7 +1,5 @@
 """The one entry to code generation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from lbmtune.catalogue.config import KernelConfig

@@ -1,7 +1,5 @@
 """The skeletons of kernels, read from the installed package or from the repository, and lines for their fields."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs that only move data, by which the bandwidth ceilings of kernels are measured."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from string import Template

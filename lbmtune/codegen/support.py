@@ -1,7 +1,5 @@
 """The modules that generated CPU kernels import."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """Programs of the micro-benchmarks that calibrate a CPU."""
 
-from __future__ import annotations
-
 import hashlib
 
 from lbmtune.catalogue.config import cpu

@@ -1,7 +1,5 @@
 """best.json: the winner of a study for a solver. `lbmtune.records.best` defines and reads the format."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The [axes.cuda] and [axes.cpu] of a study file: one table, or several with double brackets, each a space."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from typing import Any

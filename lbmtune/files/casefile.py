@@ -1,7 +1,5 @@
 """The [case] table of a study file: a flow problem in the words of the field."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Published documents as TOML: experiments, rows, claims. Every error names file, line and key."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields

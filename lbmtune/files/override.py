@@ -1,7 +1,5 @@
 """Overrides key=value of a study file (--set)."""
 
-from __future__ import annotations
-
 import logging
 import re
 import tomllib

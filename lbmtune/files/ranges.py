@@ -1,7 +1,5 @@
 """Ranges of the numbers in study files and options."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf

@@ -1,7 +1,5 @@
 """Files that lbmtune brings along: studies, and published documents."""
 
-from __future__ import annotations
-
 from importlib import resources
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The text of a study file, and errors that name the line of a key."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Study files: TOML to StudySpec, with overrides. Every error names file, line and key."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Trees of TOML files in their types. Every error names file, line and key."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 `lbmtune.measure` is also the function that measures one kernel: this package can be called as `lbmtune.api.measure`.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from types import ModuleType

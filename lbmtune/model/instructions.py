@@ -1,7 +1,5 @@
 """Count arithmetic instructions of kernel text: one assignment per line, operators and `Real(...)`."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

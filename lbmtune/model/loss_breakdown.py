@@ -1,7 +1,5 @@
 """Predictions of the rungs of a loss breakdown, by the machine and the compiled resources."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from lbmtune.catalogue.collisions import NO_COLLISION

@@ -4,8 +4,6 @@ On a machine that is not calibrated: bytes per update over the bandwidth measure
 instructions: on a GPU for several steps per launch, on a CPU by the clock of its cores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 

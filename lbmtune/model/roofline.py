@@ -1,7 +1,5 @@
 """The roofline: bytes of an update over a measured bandwidth. Source: Williams et al. 2009."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from lbmtune.model.machine.curves import by_number, closest

@@ -1,7 +1,5 @@
 """Tuning hints: the knobs that dominate each term of the model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from lbmtune.catalogue.config import KernelConfig, knobs_by_name

@@ -5,8 +5,6 @@ from it (`schema`), shipped beside this file. Quantities are in SI base units ex
 lattice units.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, replace
 from functools import cache

@@ -6,8 +6,6 @@ groups.jsonl        one measured group a line, appended and flushed to disk befo
 claims.html         the page made of claims.json
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """The kernel of a best.json: texts, launches, buffers and arguments. Lattice quantities are in lattice units."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field
 

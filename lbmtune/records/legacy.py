@@ -3,8 +3,6 @@
 Version 0.1 had one record per backend with all knobs; which family a configuration belonged to was inferred from them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

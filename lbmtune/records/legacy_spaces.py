@@ -1,7 +1,5 @@
 """Spaces of studies as version 0.1 wrote them: one may reach several families, and is one space for each today."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

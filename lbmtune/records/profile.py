@@ -3,8 +3,6 @@
 All levels (rungs) are speeds of the same update, so that the losses between them add up to the whole loss.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from lbmtune.catalogue.problem.case import Case

@@ -1,7 +1,5 @@
 """Remarks on results: disturbed measurements, and working sets that fit in a cache."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import median
 

@@ -1,7 +1,5 @@
 """Fields that records of several types have under one name."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """Medians and their confidence intervals without assumptions on the distribution."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import comb
 from statistics import median

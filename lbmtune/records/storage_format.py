@@ -1,7 +1,5 @@
 """The storage of a best.json: where a solver finds and puts populations or moments, in lattice units."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lbmtune.records.kernel_format import Int3

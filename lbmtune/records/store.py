@@ -1,7 +1,5 @@
 """Read and write study folders, and find the user's cache. Functions that write return when the data is on disk."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import tempfile

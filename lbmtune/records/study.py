@@ -6,8 +6,6 @@ optuna.log      Optuna's journal, rebuilt from the trials when a study is resume
 report.html, best.json
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The names of the terms of predictions: one vocabulary for the model, the records and the reports."""
 
-from __future__ import annotations
-
 MEMORY = "memory"
 RUNS, SECTORS, IN_PLACE, INDEX_PREFETCH = "runs", "partial sectors", "in place", "index prefetch"
 LOCAL, SOLID, L2_REFETCH = "local memory", "solid cells", "L2 refetch"

@@ -1,7 +1,5 @@
 """Trials: configurations that were tried, with their predictions, resources and costs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 

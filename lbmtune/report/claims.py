@@ -1,7 +1,5 @@
 """The page of a run of claims: verdicts, tables and figures of each document."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

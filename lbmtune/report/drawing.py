@@ -3,8 +3,6 @@
 Text and grid have no colours here: the page gives them those of its light or dark theme.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape

@@ -1,7 +1,5 @@
 """The page of a profile: the loss breakdown from the ceiling to the kernel, counters and the sustained run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat

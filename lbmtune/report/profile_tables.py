@@ -1,7 +1,5 @@
 """Tables and conclusion of a profile: the measured loss breakdown beside that of the model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Titles and tables that several pages share: what was solved; environment, conditions, sustained runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from lbmtune.catalogue.config import KernelConfig

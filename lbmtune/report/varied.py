@@ -1,7 +1,5 @@
 """The page of predictions along one knob: terms of the time of an update."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A running flow from a best.json: the recorded kernel text, compiled for a device of this machine."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Memory of a program on a device."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ The moments of regularised collision do not determine the populations of a cell:
 the same density, momentum and second moments, and no others. A step depends on nothing else.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cache
 from types import ModuleType

@@ -3,8 +3,6 @@
 The same indices initialise a buffer and gather it. They are computed for whole fields, with numpy or cupy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from types import ModuleType

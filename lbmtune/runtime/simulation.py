@@ -1,7 +1,5 @@
 """A program with its fields on a device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from types import ModuleType

@@ -3,8 +3,6 @@
 A state is f_i, not shifted, shape (q, nz, ny, nx) of the domain or of a window of it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

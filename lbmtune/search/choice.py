@@ -4,8 +4,6 @@ Works on indices into the legal set. No configuration is proposed twice. Pending
 value (kriging believer), so that proposals in flight differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np

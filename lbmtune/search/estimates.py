@@ -1,7 +1,5 @@
 """Predictions of many configurations, in parallel, and refined ones of those that lead."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple

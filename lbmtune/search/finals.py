@@ -4,8 +4,6 @@ Finalists are the best of all and the best of each kind that a user would compar
 such as "in place as fast as with two lattices, in half the memory" rest on finals.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

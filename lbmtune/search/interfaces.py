@@ -1,7 +1,5 @@
 """Interfaces between the search and its caller: prediction, evaluation, progress."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

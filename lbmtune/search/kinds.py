@@ -1,7 +1,5 @@
 """Kinds of kernels: what rankings, finals, accuracy and figures tell apart, by the family of a configuration."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

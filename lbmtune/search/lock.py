@@ -1,7 +1,5 @@
 """Locks between processes: one study per folder, one study per device."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -4,8 +4,6 @@ Ask and tell happen in memory. The storage gets a trial once, when it has ended:
 transaction for each parameter of a trial, and several for its end.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext

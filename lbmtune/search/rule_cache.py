@@ -4,8 +4,6 @@ A rule is a pure function, so the next knob that it reads depends only on the va
 kept in a decision tree with a knob at each node, which grows with new values: most points never call the rule itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache

@@ -1,7 +1,5 @@
 """The legal set: the products of the knobs of each space, filtered by the rules, each kernel once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

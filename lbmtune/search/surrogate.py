@@ -4,8 +4,6 @@ Matern 5/2 kernel with one length per axis; lengths and noise maximise the poste
 Source: Rasmussen, Williams 2006, chapters 2, 4, 5; expected improvement: Jones, Schonlau, Welch 1998.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from math import erf, log, sqrt

@@ -28,7 +28,7 @@ SCHEMA = ROOT / "lbmtune" / "records" / "best.schema.json"
 _WRITTEN = "<!-- Written by scripts/docs/reference.py from the code; edit the code, not this page. -->"
 _OTHER_CODES = {
     0: "Done. `explain` of an illegal configuration is an answer, too.",
-    130: "Stopped with Ctrl-C. Every finished trial is kept; `--resume` continues.",
+    130: "Stopped with Ctrl-C, SIGTERM or SIGHUP. Every finished trial is kept; `--resume` continues.",
     141: "The reader of the output has ended, for example `head`.",
 }
 

@@ -22,8 +22,8 @@ from lbmtune.cli import main
 from lbmtune.cli.app import VERBS
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import check_acts, load_study
-from lbmtune.measure.processes.worker import scratch_folder
 from lbmtune.records.store import append_trial, cache_folder, read_study, write_atomically
+from lbmtune.scratch import scratch_folder
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.optuna_storage import without_password
 from tests.support.paths import RECORDED, ROOT

@@ -2,6 +2,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -460,10 +461,13 @@ def test_a_folder_is_enough_to_resume(run, monkeypatch):
     assert (code, len(fake.tried)) == (0, 2), err
 
 
-def test_ctrl_c_ends_with_how_to_go_on(run, monkeypatch):
-    def at(stage, number):
-        if (stage, number) == ("measure", 5):
-            raise KeyboardInterrupt
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_end_ends_with_how_to_go_on(run, monkeypatch, number):
+    handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)]
+
+    def at(stage, trial):
+        if (stage, trial) == ("measure", 5):
+            os.kill(os.getpid(), number)
 
     fake = stand_in(monkeypatch, FakeEvaluator("cpu", at=at))
     code, out, err = study(run, "--out", "here")
@@ -472,6 +476,17 @@ def test_ctrl_c_ends_with_how_to_go_on(run, monkeypatch):
     assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-1]
     stand_in(monkeypatch)
     assert run("study", "--device", "cpu", "--out", "here", "--resume")[0] == 0
+    assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)] == handlers
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored(run, monkeypatch):
+    """As of a study begun with nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        stand_in(monkeypatch, FakeEvaluator("cpu", at=lambda *_: os.kill(os.getpid(), signal.SIGHUP)))
+        assert study(run, "--out", "here")[0] == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_device_that_is_lost_ends_a_study_with_how_to_go_on(run, monkeypatch):

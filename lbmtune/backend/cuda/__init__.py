@@ -1,7 +1,5 @@
 """NVIDIA GPUs: CuPy runs kernels, NVRTC compiles them. Both are loaded by what is called, not by importing this."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The import of CuPy, attributes and limits of a GPU, and its environment with driver and compiler."""
 
-from __future__ import annotations
-
 import os
 import platform
 from dataclasses import dataclass, replace

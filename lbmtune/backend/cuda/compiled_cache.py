@@ -1,7 +1,5 @@
 """Resources of compiled kernels, kept on disk to rank many kernels on a machine without a GPU."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cache, partial

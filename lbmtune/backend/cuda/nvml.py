@@ -1,7 +1,5 @@
 """The state of an NVIDIA GPU, read through NVML; nothing is ever set."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """NVRTC through ctypes: compiles CUDA text for a real architecture without a GPU or a driver."""
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import re

@@ -3,8 +3,6 @@
 Source: cuLaunchKernelEx and its structures in cuda.h (since CUDA 11.8).
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import c_byte, c_double, c_float, c_int, c_uint, c_void_p

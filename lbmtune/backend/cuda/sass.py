@@ -12,8 +12,6 @@ Scarpazza: Dissecting the NVIDIA Volta GPU architecture via microbenchmarking, 2
 memory and branches: `nvdisasm`.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Launch arguments of boundaries; this module does not need SymPy. Names of patch n end with _n."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from lbmtune.catalogue.problem.case import Case

@@ -1,7 +1,5 @@
 """Links by which populations may return to their cell (bounce-back) in a kernel of moments."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.boundaries.cut_links import may_cut
 from lbmtune.catalogue.moments.basis import upright
 from lbmtune.catalogue.problem.case import Case

@@ -6,8 +6,6 @@ Words of moving walls have the same bits for the links that a moving face cuts. 
 condition of a cell at a patch (`catalogue.problem.cell_types`).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import ModuleType
 from typing import Any

@@ -13,8 +13,6 @@ scheme and backend. Populations are deviations f_i - w_i times the storage scale
 Source: Zou, He 1997 (D2Q9); Hecht, Harting 2010 (D3Q19); the same sum over weights serves D3Q27.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from types import ModuleType
 from typing import Any

@@ -1,7 +1,5 @@
 """BGK: g = (1 - omega) f + omega f_eq + (1 - omega/2) S."""
 
-from __future__ import annotations
-
 from sympy import Expr, Rational, Symbol
 
 from lbmtune.catalogue.collisions.operator import Assignment, Collision, Parameters, population, relaxed

@@ -8,8 +8,6 @@ then never adds a small number to one, which preserves single precision.
 Source: Geier et al. 2015, appendix (factorised transforms); Geier, Pasquali, Schonherr 2017 (deviations).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from math import prod
 from typing import NamedTuple

@@ -15,8 +15,6 @@ Source: Geier, Schonherr, Pasquali, Krafczyk, The cumulant lattice Boltzmann equ
 and validation, 2015, with all further rates one.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import sympy

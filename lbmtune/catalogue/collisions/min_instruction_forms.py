@@ -4,8 +4,6 @@ Each form is algebraically equal to the operator of that name and differs in rou
 the usual form, with which their recorded measurements were made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 

@@ -9,8 +9,6 @@ Source: De Rosis, Nonorthogonal central-moments-based lattice Boltzmann scheme i
 Three-dimensional cascaded lattice Boltzmann method: improved implementation and consistent forcing scheme, 2018.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """No collision: populations stream only. The reference for the cost of collision in a kernel."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.collisions.operator import Assignment, Collision, population, relaxed
 from lbmtune.lattice import Lattice
 

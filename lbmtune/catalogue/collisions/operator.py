@@ -5,8 +5,6 @@ g0..g{q-1}, with all common subexpressions named. `Parameters` has the symbols o
 one in storage units, so that the same text serves scaled 16-bit storage.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache

@@ -4,8 +4,6 @@ Equilibrium (second order): f_eq = w (rho + 3 c.j + 9/2 (c.j)(c.u) - 3/2 j.u), Q
 deviation of rho from one. Forcing: Guo, Zheng, Shi 2002, split into its even and odd part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -9,8 +9,6 @@ here for deviations from w, where Pi and rho are reduced by I/3 and 1.
 Source: Latt, Chopard, Lattice Boltzmann method with regularized pre-collision distribution functions, 2006.
 """
 
-from __future__ import annotations
-
 from itertools import combinations, combinations_with_replacement
 
 import sympy

@@ -1,7 +1,5 @@
 """TRT: even parts relax with omega, odd parts with omega_minus, which the magic parameter fixes."""
 
-from __future__ import annotations
-
 from sympy import Expr, Rational, Symbol
 
 from lbmtune.catalogue.collisions.operator import Assignment, Collision, Parameters, population, relaxed

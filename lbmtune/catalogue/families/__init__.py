@@ -1,7 +1,5 @@
 """Kernel families. A family has one name in every layer: a record here, a module in `codegen` and one in `model`."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -3,8 +3,6 @@
 A rule looks at few knobs, so that its answer can be reused for all configurations that agree in these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from lbmtune.catalogue.domain_conditions import Condition, DomainRule, at_least

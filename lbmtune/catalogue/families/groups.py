@@ -1,7 +1,5 @@
 """Groups of knobs that several families share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

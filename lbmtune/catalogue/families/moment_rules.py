@@ -1,7 +1,5 @@
 """What kernels of moments cannot do on any device."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.families.groups import Represented
 from lbmtune.catalogue.limits import Limits

@@ -1,7 +1,5 @@
 """Legality, said once: the rules of each family, in order, and the first reason against a configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

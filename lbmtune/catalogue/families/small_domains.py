@@ -1,7 +1,5 @@
 """Parts of the small domains on which verification takes the kernels of a family through their edges."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells
 

@@ -1,7 +1,5 @@
 """The memory layouts: one file each, by name; a layout's own knobs are the fields of its class."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from lbmtune.catalogue.layouts.aos import AoS

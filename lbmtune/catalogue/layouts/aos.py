@@ -1,7 +1,5 @@
 """Array of structures: the q populations of a cell are adjacent."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

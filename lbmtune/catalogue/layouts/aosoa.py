@@ -1,7 +1,5 @@
 """Array of structures of arrays: groups of W cells along x, in each group one run of W per direction."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ divide q, some elements stay unused. For the directions of a group see `lbmtune.
 Source: Robertsen 2018, section 3.4.1 and figure 3.8; Mattila et al. 2008.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -3,8 +3,6 @@
 Source: Robertsen 2018, section 3.4.1 and figure 3.8; W is 16 on GPUs there, 8, 64 and 256 on CPUs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -8,8 +8,6 @@ The functions serve two purposes: with ints (or integer arrays) they are the ora
 so that a kernel computes each part once and uses it for all q populations.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, NamedTuple
 
 Int = Any

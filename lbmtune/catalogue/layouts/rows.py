@@ -4,8 +4,6 @@ All values of a cell lie within one row, at constant distances from one address.
 which moments use; the last group may be smaller.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Structure of arrays: one array of all cells per direction, x fastest."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -3,8 +3,6 @@
 Source: Tran, Lee, Hong 2017, section 4.2.2, equations 9 and 10, for a tile of any shape.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar

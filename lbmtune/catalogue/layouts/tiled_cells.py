@@ -3,8 +3,6 @@
 Source: Tran, Lee, Hong 2017, section 4.2.2; a tile of tx x 1 x 1 is the AoSoA of that width.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

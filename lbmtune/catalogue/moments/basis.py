@@ -14,8 +14,6 @@ streams w_i p(c_i) along c_i, and sums up the arriving moments.
 Source: Latt, Chopard 2006 (regularised collision); Gounley et al. 2022 and Ferrari et al. 2023 (moments as the state).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache

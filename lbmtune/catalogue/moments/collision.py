@@ -1,7 +1,5 @@
 """Regularised collision in moments, derived in SymPy. `catalogue.moments.basis` defines the moments."""
 
-from __future__ import annotations
-
 import sympy
 from sympy import Expr, Rational, Symbol
 

@@ -1,7 +1,5 @@
 """Representations: a cell stores its populations, or the moments on which regularised collision depends."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol

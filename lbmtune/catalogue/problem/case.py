@@ -1,7 +1,5 @@
 """The case: the problem that is solved, without its implementation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -122,7 +120,9 @@ def domain_conditions(case: Problem) -> Iterator[Condition]:
     yield from at_least(two, because, said, axes=sorted({n // 2 for n, kind in enumerate(case.faces) if kind in LOCAL}))
     for number, patch in enumerate(case.patches, 1):
         if patch.kind in LOCAL and patch.side is not None:
-            said = f"patches: number {number}: face {patch.face}: the domain has one cell across it; give it two or more."
+            said = (
+                f"patches: number {number}: face {patch.face}: the domain has one cell across it; give it two or more."
+            )
             yield from at_least(two, because, said, axes=(patch.side // 2,))
 
 

@@ -8,8 +8,6 @@ velocity says which one applies to the cell. If words have bits of links, these 
 Source: de Oliveira, Lugarini, Franco 2019 use a similar word per node: condition, normal and values.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, Protocol

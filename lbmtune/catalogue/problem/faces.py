@@ -1,7 +1,5 @@
 """Kinds of boundaries, patches with their own kind and values, and the fields of a problem that they belong to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

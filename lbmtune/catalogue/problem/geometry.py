@@ -5,8 +5,6 @@ the domain, so that a kernel can be verified on small extents and measured on la
 fraction (one minus the porosity), exact to one cell.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,16 +17,14 @@ import numpy.typing as npt
 from lbmtune.catalogue.byte_lru_cache import remembered
 from lbmtune.catalogue.problem.faces import Problem
 from lbmtune.catalogue.problem.geometries import GENERATORS
-from lbmtune.catalogue.problem.geometries.shape import Geometry, Sample, Voxels
-from lbmtune.catalogue.problem.geometries.voxelfile import VoxelFile, digest_of
+from lbmtune.catalogue.problem.geometries.shape import Geometry, Voxels
+from lbmtune.catalogue.problem.geometries.voxelfile import digest_of
 from lbmtune.catalogue.problem.parameter_text import GeometryError, parsed, split, written
 
 Values = npt.NDArray[Any]
 _VOXELS_BYTES = 1 << 29
 _FORM = "packing:fraction=0.5:radius=8:seed=1"
 _WORD = "geometry"
-_FEW_CELLS, _MOST_CELLS = 1 << 10, 1 << 30
-"""Cells above which a solid fraction below one leaves fluid cells, and above which no generator is run to look."""
 
 
 def solid(case: Problem) -> Voxels:
@@ -69,18 +65,9 @@ def generator(geometry: str) -> Geometry:
 def check_solid(case: Problem) -> None:
     """Raise InputError if a voxel file does not fill the domain of a case, or if no cell of it is fluid."""
     made = generator(case.geometry) if case.geometry else None
-    if made is None:
-        return
-    shape, cells = case.domain[::-1], case.domain[0] * case.domain[1] * case.domain[2]
-    if isinstance(made, VoxelFile):
-        shape, less = made.used(shape), "name another array, or add :invert=1 if zero is solid"
-    elif cells > (_FEW_CELLS if isinstance(made, Sample) else _MOST_CELLS):
-        return
-    else:
-        less = "give smaller bodies, or a larger domain"
-    if made.solid(shape).all():
+    if made and not made.leaves_fluid(case.domain[::-1]):
         domain = "x".join(map(str, case.domain))
-        raise GeometryError(f"geometry {case.geometry} leaves no fluid cell in the domain {domain}; {less}.")
+        raise GeometryError(f"geometry {case.geometry} leaves no fluid cell in the domain {domain}; {made.less}.")
 
 
 def identified(geometry: str, folder: Path, fluid: Sequence[int] = ()) -> str:
@@ -118,5 +105,5 @@ def _home(path: str | os.PathLike[str]) -> Path:
     """Return a path in whose beginning ~ stands for the user's home."""
     try:
         return Path(path).expanduser()
-    except RuntimeError:  # no such user: the path is not found then
+    except (RuntimeError, ValueError):  # no such user, or NUL in its name: the path is not found then
         return Path(path)

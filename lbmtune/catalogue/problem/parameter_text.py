@@ -3,8 +3,6 @@
 A value with a colon stands in quotes: 'file:path="10:30.npy"'. Inside them the quote itself is doubled.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields

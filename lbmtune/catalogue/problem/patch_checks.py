@@ -1,7 +1,5 @@
 """Checks of patches: their kinds and places, and on the domain of a case their cells."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from typing import TypeVar
@@ -99,6 +97,8 @@ def check_cells(case: Problem) -> None:
     This holds on the domain for which the patches were given; on another one they may overlap.
     """
     check_solid(case)
+    if not case.patches:
+        return
     _check_file(case)
     taken: dict[int, Layer] = {}
     for number, patch in enumerate(case.patches, 1):

@@ -4,8 +4,6 @@ Shapes are functions of the domain, like geometries, so that a kernel can be ver
 large ones; each has at least one cell. If patches overlap on another domain than their own, the later one applies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The propagation schemes by name, one file each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from lbmtune.catalogue.schemes import (

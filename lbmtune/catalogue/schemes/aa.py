@@ -1,7 +1,5 @@
 """AA pattern: one lattice; even steps read and write at the cell, in opposite slots; odd steps at the neighbours."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.schemes.scheme import HERE, Phase, Place, Scheme, in_place_phase, upstream
 from lbmtune.lattice import Lattice
 

@@ -1,7 +1,5 @@
 """Esoteric Pull: one lattice; of each pair of directions one lies at the cell and one at its neighbour."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.schemes.scheme import HERE, Phase, Place, Scheme, in_place_phase, upstream
 from lbmtune.lattice import Lattice
 

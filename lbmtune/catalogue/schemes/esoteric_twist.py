@@ -1,7 +1,5 @@
 """Esoteric Twist: one lattice; a population lies at the corner of the positive octant that its link touches."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.schemes.scheme import Phase, Place, Scheme, in_place_phase
 from lbmtune.lattice import Lattice
 

@@ -1,7 +1,5 @@
 """Ghost cells: one lattice in blocks, each with a layer of ghost cells; pull within a block, then a barrier."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from lbmtune.catalogue.schemes import pull

@@ -1,7 +1,5 @@
 """Two lattices, pull: read from the neighbours, write at the cell. The lattices are swapped every step."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.schemes.scheme import HERE, Access, Phase, Place, Scheme, upstream
 from lbmtune.lattice import Lattice
 

@@ -1,7 +1,5 @@
 """Two lattices, push: read at the cell, write to the neighbours. The lattices are swapped every step."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.schemes.scheme import HERE, Access, Phase, Place, Scheme
 from lbmtune.lattice import Lattice
 

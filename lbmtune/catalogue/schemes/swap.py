@@ -1,7 +1,5 @@
 """Swap: one lattice; one kernel collides and reverses within the cell, another exchanges with the neighbours."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.schemes.scheme import HERE, Access, Phase, Place, Scheme
 from lbmtune.lattice import Lattice
 

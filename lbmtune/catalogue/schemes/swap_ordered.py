@@ -1,7 +1,5 @@
 """Swap, fused: a cell collides, reverses, and exchanges with the neighbours before it in lexicographic order."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from lbmtune.catalogue.schemes import swap

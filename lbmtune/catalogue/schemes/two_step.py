@@ -1,7 +1,5 @@
 """Two-step: one kernel collides from the lattice to a second one, another streams back to the first."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.schemes.scheme import HERE, Access, Phase, Place, Scheme, upstream
 from lbmtune.lattice import Lattice
 

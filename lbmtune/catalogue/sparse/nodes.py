@@ -8,8 +8,6 @@ Numberings and lists are computed with whole-field operations and cached: they d
 rows of the list and the order, which many configurations share.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import lcm

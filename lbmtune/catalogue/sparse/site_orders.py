@@ -4,8 +4,6 @@ Cells that are close in space should be close in memory. The keys use operators 
 work. Sources: Morton 1966; Hilbert 1891 by the transposed form of Skilling 2004, 'Programming the Hilbert curve'.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

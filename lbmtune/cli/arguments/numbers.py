@@ -1,7 +1,5 @@
 """Readers of the numbers of options; they refuse in one sentence with the option as it was given."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from typing import TypeVar

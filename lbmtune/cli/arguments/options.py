@@ -1,7 +1,5 @@
 """Options that several verbs share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Signature, signature

@@ -1,7 +1,5 @@
 """What verbs print. Names whose modules load slowly are imported on first use."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from lbmtune.lazy import lazy

@@ -1,7 +1,5 @@
 """Print published claims beside what was measured, and progress on standard error; nothing is drawn meanwhile."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Names and values of a device and of a prediction, one to a line."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, cast

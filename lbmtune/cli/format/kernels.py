@@ -1,7 +1,5 @@
 """Print what running one kernel gives: its deviation from the oracle, its measurement, its accuracy."""
 
-from __future__ import annotations
-
 from rich.table import Table
 
 from lbmtune.catalogue.config import KernelConfig, from_flat

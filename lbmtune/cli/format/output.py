@@ -1,7 +1,5 @@
 """Printing: facts go to standard output, everything else to standard error."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap

@@ -1,7 +1,5 @@
 """Print a profile: from the ceiling to the kernel, the model's terms, parts of the kernel, counters."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.config import from_flat
 from lbmtune.cli.format import output
 from lbmtune.records.profile import Profile

@@ -3,8 +3,6 @@
 Nothing is drawn between trials: on a CPU a display that refreshes itself would disturb the samples.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from math import inf

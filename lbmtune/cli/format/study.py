@@ -1,7 +1,5 @@
 """Print a finished study: its ranking, costs and files."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Errors of the command line framework as one sentence, like every other bad input."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import typer

@@ -1,7 +1,5 @@
 """Verbs that inspect: devices, explain, render."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The verb `list`: the catalogue, the knobs of a study, and what of them is legal on a device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 

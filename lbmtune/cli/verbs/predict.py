@@ -1,7 +1,5 @@
 """Verbs of the model: predict a configuration, rank a study, vary a knob."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The verb profile: where the speed of a kernel goes, from the data sheet to what is measured."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Published experiments on the device at hand: reproduce."""
 
-from __future__ import annotations
-
 import logging
 import shlex
 from collections.abc import Sequence

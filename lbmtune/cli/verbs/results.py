@@ -1,7 +1,5 @@
 """Verbs that read a finished study: report, export."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Verbs that run one configuration: verify, measure, accuracy."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

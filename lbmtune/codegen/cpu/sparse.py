@@ -1,7 +1,5 @@
 """The CPU program of the sparse family: blocks of fluid sites whose neighbours are found by an index list."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

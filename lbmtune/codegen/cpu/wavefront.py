@@ -1,7 +1,5 @@
 """The CPU program of the wavefront family: rows go through several steps in place, each some rows behind the last."""
 
-from __future__ import annotations
-
 from math import ceil, lcm
 
 from lbmtune.catalogue.families.cpu.wavefront import Wavefront, lag

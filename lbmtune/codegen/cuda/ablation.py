@@ -1,7 +1,5 @@
 """Kernels without their reads or their writes, which measure the cost of the other parts."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.families import module_of
 from lbmtune.codegen.cuda.shared.ablation import Parts
 from lbmtune.codegen.passes import REFRESH

@@ -1,7 +1,5 @@
 """The CUDA program of one time step of a box, with a column of cells along z per thread."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.families.cuda.column import Column
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import words_of

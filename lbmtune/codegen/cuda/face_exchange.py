@@ -3,8 +3,6 @@
 See kernels/cuda/face_exchange/tile.cu.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The CUDA program of a pass over fluid sites, whose neighbours an index list holds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import product

@@ -1,7 +1,5 @@
 """Calibrate the CPU model: what bounds kernels besides the bandwidth of copies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import median

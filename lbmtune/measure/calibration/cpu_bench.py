@@ -1,7 +1,5 @@
 """Micro-benchmarks of a CPU: streams in memory and caches, and arithmetic, without a lattice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from statistics import median

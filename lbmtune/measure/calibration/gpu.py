@@ -1,7 +1,5 @@
 """Calibrate the GPU model: what bounds kernels besides the bandwidth of aligned streams."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain

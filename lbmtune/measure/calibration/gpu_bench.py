@@ -1,7 +1,5 @@
 """What the micro-benchmarks of a GPU share: two arrays, the speed of a kernel, and a check of what it moved."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Micro-benchmarks of a GPU: local memory, refetches from L2, and partial sectors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import product

@@ -1,7 +1,5 @@
 """Micro-benchmarks of a GPU: instruction issue, latencies, synchronisation, launches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import product

@@ -1,7 +1,5 @@
 """Micro-benchmarks of a GPU: copies of streams whose accesses are displaced, listed, or made by few threads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from math import ceil

@@ -1,7 +1,5 @@
 """Micro-benchmarks of a GPU: copies of arrays of structures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

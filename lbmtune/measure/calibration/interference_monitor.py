@@ -1,7 +1,5 @@
 """Monitor the speed of a shared host: other programs take its bandwidth and caches without taking CPU time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

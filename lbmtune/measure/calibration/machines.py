@@ -1,7 +1,5 @@
 """Machine descriptions: measured once, kept as TOML, measured again when the device or its software has changed."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ Bytes are those read and written; on a CPU also the line that an ordinary store 
 Arrays are far larger than the last-level cache and hold random values. The moved data is checked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial

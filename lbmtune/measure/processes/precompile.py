@@ -1,7 +1,5 @@
 """Compile programs in other processes while this one measures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager

@@ -4,16 +4,12 @@ A worker opens its session once, then answers requests in order. It announces ea
 timeout is attributed to one. It ends with its parent, however the parent ends.
 """
 
-from __future__ import annotations
-
 import ctypes
 import faulthandler
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections import deque
@@ -24,7 +20,8 @@ from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any
 
-from lbmtune.errors import DeviceUnavailableError, InputError, LbmtuneError
+from lbmtune.errors import DeviceUnavailableError, LbmtuneError
+from lbmtune.scratch import scratch
 
 Progress = Callable[[str], None]
 """Reports the stage that begins."""
@@ -80,14 +77,6 @@ class Death:
 
 
 Event = Greeting | Stage | Answer | Death
-
-
-def scratch_folder() -> Path:
-    """Create a temporary folder for one run. Raises InputError."""
-    try:
-        return Path(tempfile.mkdtemp(prefix="lbmtune-"))
-    except OSError as error:
-        raise InputError(f"no folder for temporary files: {error.strerror}; set TMPDIR to one with room.") from error
 
 
 class Worker:
@@ -208,13 +197,12 @@ class Worker:
 @contextmanager
 def temporary_worker(name: str, opener: Opener, limit_s: float) -> Iterator[Worker]:
     """Run one worker whose log lies in a temporary folder. limit_s: seconds that a stage may take."""
-    folder = scratch_folder()
-    worker = Worker(name, opener, {}, folder / f"{name}.log", limit_s)
-    try:
-        yield worker
-    finally:
-        worker.end()
-        shutil.rmtree(folder, ignore_errors=True)
+    with scratch() as folder:
+        worker = Worker(name, opener, {}, folder / f"{name}.log", limit_s)
+        try:
+            yield worker
+        finally:
+            worker.end()
 
 
 def await_answer(worker: Worker, progress: Progress | None, what: str = "the device could not be measured") -> Any:

@@ -4,14 +4,11 @@ The profiler runs as a separate program on `measure.profiling.profiler_target`. 
 administrator rights, the result says so instead.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
@@ -22,6 +19,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.measure.profiling.profiler_target import launches, write_request
 from lbmtune.records.profile import Counter, Counters
+from lbmtune.scratch import scratch
 
 SECTOR_BYTES = 32
 _LIMIT_S = 300.0
@@ -96,8 +94,8 @@ def counted_each(
     ncu = shutil.which("ncu")
     if ncu is None:
         return [Counters(source="no counters: ncu (Nsight Compute) is not on PATH")] * len(programs)
-    with tempfile.TemporaryDirectory(prefix="lbmtune-") as folder:
-        requests = [Path(folder) / f"request-{number}.json" for number in range(len(programs))]
+    with scratch() as folder:
+        requests = [folder / f"request-{number}.json" for number in range(len(programs))]
         for request, program in zip(requests, programs, strict=True):
             write_request(request, program.case, program.config, device, sources)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -10,8 +10,6 @@ Kernels with parts removed (`codegen.cuda.ablation`) are timed besides. Times ar
 update. What the model expects of a level comes from the machine description and the compiled kernel only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ Source: perf_event_open(2). They count the threads of this process in user space
 (/proc/sys/kernel/perf_event_paranoid), or have no counters, such as some virtual machines.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

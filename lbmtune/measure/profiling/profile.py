@@ -1,7 +1,5 @@
 """Profile one kernel: the loss breakdown in a process of its own, then the hardware counters in another one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace

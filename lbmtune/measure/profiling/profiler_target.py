@@ -6,8 +6,6 @@ REQUEST is a file of `write_request`. Whole periods are run from a valid state; 
 started after `--limit` seconds are skipped.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import time

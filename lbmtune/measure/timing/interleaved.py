@@ -1,7 +1,5 @@
 """Time several simulations in rounds, so that drift of the device affects all alike."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple

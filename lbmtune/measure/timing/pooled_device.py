@@ -1,7 +1,5 @@
 """A device whose trials share one allocation, so that no trial is charged for fresh pages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property
 from types import ModuleType

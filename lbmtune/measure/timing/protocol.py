@@ -1,7 +1,5 @@
 """The timing protocol: warm up until steady, sample until confident, record the conditions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

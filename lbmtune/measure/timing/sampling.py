@@ -1,7 +1,5 @@
 """Samples of a simulation with their conditions and CPU share, and the warm-up before them."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

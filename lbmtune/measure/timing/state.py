@@ -1,7 +1,5 @@
 """The case and the state of a timed simulation: filled with random values before a run, checked after it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType

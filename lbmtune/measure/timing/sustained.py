@@ -1,7 +1,5 @@
 """Sustained speed: a run of seconds without a pause, with its power and the reasons for lower clocks."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Source: de Oliveira et al. 2019, section 5.2 (eq. 11 with its square root, eq. 1
 the viscosity scales with the velocity, so that every run ends at the same physical time and Reynolds number.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace

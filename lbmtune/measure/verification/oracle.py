@@ -6,8 +6,6 @@ streaming with half-way bounce-back; open faces first complete the populations t
 Source: Krueger et al., The Lattice Boltzmann Method, 2017, chapters 3, 5, 6 and 10.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import ModuleType
 

@@ -3,8 +3,6 @@
 States that several kernels are compared with are cached.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import prod

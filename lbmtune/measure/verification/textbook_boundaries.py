@@ -3,8 +3,6 @@
 The populations that arrive over a face follow from those that arrived from inside, before the cells collide.
 """
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 

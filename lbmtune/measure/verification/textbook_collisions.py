@@ -5,8 +5,6 @@ over directions or moments are loops or matrices written as their definition, wi
 Source: Krueger et al., The Lattice Boltzmann Method, 2017, chapters 3 and 6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import product

@@ -1,7 +1,5 @@
 """Verify compiled programs against the oracle before they are timed."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ that messages stay small. On a GPU compilation runs ahead of measurement. On a C
 while a sample is taken: no compilation, and the caller waits in `next`.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Requests to the worker processes of an evaluator, and their results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Time finalists interleaved, without those that fail, and put the deaths of workers into trials."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

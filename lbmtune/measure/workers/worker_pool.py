@@ -1,8 +1,5 @@
 """The worker processes of an evaluator: one that measures on the device, and some that compile."""
 
-from __future__ import annotations
-
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -19,11 +16,11 @@ from lbmtune.measure.processes.worker import (
     Worker,
     await_answer,
     next_event,
-    scratch_folder,
 )
 from lbmtune.measure.workers.worker_tasks import ACCURACY, FINALS, FULL_SIZE, SUSTAINED, final_stage, open_measurer
 from lbmtune.records import Environment
 from lbmtune.records.study import TimingProtocol
+from lbmtune.scratch import remove_scratch, scratch_folder
 
 _IDLE_S = 0.5
 _ACCURACY_LIMIT_S = 300.0
@@ -94,7 +91,7 @@ class WorkerPool:
         """End all workers."""
         for worker in self.workers():
             worker.end()
-        shutil.rmtree(self.spool, ignore_errors=True)
+        remove_scratch(self.spool)
 
     def _new_measurer(self) -> Worker:
         return self._new_worker("measure", partial(open_measurer, self._opener, self._protocol))

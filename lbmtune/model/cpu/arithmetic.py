@@ -1,7 +1,5 @@
 """The term of arithmetic on a CPU: operations on registers, counted on the printed text."""
 
-from __future__ import annotations
-
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.model.cpu.inputs import CpuInputs
 from lbmtune.model.instructions import operations

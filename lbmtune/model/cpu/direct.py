@@ -7,8 +7,6 @@ looks ahead for some tens of nanoseconds, in which caches answer and memory does
 Parameters come from micro-benchmarks alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The model of CPU kernels: what is asked of each family (`model.cpu.inputs.Family`), and what all have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 `CpuInputs` answers for one step of a box; the modules of the other families have subclasses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The term of lines that L1 has lost at their next access, because too many streams share a set (conflict misses)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The term of memory on a CPU: bytes over the rate of a measured walk that is most like the kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from lbmtune.catalogue.footprint import traffic

@@ -1,7 +1,5 @@
 """Several steps of moments on a CPU: the populations of each step pass through rings of rows in a cache."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from math import ceil
 

@@ -1,7 +1,5 @@
 """Fluid sites and an index list on a CPU."""
 
-from __future__ import annotations
-
 from lbmtune.model.cpu.direct import terms
 from lbmtune.model.cpu.inputs import CpuInputs, Family
 

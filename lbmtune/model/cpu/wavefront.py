@@ -1,7 +1,5 @@
 """Several steps in place on a CPU: rows of a tile follow one another from step to step, in a cache."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from lbmtune.catalogue.families.cpu.wavefront import Wavefront, slabs

@@ -1,7 +1,5 @@
 """One step of a box whose threads update columns of cells along z."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 from lbmtune.catalogue.families.cuda.column import Column

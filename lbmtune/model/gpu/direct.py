@@ -4,8 +4,6 @@ Terms are functions of case, configuration, compiled resources and calibration. 
 same memory; threads in flight then decide which share of its bandwidth is used. Parameters come from micro-benchmarks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 

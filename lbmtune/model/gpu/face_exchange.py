@@ -6,8 +6,6 @@ Warps issue as a whole, idle lanes included. Arithmetic is counted on the printe
 all lanes of a warp that has a cell at it; that and other instructions of a thread are from counters of an H200.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property, lru_cache

@@ -1,7 +1,5 @@
 """The model of GPU kernels: what is asked of each family (`model.gpu.family`), and what all have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from lbmtune.catalogue.config import CudaConfig

@@ -1,7 +1,5 @@
 """What the model knows of a family of GPU kernels: `MODEL` of its module."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@
 Source of occupancy: CUDA C++ Programming Guide, technical specifications per compute capability.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod

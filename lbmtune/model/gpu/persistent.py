@@ -8,8 +8,6 @@ With populations all warps load, collide and store at the same time, so that not
 up its column plane by plane and waits for its loads, while the others of its scheduler go on (`model.gpu.terms.mva`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from math import prod

@@ -1,7 +1,5 @@
 """Fluid sites and an index list: one step per launch, with partial sectors and copies of accesses by a list."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from functools import cached_property, lru_cache
 from math import prod

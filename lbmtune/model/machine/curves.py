@@ -1,7 +1,5 @@
 """Curves of a calibration: measurements by the number in their name, values between them, and those of GPU caches."""
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache

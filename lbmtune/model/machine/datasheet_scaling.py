@@ -6,8 +6,6 @@ after which L2 evicts are scaled with its size, threads in flight with the bandw
 law). Latencies and launches are kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Description of a machine, as the model uses it. Stored as plain TOML, with units in the keys."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from lbmtune.records import Conditions, Environment

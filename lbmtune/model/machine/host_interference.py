@@ -1,7 +1,5 @@
 """Interference of other programs on the same host, which changes the rates of a machine from minute to minute."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

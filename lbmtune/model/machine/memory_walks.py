@@ -1,7 +1,5 @@
 """Walks: access patterns of CPU kernels that decide their speed. Calibration measures them by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Read and write machine descriptions as TOML."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Finals and sustained runs of a study."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

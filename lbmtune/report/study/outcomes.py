@@ -1,7 +1,5 @@
 """Outcomes of the trials of a study in their order: reasons, the time that each stage took, the history of speeds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

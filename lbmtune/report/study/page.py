@@ -1,7 +1,5 @@
 """The page of a study: headline, cards, figures, winner, finals and all trials."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The roofline of a study: measured bandwidths, issue of instructions, and each verified trial."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Speeds of a study by the value of each knob, their distribution by kind of kernel, and beside predictions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The bandwidth is the ceiling of the study, the issue bound is the time of the mo
 the bound if a sustained run is slower than bursts and the power limit was the reason for lower clocks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

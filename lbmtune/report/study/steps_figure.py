@@ -1,7 +1,5 @@
 """The figure of kernels with several steps per launch: bytes per update and MLUPS against the number of steps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from lbmtune.records.study import StudyRecord

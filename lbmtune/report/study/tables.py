@@ -1,7 +1,5 @@
 """Tables of a study: all trials, case and protocol, with units in the column names."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from types import NoneType

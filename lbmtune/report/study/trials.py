@@ -1,7 +1,5 @@
 """Verified trials as points of figures, with labels and kinds, and the headline of a study."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The winner of a study: measurement, verification, accuracy, launches and source."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from lbmtune.catalogue.config import from_flat

@@ -15,7 +15,7 @@ from lbmtune.catalogue.boundaries.cut_links import cut_kind, cut_kinds
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, porous
 from lbmtune.catalogue.problem.geometries.packing import _centres
-from lbmtune.catalogue.problem.geometry import generator, identified, solid, voxels
+from lbmtune.catalogue.problem.geometry import check_solid, generator, identified, solid, voxels
 from lbmtune.errors import InputError
 from lbmtune.files.casefile import CaseFile, case_of
 from lbmtune.files.studyfile import load_study, overridden, parse_study
@@ -87,6 +87,29 @@ def test_the_sphere_is_in_the_middle() -> None:
     found = voxels("sphere:diameter=0.5", (33, 32, 32))
     assert (found == found[::-1, ::-1, ::-1]).all()
     assert int(found.sum()) == pytest.approx(4 / 3 * np.pi * 8**3, rel=0.03)
+
+
+@pytest.mark.parametrize("domain", [*DOMAINS, (4, 4, 4), (3, 3, 1), (40, 3, 3), (7, 5, 1)])
+@pytest.mark.parametrize(
+    "geometry",
+    [
+        *(f"sphere:diameter={d}" for d in (0.5, 1.0, 1.3, 1.5, 1.732, 2.0, 30.0)),
+        *(f"blocks:fraction={f}" for f in (0.0, 0.5, 0.98, 0.99)),
+        "packing:fraction=0.64",
+        "sandstone:fraction=0.99",
+        "ducts",
+        "ducts:sizes=1",
+    ],
+)
+def test_what_leaves_fluid_is_known_without_the_cells(geometry: str, domain: tuple[int, int, int]) -> None:
+    assert generator(geometry).leaves_fluid(domain[::-1]) == (not voxels(geometry, domain).all())
+
+
+def test_solid_cells_of_an_enormous_domain_are_not_made() -> None:
+    for geometry in (*FRACTIONAL, "sphere", "ducts"):
+        check_solid(porous("d3q19", "bgk", (2**31 - 1,) * 3, 1.2, geometry))
+    with pytest.raises(InputError, match="leaves no fluid cell"):
+        check_solid(porous("d3q19", "bgk", (2**31 - 1,) * 3, 1.2, "sphere:diameter=2"))
 
 
 SAMPLE = np.arange(4 * 3 * 2).reshape(4, 3, 2) % 5 == 0

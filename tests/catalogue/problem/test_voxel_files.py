@@ -214,10 +214,11 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
         ("a\0b.npy", "embedded null byte"),
         ("none.npy", "No such file or directory; give the path of a voxel file"),
         ("n" * 300 + ".npy", "File name too long"),
+        ("~nobody\0/b.npy", "embedded null byte"),
         ("passwd", "no suffix is no voxel file of the kinds .npy, .raw, .vti"),
     ):
         with pytest.raises(GeometryError, match=said):
-            identified(f"file:path={tmp_path / name}", Path())
+            identified(f"file:path={name}", tmp_path)
         with pytest.raises(GeometryError):
             voxels(f"file:path={tmp_path / name}", (2, 2, 2))
 

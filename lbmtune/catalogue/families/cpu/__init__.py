@@ -1,7 +1,5 @@
 """The kernel families on CPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Direct on CPUs: one time step of a box per launch, row by row."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

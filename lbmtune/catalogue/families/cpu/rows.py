@@ -1,7 +1,5 @@
 """What CPU kernels of a box of populations share: rows with ghost columns, or with selected indices."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lbmtune.catalogue.backend_records import CpuConfig

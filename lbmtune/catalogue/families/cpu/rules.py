@@ -1,7 +1,5 @@
 """Rules of CPU kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sparse on CPUs: one time step of the fluid sites per launch; neighbours are found by an index list."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -6,8 +6,6 @@ each step lie further back than those of the step before. Source: Wittmann, Hage
 Wonnacott 2000 (time skewing).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from math import ceil

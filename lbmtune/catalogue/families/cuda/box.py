@@ -1,7 +1,5 @@
 """What CUDA kernels of a box share that do one time step per launch: direct and column."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial

@@ -4,8 +4,6 @@ A thread may read the next cells of its column before it collides the present on
 arithmetic: into registers, or into shared memory by asynchronous copies (cp.async).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod

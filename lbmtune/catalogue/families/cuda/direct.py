@@ -1,7 +1,5 @@
 """Direct: one time step of a box per launch; a thread updates one cell, or a vector of cells along x."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

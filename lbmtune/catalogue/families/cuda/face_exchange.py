@@ -7,8 +7,6 @@ places, one in each of two arrays, of which each belongs to one of its ends in a
 Source: Ferrari et al. 2023 (moments of a tile and populations at its faces, with two copies of those).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod

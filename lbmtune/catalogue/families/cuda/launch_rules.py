@@ -1,7 +1,5 @@
 """Rules of CUDA launches: thread blocks, registers, vectors, indices and the grid."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import partial

@@ -5,8 +5,6 @@ moments as many rows as its threads have, in shared memory but for `register_pla
 (cooperative launch). A launch does as many steps as are asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod

@@ -1,7 +1,5 @@
 """Sparse on CUDA: one time step of the fluid sites per launch; neighbours are found by an index list."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import lcm, prod

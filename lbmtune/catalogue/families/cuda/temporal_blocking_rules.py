@@ -1,7 +1,5 @@
 """Rules of temporal blocking on CUDA."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import prod
 

@@ -1,7 +1,5 @@
 """The flows by name, one file each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType

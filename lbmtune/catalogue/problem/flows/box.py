@@ -1,7 +1,5 @@
 """Periodic Taylor-Green box."""
 
-from __future__ import annotations
-
 import math
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """Lid-driven cavity."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Face, Faces
 from lbmtune.catalogue.problem.flows.flow import Domain, Flow

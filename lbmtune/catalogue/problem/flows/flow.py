@@ -1,7 +1,5 @@
 """A flow: a case built from a few parameters, the viscosity of a Reynolds number, and an initial state."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType

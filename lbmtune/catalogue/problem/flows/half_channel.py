@@ -1,7 +1,5 @@
 """Half of a Poiseuille channel, driven by a body force."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from lbmtune.catalogue.problem.case import Case

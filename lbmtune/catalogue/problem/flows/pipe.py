@@ -1,7 +1,5 @@
 """Channel from an inlet of given velocity to an outlet of given pressure."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Faces
 from lbmtune.catalogue.problem.flows.flow import Domain, Flow, Parameters

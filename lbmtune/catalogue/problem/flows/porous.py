@@ -1,7 +1,5 @@
 """Periodic sample with solid cells, driven by a body force."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Real3
 from lbmtune.catalogue.problem.flows.flow import Domain, Flow, along

@@ -1,7 +1,5 @@
 """The geometries by name, one class each; its fields are the parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from lbmtune.catalogue.problem.geometries.shape import Geometry

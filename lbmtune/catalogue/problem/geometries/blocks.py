@@ -1,7 +1,5 @@
 """Random cubes of solid cells, 0 to 99 %: the solid fractions of Robertsen 2018, figure 3.3."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ Geier, Schonherr 2017, section 5.3: cross-sections of 5 x 5, 10 x 10 and 20 x 20
 three orientations, named after the axis of the largest one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +27,10 @@ class Ducts(Geometry):
         parts = self.sizes.split("x")
         if not 1 <= len(parts) <= 3 or not all(part.isdecimal() and int(part) for part in parts):
             raise InputError(f"geometry ducts: sizes={self.sizes!r} is not one to three edges; write sizes=20x10x5.")
+
+    def leaves_fluid(self, shape: Shape) -> bool:
+        """Return whether there are cells: each duct has one then."""
+        return all(shape)
 
     def solid(self, shape: Shape) -> Voxels:
         """Return all cells outside the ducts; a duct leaves a wall on each side if the extent allows it."""

@@ -3,8 +3,6 @@
 Geier, Schonherr 2017 (section 5.4) run a random packing of beads with 46 to 52 % fluid.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 from math import pi, prod

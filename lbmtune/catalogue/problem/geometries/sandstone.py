@@ -4,8 +4,6 @@ Robertsen 2018 uses a scanned sandstone with 13 % fluid. Source of the model: Qu
 with a threshold).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import pi
 

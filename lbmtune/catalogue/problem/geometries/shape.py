@@ -1,7 +1,5 @@
 """What a geometry is, and functions that geometries share."""
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any, ClassVar
 
@@ -16,12 +14,17 @@ Voxels = npt.NDArray[np.bool_]
 
 
 class Geometry:
-    """Solid cells of any domain; the fields of a subclass are its parameters."""
+    """Solid cells of any domain; the fields of a subclass are its parameters. less: how to have fewer."""
 
     name: ClassVar[str]
+    less: ClassVar[str] = "give smaller bodies, or a larger domain"
 
     def solid(self, shape: Shape) -> Voxels:
         """Return the solid cells: bool, (nz, ny, nx)."""
+        raise NotImplementedError
+
+    def leaves_fluid(self, shape: Shape) -> bool:
+        """Return whether a domain has a fluid cell, without making a large one. Raises InputError."""
         raise NotImplementedError
 
 
@@ -41,6 +44,10 @@ class Sample(Geometry):
                 "fraction."
             )
         check_positive(self.name, self.length, getattr(self, self.length))
+
+    def leaves_fluid(self, shape: Shape) -> bool:
+        """Return whether the fraction of some cells is not all of them."""
+        return round(self.fraction * prod(shape)) < prod(shape)
 
 
 def lowest(field: npt.NDArray[Any], fraction: float) -> Voxels:

@@ -1,7 +1,5 @@
 """One sphere in the middle of the box; a disc in two dimensions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +18,16 @@ class Sphere(Geometry):
         """Check the parameters. Raises InputError."""
         check_positive("sphere", "diameter", self.diameter)
 
+    def leaves_fluid(self, shape: Shape) -> bool:
+        """Return whether a corner lies outside the sphere."""
+        return bool(sum(((shape[axis] - 1) / 2) ** 2 for axis in moved_axes(shape)) > self._radius(shape) ** 2)
+
+    def _radius(self, shape: Shape) -> float:
+        return self.diameter * min((shape[axis] for axis in moved_axes(shape)), default=1) / 2
+
     def solid(self, shape: Shape) -> Voxels:
         """Return the cells whose centre lies within the sphere."""
-        axes = moved_axes(shape)
-        radius = self.diameter * min((shape[axis] for axis in axes), default=1) / 2
+        axes, radius = moved_axes(shape), self._radius(shape)
         away = [np.arange(n) - (n - 1) / 2 if axis in axes else np.zeros(1) for axis, n in enumerate(shape)]
         z, y, x = np.ix_(*away)
         made: Voxels = z**2 + y**2 + x**2 <= radius**2

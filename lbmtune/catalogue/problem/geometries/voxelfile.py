@@ -4,8 +4,6 @@ On another domain the sample is cropped, or repeated periodically. A sample with
 a face, `catalogue.problem.patches`) is stretched instead, so that its faces remain faces.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat
@@ -46,6 +44,7 @@ class VoxelFile(Geometry):
     """
 
     name = "file"
+    less = "name another array, or add :invert=1 if zero is solid"
     path: str
     shape: str = ""
     dtype: str = ""
@@ -84,7 +83,11 @@ class VoxelFile(Geometry):
         places = _stretched if self.fluid else _repeated
         return found[np.ix_(*(places(n, own) for n, own in zip(shape, found.shape, strict=True)))]
 
-    def used(self, shape: Shape) -> Shape:
+    def leaves_fluid(self, shape: Shape) -> bool:
+        """Return whether the part of the sample that lies in a domain has a fluid cell. Raises InputError."""
+        return not self.solid(self._used(shape)).all()
+
+    def _used(self, shape: Shape) -> Shape:
         """Return the part of the sample that lies in a domain. Raises InputError if it does not fill it as said."""
         if not self.shape and self.path.lower().endswith(".raw"):
             raise GeometryError(

@@ -4,8 +4,6 @@ Values of an array are ASCII; or binary, in the element (base64) or appended to 
 a header of words, then the bytes or compressed blocks of them. Source: VTK file formats, docs.vtk.org.
 """
 
-from __future__ import annotations
-
 import base64
 import lzma
 import re

@@ -5,8 +5,6 @@ population at its open or its cut place by the bit of its link. The ghost column
 refreshed, because the other end may belong to another row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 

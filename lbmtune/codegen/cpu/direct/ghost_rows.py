@@ -1,7 +1,5 @@
 """Rows with ghost columns: the places of cells in linear and grouped layouts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import CpuConfig

@@ -6,8 +6,6 @@ registers where all populations of a cell would not. If the sums of the next cel
 no update stalls on the division by the density.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 

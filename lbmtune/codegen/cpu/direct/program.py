@@ -1,7 +1,5 @@
 """The CPU program of the direct family: each pass of a scheme goes once over all rows of the box."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import groupby
 

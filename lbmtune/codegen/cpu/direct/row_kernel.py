@@ -1,7 +1,5 @@
 """The function that updates a row of cells in one pass of a scheme."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -10,8 +10,6 @@ that of its cut place if a wall at a y or z face cuts its link. Ends of rows:
 - `SelectedRow`: no ghost columns; each cell selects its index.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass

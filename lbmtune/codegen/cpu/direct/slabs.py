@@ -5,8 +5,6 @@ second pass over rows at such faces. Until then the link behaves like one at a w
 in the cell that it leaves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property

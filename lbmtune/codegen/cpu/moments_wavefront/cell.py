@@ -1,7 +1,5 @@
 """The update of a cell of moments as Python text: gather, relax, spread."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -3,8 +3,6 @@
 See `catalogue.families.cpu.moments_wavefront` for the order of rows and the rings that hold what their cells send.
 """
 
-from __future__ import annotations
-
 from lbmtune.catalogue.families.cpu.moments_wavefront import (
     MARGIN,
     MomentsWavefront,

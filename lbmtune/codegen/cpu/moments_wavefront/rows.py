@@ -6,8 +6,6 @@ p * (rows of a tile) + r, which gives its place in each ring. Each step lies a r
 arrives from c_y rows below was sent by the row whose number is smaller by 1 + c_y.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -6,8 +6,6 @@ before the row takes its step. So the loops over vectors of cells are those of a
 whole rows, or of one cell per row. For solid cells words are read, and only vectors with cut links are changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -3,8 +3,6 @@
 The last follow `catalogue.boundaries.completion`.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import sympy

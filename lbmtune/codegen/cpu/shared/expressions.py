@@ -4,8 +4,6 @@ A literal in Python is float64 and would promote every operand, so each number h
 module defines once in the compute precision.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

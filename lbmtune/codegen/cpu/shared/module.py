@@ -1,7 +1,5 @@
 """The module around the kernels of a configuration: imports, constants, access functions, parameters of kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from lbmtune.catalogue.boundaries.arguments import boundary_scalars, wall_scalars

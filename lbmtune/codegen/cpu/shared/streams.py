@@ -1,7 +1,5 @@
 """The places that the populations of a row are read from and written to, and their indices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property

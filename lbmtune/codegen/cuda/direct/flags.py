@@ -3,8 +3,6 @@
 Words are loaded, or computed from the coordinates of a cell if faces have patches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, moving_links, reads_flags

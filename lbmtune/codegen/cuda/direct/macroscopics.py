@@ -1,7 +1,5 @@
 """Entries that also store density and velocity of the state before the step (de Oliveira et al. 2019)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

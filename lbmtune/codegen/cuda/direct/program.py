@@ -1,7 +1,5 @@
 """The CUDA program of one time step of a box, with a cell or a vector of cells per thread."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from lbmtune.catalogue.boundaries.cell_flags import by_words

@@ -5,8 +5,6 @@ moments of what a cell gets back are added to the sums that are buffered for the
 c_z is kept apart until the cell is complete, because both share one sum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts, returning

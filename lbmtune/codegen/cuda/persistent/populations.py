@@ -1,7 +1,5 @@
 """Parts of persistent kernels that keep populations on chip, as C text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from lbmtune.catalogue.boundaries.cell_flags import moving_links

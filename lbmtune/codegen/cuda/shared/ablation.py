@@ -4,8 +4,6 @@ Without reads, values are made from the place of the cell. Without writes, value
 depends on all of them and is never true. The case leaves out collision (`catalogue.collisions.none`).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 _EACH = "#pragma unroll\n    for (int {0} = 0; {0} < {1}; ++{0}) {{\n"

@@ -1,7 +1,5 @@
 """Loads and stores of populations of a box as C text: one line per direction, and redirections of cut links."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache

@@ -4,8 +4,6 @@ A region lies between `//@begin NAME` and `//@end NAME`. Its lines are an exampl
 and are always replaced. A region that starts with `//@default NAME` keeps its lines unless a text is given for it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

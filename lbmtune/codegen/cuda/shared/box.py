@@ -1,7 +1,5 @@
 """The CUDA program of one time step of a box: what the direct and the column family share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from lbmtune.catalogue.boundaries.arguments import in_order

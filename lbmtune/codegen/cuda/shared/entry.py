@@ -1,7 +1,5 @@
 """What all CUDA texts have in common: title, entries and the options of the compiler."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import prod

@@ -4,8 +4,6 @@ Constants and launch arguments come first in a product, so that they form one fa
 and that the compiler computes once.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache

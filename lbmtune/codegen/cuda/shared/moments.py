@@ -3,8 +3,6 @@
 They follow from the lattice (`lbmtune.codegen.moment_stages`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Collision and wall terms as C text, printed from their SymPy form."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 

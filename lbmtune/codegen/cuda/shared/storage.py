@@ -1,7 +1,5 @@
 """The stored values of a kernel as C text: types, conversion, cache hints and the index functions of a layout."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.cache_hints import load_instruction, store_instruction
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.footprint import index_fits

@@ -5,8 +5,6 @@ through a buffer until the next plane. Spreading, summing up and gathering only 
 (c_y, c_z) of directions one population may stay along x and two move.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 

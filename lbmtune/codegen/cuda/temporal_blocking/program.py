@@ -1,7 +1,5 @@
 """The CUDA program of a kernel whose blocks go up along z over tiles with a halo, one or several steps per launch."""
 
-from __future__ import annotations
-
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
     TemporalBlocking,

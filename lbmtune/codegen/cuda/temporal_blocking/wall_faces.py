@@ -3,8 +3,6 @@
 See wall_sides.cu and wall_rows.cu in kernels/cuda/temporal_blocking.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import prod
 

@@ -10,8 +10,6 @@ found by rows of directions as those of what arrives. Then they are added to wha
 See kernels/cuda/temporal_blocking/wall_moments.cu.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import WAITING, returning

@@ -5,8 +5,6 @@ the velocity u of a moving wall (`wall_moments`). In two dimensions links are ta
 are cut in most warps. See kernels/cuda/temporal_blocking/walls.cu.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import returned_sums, returning

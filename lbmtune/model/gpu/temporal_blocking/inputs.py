@@ -1,7 +1,5 @@
 """Inputs of a prediction for temporal blocking: blocks that go up along z over tiles with a halo."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise

@@ -9,8 +9,6 @@ Addresses, predicates and copies between registers are taken from compiled kerne
 `walls`. Registers are estimated (`registers`); what does not fit is stored and loaded once per plane.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod

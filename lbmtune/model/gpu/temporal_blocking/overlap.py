@@ -4,8 +4,6 @@ How much of it overlaps follows from how many planes are in flight (`model.gpu.t
 instructions and exchanges behind each other; with several steps, stages also wait for what their warps exchange.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod

@@ -5,8 +5,6 @@ register that a loop spills next into the place of the one that it has just load
 the multiprocessor stalls until it has (docs/design/gpu.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Terms of temporal blocking: tiles with a halo that go up along z, of moments, or several steps per launch."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from math import prod

@@ -7,8 +7,6 @@ which are counted on the geometry. So blocks take unequally long. Populations ha
 warps of a block at a face across x execute.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from heapq import heapreplace
 from typing import Any, NamedTuple

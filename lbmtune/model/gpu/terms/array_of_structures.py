@@ -9,8 +9,6 @@ A ring of ghost cells has a few elements of each structure, and the rest of its 
 (`Calibration.parts_bytes_per_s`).
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from math import prod
 

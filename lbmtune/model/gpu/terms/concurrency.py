@@ -1,7 +1,5 @@
 """Which share of the bandwidth is in use: threads in flight, and the last wave of blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 
 from lbmtune.catalogue.footprint import traffic

@@ -1,7 +1,5 @@
 """Terms of what goes through memory, from measured copies whose streams lie as the populations of a kernel do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

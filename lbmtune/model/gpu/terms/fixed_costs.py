@@ -1,7 +1,5 @@
 """Terms that do not go through memory: fixed costs of a launch, first and last instructions, rings of ghost cells."""
 
-from __future__ import annotations
-
 from math import prod
 
 from lbmtune.catalogue.footprint import traffic

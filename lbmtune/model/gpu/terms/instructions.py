@@ -1,7 +1,5 @@
 """Issue rates of a GPU, and instructions of what several families compute, counted on the printed text."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 How much L2 retains is measured (`Calibration.again_bytes_per_s`); what is read again is counted.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import lru_cache
 from itertools import pairwise

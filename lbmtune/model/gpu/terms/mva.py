@@ -5,8 +5,6 @@ before it, and starts again. One customer takes the sum of its demands, which is
 demand, which is the roofline. Source: Reiser and Lavenberg, J. ACM 27(2), 1980.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

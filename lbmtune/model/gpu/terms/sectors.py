@@ -7,8 +7,6 @@ how long that takes, by the number of warps side by side in a block.
 Source: CUDA C++ Best Practices Guide, coalesced access to global memory; Wellein et al. 2006 for the accesses.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod

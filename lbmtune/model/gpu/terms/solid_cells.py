@@ -5,8 +5,6 @@ for the fluid ones alone. A sector that is stored in part is completed from memo
 it. Both are counted on the geometry itself, by the tables of the scheme and the layout's own function.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Spilled registers of kernels of one step: what they cost, and an estimate for kernels that were not compiled."""
 
-from __future__ import annotations
-
 from math import exp, prod
 from typing import NamedTuple
 
