@@ -25,8 +25,8 @@ class Place:
 class Condition:
     """A number that depends on the domain is a multiple of one number, at least another one, and at most a third.
 
-    value: the number; said: the sentence if the case's domain does not obey, a format of `value`; because: the reason in
-    few words. multiprocessors: those of the device, if `most` is as many times what one of them holds.
+    value: the number; said: the sentence against the domain of the case, a format of `value`; because: the reason in few
+    words. multiprocessors: those of the device if `most` is what one of them holds; None: `most` holds as it is.
     """
 
     value: Callable[[Place], Int]
@@ -35,12 +35,12 @@ class Condition:
     multiple: int = 1
     least: int = 0
     most: int | None = None
-    multiprocessors: int = 1
+    multiprocessors: int | None = None
 
     def holds(self, place: Place) -> bool:
         """Return whether a domain obeys it."""
-        value = self.value(place)
-        enough = self.most is None or value <= self.most * self.multiprocessors
+        value, times = self.value(place), 1 if self.multiprocessors is None else self.multiprocessors
+        enough = self.most is None or value <= self.most * times
         return bool(enough and value >= self.least and value % self.multiple == 0)
 
     def refusal(self, place: Place) -> str:

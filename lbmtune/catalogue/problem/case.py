@@ -14,6 +14,8 @@ from lbmtune.lattice import Vector, lattice
 
 CutKind = Literal["open", "wall", "moving"]
 
+MOST_CELLS = 2**31 - 1
+"""Along an axis: extents are arguments of 32 bits."""
 _LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
 """Lattices of collisions whose moments not all lattices have."""
 
@@ -111,6 +113,9 @@ def domain_conditions(case: Problem) -> Iterator[Condition]:
     domain = "x".join(map(str, case.domain))
     said = f"domain {domain} has an extent below 1; give three positive cell counts."
     yield from at_least((1, 1, 1), "a cell at least", said)
+    said = f"domain {domain} has an extent above {MOST_CELLS:,}; give fewer cells along that axis."
+    for axis in range(3):
+        yield Condition(value=along(axis), most=MOST_CELLS, because="an extent is a 32-bit integer", said=said)
     if case.stencil.dimensions == 2:
         flat = f"{case.lattice} is two-dimensional"
         said = f"{flat} but domain {domain} has nz = {{value}}; set nz = 1."
