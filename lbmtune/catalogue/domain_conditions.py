@@ -25,8 +25,8 @@ class Place:
 class Condition:
     """A number that depends on the domain is a multiple of one number, at least another one, and at most a third.
 
-    value: the number; said: the sentence against the domain of the case, a format of `value`; because: the reason in few
-    words. multiprocessors: those of the device if `most` is what one of them holds; None: `most` holds as it is.
+    value: the number; said: the sentence against the domain of the case, a format of `value`; because: why, in short.
+    multiprocessors: those of the device if `most` is what one of them holds; None: `most` holds as it is.
     """
 
     value: Callable[[Place], Int]

@@ -39,7 +39,7 @@ _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 _CELLS = "nx * ny * nz"
 
 
-def describe_kernel(program: Program, binary_digest: str = "", limits: Limits = Limits()) -> Kernel:
+def describe_kernel(program: Program, binary_digest: str = "", limits: Limits | None = None) -> Kernel:
     """Return the program as data, with launch geometry and argument values for its own case.
 
     limits: of the device, on which it depends how many blocks run at once.
@@ -59,7 +59,7 @@ def describe_kernel(program: Program, binary_digest: str = "", limits: Limits = 
         types=tuple(_types(program)),
         single=_single(program),
         opening=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.prologue),
-        domain=domain_rules(program, limits),
+        domain=domain_rules(program, limits or Limits()),
         keeps_roles=len(program.buffers()) > 1 and not program.config.exchanges(program.case.stencil),
     )
     return replace(kernel, source_digest=source_digest(kernel, program.target))

@@ -76,8 +76,8 @@ def _check_domain(best: Best, case: Case) -> None:
     numbers = {"nx": nx, "ny": ny, "nz": nz, "NX": stored.x, "NY": stored.y, "NZ": stored.z}
     if reason := rules.refusal(numbers):
         raise InputError(
-            f"domain={'x'.join(map(str, case.domain))} is not supported for this kernel (use another domain, or a study "
-            f"of this one): {reason}."
+            f"domain={'x'.join(map(str, case.domain))} is not supported for this kernel (use another domain, or a "
+            f"study of this one): {reason}."
         )
 
 

@@ -12,7 +12,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.case import domain_conditions as conditions_of_case
 from lbmtune.catalogue.record import KernelConfig
 
-__all__ = ["domain_conditions", "Limits", "Rule", "broken", "cuda_limits", "rules"]
+__all__ = ["Limits", "Rule", "broken", "cuda_limits", "domain_conditions", "rules"]
 
 Rule = Callable[[Case, Any, Limits], str | None]
 _OWN: Mapping[type[KernelConfig], tuple[Rule, ...]] = {**cuda.RULES, **cpu.RULES}
