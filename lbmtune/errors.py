@@ -8,6 +8,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
+from lbmtune.printable import printable
+
 T = TypeVar("T")
 
 
@@ -15,6 +17,9 @@ class LbmtuneError(Exception):
     """Base of all expected errors; `exit_code` is what the command line returns."""
 
     exit_code = 1
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(printable(sentence))  # whatever the file was that it cites
 
 
 class NothingValidError(LbmtuneError):

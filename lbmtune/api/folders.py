@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lbmtune.api.devices import folder_name
 from lbmtune.errors import InputError
-from lbmtune.records.store import HEADER, check_writable, read_study
+from lbmtune.records.store import HEADER, check_writable, holds_study, read_study
 
 RESULTS = Path("lbmtune-studies")
 """The folder of all studies, unless another one is named."""
@@ -24,7 +24,7 @@ def new_folder(name: str, device: str, *, resume: bool = False) -> Path:
 
 def check_folder(folder: Path, backend: str, *, resume: bool) -> None:
     """Check that a folder can take the records. Raises InputError."""
-    exists = (folder / HEADER).exists()
+    exists = holds_study(folder)
     check_begun(folder, "a study", exists=exists, resume=resume)
     if exists and (kept := read_study(folder).header.backend) != backend:
         raise InputError(f"{folder} was begun on {kept} and this is {backend}; resume it there or start a new study.")
@@ -43,7 +43,7 @@ def check_begun(folder: Path, what: str, *, exists: bool, resume: bool) -> None:
 def study_folder(reference: str, out: Path = RESULTS) -> Path:
     """Return the folder of a study, given as a path or as its name under `out`. Raises InputError."""
     for folder in (Path(reference), out / reference):
-        if (folder / HEADER).is_file():
+        if holds_study(folder):
             return folder
     known = ", ".join(path.name for path in study_folders(out)) or "none"
     raise InputError(f"no study at {reference}; give the folder that lbmtune study wrote (under {out}: {known}).")

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
 from lbmtune.errors import InputError
+from lbmtune.records import store
 from lbmtune.records.claims import CLAIMS_SCHEMA, Claims, ClaimsHeader, Group
 from lbmtune.records.store import append_line, drop_torn_line, read_lines, write_record
 
@@ -70,8 +69,8 @@ def _content(folder: Path) -> bytes:
 
 def _decoded(content: bytes, path: Path, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(content, type=kind)
-    except msgspec.MsgspecError as error:
+        return store.decoded(content, kind)
+    except ValueError as error:
         raise InputError(f"{path} is damaged: {error}; restore it or run lbmtune reproduce again.") from error
 
 

@@ -6,34 +6,18 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from io import BufferedWriter, FileIO, TextIOWrapper
-from typing import Any
 
+from lbmtune.cli import streams
 from lbmtune.cli.app import VERBS, command
 from lbmtune.cli.format.usage import UsageError, sentence
 from lbmtune.cli.signals import like_ctrl_c
 from lbmtune.errors import InputError, LbmtuneError
-
-_UNREAD = 141
-"""The exit code that a shell reports of a program ended by SIGPIPE (13): 128 more."""
+from lbmtune.printable import printable
 
 _NAME_SHOWN = 60
 """Letters of a name that is too long for a file."""
-
-
-class _Output(FileIO):
-    """Standard output that ends the program quietly if its reader is gone.
-
-    The signal SIGPIPE itself would also end the program if a worker died while it is written to.
-    """
-
-    def write(self, data: Any, /) -> int:
-        """Write data. Raises SystemExit."""
-        try:
-            return super().write(data)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # for what is left to write
-            raise SystemExit(_UNREAD) from None
+_LONGEST, _END = 400, 150
+"""Characters of the longest error, and how many of its end, which says what to do, are shown of a longer one."""
 
 
 class _Notes(logging.Handler):
@@ -45,7 +29,7 @@ class _Notes(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one record."""
-        text = record.getMessage()
+        text = printable(record.getMessage())
         if record.levelno < logging.WARNING or text not in self._warned:
             print(text, file=sys.stderr, flush=True)
         if record.levelno >= logging.WARNING:
@@ -71,39 +55,42 @@ def notes_on_stderr() -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run lbmtune and exit.
 
-    0 done, 1 nothing valid found, 2 bad input, 3 device unavailable, 130 interrupted, 141 nobody reads the output.
+    0 done, 1 nothing valid found, 2 bad input, 3 device unavailable, 130 interrupted.
     """
     # the search's matrices are small: threads of NumPy's would compete with the compilers
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    original = sys.__stdout__
-    if original and sys.stdout is original and not original.isatty():
-        original.flush()  # what a program printed before it called this
-        unbuffered = _Output(original.fileno(), "w", closefd=False)
-        sys.stdout = TextIOWrapper(BufferedWriter(unbuffered), encoding=original.encoding, errors=original.errors)
-    try:
-        with like_ctrl_c(), notes_on_stderr():
-            _run(list(sys.argv[1:] if arguments is None else arguments))
-    finally:
-        sys.stdout.flush()
+    streams.secure()
+    with like_ctrl_c(), notes_on_stderr():
+        sys.exit(_run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
-def _run(arguments: list[str]) -> None:
+def _run(arguments: list[str]) -> int:
+    """Run lbmtune and return its exit code."""
     try:
         # not standalone: there Typer prints errors itself, in several lines
-        sys.exit(command()(args=arguments, prog_name="lbmtune", standalone_mode=False) or 0)
+        try:
+            return command()(args=arguments, prog_name="lbmtune", standalone_mode=False) or 0
+        finally:
+            sys.stdout.flush()
     except UsageError as error:
         if not arguments:
             error.show()  # the help
-        else:
-            verb = arguments[0] if arguments[0] in VERBS else ""
-            print(f"lbmtune: {sentence(error, verb)}", file=sys.stderr)
-        sys.exit(error.exit_code)
+            return int(error.exit_code)
+        verb = arguments[0] if arguments[0] in VERBS else ""
+        return _refused(sentence(error, verb), error.exit_code)
     except LbmtuneError as error:
-        print(f"lbmtune: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        return _refused(str(error), error.exit_code)
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
         shown = str(error.filename)[:_NAME_SHOWN]
-        print(f"lbmtune: {shown}... names no file: {error.strerror}; correct the argument.", file=sys.stderr)
-        sys.exit(InputError.exit_code)
+        return _refused(f"{shown}... names no file: {error.strerror}; correct the argument.", InputError.exit_code)
+
+
+def _refused(why: str, code: int) -> int:
+    """Print an error as one short line, and return its exit code."""
+    line = printable(" ".join(filter(None, map(str.strip, why.splitlines()))))
+    if len(line) > _LONGEST:
+        line = f"{line[: _LONGEST - _END - 5]} ... {line[-_END:]}"
+    print(f"lbmtune: {line}", file=sys.stderr)
+    return code

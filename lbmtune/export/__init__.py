@@ -34,12 +34,7 @@ def best(study: StudyRecord) -> Best:
     """
     if not study.ranked:
         raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
-    winner, header = study.winner, study.header
-    if winner is None:
-        raise NothingValidError(
-            f"the best of study {header.spec.name} was not verified on the whole domain; finish it with lbmtune study "
-            "--resume."
-        )
+    winner, header = study.ranked[0], study.header
     program = _program(study, winner)
     return Best(
         study=header.spec.name,
@@ -59,6 +54,8 @@ def best(study: StudyRecord) -> Best:
         date=winner.date or header.date,
         lbmtune=header.version,
         accuracy=winner.accuracy,
+        proven=winner.proven,
+        finished=study.finished,
     )
 
 

@@ -144,7 +144,7 @@ def check_acts(overrides: Sequence[str], backend: str, place: str) -> None:
         if kinds and backend not in kinds:
             raise InputError(
                 f"--set {item} acts on {', '.join(kinds).upper()} kernels alone, and {place} runs {backend.upper()} "
-                f"kernels; leave it out, or set one of their knobs: {', '.join(sorted(TABLES[f'axes.{backend}']))}."
+                f"kernels; leave it out, or set one of their knobs, which lbmtune list shows."
             )
 
 

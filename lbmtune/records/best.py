@@ -20,6 +20,7 @@ from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resou
 from lbmtune.records.kernel_format import Kernel, source_digest
 from lbmtune.records.legacy import config_of, is_legacy, previous_key
 from lbmtune.records.storage_format import Storage
+from lbmtune.records.store import decoded
 from lbmtune.records.study import Ceiling
 
 FORMAT, BEST_VERSION = "lbmtune.best", 2
@@ -67,6 +68,8 @@ class Best:
     """The best kernel of a study. format and version: checked first.
 
     accuracy: L2 errors of a Taylor-Green vortex in the storage format and precision of the kernel, if measured.
+    proven: whether the kernel was verified on the whole domain; finished: whether the study came to its end, so that no
+    other configuration may be faster.
     """
 
     study: str
@@ -86,6 +89,8 @@ class Best:
     date: str
     lbmtune: str
     accuracy: Accuracy | None = None
+    proven: bool = True
+    finished: bool = True
     format: str = FORMAT
     version: int = field(default=BEST_VERSION)
 
@@ -128,9 +133,10 @@ def read_best(path: Path) -> Best:
     _check_schema(values, path)
     try:
         best = msgspec.convert(values, type=Best)
-    except (msgspec.ValidationError, InputError) as error:
+    except (ValueError, InputError) as error:
         raise InputError(f"{path} is damaged: {error}; export the study again.") from error
     _check_digests(best, path)
+    _check_arguments(best.kernel, path)
     return _current(best, path)
 
 
@@ -153,7 +159,7 @@ def _current(best: Best, path: Path) -> Best:
 
 def _values(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        return decoded(path.read_bytes(), object)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; give a best.json that lbmtune wrote.") from error
     except ValueError as error:
@@ -163,7 +169,10 @@ def _values(path: Path) -> Any:
 def _check_schema(values: Any, path: Path) -> None:
     import jsonschema
 
-    error = jsonschema.exceptions.best_match(_validator().iter_errors(values))
+    try:
+        error = jsonschema.exceptions.best_match(_validator().iter_errors(values))
+    except RecursionError:  # of a value that a message would show
+        raise InputError(f"{path} is damaged: it is nested too deeply; export the study again.") from None
     if error:
         raise InputError(f"{path} is damaged at {error.json_path}: {error.message[:200]}; export the study again.")
 
@@ -182,3 +191,11 @@ def _check_digests(best: Best, path: Path) -> None:
                 f"{path} is damaged: its kernel source is not the one that was verified and measured "
                 f"(digest {kernel.source_digest[:12]}); export the study again."
             )
+
+
+def _check_arguments(kernel: Kernel, path: Path) -> None:
+    known = {*(buffer.name for buffer in kernel.buffers), *kernel.arguments, *kernel.slots}
+    steps = (*kernel.period, *kernel.opening, kernel.single.launches if kernel.single else ())
+    for name in (name for step in steps for launch in step for name in launch.arguments):
+        if name not in known:
+            raise InputError(f"{path} is damaged: its launches take {name!r}, which it does not hold; export again.")

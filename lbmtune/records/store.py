@@ -1,7 +1,9 @@
 """Read and write study folders, and find the user's cache. Functions that write return when the data is on disk."""
 
+import errno
 import gzip
 import os
+import stat
 import tempfile
 import zlib
 from dataclasses import replace
@@ -11,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 import platformdirs
 
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, LbmtuneError
 from lbmtune.records import SCHEMA_VERSION, Trial
 from lbmtune.records.legacy import config_of
 from lbmtune.records.legacy_spaces import current_tables
@@ -19,6 +21,11 @@ from lbmtune.records.study import StudyHeader, StudyRecord, tables
 
 HEADER, TRIALS = "study.json", "trials.jsonl"
 CACHE_VARIABLE = "LBMTUNE_CACHE"
+CODE = "cpu"
+"""The folder of the cache that holds compiled code."""
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_UNFINISHED = ".unfinished"
+"""How the names of hidden files end that are not written to their end yet."""
 FAMILIES_SINCE = 4
 """Schema of the first studies whose configurations have families."""
 T = TypeVar("T")
@@ -29,17 +36,27 @@ def write_atomically(path: Path, content: bytes, instead: str = "choose another 
     unfinished = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            unfinished = Path(file.name)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        with tempfile.NamedTemporaryFile(
+            prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent, delete=False
+        ) as f:
+            unfinished = Path(f.name)
+            f.write(content)
+            f.flush()
+            os.fsync(f.fileno())
         unfinished.chmod(0o644)
         unfinished.replace(path)
+        _sync_folder(path.parent)
     except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}; {instead}.") from error
+    finally:
         if unfinished:
             unfinished.unlink(missing_ok=True)
-        raise InputError(f"cannot write {path}: {error.strerror}; {instead}.") from error
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed processes have not written to its end. Nothing else may write into the folder meanwhile."""
+    for path in folder.glob(f".*{_UNFINISHED}"):
+        path.unlink(missing_ok=True)
 
 
 def write_record(path: Path, record: object) -> None:
@@ -59,6 +76,7 @@ def check_writable(folder: Path) -> None:
 def write_header(folder: Path, header: StudyHeader) -> None:
     """Write the header of a study into its folder."""
     write_record(folder / HEADER, header)
+    _sync_folder(folder.parent)  # which may have got its name just now
 
 
 def append_trial(folder: Path, trial: Trial) -> None:
@@ -68,19 +86,49 @@ def append_trial(folder: Path, trial: Trial) -> None:
 
 def append_line(path: Path, record: object) -> None:
     """Append a record to a file of lines and flush it to disk. Raises InputError."""
+    line = msgspec.json.encode(record) + b"\n"
     try:
         with path.open("ab") as file:
-            file.write(msgspec.json.encode(record) + b"\n")
+            file.write(line)
             file.flush()
             os.fsync(file.fileno())
+        if path.stat().st_size == len(line):  # a new file
+            _sync_folder(path.parent)
     except OSError as error:
         raise InputError(
             f"cannot write {path}: {error.strerror}; see to the folder, and go on with --resume."
         ) from error
 
 
+def holds_study(folder: Path) -> bool:
+    """Return whether a folder holds a study. Raises InputError for trials of which nobody knows the case."""
+    if (folder / HEADER).exists():
+        return True
+    for name in (TRIALS, f"{TRIALS}.gz"):
+        if (folder / name).exists():
+            raise InputError(
+                f"{folder} holds {name} without {HEADER}, which says of what study these trials are; restore it, or "
+                "choose another folder."
+            )
+    return False
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk, or a power cut may take new ones. Raises OSError."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EACCES):  # file systems that cannot, folders that hide their names
+            raise
+
+
 def read_study(folder: Path) -> StudyRecord:
     """Return the study of a folder, without a last line that a crash cut short. Raises InputError."""
+    holds_study(folder)
     header = _decode(folder / HEADER, StudyHeader)
     if header.schema > SCHEMA_VERSION:
         raise InputError(
@@ -124,8 +172,8 @@ def read_lines(path: Path, kind: type[T]) -> list[T]:
     found = []
     for number, line in enumerate(_content(path).split(b"\n")[:-1], 1):
         try:
-            found.append(msgspec.json.decode(line, type=kind))
-        except msgspec.MsgspecError as error:
+            found.append(decoded(line, kind))
+        except ValueError as error:
             raise InputError(f"{path}, line {number} is damaged ({error}); delete that line and resume.") from error
     return found
 
@@ -145,13 +193,45 @@ def _content(path: Path) -> bytes:
 
 def _decode(path: Path, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return decoded(path.read_bytes(), kind)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"no study at {path.parent}; give the folder that lbmtune study wrote.") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; see to the folder.") from error
-    except msgspec.MsgspecError as error:
-        raise InputError(f"{path} is damaged: {error}; restore it or start a new study.") from error
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: {error}; restore it or start a new study in another folder.") from error
+
+
+def decoded(content: bytes, kind: type[T]) -> T:
+    """Return the record that a JSON text holds. Raises ValueError, which says what is damaged, and nothing else."""
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except LbmtuneError as error:  # of a value that its record refuses
+        raise ValueError(str(error)) from error
+
+
+def make_cache(*, writable: bool = False) -> None:
+    """Make the cache if it is missing, for this user alone: compiled code that lies there is run.
+
+    Raises InputError if it cannot be made or, for `writable`, written, and if others own it or may write there.
+    """
+    root = cache_folder("")
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if writable:
+            tempfile.TemporaryFile(dir=root).close()
+    except OSError as error:
+        raise InputError(
+            f"cannot write {root} ({error.strerror}); set {CACHE_VARIABLE} to a folder for compiled kernels."
+        ) from error
+    for folder in map(cache_folder, ("", CODE, f"{CODE}/__pycache__")):
+        if folder.exists() and (folder.stat().st_uid != os.geteuid() or folder.stat().st_mode & _OTHERS_WRITE):
+            raise InputError(
+                f"others may write {folder}, and code that lies there is run; make it yours alone, or set "
+                f"{CACHE_VARIABLE} to such a folder."
+            )
 
 
 def cache_folder(name: str) -> Path:

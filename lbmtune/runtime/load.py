@@ -56,6 +56,8 @@ def load(
     _check_support(best, path)
     opened = _open(best, device, path)
     _warn_of_another_device(best.environment, opened.environment)
+    if not best.proven:
+        warnings.warn(f"the kernel of {path} was not verified on the whole domain.", stacklevel=2)
     config = _config(best.config, case, opened)
     compiled = partial(_compiled, device=opened, path=path)
     single = _single_program(best, config)

@@ -162,7 +162,7 @@ class Simulation:
         rho, momentum = self._sums()
         velocity = self.xp.stack([(m + 0.5 * force) / rho for m, force in zip(momentum, self.case.force, strict=True)])
         if self.case.geometry:
-            velocity[:, solid_in(self.case, whole(self.case.domain), self.xp)] = 0.0
+            velocity = self.xp.where(solid_in(self.case, whole(self.case.domain), self.xp), 0.0, velocity)
         return rho, velocity
 
     def _sums(self) -> Sums:

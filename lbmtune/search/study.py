@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.store import HEADER, TRIALS, append_trial, drop_torn_line, read_study, write_header
+from lbmtune.records.store import (
+    TRIALS,
+    append_trial,
+    drop_torn_line,
+    holds_study,
+    read_study,
+    remove_unfinished,
+    write_header,
+)
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.choice import Choice
 from lbmtune.search.estimates import estimates, refined
@@ -37,14 +45,16 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
     Raises InputError if the folder holds another study, NothingValidError if no trial was verified at full size.
     """
     with folder_lock(search.folder):
+        remove_unfinished(search.folder)
         header, done = _read_folder(search.folder, header, resume=resume)
         loop = _Loop(search, header, space, done)
-        write_header(search.folder, header)
+        write_header(search.folder, replace(header, finished=False))
         search.observer.started(header, done)
         loop.run()
         hold_finals(search)
         run_sustained(search)
         record_accuracy(search)
+        write_header(search.folder, replace(header, finished=True))
         record = read_study(search.folder)
     if record.winner is None:
         raise NothingValidError(nothing_valid(record))
@@ -53,7 +63,7 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
 
 def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[StudyHeader, tuple[Trial, ...]]:
     """Return the header that is valid from now on, and the trials on disk."""
-    if not (folder / HEADER).exists():
+    if not holds_study(folder):
         return header, ()
     if not resume:
         raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --out.")

@@ -29,7 +29,6 @@ _WRITTEN = "<!-- Written by scripts/docs/reference.py from the code; edit the co
 _OTHER_CODES = {
     0: "Done. `explain` of an illegal configuration is an answer, too.",
     130: "Stopped with Ctrl-C, SIGTERM or SIGHUP. Every finished trial is kept; `--resume` continues.",
-    141: "The reader of the output has ended, for example `head`.",
 }
 
 
@@ -97,10 +96,14 @@ def exit_codes_page() -> str:
         [
             "# Exit codes",
             "",
-            "An error is one sentence on standard error. It gives the value, the rule that it breaks and what to do.",
+            "An error is one sentence on standard error, of 400 characters at most. It gives the value, the rule that",
+            "it breaks and what to do. Control characters of a file or an argument are shown: `\\u001b`.",
             "Errors are subclasses of `lbmtune.errors.LbmtuneError`; any other exception is a bug.",
             "",
             *_table(("code", "meaning"), rows),
+            "",
+            "Output that nobody reads, because its reader has ended (`head`) or it was closed (`>&-`), is dropped: the",
+            "work goes on, its files are written, the code is the same. A standard output without room ends with 2.",
         ]
     )
 

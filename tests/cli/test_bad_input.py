@@ -17,12 +17,13 @@ from typing import Annotated, get_args, get_origin, get_type_hints
 import pytest
 
 from lbmtune.api import measured_machines
+from lbmtune.backend.cpu import compile_cpu
 from lbmtune.claims.store import append_group, read_claims
 from lbmtune.cli import main
 from lbmtune.cli.app import VERBS
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import check_acts, load_study
-from lbmtune.records.store import append_trial, cache_folder, read_study, write_atomically
+from lbmtune.records.store import append_trial, cache_folder, make_cache, read_study, write_atomically
 from lbmtune.scratch import scratch_folder
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.optuna_storage import without_password
@@ -111,16 +112,15 @@ def test_an_axis_of_the_other_backend(refused, gpu):
     assert f"block, a knob of CUDA kernels, does not go with device cpu; {NEEDS_A_GPU}" in said
 
 
-_CPU_AXES = "; leave it out, or set one of their knobs: .*parallel_loop, .*tile, "
-_CUDA_AXES = "; leave it out, or set one of their knobs: .*block, "
+_THEIRS = "; leave it out, or set one of their knobs, which lbmtune list shows[.]$"
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("study --device cpu --set block=64x1x1", f"CUDA kernels alone, and device cpu runs CPU kernels{_CPU_AXES}"),
+        ("study --device cpu --set block=64x1x1", f"CUDA kernels alone, and device cpu runs CPU kernels{_THEIRS}"),
         ("study --device cpu --set axes.cuda[2].steps=2", "CUDA kernels alone, and device cpu runs CPU kernels"),
-        ("study --device 0 --set parallel_loop=zy", f"CPU kernels alone, and device 0 runs CUDA kernels{_CUDA_AXES}"),
+        ("study --device 0 --set parallel_loop=zy", f"CPU kernels alone, and device 0 runs CUDA kernels{_THEIRS}"),
         ("list --device cpu --set block=64x1x1", "CUDA kernels alone, and device cpu runs CPU kernels"),
         ("predict quick --device cpu --set block=64x1x1", "CUDA kernels alone, and device cpu runs CPU kernels"),
         ("predict quick --machine h200 --set parallel_loop=zy", "CPU kernels alone, and NVIDIA H200 runs CUDA kernels"),
@@ -333,7 +333,14 @@ _SIZE = "is not a size of at least one byte; write for example --max-footprint 1
     ],
 )
 def test_numbers_of_options(refused, verb, option, value, said):
-    assert refused(verb, option, value) == f"lbmtune: {option} {value or repr('')} {said}"
+    line = refused(verb, option, value)
+    begin, gap, end = line.partition(" ... ")
+    if gap:  # an error is short, however long its value
+        assert len(line) == len("lbmtune: ") + 400
+        assert f"lbmtune: {option} {value}".startswith(begin)
+        assert f"{value} {said}".endswith(end)
+    else:
+        assert line == f"lbmtune: {option} {value or repr('')} {said}"
 
 
 def test_no_number_of_an_option_is_left_to_the_framework():
@@ -585,6 +592,50 @@ def test_damaged_records(refused, finished, name, content):
     assert "damaged" in refused("study", "--resume", "--out", "mine")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("study.json", b'{"spec": {"name": "\xffx"}}', "study.json is damaged: 'utf-8' codec can't decode byte 0xff"),
+        (
+            "study.json",
+            b'{"a": ' + b"[" * 200_000,
+            "study.json is damaged: it is nested too deeply; restore it or start a new",
+        ),
+        (
+            "trials.jsonl",
+            b'{"number": 1, "key": "\xff"}\n',
+            "trials.jsonl, line 1 is damaged .*0xff.*; delete that line",
+        ),
+        (
+            "trials.jsonl",
+            b'{"a": ' + b"[" * 200_000 + b"\n",
+            "trials.jsonl, line 1 is damaged .it is nested too deeply.; delete",
+        ),
+        ("trials.jsonl", b'{"number": 1}\n', "trials.jsonl, line 1 is damaged .*missing required field"),
+    ],
+)
+def test_records_of_a_damaged_disk(refused, finished, name, content, said):
+    (finished / name).write_bytes(content)
+    for verb in ("report", "export"):
+        assert re.search(said, refused(verb, "mine"))
+    assert re.search(said, refused("study", "--resume", "--out", "mine"))
+    assert re.search(said, refused("explain", "0123456789ab", "--study", "mine", "--device", "cpu"))
+
+
+@pytest.mark.parametrize("name", ["trials.jsonl", "trials.jsonl.gz"])
+def test_trials_without_the_head_of_their_study(refused, finished, name):
+    """Nobody knows of which case they are, so that no study may go on with them."""
+    (finished / "study.json").unlink()
+    if name.endswith(".gz"):
+        (finished / name).write_bytes(gzip.compress((finished / "trials.jsonl").read_bytes()))
+        (finished / "trials.jsonl").unlink()
+    said = f"lbmtune: mine holds {name} without study.json, which says of what study these trials are; restore it, or"
+    study = ("study", "quick", "--out", "mine", *SMALL)
+    for asked in (study, (*study, "--resume"), ("study", "--out", "mine", "--resume"), ("report", "mine")):
+        assert refused(*asked).startswith(said)
+    assert refused("export", "mine").startswith(said)
+
+
 def test_a_configuration_for_another_device(refused, cpu, tmp_path):
     """Whether that is said by an axis, or by a file."""
     said = refused("explain", "backend=cuda", "--device", "cpu")
@@ -637,10 +688,37 @@ def test_a_cache_that_cannot_be_written_is_told_once_and_replaced(capsys, monkey
         sentence = (
             f"cannot write {tmp_path / 'file' / 'cache'} (Not a directory): compiled kernels and rankings of this "
         )
-        sentence += "run are not kept, and other runs on the device are not noticed; set LBMTUNE_CACHE to a folder "
-        sentence += "that can be written.\n"
+        sentence += "run are not kept; set LBMTUNE_CACHE to a folder that you alone can write.\n"
         assert captured.err == (sentence if told else "")
     write_atomically(cache_folder("cpu") / "kernel.py", b"")
+
+
+@pytest.mark.parametrize("inner", ["", "cpu", "cpu/__pycache__"])
+def test_a_cache_that_others_may_write_is_not_used(capsys, monkeypatch, tmp_path, inner):
+    """Code that lies there would be run."""
+    loose = tmp_path / "cache" / inner
+    loose.mkdir(parents=True)
+    loose.chmod(0o770)
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(InputError, match=rf"^others may write {loose}, and code that lies there is run; make it yours"):
+        compile_cpu(None)
+    with pytest.raises(SystemExit):
+        main(["list", "--device", "cpu"])
+    assert f"others may write {loose}, and code that lies there is run: compiled kernels" in capsys.readouterr().err
+    assert cache_folder("") != tmp_path / "cache"
+
+
+def test_a_cache_of_somebody_else_is_not_used(monkeypatch, tmp_path):
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path))
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    with pytest.raises(InputError, match="others may write"):
+        make_cache()
+
+
+def test_a_new_cache_is_for_its_user_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "one" / "cache"))
+    make_cache()
+    assert (tmp_path / "one" / "cache").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_full_disk_leaves_what_was_there_and_nothing_else(monkeypatch, tmp_path):

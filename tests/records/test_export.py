@@ -92,7 +92,7 @@ def test_a_kernel_that_is_printed_otherwise_now_is_not_exported() -> None:
         best(stale)
 
 
-def _set(*keys: str, value: object) -> Change:
+def _set(*keys: Any, value: object) -> Change:
     def change(values: dict[str, Any]) -> None:
         for key in keys[:-1]:
             values = values[key]
@@ -113,6 +113,8 @@ def _set(*keys: str, value: object) -> Change:
         (_set("configuration", "warp", value=1), "unknown knob 'warp' of family direct"),
         (_set("kernel", "source", value="int x;"), "its kernel source is not the one"),
         (lambda values: values.pop("kernel"), "'kernel' is a required property"),
+        (_set("kernel", "period", 0, 0, "arguments", value=["f0", "f9"]), "its launches take 'f9', which it does not"),
+        (_set("case", value=json.loads("[" * 500 + "]" * 500)), r"damaged at \$.case"),
     ],
 )
 def test_a_damaged_file_is_refused_in_a_sentence(written: Path, change: Change, said: str) -> None:
@@ -125,7 +127,13 @@ def test_a_damaged_file_is_refused_in_a_sentence(written: Path, change: Change, 
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"{", "not JSON"), (b"[]", "not a best.json"), (b"\xff\xfe", "not JSON"), (None, "cannot read")],
+    [
+        (b"{", "not JSON"),
+        (b"[]", "not a best.json"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 200_000, "not JSON .it is nested too deeply"),
+        (None, "cannot read"),
+    ],
 )
 def test_what_is_no_best_json(tmp_path: Path, content: bytes | None, said: str) -> None:
     path = tmp_path / "best.json"

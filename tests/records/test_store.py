@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from lbmtune.records.store import (
     append_trial,
     drop_torn_line,
     read_study,
+    remove_unfinished,
     write_atomically,
     write_header,
 )
@@ -205,6 +208,57 @@ def test_writing_replaces_a_file_as_a_whole(tmp_path: Path) -> None:
     write_atomically(path, b"two")
     assert path.read_bytes() == b"two"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_names_of_new_files_are_on_disk_when_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[Path, list[str]]] = []
+
+    def fsync(handle: int) -> None:
+        path = Path(f"/proc/self/fd/{handle}").readlink()
+        synced.append((path, sorted(one.name for one in path.iterdir()) if path.is_dir() else []))
+
+    monkeypatch.setattr("os.fsync", fsync)
+    folder = tmp_path / "study"
+    write_header(folder, HEADER_RECORD)
+    assert [one for one in synced if one[0].is_dir()] == [(folder, [HEADER]), (tmp_path, ["study"])]
+    synced.clear()
+    for number in range(2):
+        append_trial(folder, replace(TRIAL, number=number))
+    assert synced == [(folder / TRIALS, []), (folder, [HEADER, TRIALS]), (folder / TRIALS, [])]
+
+
+@pytest.mark.parametrize(("number", "expected"), [(errno.EINVAL, True), (errno.EACCES, True), (errno.EIO, False)])
+def test_a_folder_that_cannot_be_synced_is_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, expected: bool
+) -> None:
+    def fsync(handle: int) -> None:
+        if Path(f"/proc/self/fd/{handle}").readlink().is_dir():
+            raise OSError(number, "why")
+
+    monkeypatch.setattr("os.fsync", fsync)
+    with nullcontext() if expected else pytest.raises(InputError, match=r"cannot write .*one: why"):
+        write_atomically(tmp_path / "one", b"1")
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_was_not_written_to_its_end_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    def stop(_: int) -> None:
+        raise KeyboardInterrupt
+
+    write_atomically(tmp_path / "study.json", b"1")
+    (tmp_path / ".lock").touch()
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", stop)
+        if killed:
+            patched.setattr(Path, "unlink", lambda *_, **__: None)
+        with pytest.raises(KeyboardInterrupt):
+            write_atomically(tmp_path / "study.json", b"2")
+    assert len(list(tmp_path.iterdir())) == 2 + killed
+    remove_unfinished(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "study.json"]
+    assert (tmp_path / "study.json").read_bytes() == b"1"
 
 
 def test_an_unwritable_folder_is_bad_input(tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
+from typing import Any
 
 import msgspec
 from rich.console import Console
 from rich.table import Column, Table
+from rich.text import Text
 
 from lbmtune.catalogue.config import DEFAULT_FAMILY, Scalar, defaults, family
+from lbmtune.printable import printable
 
 _GAP = 2
 """Blanks between the columns of a table."""
@@ -18,6 +21,14 @@ _ROOM = 40
 
 _PIPED = 10_000
 """Characters of a line that is piped: no row is as long."""
+
+
+class _Console(Console):
+    """A console that shows the control characters of texts and does not obey them."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Return a string as it is printed, also those in cells of tables."""
+        return super().render_str(printable(text), **how)
 
 
 def stdout() -> Console:
@@ -31,15 +42,20 @@ def stderr() -> Console:
 
 
 def _console(*, to_stderr: bool) -> Console:
-    console = Console(stderr=to_stderr, highlight=False, soft_wrap=True)
+    console = _Console(stderr=to_stderr, highlight=False, soft_wrap=True)
     # what is piped into a file or a program keeps one line per row
-    return console if console.is_terminal else Console(stderr=to_stderr, highlight=False, soft_wrap=True, width=_PIPED)
+    return console if console.is_terminal else _Console(stderr=to_stderr, highlight=False, soft_wrap=True, width=_PIPED)
 
 
 def emit_json(facts: object) -> None:
     """Print facts as JSON."""
     encoded = msgspec.json.encode(facts, order="deterministic")
-    sys.stdout.write(msgspec.json.format(encoded).decode() + "\n")
+    emit(msgspec.json.format(encoded).decode() + "\n")
+
+
+def emit(text: str) -> None:
+    """Print a text as it is, with its control characters shown."""
+    sys.stdout.write(printable(text))
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

@@ -1,7 +1,6 @@
 """Verbs that inspect: devices, explain, render."""
 
 import logging
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -128,4 +127,4 @@ def render(config: Config, options: OnMachine, as_json: Json = False) -> None:
             }
         )
     else:
-        sys.stdout.write(program.source)
+        output.emit(program.source)
