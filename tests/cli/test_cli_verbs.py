@@ -892,7 +892,7 @@ def test_a_recorded_kernel_is_explained_on_another_domain(run):
     found = {n: json.loads(run(*asked, "--set", f"case.domain={n}x64x64")[1]) for n in (256, 257)}
     assert found[256]["legal"]
     assert found[256]["measured"]["mlups"] is None
-    assert found[257]["reason"] == "domain 257x64x64: nx=257 is not a multiple of the AoSoA width=128"
+    assert found[257]["reason"] == "domain 257x64x64: nx=257 is not a multiple of cells_per_thread=2"
     assert json.loads(run(*asked)[1])["measured"]["mlups"] > 1000
 
 
