@@ -118,11 +118,6 @@ class CpuConfig(KernelConfig):
         return "z"
 
     @property
-    def tile_x(self) -> int:
-        """Cells of a row of a tile; 0 without tiles of parts of rows."""
-        return 0
-
-    @property
     def tile_y(self) -> int:
         """Rows of a tile along y; 0 without tiles."""
         return 0
