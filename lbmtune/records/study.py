@@ -37,7 +37,7 @@ class TimingProtocol:
     times.
     sustained_top: number of the best that run for sustained_s seconds each without a pause, after settling_s seconds of
     warm-up.
-    compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages.
+    compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages, the first one of processor time.
     """
 
     verify_periods: int = 3

@@ -14,6 +14,7 @@ from rich.console import Console
 
 import lbmtune
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.cli import main
 from lbmtune.cli.format import output
 from lbmtune.cli.verbs.list import knob_rows
@@ -534,6 +535,34 @@ def test_ctrl_c_before_the_first_trial_says_that_nothing_was_kept(run, monkeypat
     assert (code, out) == (130, "")
     assert "nothing was kept" in err
     assert not (tmp_path / "here" / "study.json").exists()
+
+
+@pytest.mark.parametrize(("kept", "said"), [(False, "nothing was kept"), (True, "--max-footprint 1GiB --resume")])
+def test_ctrl_c_in_a_reproduction(run, monkeypatch, tmp_path, kept, said):
+    def stopped(*_, **__):
+        if kept:
+            (tmp_path / "here").mkdir()
+            (tmp_path / "here" / STORED).touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lbmtune.api.measured_machine", stopped)
+    code, out, err = run("reproduce", "--device", "cpu", "--out", "here")
+    assert (code, out) == (130, "")
+    assert said in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("method", ["report", "export"])
+def test_ctrl_c_while_files_are_written_says_how_to_go_on(run, monkeypatch, method):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    stand_in(monkeypatch)
+    with monkeypatch.context() as patched:
+        patched.setattr(lbmtune.Study, method, stopped)
+        code, out, err = study(run, "--out", "here")
+    assert (code, out) == (130, "")
+    assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-1]
+    assert study(run, "--out", "here", "--resume")[0] == 0
 
 
 def test_a_study_without_a_valid_kernel_is_one_and_has_a_report(run, monkeypatch, tmp_path):

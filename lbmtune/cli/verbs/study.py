@@ -82,6 +82,7 @@ def study(
     try:
         with formats.Progress(output.stderr()) as progress:
             found = api.study(spec, where, folder, resume=resume, storage=storage, refresh=refresh, observer=progress)
+        _show(found, as_json)
     except KeyboardInterrupt:
         _stopped(where, folder, storage)
         raise typer.Exit(130) from None
@@ -89,7 +90,6 @@ def study(
         if (folder / HEADER).exists():
             _stopped(where, folder, storage)
         raise
-    _show(found, as_json)
 
 
 def _show(found: Study, as_json: bool) -> None:

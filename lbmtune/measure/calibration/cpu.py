@@ -1,5 +1,6 @@
 """Calibrate the CPU model: what bounds kernels besides the bandwidth of copies."""
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import median
@@ -11,8 +12,8 @@ from lbmtune.measure.processes.worker import Progress
 from lbmtune.model.machine.description import CpuCalibration
 from lbmtune.model.machine.memory_walks import SCALAR_BYTES, Walk, calibrated, crowds, fillings
 
-_ROUNDS = 5
-"""Rounds through all benchmarks: disturbances last longer than a sample."""
+_ROUNDS, _LIMIT_S = 5, 35.0
+"""Rounds through all benchmarks, since disturbances last longer than a sample; seconds after which none begins."""
 _REFILL = ""
 Benchmarks = dict[str, Callable[[], float]]
 """Benchmarks by the names of their figures."""
@@ -21,7 +22,7 @@ Benchmarks = dict[str, Callable[[], float]]
 def calibrate_cpu(
     device: Device, compiler: Compiler, caches_bytes: Mapping[str, int], progress: Progress
 ) -> CpuCalibration:
-    """Run all micro-benchmarks, which takes about a minute. Raises what the device raises."""
+    """Run all micro-benchmarks, in about half a minute. Raises what the device raises."""
     bench = CpuBench(device, compiler, caches_bytes)
     cores = device.limits.cores
     found = _in_rounds({**_in_memory(bench, cores), **_in_caches(bench)}, progress)
@@ -87,7 +88,11 @@ def _in_caches(bench: CpuBench) -> dict[str, Benchmarks]:
 def _in_rounds(groups: Mapping[str, Benchmarks], progress: Progress) -> dict[str, dict[str, float]]:
     """Return the medians of benchmarks that are run round after round."""
     found: dict[str, dict[str, list[float]]] = {group: {name: [] for name in ones} for group, ones in groups.items()}
+    end = time.monotonic() + _LIMIT_S
     for number in range(_ROUNDS):
+        if number and time.monotonic() > end:
+            progress(f"{number} of {_ROUNDS} rounds: {_LIMIT_S:.0f} s are over")
+            break
         for group, ones in groups.items():
             progress(f"{group}, round {number + 1} of {_ROUNDS}")
             for name, one in ones.items():

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from statistics import median
+from itertools import count
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from lbmtune.backend.protocol import Array, Compiler, Device
 from lbmtune.codegen.streams import STREAMS, CpuAccess
 from lbmtune.codegen.walk_probes import APART, OPERATIONS, WALK, WORKED, arithmetic, chains_of, walk
 from lbmtune.measure.calibration.microbench import check_moved, loaded, repeat
+from lbmtune.measure.timing.sampling import cpu_share, usage
 from lbmtune.measure.timing.state import fill_random
 from lbmtune.model.machine.memory_walks import GLANCED, SCALAR_BYTES, TRANSFERS, Crowd, Walk, glance
 
@@ -25,13 +27,17 @@ Rows lie close together, as in a kernel, because lines that a prefetcher fetches
 _PITCH, _SHIFTED_PITCH = _CELLS + _LANES, _CELLS + _LANES + 1
 _ROWS = 64
 """Rows of a part: some hundred pages."""
+_WINDOW = 32
+"""Parts per thread that a run walks through: milliseconds. The next run goes on behind them, so that no cache has them.
+
+Without that bound a run of one thread takes as long as the last cache is large."""
 _APART = 13 * _LANES
 """Elements between streams beyond whole pages, so that no two of a copy share a set of the L1 cache."""
 _PAGE = 4096 // _REAL_BYTES
 _AHEAD = 64
-_SAMPLES, _SAMPLE_S = 2, 0.02
-_ALONE, _TRIES = 0.95, 8
-"""Least CPU share of an undisturbed sample, and tries for one."""
+_SAMPLE_S = 0.02
+_ALONE, _TRIES = 0.95, 3
+"""Least CPU share of an undisturbed sample, and tries for one: the rounds of a calibration are further tries."""
 _CHAIN_TURNS = 100_000
 _CACHED_SHARE, _CACHED_TURNS, _L2_BYTES = 1 / 2, 400, 256 << 10
 """Share of the L2 cache that is walked through, turns of it, and its size if unknown."""
@@ -124,11 +130,11 @@ class CpuBench:
         """
         one, cores = glance(self._device.limits.vector_bits), self._cores
         cell_bytes, lanes = 2 * STREAMS * _REAL_BYTES, one.access_bytes // _REAL_BYTES
-        memory = self._rows(one, cores, *self._apart(one))
+        cells, memory = self._rows(one, cores, *self._apart(one))
         turns = max(1, self._cells // (4 * cores * _WITHIN_L1))
         work = self._turns(one, _WITHIN_L1, turns, worked=True)
         found = {
-            "memory_bytes_per_s": Probe(memory, self._cells * cell_bytes, cached=False),
+            "memory_bytes_per_s": Probe(memory, cells * cell_bytes, cached=False),
             "work_per_s": Probe(work, turns * _WITHIN_L1 * WORKED / lanes, cached=True),
         }
         if self.cached_lengths()[1]:
@@ -171,7 +177,8 @@ class CpuBench:
         return OPERATIONS[entry] * count * _CHAIN_TURNS / self._seconds(run)
 
     def _cells_per_s(self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False) -> float:
-        rate = self._cells / self._seconds(self._rows(one, threads, starts, pitch, worked=worked))
+        cells, run = self._rows(one, threads, starts, pitch, worked=worked)
+        rate = cells / self._seconds(run)
         self._check(self._written(one), starts, one.access_bytes // _REAL_BYTES)
         return rate
 
@@ -182,10 +189,20 @@ class CpuBench:
 
     def _rows(
         self, one: Walk, threads: int, starts: list[int], pitch: int, *, worked: bool = False
-    ) -> Callable[[], None]:
+    ) -> tuple[int, Callable[[], None]]:
+        """Return the elements of a stream that a run walks through, and the run, which goes on where the last ended."""
         between = STREAMS if one.grouped else 1
-        numbers = self._parts, _ROWS * pitch, _ROWS, pitch, _CELLS * between, _AHEAD * between
-        return self._walk(one, threads, starts, numbers, worked=worked)
+        windows = ceil(self._parts / (_WINDOW * threads))
+        parts = max(1, self._parts // windows // threads * threads or self._parts // windows)
+        numbers = parts, _ROWS * pitch, _ROWS, pitch, _CELLS * between, _AHEAD * between
+        places = np.array(starts, np.int64)
+        run, turn = self._walk(one, threads, places, numbers, worked=worked), count()
+
+        def walk_on() -> None:
+            np.add(starts, next(turn) % windows * parts * _ROWS * pitch, out=places)
+            run()
+
+        return parts * _ROWS * _CELLS, walk_on
 
     def _cached_cells_per_s(self, one: Walk, length: int, *, worked: bool = False) -> float:
         turns = max(1, _CACHED_TURNS * self.cached_lengths()[0] // length)
@@ -195,15 +212,15 @@ class CpuBench:
     def _turns(self, one: Walk, length: int, turns: int, *, worked: bool = False) -> Callable[[], None]:
         """Return a run in which each core walks through its streams repeatedly."""
         numbers = self._cores, 2 * length, turns, 0, length, _AHEAD
-        return self._walk(one, self._cores, self._apart(one)[0], numbers, worked=worked)
+        return self._walk(one, self._cores, np.array(self._apart(one)[0], np.int64), numbers, worked=worked)
 
     def _walk(
-        self, one: Walk, threads: int, starts: list[int], numbers: tuple[int, ...], *, worked: bool = False
+        self, one: Walk, threads: int, starts: Array, numbers: tuple[int, ...], *, worked: bool = False
     ) -> Callable[[], None]:
         access = _access(one.access_bytes, one.kind == "streaming")
         program = walk(access, threads, ahead=one.ahead, grouped=one.grouped, worked=worked)
-        arrays = self._source, self._written(one), np.array(starts, np.int64)
-        return loaded(self._device, self._compiler, program, WALK).by(1, *arrays, *numbers)
+        kernel = loaded(self._device, self._compiler, program, WALK)
+        return kernel.by(1, self._source, self._written(one), starts, *numbers)
 
     def _written(self, one: Walk) -> Array:
         return self._source if one.kind == "in place" else self._target
@@ -230,15 +247,16 @@ class CpuBench:
     def _seconds(self, run: Callable[[], None]) -> float:
         run()
         times = max(1, round(_SAMPLE_S / max(self._device.time_s(run), 1e-9)))
-        return median(self._sample_s(partial(repeat, run, times)) for _ in range(_SAMPLES)) / times
+        return self._sample_s(partial(repeat, run, times)) / times
 
     def _sample_s(self, run: Callable[[], None]) -> float:
         """Return the seconds of the try with the highest CPU share: the first undisturbed one, if there is any."""
         tries: list[tuple[float, float]] = []
         while len(tries) < _TRIES and not (tries and tries[-1][0] >= _ALONE):
+            before = usage()
             seconds = self._device.time_s(run)
-            share = self._device.conditions().cpu_share
-            tries.append((1.0 if share is None else share, seconds))
+            # not process time over wall time, by which threads that wait for the last one of a loop look disturbed
+            tries.append((cpu_share(before, usage(), self._cores), seconds))
         return max(tries)[1]
 
     def _check(self, target: Array, starts: list[int], lanes: int) -> None:

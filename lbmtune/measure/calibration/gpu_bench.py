@@ -1,5 +1,6 @@
 """What the micro-benchmarks of a GPU share: two arrays, the speed of a kernel, and a check of what it moved."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -23,7 +24,8 @@ _BLOCK_BYTES = 1 << 10
 """Shared memory of a thread block that the system reserves."""
 _SAMPLES, _SAMPLE_S, _WARMUP_S = 5, 0.004, 0.002
 """Fewer and shorter than for bandwidths, because there are many figures."""
-_SHORT_SAMPLES = 5
+_LIMIT_S, _LATE_SAMPLES, _LATE_SAMPLE_S = 25.0, 2, 0.001
+"""Seconds after which figures are less precise, and their samples then."""
 
 
 class GpuBench:
@@ -34,10 +36,12 @@ class GpuBench:
         self.device, self.stream_bytes = device, _STREAM_BYTES
         self.source, self.target = (device.empty(STREAMS * _STREAM_BYTES // WORD_BYTES, "float32") for _ in range(2))
         fill_random(self.source, 1.0, device.xp)
+        self._end = time.monotonic() + _LIMIT_S
 
     def per_s(self, run: Callable[[], None], moved: float) -> float:
         """Return what a run moves per second. moved: bytes, instructions or turns of a run."""
-        return rate(self.device, run, moved, _SAMPLES, _WARMUP_S, _SAMPLE_S).bytes_per_s
+        samples, sample_s = (_LATE_SAMPLES, _LATE_SAMPLE_S) if self._is_late else (_SAMPLES, _SAMPLE_S)
+        return rate(self.device, run, moved, samples, _WARMUP_S, sample_s).bytes_per_s
 
     def copied_per_s(self, run: Callable[[], None], moved: float) -> float:
         """Return what a copy to the target moves per second, after the target was cleared."""
@@ -46,7 +50,11 @@ class GpuBench:
 
     def shortest_s(self, run: Callable[[], None]) -> float:
         """Return the shortest of a few times."""
-        return min(self.device.time_s(run) for _ in range(_SHORT_SAMPLES))
+        return min(self.device.time_s(run) for _ in range(_LATE_SAMPLES if self._is_late else _SAMPLES))
+
+    @property
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._end
 
     def check(
         self, width: int, run_bytes: int, accesses: int, load: Array | None = None, store: Array | None = None

@@ -19,6 +19,7 @@ from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.codegen.streams import streams_digest
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
+from lbmtune.measure.calibration import repeats
 from lbmtune.measure.calibration.gpu import calibrate, texts
 from lbmtune.measure.calibration.microbench import Rate, measure_bandwidths
 from lbmtune.measure.processes.precompile import precompiled
@@ -36,7 +37,7 @@ CONFIG_VARIABLE = "LBMTUNE_CONFIG"
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNKNOWN_CACHE_BYTES = 64 << 20
 _STEP_LIMIT_S = 180.0
-_COMPILE_PROCESSES = 4
+_COMPILE_PROCESSES = 8
 """Processes that compile the texts of a calibration while bandwidths are measured; each takes a while to start."""
 
 
@@ -66,11 +67,15 @@ def describe(
         again = bool(on_file and on_file.calibrated and _lacks_calibration(on_file))
         if again and not calibration and progress:
             progress("calibration: measured again, because other programs used the processor during the one on file")
+        calibrating = calibration or again
         with alone(environment):
-            worker.send(spec, calibration or again)
+            visit = partial(repeats.visit, partial(opener, spec), progress or (lambda _: None))
+            first = visit() if calibrating else {}
+            worker.send(spec, calibrating)
             machine: Machine = await_answer(worker, progress)
-        if on_file and not (calibration or again):
-            machine = replace(machine, calibration=on_file.calibration, cpu=on_file.cpu)
+            machine = replace(machine, repeats=repeats.apart(first, visit() if first else {}))
+        if on_file and not calibrating:
+            machine = replace(machine, calibration=on_file.calibration, cpu=on_file.cpu, repeats=on_file.repeats)
     _write(path, machine, progress)
     return machine
 

@@ -4,6 +4,7 @@ Bytes are those read and written; on a CPU also the line that an ordinary store 
 Arrays are far larger than the last-level cache and hold random values. The moved data is checked.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -30,8 +31,10 @@ _CUDA_ELEMENTS = 256**3
 _CPU_ROW_ELEMENTS = 4096 + 16
 """Elements of a row: whole cache lines, but no power of two, so that streams map to different cache sets."""
 _CPU_STREAM_BYTES = 12 << 20
-_TIMES_CACHE = 8
+_TIMES_CACHE = 4
 """Least size of the arrays of one side, in multiples of the last-level cache."""
+_FEWEST, _LIMIT_S = 3, 0.5
+"""Samples that are taken of a figure in any case; seconds after which no more are taken."""
 _MEMORY_SHARE = 1 / 4
 
 
@@ -109,7 +112,10 @@ def rate(
         once_s = device.time_s(run)
         spent_s += max(once_s, 1e-6)
     times = max(1, ceil(sample_s / once_s))
-    seconds = median_interval([device.time_s(partial(repeat, run, times)) / times for _ in range(samples)])
+    end, taken = time.monotonic() + _LIMIT_S, list[float]()
+    while len(taken) < samples and (len(taken) < _FEWEST or time.monotonic() < end):
+        taken.append(device.time_s(partial(repeat, run, times)) / times)
+    seconds = median_interval(taken)
     return Rate(moved_bytes / seconds.median, seconds.half_width)
 
 

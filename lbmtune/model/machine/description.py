@@ -137,7 +137,8 @@ class Machine:
     during the measurement of bandwidths;
     datasheet: None if unknown; calibrated_as: the machine whose calibration was scaled to it
     (`model.machine.datasheet_scaling`), or '';
-    calibration: of a GPU, cpu: of a CPU; None if not measured;
+    calibration: of a GPU, cpu: of a CPU; None if not measured; repeats: logarithms of the ratio of two speeds of a
+    kernel in two processes, minutes apart; empty if not measured;
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
     """
 
@@ -154,6 +155,7 @@ class Machine:
     core_clock_hz: float | None = None
     calibration: Calibration | None = None
     cpu: CpuCalibration | None = None
+    repeats: tuple[float, ...] = ()
     conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True
     datasheet: Datasheet | None = None

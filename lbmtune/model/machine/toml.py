@@ -59,6 +59,7 @@ _RANGES = {
     r"temperature_c": Range("degrees Celsius", -100, 200),
     r"cpu_share|hidden|cached_hidden": Range("a share", 0, 1),
     r"spread": Range("a share of the median", 0, 1e9),
+    r"repeats": Range("logarithms of a ratio", -20, 20),
     r"streams": Range("a count", 1, 1000),
     # 0 for the other kind of device
     r"cores|multiprocessors": _COUNT._replace(low=0),
@@ -196,6 +197,8 @@ def _numbers(table: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tupl
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _numbers(value, (*path, key))
+        elif isinstance(value, list):
+            yield from (((*path, key), one) for one in value if isinstance(one, (int, float)))
         elif isinstance(value, (int, float)) and not isinstance(value, bool):
             yield (*path, key), value
 

@@ -29,7 +29,7 @@ from lbmtune.codegen.walk_probes import (
 from lbmtune.measure.calibration import cpu as calibration
 from lbmtune.measure.calibration import cpu_bench
 from lbmtune.model.machine.memory_walks import Walk, calibrated
-from lbmtune.records import Conditions, Resources
+from lbmtune.records import Resources
 
 CACHES = {"L1": 32 << 10, "L2": 256 << 10}
 
@@ -43,7 +43,7 @@ class Cores:
 
     def __init__(self, wrong: bool = False) -> None:
         self.wrong = wrong
-        self.shares: list[float] = []
+        self.launched: list[tuple[int, int]] = []
         self.program: Program | None = None
 
     def empty(self, elements: int, dtype: str) -> Any:
@@ -58,9 +58,6 @@ class Cores:
         run()
         return time.perf_counter() - start + 1e-3
 
-    def conditions(self) -> Conditions:
-        return Conditions(cpu_share=self.shares.pop(0) if self.shares else 1.0)
-
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Any) -> None:
         if launch.entry != WALK:
             return
@@ -68,6 +65,7 @@ class Cores:
         last = (parts - 1) * apart + (rows - 1) * pitch
         assert starts.min() >= 0
         assert starts.max() + last + length <= len(source) == len(target)
+        self.launched.append((int(starts[0]), parts))
         if not self.wrong:
             for read, written in starts.reshape(2, STREAMS).T:
                 target[written : written + 16] = source[read : read + 16]
@@ -78,7 +76,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "_STREAM_BYTES": 1 << 17,
         "_SAMPLE_S": 1e-5,
-        "_SAMPLES": 1,
         "_TIMES_CACHE": 1,
     }.items():
         monkeypatch.setattr(cpu_bench, name, value)
@@ -165,20 +162,49 @@ def test_what_hides_is_what_both_together_do_not_take(both_s: float, share: floa
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize(
-    ("shares", "seconds"), [([1.0], 0.0), ([0.5, 0.9, 0.96], 2.0), ([0.5, 0.4, 0.9, *[0.8] * 5], 2.0)]
-)
+@pytest.mark.parametrize(("shares", "seconds"), [([1.0], 0.0), ([0.5, 0.9, 0.96], 2.0), ([0.5, 0.9, 0.8], 1.0)])
 def test_a_sample_that_another_program_disturbs_is_taken_again(
     monkeypatch: pytest.MonkeyPatch, shares: list[float], seconds: float
 ) -> None:
-    """At most eight times; then the one with most of the processors counts."""
+    """At most three times; then the one with most of the processors counts."""
     cores = Cores()
     bench = cpu_bench.CpuBench(cores, compiled, CACHES)  # type: ignore[arg-type]
-    cores.shares = list(shares)
-    times = iter(range(len(shares)))
+    seen, times = iter(shares), iter(range(len(shares)))
+    monkeypatch.setattr(cpu_bench, "cpu_share", lambda *_: next(seen))
     monkeypatch.setattr(cores, "time_s", lambda run: float(next(times)))
     assert bench._sample_s(lambda: None) == seconds
     assert next(times, None) is None
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(("threads", "windows"), [(1, 10), (2, 5), (16, 1)])
+def test_a_run_in_memory_is_short_and_the_next_one_goes_on_behind_it(threads: int, windows: int) -> None:
+    """Otherwise a run of one thread takes as long as the last cache is large."""
+    cores = Cores()
+    caches = {**CACHES, "L3": 320 * cpu_bench._ROWS * cpu_bench._SHIFTED_PITCH * 4 * STREAMS}
+    bench = cpu_bench.CpuBench(cores, compiled, caches)  # type: ignore[arg-type]
+    assert bench._parts == 320
+    one = Walk("in place", 4)
+    cells, run = bench._rows(one, threads, *bench._apart(one))
+    for _ in range(windows + 1):
+        run()
+    starts, parts = zip(*cores.launched, strict=True)
+    assert set(parts) == {320 // windows}
+    assert 320 // windows <= cpu_bench._WINDOW * threads
+    assert cells == parts[0] * cpu_bench._ROWS * cpu_bench._CELLS
+    apart = parts[0] * cpu_bench._ROWS * cpu_bench._PITCH
+    assert [start - starts[0] for start in starts] == [*(n * apart for n in range(windows)), 0]
+
+
+@pytest.mark.usefixtures("small")
+def test_a_calibration_ends_in_time_with_fewer_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_ROUNDS", 5)
+    clock = iter(range(0, 1000, 20))
+    monkeypatch.setattr(calibration.time, "monotonic", lambda: float(next(clock)))
+    heard: list[str] = []
+    found = calibration._in_rounds({"streams": {"one": iter((3.0, 1.0)).__next__}}, heard.append)
+    assert found == {"streams": {"one": 2.0}}
+    assert heard == ["streams, round 1 of 5", "streams, round 2 of 5", "2 of 5 rounds: 35 s are over"]
 
 
 @pytest.mark.usefixtures("small")

@@ -268,6 +268,23 @@ def test_figures_are_what_a_launch_does_over_what_it_takes() -> None:
     assert found.small_s == pytest.approx(dict.fromkeys(names, 1e-3))
 
 
+@pytest.mark.usefixtures("small")
+def test_figures_are_less_precise_once_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warm-up of two runs; then samples of as many runs as fill them."""
+    runs: list[int] = []
+    monkeypatch.setattr(gpu_bench, "_WARMUP_S", 1.5e-3)
+    monkeypatch.setattr(gpu_bench, "_SAMPLE_S", 0.004)
+    for limit_s, samples, each in ((60.0, gpu_bench._SAMPLES, 4), (-1.0, 2, 1)):
+        monkeypatch.setattr(gpu_bench, "_LIMIT_S", limit_s)
+        bench = gpu_bench.GpuBench(Clock())  # type: ignore[arg-type]
+        monkeypatch.setattr(
+            bench.device, "time_s", lambda run: (before := len(runs), run(), 1e-3 * (len(runs) - before))[2]
+        )
+        runs.clear()
+        bench.per_s(lambda: runs.append(1), 1.0)
+        assert len(runs) == 2 + samples * each
+
+
 def test_words_are_overtaken_on_all_multiprocessors_by_the_kernel_that_does_so() -> None:
     """One block on each, with a MiB of local memory in all its threads."""
     limits, seen = Clock().limits, {}

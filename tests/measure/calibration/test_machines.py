@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from math import log
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +28,7 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams, streams_digest
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure.calibration import machines as devices
-from lbmtune.measure.calibration import microbench
+from lbmtune.measure.calibration import microbench, repeats
 from lbmtune.measure.calibration.gpu import texts
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.description import CpuCalibration
@@ -153,12 +155,17 @@ def test_a_calibration_is_kept_unless_others_used_the_processor_meanwhile(
     monkeypatch.setattr("lbmtune.measure.processes.worker.Worker", InThisProcess)
     monkeypatch.setattr(devices, "await_answer", lambda worker, _: worker.answers.pop(0))
     monkeypatch.setattr(InThisProcess, "asked", [])
-    on_file = replace(fake_study.machine(), streams_digest=streams_digest("cpu"), cpu=_calibrated(share))
+    visits: list[dict[str, float]] = [{"aa": 100.0, "push": 80.0}, {"aa": 200.0}]
+    monkeypatch.setattr(repeats, "visit", lambda *_: visits.pop(0))
+    on_file = replace(
+        fake_study.machine(), streams_digest=streams_digest("cpu"), cpu=_calibrated(share), repeats=(0.5, -0.25)
+    )
     write_machine(devices.machine_path(on_file.environment), on_file)
     heard: list[str] = []
     found = devices.describe("cpu", refresh=refresh, calibration=calibration, progress=heard.append)
     assert InThisProcess.asked == asked
     assert found.cpu == (on_file.cpu if kept else _calibrated(0.98))
+    assert found.repeats == (on_file.repeats if kept else (pytest.approx(log(2)),))
     assert (found.copy_bytes_per_s == 2e12) == bool(asked)
     assert read_machine(devices.machine_path(on_file.environment)) == found
     unasked = bool(asked and asked[0] and not calibration)
@@ -211,6 +218,30 @@ def test_texts_of_a_calibration_are_compiled_while_bandwidths_of_a_gpu_are_measu
         "over",
     ]
     assert (found.calibration == SHIPPED.calibration) == of_gpu
+
+
+def test_kernels_are_measured_again_in_another_process() -> None:
+    heard: list[str] = []
+    first, again = (repeats.visit(partial(small_cpu, ""), heard.append) for _ in range(2))
+    assert first
+    assert len(repeats.apart(first, again)) == len(first.keys() & again.keys()) > 0
+    assert min(*first.values(), *again.values()) > 0
+    assert heard == ["the same kernels in another process"] * 2
+
+
+def test_a_device_whose_kernels_cannot_be_measured_again_is_described_all_the_same() -> None:
+    heard: list[str] = []
+    assert repeats.visit(partial(no_device, ""), heard.append) == {}
+    assert heard == ["the spread between runs is not measured: there is no such device; plug one in."]
+
+
+def test_a_slow_figure_is_measured_by_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run takes 0.4 s of the clock."""
+    monkeypatch.setattr(microbench.time, "monotonic", lambda: 0.4 * len(runs))
+    runs: list[float] = []
+    device = SimpleNamespace(time_s=lambda run: (runs.append(0.4), 0.4)[1])
+    assert microbench.rate(device, lambda: None, 4.0, 9).bytes_per_s == pytest.approx(10)  # type: ignore[arg-type]
+    assert len(runs) == 1 + microbench._FEWEST
 
 
 BANDWIDTHS_AT, CALIBRATED_AT = (
