@@ -31,8 +31,8 @@ def migrated_tables(table: Table, backend: str) -> tuple[dict[str, tuple[Scalar,
     for name in table:
         if name not in DEFAULTS[backend]:
             raise InputError(
-                f"{name} is a knob of today, which is not supported in a space without a family (use family=NAME): it is "
-                "read as one of version 0.1."
+                f"{name} is a knob of today, which is not supported in a space without a family (use family=NAME): "
+                "it is read as one of version 0.1."
             )
     return tuple(_of_family(name, chosen, backend) for name, chosen in _by_family(table, backend))
 
