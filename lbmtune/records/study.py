@@ -119,7 +119,8 @@ class StudyHeader:
 
     illegal_configurations: an example of each reason -> number of points of the axes that it removed; last_cache_bytes:
     of a CPU, 0 if unknown; entries_by: compiler that reported resources by entry afterwards, or '';
-    calibration_cpu_share: share of the processor during the calibration for the predictions, or None.
+    calibration_cpu_share: share of the processor during the calibration for the predictions, or None; finished: whether
+    the search came to its end and all that follows was made, None in early records.
     """
 
     spec: StudySpec
@@ -134,6 +135,7 @@ class StudyHeader:
     schema: int = SCHEMA_VERSION
     entries_by: str = ""
     calibration_cpu_share: float | None = None
+    finished: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +164,11 @@ class StudyRecord:
     def winner(self) -> Trial | None:
         """The best trial, if it was verified on the whole domain."""
         return next((trial for trial in self.ranked[:1] if trial.proven), None)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the study came to its end; in early records, whether it has a winner."""
+        return self.winner is not None if self.header.finished is None else self.header.finished
 
     def share_of_ceiling(self, trial: Trial) -> float:
         """Return the bandwidth of a measured trial over the ceiling (`Ceiling.best_bytes_per_s`)."""

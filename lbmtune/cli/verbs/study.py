@@ -93,8 +93,9 @@ def study(
 
 
 def _show(found: Study, as_json: bool) -> None:
-    """Write report and best.json, and print what was found. Raises NothingValidError if there is no winner."""
-    written, best = found.report(), found.export() if found.record.winner else None
+    """Write best.json and the report, and print what was found. Raises NothingValidError if there is no winner."""
+    best = found.export() if found.record.winner else None  # first: it is what a solver waits for
+    written = found.report()
     if as_json:
         output.emit_json(_facts(found.record, found.folder, written, best))
     elif best:
@@ -107,6 +108,8 @@ def _stopped(device: str, folder: Path, storage: str | None) -> None:
     if not (folder / HEADER).exists():
         LOG.info("stopped before the first trial; nothing was kept. Begin again with the same command.")
         return
+    if (kept := api.Study(folder)).ranked:
+        LOG.info("the best kernel so far is in %s", kept.export())
     again = ["lbmtune", "study", "--device", device, "--out", str(folder), "--resume"]
     again += ["--storage", api.without_password(storage)] if storage else []
     LOG.info("stopped; every finished trial is in %s. Go on with: %s", folder, shlex.join(again))
