@@ -62,7 +62,6 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
 
 
 def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[StudyHeader, tuple[Trial, ...]]:
-    """Return the header that is valid from now on, and the trials on disk."""
     if not holds_study(folder):
         return header, ()
     if not resume:
