@@ -876,11 +876,24 @@ def test_an_axis_is_varied_in_the_case_of_a_file(run):
 
 
 @pytest.mark.parametrize("verb", ["explain", "render", "predict"])
-def test_what_is_settled_takes_no_override(run, verb):
+def test_what_is_settled_takes_no_override_but_a_domain(run, verb):
     best = str(RECORDED / "d3q19-box-fp32" / "best.json")
-    code, _, err = run(verb, best, "--set", "case.domain=64x64x64")
+    code, _, err = run(verb, best, "--set", "case.domain=256x64x64", "--set", "case.relaxation_rate=1.2")
     assert code == 2
-    assert f"--set does not go with {best}, whose case is settled; leave it out." in " ".join(err.split())
+    said = (
+        f"--set case.relaxation_rate does not go with {best}, whose case is settled but for case.domain; leave it out."
+    )
+    assert said in " ".join(err.split())
+
+
+def test_a_recorded_kernel_is_explained_on_another_domain(run):
+    best = str(RECORDED / "d3q19-box-fp32" / "best.json")
+    asked = ("explain", best, "--machine", "h200", "--json")
+    found = {n: json.loads(run(*asked, "--set", f"case.domain={n}x64x64")[1]) for n in (256, 257)}
+    assert found[256]["legal"]
+    assert found[256]["measured"]["mlups"] is None
+    assert found[257]["reason"] == "domain 257x64x64: nx=257 is not a multiple of cells_per_thread=2"
+    assert json.loads(run(*asked)[1])["measured"]["mlups"] > 1000
 
 
 def test_predictions_fit_a_narrow_terminal(run, monkeypatch, tmp_path):
