@@ -31,9 +31,21 @@ from lbmtune.codegen.program import (
 )
 from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced, plain
-from lbmtune.records.kernel_format import Argument, Buffer, CellType, Kernel, LaunchGeometry, SingleStep, source_digest
-from lbmtune.records.shared import made_of
-from lbmtune.records.storage_format import LinkRow, Links, Location, Moment, Storage
+from lbmtune.records import made_of
+from lbmtune.records.kernel_format import (
+    Argument,
+    Buffer,
+    CellType,
+    Kernel,
+    LaunchGeometry,
+    LinkRow,
+    Links,
+    Location,
+    Moment,
+    SingleStep,
+    Storage,
+    source_digest,
+)
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 _CELLS = "nx * ny * nz"
