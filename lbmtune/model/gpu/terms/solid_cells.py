@@ -116,7 +116,7 @@ def lanes(case: Case, config: CudaConfig) -> Lanes:
 def _lanes(geometry: str, domain: Block, placed: Placement) -> Lanes:
     parts = [_Part(placed, fluid) for fluid in _fluid(geometry, domain)]
     updates = sum(int(part.fluid.sum()) for part in parts)
-    blocks = sum(part.together(placed.threads).mean() for part in parts) / len(parts)
+    blocks = sum(float(part.together(placed.threads).mean()) for part in parts) / len(parts)
     if placed.cells_per_thread > 1:  # lanes exchange vectors, so all lanes of a warp stay
         return Lanes(
             sum(int(part.moved.sum()) for part in parts) / placed.cells_per_thread / updates / _LANES, 0.0, blocks
