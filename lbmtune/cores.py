@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Executor
 
 
 def usable_cores() -> int:
@@ -14,12 +14,18 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def pool(processes: int) -> ProcessPoolExecutor:
-    """Return a pool of spawned processes that end when this one does, even if it is killed."""
-    from concurrent.futures import ProcessPoolExecutor  # here: what asks for processors alone starts without it
+def pool(processes: int) -> Executor:
+    """Return a pool of spawned processes that end when this one does, even if it is killed.
+
+    A system without semaphores, such as one without /dev/shm, has a thread in place of them.
+    """
+    from concurrent import futures  # here: what asks for processors alone starts without it
     from multiprocessing import get_context
 
-    return ProcessPoolExecutor(processes, get_context("spawn"), initializer=_end_with_parent)
+    try:
+        return futures.ProcessPoolExecutor(processes, get_context("spawn"), initializer=_end_with_parent)
+    except (OSError, ImportError, NotImplementedError):
+        return futures.ThreadPoolExecutor(1)
 
 
 def _end_with_parent() -> None:

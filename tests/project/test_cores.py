@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
+
+from lbmtune.cores import pool
 
 WORK = """
 import os
@@ -32,6 +38,18 @@ def test_a_pool_ends_when_its_process_is_killed(tmp_path: Path) -> None:
     while is_running(worker) and time.monotonic() < end:
         time.sleep(0.05)
     assert not is_running(worker)
+
+
+def test_where_there_are_no_semaphores_a_thread_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where /dev/shm is missing or cannot be written."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", refused)
+    with pool(4) as one:
+        assert list(one.map(abs, range(-3, 0), chunksize=2)) == [3, 2, 1]
+        assert one.submit(os.getpid).result() == os.getpid()
 
 
 def is_running(process: int) -> bool:
