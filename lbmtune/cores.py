@@ -1,17 +1,20 @@
-"""Processors that this process may run on, and processes on them."""
+"""Processors that this process may use, and processes on them."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
+from lbmtune import quotas
+
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 
 def usable_cores() -> int:
-    """Return the number of processors that this process may run on."""
-    return len(os.sched_getaffinity(0))
+    """Return the number of processors that this process may use at once."""
+    allowed = len(os.sched_getaffinity(0))
+    return min(allowed, quotas.cores() or allowed)
 
 
 def pool(processes: int) -> Executor:

@@ -140,7 +140,7 @@ def test_a_host_with_room_works_out_the_state_that_kernels_are_compared_with_onc
         return slabs_of(case, parts, steps, *args, **named)
 
     room = SimpleNamespace(total=3 * share * state_bytes, available=int(free * state_bytes))
-    monkeypatch.setattr(refs.psutil, "virtual_memory", lambda: room)
+    monkeypatch.setattr(refs.quotas, "memory", lambda: room)
     for module in (refs, verify):
         monkeypatch.setattr(module, "reference_slabs", counted)
     program = renderer(case, config("right"))
@@ -158,7 +158,7 @@ def test_states_that_are_held_count_as_room(monkeypatch: pytest.MonkeyPatch) -> 
 
     def leave(states: float) -> None:
         room = SimpleNamespace(total=99 * state_bytes, available=int(states * state_bytes))
-        monkeypatch.setattr(refs.psutil, "virtual_memory", lambda: room)
+        monkeypatch.setattr(refs.quotas, "memory", lambda: room)
 
     leave(2.1)
     assert refs.whole_state(case, 2, implicit=False) is None
