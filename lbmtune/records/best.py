@@ -1,6 +1,6 @@
 """best.json: the best kernel of a study with all that a solver needs to run it, and its expected speed.
 
-`Best` is the format, with the types of `kernel_format` and `storage_format`. `best.schema.json` is the JSON Schema made
+`Best` is the format, with the types of `kernel_format`. `best.schema.json` is the JSON Schema made
 from it (`schema`), shipped beside this file. Quantities are in SI base units except MLUPS; lattice quantities are in
 lattice units.
 """
@@ -17,9 +17,8 @@ from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
-from lbmtune.records.kernel_format import Kernel, source_digest
+from lbmtune.records.kernel_format import Kernel, Storage, source_digest
 from lbmtune.records.legacy import config_of, is_legacy, previous_key
-from lbmtune.records.storage_format import Storage
 from lbmtune.records.store import decoded
 from lbmtune.records.study import Ceiling
 

@@ -13,6 +13,7 @@ The exit code is 1 if any of it does not hold.
 """
 
 import argparse
+import signal
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -37,11 +38,14 @@ def attack(study: Study, kills: Sequence[Kill], draw: Random) -> dict[Kill | Non
     """
     found: dict[Kill | None, list[str]] = {}
     order = list(STAGES)
-    for kill in sorted(kills, key=lambda kill: order.index(kill.stage)):
-        if study.kill(kill, draw):
-            found[kill] = study.take_flaws()
-            _say(study, f"{kill.signal} of {kill.whom} in {kill.stage}", found[kill])
-    study.finish()
+    try:
+        for kill in sorted(kills, key=lambda kill: order.index(kill.stage)):
+            if study.kill(kill, draw):
+                found[kill] = study.take_flaws()
+                _say(study, f"{kill.signal} of {kill.whom} in {kill.stage}", found[kill])
+        study.finish()
+    finally:
+        study.close()
     found[None] = study.take_flaws()
     _say(study, "end", found[None])
     return found
@@ -69,6 +73,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "kills")
     given = parser.parse_args(arguments)
+    # background jobs of shells ignore these signals, and so would the studies
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     draw, studies = Random(given.seed), 0
     done: Counter[Kill] = Counter()
     wrong: Counter[Kill] = Counter()

@@ -12,6 +12,8 @@ import psutil
 
 from scripts.paths import ROOT
 
+WORKING, DONE = "legal configurations", "\nbest.json  "
+"""What a study says when it begins or goes on, and at its end."""
 LIMIT_S, GONE_S = 1200.0, 10.0
 """Until a study has to have ended by itself, and until its processes have to be gone after a kill."""
 
@@ -48,7 +50,7 @@ class Run:
     @property
     def working(self) -> bool:
         """Return whether the study has begun or was resumed."""
-        return "legal configurations" in self.text
+        return WORKING in self.text
 
     @property
     def code(self) -> int | None:
@@ -79,13 +81,15 @@ class Run:
         except psutil.NoSuchProcess:
             return []
 
-    def strike(self, number: int, whom: str, draw: Random) -> None:
-        """Send a signal to the study, to one of its workers, or to all of its processes."""
+    def strike(self, number: int, whom: str, draw: Random) -> str:
+        """Send a signal to the study, to one of its workers, or to all of its processes; return what it said before."""
         workers = self.workers()
         if whom == "worker":
             chosen, self.hit = [draw.choice(workers)] if workers else [], True
         else:
             chosen = [psutil.Process(self.process.pid), *(workers if whom == "all" else [])]
+        before = self.text
         for process in chosen:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
+        return before

@@ -18,7 +18,7 @@ import psutil
 
 from lbmtune.records.best import read_best
 from lbmtune.records.store import HEADER, TRIALS, read_study
-from scripts.kills.run import GONE_S, Run
+from scripts.kills.run import DONE, GONE_S, WORKING, Run
 
 STUDY = Path(__file__).with_name("study.toml")
 WAYS = (
@@ -96,23 +96,23 @@ class Study:
         time.sleep(draw.uniform(0.0, DELAYS_S[kill.stage]))
         if run.code is not None:
             return False
-        scratch = set(self.scratch.iterdir())
-        run.strike(signal.Signals[kill.signal], kill.whom, draw)
+        scratch, number = set(self.scratch.iterdir()), signal.Signals[kill.signal]
+        before = run.strike(number, kill.whom, draw)
         if kill.whom != "worker":
             self._check(run.ends(ENDED_S), f"it runs on after {kill.signal}")
             self._check_end(run)
-            if kill.signal != "SIGKILL":
-                self._check_answer(run, kill)
+            if number != signal.SIGKILL:
+                self.check_answer(number, run.code, before, run.text)
                 left = [one.name for one in self.scratch.iterdir() if one not in scratch]
                 self._check(not left, f"{left} left in TMPDIR")
-        self._check_records(run)
+        self.check_records(run.text)
         return True
 
     def finish(self) -> None:
         """Let the study end by itself, and check it."""
         run = self._reach(lambda _: False)
         self._check_end(run)
-        self._check_records(run)
+        self.check_records(run.text)
         self._check(run.code == 0, f"exit code {run.code}: {run.text[-300:]!r}")
         if run.code != 0:
             return
@@ -126,51 +126,30 @@ class Study:
         left = {one.name for one in (*self.folder.iterdir(), *self.scratch.iterdir())} - FILES
         self._check(not left, f"{left} left")
 
-    def _reach(self, reached: Callable[[Run], object]) -> Run:
-        """Return the process in which something holds, or which ends before."""
-        while True:
-            run = self._run = self._run or self._begun()
-            if run.reaches(reached) or run.code != UNAVAILABLE or not run.hit:
-                return run
-            self._check_end(run)  # it lost the worker that opens the device
-
-    def _begun(self) -> Run:
-        command = [sys.executable, "-m", "lbmtune", "study", str(STUDY), "--device=cpu", f"--trials={self.trials}"]
-        command += ["--out", str(self.folder), *(["--resume"] if (self.folder / HEADER).exists() else [])]
-        shared = {f"LBMTUNE_{name}": str(self.place.parent / name.lower()) for name in ("CACHE", "CONFIG")}
-        return Run(command, {"TMPDIR": str(self.scratch), **shared})
+    def close(self) -> None:
+        """End what is left of the study, if the script is stopped or a study does not end."""
+        for process in _processes(self.scratch):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
     def take_flaws(self) -> list[str]:
         """Return the flaws that were found since the last call, and forget them."""
         found, self.wrong = self.wrong, []
         return found
 
-    def _check(self, holds: bool, otherwise: str) -> None:
-        self.wrong += [] if holds else [otherwise]
+    def check_answer(self, number: int, code: int | None, before: str, after: str) -> None:
+        """Check how a study ends that a signal asked to end, by what it said before the signal and in all.
 
-    def _check_end(self, run: Run) -> None:
-        """Check a process that should have ended, and end what is left of it."""
-        self._run = None
-        end = time.monotonic() + GONE_S
-        while (left := list(_processes(self.scratch))) and time.monotonic() < end:
-            time.sleep(0.1)
-        self._check(not left, f"processes left: {[one.pid for one in left]}")
-        for process in left:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        run.ends()
-        self._check("Traceback" not in run.text, f"a traceback: {run.text[-300:]!r}")
+        The signal itself may end a process that is not at work yet or has done it.
+        """
+        at_work = WORKING in before and DONE not in before
+        rough = set() if at_work else {0, -number}
+        self._check(code in {INTERRUPTED, *rough}, f"exit code {code}")
+        self._check(not at_work or "--resume" in after, f"nothing says how to go on: {after[-300:]!r}")
 
-    def _check_answer(self, run: Run, kill: Kill) -> None:
-        """Check what a study says that was asked to end. Before and after its work the signal itself may end it."""
-        rough = {0, -signal.Signals[kill.signal]} if kill.stage == "report" or not run.working else set()
-        self._check(run.code in {INTERRUPTED, *rough}, f"exit code {run.code}")
-        said = not run.working or run.code in rough or "--resume" in run.text
-        self._check(said, f"nothing says how to go on: {run.text[-300:]!r}")
-
-    def _check_records(self, run: Run) -> None:
-        """Check the records against what is known of them, and remember them."""
-        self.told |= {int(number) for number in _TRIAL.findall(run.text)}
+    def check_records(self, said: str) -> None:
+        """Check the records against what is known of them and what a process has said, and remember them."""
+        self.told |= {int(number) for number in _TRIAL.findall(said)}
         content = self.content()
         whole = content[: content.rfind(b"\n") + 1]
         self._check(whole.startswith(self.before), "lines that were there have changed")
@@ -188,6 +167,34 @@ class Study:
         self._check(len({line["key"] for line in first.values()}) == len(first), "a configuration was tried twice")
         lost = sorted(self.told - first.keys())
         self._check(not lost, f"trials {lost} were told of and are lost")
+
+    def _reach(self, reached: Callable[[Run], object]) -> Run:
+        """Return the process in which something holds, or which ends before."""
+        while True:
+            run = self._run = self._run or self._begun()
+            if run.reaches(reached) or run.code != UNAVAILABLE or not run.hit:
+                return run
+            self._check_end(run)  # it lost the worker that opens the device
+
+    def _begun(self) -> Run:
+        command = [sys.executable, "-m", "lbmtune", "study", str(STUDY), "--device=cpu", f"--trials={self.trials}"]
+        command += ["--out", str(self.folder), *(["--resume"] if (self.folder / HEADER).exists() else [])]
+        shared = {f"LBMTUNE_{name}": str(self.place.parent / name.lower()) for name in ("CACHE", "CONFIG")}
+        return Run(command, {"TMPDIR": str(self.scratch), **shared})
+
+    def _check(self, holds: bool, otherwise: str) -> None:
+        self.wrong += [] if holds else [otherwise]
+
+    def _check_end(self, run: Run) -> None:
+        """Check a process that should have ended, and end what is left of it."""
+        self._run = None
+        end = time.monotonic() + GONE_S
+        while (left := list(_processes(self.scratch))) and time.monotonic() < end:
+            time.sleep(0.1)
+        self._check(not left, f"processes left: {[one.pid for one in left]}")
+        self.close()
+        run.ends()
+        self._check("Traceback" not in run.text, f"a traceback: {run.text[-300:]!r}")
 
 
 def _processes(scratch: Path) -> Iterator[psutil.Process]:

@@ -108,7 +108,7 @@ def shared_slot(phase: Phase) -> tuple[int, Place, Place] | None:
 
 def reads_along_x(scheme: Scheme, lattice: Lattice) -> bool:
     """Return whether rows, in any order, read neighbours along x, so that cells beyond their ends are filled first."""
-    phases = [scheme.phase(lattice, parity) for parity in range(scheme.period)]
+    phases = scheme.phases(lattice)
     return not any(p.ordered for p in phases) and any(a.read.offset[0] for p in phases for a in p.accesses)
 
 
@@ -166,6 +166,14 @@ class Scheme:
     def passes(self, lattice: Lattice, parity: int) -> tuple[Phase, ...]:
         """Return all passes of a step, in order."""
         return (self.phase(lattice, parity), *(self.moves(lattice, parity) if self.moves else ()))
+
+    def phases(self, lattice: Lattice) -> list[Phase]:
+        """Return the first pass of a step of each parity."""
+        return [self.phase(lattice, parity) for parity in range(self.period)]
+
+    def all_passes(self, lattice: Lattice) -> list[Phase]:
+        """Return the passes of all parities, in order."""
+        return [one for parity in range(self.period) for one in self.passes(lattice, parity)]
 
     def exchanges(self, lattice: Lattice) -> bool:
         """Return whether the two lattices are swapped after every step."""

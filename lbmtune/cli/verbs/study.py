@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,11 +109,14 @@ def _stopped(device: str, folder: Path, storage: str | None) -> None:
     if not (folder / HEADER).exists():
         LOG.info("stopped before the first trial; nothing was kept. Begin again with the same command.")
         return
-    if (kept := api.Study(folder)).ranked:
-        LOG.info("the best kernel so far is in %s", kept.export())
     again = ["lbmtune", "study", "--device", device, "--out", str(folder), "--resume"]
     again += ["--storage", api.without_password(storage)] if storage else []
-    LOG.info("stopped; every finished trial is in %s. Go on with: %s", folder, shlex.join(again))
+    try:
+        with suppress(KeyboardInterrupt):  # of one who does not wait for it
+            if (kept := api.Study(folder)).ranked:
+                LOG.info("the best kernel so far is in %s", kept.export())
+    finally:
+        LOG.info("stopped; every finished trial is in %s. Go on with: %s", folder, shlex.join(again))
 
 
 def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -> dict[str, Any]:

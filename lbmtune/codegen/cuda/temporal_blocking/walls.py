@@ -58,16 +58,12 @@ def _adds_moments(case: Case, config: TemporalBlocking) -> bool:
 
 def _by_rows(case: Case, config: TemporalBlocking) -> bool:
     """Return whether rows at one face across y have code of their own."""
-    return _adds_moments(case, config) and config.flags != "memory" and _walled(case, 1)
+    return _adds_moments(case, config) and config.flags != "memory" and case.walled_across(1)
 
 
 def _sides(case: Case, config: TemporalBlocking) -> bool:
     """Return whether warps at one face across x have code of their own."""
-    return _adds_moments(case, config) and _walled(case, 0)
-
-
-def _walled(case: Case, axis: int) -> bool:
-    return case.faces[2 * axis] != "periodic"
+    return _adds_moments(case, config) and case.walled_across(0)
 
 
 def entry_variants(config: TemporalBlocking) -> dict[str, str]:
@@ -130,7 +126,7 @@ def _faces(case: Case) -> Iterator[tuple[int, str]]:
 def _links(case: Case, config: TemporalBlocking) -> str:
     lines = [f"constexpr bool BY_SIDE = {boolean(_sides(case, config))};"]
     lines += [
-        f"constexpr bool WALLED_{name} = {boolean(_walled(case, axis))};"
+        f"constexpr bool WALLED_{name} = {boolean(case.walled_across(axis))};"
         for axis, name in zip(_AXES[case.stencil.dimensions][1:], "YZ", strict=True)
     ]
     for face, name in _faces(case):
