@@ -38,7 +38,7 @@ from lbmtune.records.domain_format import DomainRules
 from tests.support.conformance.choices import ROOMY, Sample
 from tests.support.conformance.covering import everything
 
-_FEW, _MOST_CELLS, _OF_A_KERNEL, _PERIODS = (1, 2, 3, 5, 7, 11, 13, 17, 19, 23), 6000, 4, 2
+_FEW, _MOST_CELLS, _OF_A_KERNEL, _PERIODS = (1, 2, 3, 5, 7, 11, 13, 17, 19, 23), 12_000, 4, 2
 LIMITS = replace(ROOMY, memory_bytes=2**120)
 """Memory that any domain fits into: how much there is says nothing of a kernel."""
 RIGHT, REFUSED, WRONG = "right", "refused", "wrong"
