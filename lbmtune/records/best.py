@@ -187,8 +187,8 @@ def _check_digests(best: Best, path: Path) -> None:
     for kernel in (best.kernel, best.kernel.single):
         if kernel and source_digest(kernel, best.kernel.target) != kernel.source_digest:
             raise InputError(
-                f"{path} is damaged: its kernel source is not the one that was verified and measured "
-                f"(digest {kernel.source_digest[:12]}); export the study again."
+                f"{path} is damaged: the text of its kernel has not the digest that stands beside it "
+                f"({kernel.source_digest[:12]}); export the study again."
             )
 
 

@@ -111,7 +111,7 @@ def _set(*keys: Any, value: object) -> Change:
         (_set("case", "relaxation_rate", value=3.0), "relaxation_rate 3.0 is not between 0 and 2"),
         (_set("configuration", "scheme", value="push"), "has the key"),
         (_set("configuration", "warp", value=1), "unknown knob 'warp' of family direct"),
-        (_set("kernel", "source", value="int x;"), "its kernel source is not the one"),
+        (_set("kernel", "source", value="int x;"), "the text of its kernel has not the digest that stands beside it"),
         (lambda values: values.pop("kernel"), "'kernel' is a required property"),
         (_set("kernel", "period", 0, 0, "arguments", value=["f0", "f9"]), "its launches take 'f9', which it does not"),
         (_set("case", value=json.loads("[" * 500 + "]" * 500)), r"damaged at \$.case"),
