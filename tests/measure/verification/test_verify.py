@@ -150,6 +150,17 @@ def test_a_host_with_room_works_out_the_state_that_kernels_are_compared_with_onc
     assert sorted(asked) == sorted([*begun, *worked_out])
 
 
+def test_slabs_are_thin_where_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = box("d3q19", "bgk", (256, 256, 256))
+    found = []
+    for available in (64 << 30, 1 << 30, 0):
+        room = SimpleNamespace(total=64 << 30, available=available)
+        monkeypatch.setattr(refs.quotas, "memory", lambda room=room: room)
+        found.append(refs._slab_cells(case, np, 2, thin=False))
+    assert found[0] == refs._SLAB_CELLS["cpu"] > found[1] > found[2] == refs._THIN_CELLS
+    assert found[1] * 2 * 19 * 8 * refs._ARRAYS <= 1 << 30
+
+
 def test_states_that_are_held_count_as_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two thirds of what is free, those included, have to hold two."""
     forget_all()
