@@ -5,7 +5,8 @@ from functools import partial
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.cores import pool, usable_cores
+from lbmtune.cores import usable_cores
+from lbmtune.process_pool import pool
 from lbmtune.records import Prediction
 
 Repredict = Callable[[Sequence[KernelConfig]], list[Prediction | None]]

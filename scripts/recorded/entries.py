@@ -26,7 +26,8 @@ from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render
-from lbmtune.cores import pool, usable_cores
+from lbmtune.cores import usable_cores
+from lbmtune.process_pool import pool
 from lbmtune.records import Entry, Trial
 from lbmtune.records.legacy import config_of
 from lbmtune.records.store import HEADER, TRIALS, read_study, write_atomically

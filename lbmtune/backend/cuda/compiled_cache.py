@@ -13,8 +13,8 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError
+from lbmtune.process_pool import pool
 from lbmtune.records import Resources
 from lbmtune.records.store import cache_folder, write_atomically
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from lbmtune.backend.protocol import Binary, Compiler
 from lbmtune.codegen.program import Program
-from lbmtune.cores import pool
+from lbmtune.process_pool import pool
 
 
 @contextmanager
