@@ -4,8 +4,9 @@
     python -m scripts.random_domains --on 0       the CUDA kernels on GPU 0
 
 A kernel is compiled for the domain of its sample, as a best.json holds it, and runs on others: tiny ones, prime ones,
-and those that are a cell off what fits. One that fits by the rules is compared with the oracle; what the file would say
-of each domain has to agree with the rules. Prints the reasons against domains, and the kernels that are wrong.
+and those that are a cell off what fits. Where the rules admit the domain it is compared with the oracle, and so is the
+kernel of steps that are left over; what the file would say of each domain has to agree with the rules. Prints how many
+of each family are right and refused, and the kernels that are wrong.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -30,10 +31,10 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells
 from lbmtune.codegen.describe_domain import domain_rules
 from lbmtune.codegen.program import Program
-from lbmtune.codegen.render import render
+from lbmtune.codegen.render import render, render_single
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
-from lbmtune.measure.verification.verify import compare
+from lbmtune.measure.verification.verify import compare, describe_failure, verify_single
 from lbmtune.records.domain_format import DomainRules
 from tests.support.conformance.choices import ROOMY, Sample
 from tests.support.conformance.covering import everything
@@ -95,7 +96,7 @@ def outcomes(sample: Sample, seed: int, where: str = "") -> list[Outcome]:
     kernel = f"{case.lattice} {case.flow} {case.collision} {config.brief}"
     program = render(case, config)
     rules = domain_rules(program, LIMITS)
-    made: tuple[Binary, Device] | None = None
+    made: _Made | None = None
     found = []
     for domain in (next(source) for _ in range(_OF_A_KERNEL)):
         reason = refusal(sample, domain)
@@ -104,29 +105,44 @@ def outcomes(sample: Sample, seed: int, where: str = "") -> list[Outcome]:
             verdict, said = WRONG, f"by the rules: {reason}; by the file: {refused_by(rules, sample, domain)}"
         elif reason is None:
             made = made or _made(program, where)
-            verdict, said = _run(program, *made, replace(case, domain=domain))
+            verdict, said = _run(program, made, replace(case, domain=domain))
         found.append(Outcome(verdict, f"{config.backend} {config.family}", kernel, domain, said))
     return found
 
 
-def _made(program: Program, where: str) -> tuple[Binary, Device]:
+class _Made(NamedTuple):
+    """A compiled kernel, its device, and the kernel of the steps that are left over."""
+
+    binary: Binary
+    device: Device
+    single: tuple[Program, Binary] | None
+
+
+def _made(program: Program, where: str) -> _Made:
+    compiler, device = _place(program, where)
+    single = render_single(program)
+    return _Made(compiler(program), device, (single, compiler(single)) if single else None)
+
+
+def _place(program: Program, where: str) -> tuple[Callable[[Program], Binary], Device]:
     if where:
         device = open_device(where)
-        return compiler_for(device.environment)(program), device
+        return compiler_for(device.environment), device
     if program.target == "cuda":
         from tests.shim.device import HostDevice, compile_on_host
 
-        return compile_on_host(program), HostDevice()
+        return compile_on_host, HostDevice()
     from lbmtune.backend.cpu import compile_cpu, open_cpu
 
-    return compile_cpu(program), open_cpu()
+    return compile_cpu, open_cpu()
 
 
-def _run(program: Program, binary: Binary, device: Device, case: Case) -> tuple[str, str]:
-    found = compare(program, binary, device, case, _PERIODS)
-    if found.passed:
-        return RIGHT, ""
-    return WRONG, f"error {found.error:.3g} in f_{found.worst_direction} at {found.worst_cell}, bound {found.bound:.3g}"
+def _run(program: Program, made: _Made, case: Case) -> tuple[str, str]:
+    found = [compare(program, made.binary, made.device, case, _PERIODS)]
+    if made.single:
+        found.append(verify_single(program, made.binary, made.device, made.single, case))
+    wrong = "; ".join(describe_failure(one) for one in found if not one.passed)
+    return (WRONG, wrong) if wrong else (RIGHT, "")
 
 
 def _survived(sample: Sample, seed: int, where: str) -> list[Outcome]:
@@ -183,12 +199,10 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=usable_cores())
     given = parser.parse_args()
     samples = chosen(("cuda",) if given.on else ("cuda", "cpu"), given.seed)[given.skip :]
-    begin, counts, reasons = time.monotonic(), Counter[tuple[str, str]](), Counter[str]()
+    begin, counts = time.monotonic(), Counter[tuple[str, str]]()
     for found in in_parallel(samples[: -(-given.count // _OF_A_KERNEL)], given.seed, given.on, given.workers):
         for one in found:
             counts[one.family, one.verdict] += 1
-            if one.verdict == REFUSED:
-                reasons[one.said] += 1
             if one.verdict == WRONG:
                 print(f"{one.kernel} on {one.domain}: {one.said}", flush=True)
     for family in dict.fromkeys(family for family, _ in counts):
