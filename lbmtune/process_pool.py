@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 from lbmtune.errors import InputError
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 _OF_TERMINALS = {signal.SIGINT, signal.SIGHUP}
 """Signals that a terminal sends to all processes of a program. The first one answers them."""
@@ -27,6 +28,20 @@ def pool(processes: int) -> Executor:
         return _Pool(processes, get_context("spawn"), initializer=_end_with_parent)
     except (OSError, ImportError, NotImplementedError):
         return ThreadPoolExecutor(1)
+
+
+def mapped(workers: Executor, task: Callable[[S], T], values: Sequence[S], at_once: int) -> Iterator[T]:
+    """Yield the results of a task for each value, in order. at_once: values that a process takes at once.
+
+    `Executor.map` cancels tasks when it is stopped, which pools of Python 3.11 do not expect when their processes end.
+    """
+    shares = [values[start : start + at_once] for start in range(0, len(values), at_once)]
+    for future in [workers.submit(_each, task, share) for share in shares]:
+        yield from future.result()
+
+
+def _each(task: Callable[[S], T], values: Sequence[S]) -> list[T]:
+    return [task(value) for value in values]
 
 
 class _Pool(ProcessPoolExecutor):

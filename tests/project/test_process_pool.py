@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from lbmtune.errors import InputError
-from lbmtune.process_pool import pool
+from lbmtune.process_pool import mapped, pool
 
 WORK = """
 import os
@@ -43,10 +43,10 @@ def test_a_pool_ends_when_its_process_is_killed(tmp_path: Path) -> None:
 
 BUSY = """
 import time
-from lbmtune.process_pool import pool
+from lbmtune.process_pool import mapped, pool
 if __name__ == "__main__":
     with pool(2) as processes:
-        list(processes.map(time.sleep, [300.0] * 20))
+        list(mapped(processes, time.sleep, [300.0] * 20, 2))
 """
 
 
@@ -76,7 +76,7 @@ def started(process: int) -> list[int]:
 
 def test_a_process_of_a_pool_that_is_killed_ends_the_work_in_a_sentence() -> None:
     with pytest.raises(InputError, match="a process that helped was killed"), pool(2) as processes:
-        list(processes.map(os.kill, [processes.submit(os.getpid).result()], [signal.SIGKILL]))
+        processes.submit(os.kill, processes.submit(os.getpid).result(), signal.SIGKILL).result()
 
 
 def test_where_there_are_no_semaphores_a_thread_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_where_there_are_no_semaphores_a_thread_does_the_work(monkeypatch: pytes
 
     monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", refused)
     with pool(4) as one:
-        assert list(one.map(abs, range(-3, 0), chunksize=2)) == [3, 2, 1]
+        assert list(mapped(one, abs, range(-3, 0), 2)) == [3, 2, 1]
         assert one.submit(os.getpid).result() == os.getpid()
 
 
