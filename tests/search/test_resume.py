@@ -287,10 +287,15 @@ def test_either_lock_is_enough(monkeypatch, way):
 
 def test_a_lock_leaves_no_file(monkeypatch, tmp_path):
     monkeypatch.setattr(lock, "_SHARED", tmp_path)
-    with pytest.raises(KeyboardInterrupt), device_lock(header(spec()).environment):
-        (file,) = tmp_path.iterdir()
-        assert file.stat().st_mode & 0o777 == 0o644
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with device_lock(header(spec()).environment):
+            (file,) = tmp_path.iterdir()
+            assert file.stat().st_mode & 0o777 == 0o644
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert not list(tmp_path.iterdir())
 
 
