@@ -88,7 +88,8 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
 
     Words that only sites at moving walls read are neglected.
     """
-    populations = config.population_bytes(case) * _moved_cells(case, config)
+    moved_cells = case.sites / case.fluid_sites if config.visits_solid_cells else 1.0
+    populations = config.population_bytes(case) * moved_cells
     flags, index = config.word_bytes(case)
     return Traffic(populations=populations, flags=flags, index=index, macroscopics=macroscopic_bytes(config))
 
@@ -104,11 +105,6 @@ def pass_bytes(case: Case, config: KernelConfig, *, allocates: bool = False) -> 
         moved = config.kept.moved(len(phase.accesses), case.stencil)
         shares += moved * (3 if allocates and not phase.in_place else 2)
     return shares * config.stored.bytes
-
-
-def _moved_cells(case: Case, config: KernelConfig) -> float:
-    """Return how many cells are moved for each fluid cell."""
-    return case.sites / case.fluid_sites if config.visits_solid_cells else 1.0
 
 
 def macroscopic_bytes(config: KernelConfig) -> int:

@@ -245,21 +245,11 @@ def bundled(found: Scheme, group: int) -> Scheme:
 
 def _bundle_order(lattice: Lattice, group: int) -> tuple[int, ...]:
     """Return the new number of each slot."""
-    if group != (lattice.q + 1) // 2:
-        return _plane_order(lattice)
-    order = [0, *range(1, lattice.q, 2), *range(2, lattice.q, 2)]  # pairs are (1, 2), (3, 4), ...
+    last, velocities = lattice.dimensions - 1, lattice.velocities
+    order = sorted(range(lattice.q), key=lambda i: (velocities[i][last] == 0, velocities[i][::-1]))
+    if group == (lattice.q + 1) // 2:
+        order = [0, *range(1, lattice.q, 2), *range(2, lattice.q, 2)]  # pairs are (1, 2), (3, 4), ...
     return tuple(order.index(i) for i in range(lattice.q))
-
-
-def _plane_order(lattice: Lattice) -> tuple[int, ...]:
-    """Return the new number of each slot if the directions of a plane follow each other."""
-    last = lattice.dimensions - 1
-    order = sorted(range(lattice.q), key=lambda i: _plane_key(lattice.velocities[i], last))
-    return tuple(order.index(i) for i in range(lattice.q))
-
-
-def _plane_key(c: Vector, last: int) -> tuple[bool, Vector]:
-    return c[last] == 0, (c[2], c[1], c[0])
 
 
 def _renumbered(phase: Phase, numbers: Sequence[int]) -> Phase:

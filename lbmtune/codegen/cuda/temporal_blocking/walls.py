@@ -179,7 +179,8 @@ def _straight(case: Case, face: int) -> int:
 def _reflect(case: Case) -> str:
     """Return the functions that reflect in two dimensions, by groups of one c_x."""
     sums, places = Sums(upright(case.stencil), split=True), returned_sums(case)
-    groups = {c_x: _group(case, c_x) for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)}
+    sides = [c_x for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)]
+    groups = {c_x: [i for i in returning(case) if case.stencil.velocities[i][0] == c_x] for c_x in sides}
     left = [line for c_x, links in groups.items() for line in where_any(links, _leave(case, sums, c_x, links))]
     taken = [line for c_x, links in groups.items() for line in where_any(links, _take(case, sums, c_x))]
     twice = orders(sums.lattice).index((0, 0, 2))
@@ -191,10 +192,6 @@ def _reflect(case: Case) -> str:
             function(moments.TAKE_BACK, ["Real owed = 0;", *taken, "return owed;"], returns="Real"),
         )
     )
-
-
-def _group(case: Case, c_x: int) -> list[int]:
-    return [i for i in returning(case) if case.stencil.velocities[i][0] == c_x]
 
 
 def _leave(case: Case, sums: Sums, c_x: int, links: Sequence[int]) -> Iterator[str]:
