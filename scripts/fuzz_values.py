@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.config import FAMILIES, from_flat, knobs
+from lbmtune.catalogue.knobs import scalar
 from lbmtune.errors import InputError
 
 Random = random.Random
@@ -296,7 +297,13 @@ def best(tree: dict[str, Any], r: Random) -> bytes:
 
 
 def configuration(r: Random) -> str:
-    """Return the text of a configuration."""
+    """Return the text of a configuration: values that a study searches for a family, or any."""
+    if r.random() < 0.5:
+        backend = r.choice(tuple(FAMILIES))
+        family = r.choice(tuple(FAMILIES[backend]))
+        own = r.sample(knobs(FAMILIES[backend][family]), r.choice((1, 2, 3)))
+        said = (f"{one.name}={scalar(r.choice(one.search))}" for one in own if one.search)
+        return ",".join((f"backend={backend}", f"family={family}", *said))
     parts = []
     for _ in range(r.choice((1, 2, 3, 5))):
         name = r.choice(tuple(_KNOBS))
