@@ -9,10 +9,14 @@ report.html, best.json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import cached_property
+from math import log
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
+from lbmtune.records.repeats import RepeatInterval, repeat_interval
+from lbmtune.records.statistics import repeat_spread
 
 Table = Mapping[str, Sequence[Scalar]]
 Axes = Table | Sequence[Table]
@@ -119,7 +123,8 @@ class StudyHeader:
 
     illegal_configurations: an example of each reason -> number of points of the axes that it removed; last_cache_bytes:
     of a CPU, 0 if unknown; entries_by: compiler that reported resources by entry afterwards, or '';
-    calibration_cpu_share: share of the processor during the calibration for the predictions, or None.
+    calibration_cpu_share: share of the processor during the calibration for the predictions, or None; repeats: of the
+    machine (`model.machine.description.Machine`).
     """
 
     spec: StudySpec
@@ -134,6 +139,7 @@ class StudyHeader:
     schema: int = SCHEMA_VERSION
     entries_by: str = ""
     calibration_cpu_share: float | None = None
+    repeats: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +168,37 @@ class StudyRecord:
     def winner(self) -> Trial | None:
         """The best trial, if it was verified on the whole domain."""
         return next((trial for trial in self.ranked[:1] if trial.proven), None)
+
+    @cached_property
+    def between_runs(self) -> float | None:
+        """How far a repeat in another run lies away (`repeat_spread`), or None if it was not measured.
+
+        The wider of two: of kernels measured again when the machine was calibrated, and of trials measured again here.
+        """
+        own = [log(t.again.mlups / t.measurement.mlups) for t in self.trials if t.measurement and t.again]
+        return max(filter(None, map(repeat_spread, (self.header.repeats, own))), default=None)
+
+    @cached_property
+    def between_first_and_final(self) -> float | None:
+        """How far the final of a first measurement lies away: a GPU rests between samples of finals; None: unknown."""
+        pairs = [log(t.final.mlups / t.measurement.mlups) for t in self.trials if t.measurement and t.final]
+        return max(filter(None, (self.between_runs, repeat_spread(pairs))), default=None)
+
+    def interval(self, trial: Trial) -> RepeatInterval:
+        """Return the interval of a measured trial that holds 90 % of repeats; of a first measurement also of finals."""
+        return repeat_interval(
+            trial.best_measurement, self.between_runs if trial.final else self.between_first_and_final
+        )
+
+    @cached_property
+    def tied(self) -> frozenset[int]:
+        """Numbers of trials that the interval of the fastest covers, measured as it was: their order is chance."""
+        best, *others = self.ranked or (None,)
+        if best is None or self.header.spec.objective != "mlups":
+            return frozenset()
+        low = self.interval(best).low_mlups
+        alike = (t for t in others if t and (t.final is None) == (best.final is None))
+        return frozenset(t.number for t in alike if (t.mlups or 0.0) >= low)
 
     def share_of_ceiling(self, trial: Trial) -> float:
         """Return the bandwidth of a measured trial over the ceiling (`Ceiling.best_bytes_per_s`)."""
