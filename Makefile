@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-durations test-slow check docs nvrtc-all conformance model-report profiles peer-cpu gpu wheel clean
+.PHONY: study test test-durations test-slow check docs nvrtc-all conformance model-report profiles peer-cpu kills gpu wheel clean
 
 study: $(INSTALLED)
 	$(BIN)/lbmtune study $(if $(filter --device --device=% -d,$(ARGS)),,--device $(if $(EXTRA),0,cpu)) $(ARGS)
@@ -61,6 +61,10 @@ profiles: $(DEVELOP)
 # our CPU kernels beside lbmpy's generated ones, interleaved in one process
 peer-cpu: $(VENV)/.installed-peer
 	$(BIN)/python -m scripts.measurements.peer_cpu $(ARGS)
+
+# studies that are killed at random moments and resumed: what is lost, doubled or left behind
+kills: $(DEVELOP)
+	$(BIN)/python -m scripts.kills $(ARGS)
 
 wheel: $(DEVELOP)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -67,7 +67,8 @@ def stale_best(study: StudyRecord, folder: Path) -> list[str]:
     trial = next((trial for trial in study.ranked if trial.key == found.key), None)
     if trial is None:
         return [f"best.json holds a kernel that is none of the set ({found.key})"]
-    kernel, now = map(_code, (kernel, exported(render(study.header.spec.case, from_flat(trial.config)), trial)))
+    program = render(study.header.spec.case, from_flat(trial.config))
+    kernel, now = map(_code, (kernel, exported(program, trial, study.header.environment)))
     changed = [field.name for field in fields(now) if getattr(now, field.name) != getattr(kernel, field.name)]
     return [f"best.json: of its kernel {', '.join(changed)} would be written otherwise now"] if changed else []
 

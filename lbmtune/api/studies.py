@@ -29,7 +29,7 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import cells_read, predict
 from lbmtune.records import Accuracy, Prediction, Trial
-from lbmtune.records.remarks import last_cache
+from lbmtune.records.remarks import last_cache, unfinished
 from lbmtune.records.shared import made_of
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
@@ -119,12 +119,15 @@ class Study:
     def export(self, path: Path | str | None = None) -> Path:
         """Write best.json, which `lbmtune.load` reads, and return its path (default: in the folder).
 
+        Of a study that was stopped it holds the best kernel so far, with a remark, and says so (`proven`, `finished`).
         Raises NothingValidError if no trial was verified.
         """
         if not self.ranked:
             raise NothingValidError(f"{self.folder} holds no verified measurement; there is nothing to export.")
         target = self.folder / BEST if path is None else Path(path)
         write_best(self.record, target)
+        if remark := unfinished(self.record):
+            LOG.warning(remark)
         return target
 
 

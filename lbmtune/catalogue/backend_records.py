@@ -71,8 +71,12 @@ class CudaConfig(KernelConfig):
     def blocks(self, case: Case) -> Block:
         """Return the thread blocks of a launch along each axis."""
         cells = self.block_cells(case.stencil)
-        x, y, z = (-(-n // c) for n, c in zip(case.domain, cells, strict=True))
+        x, y, z = (-(-max(1, n - e) // c) for n, c, e in zip(case.domain, cells, self.ends(case), strict=True))
         return x, y, z
+
+    def ends(self, case: Case) -> Block:
+        """Return the cells along each axis that the first and the last block update besides, together."""
+        return 0, 0, 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,11 +116,6 @@ class CpuConfig(KernelConfig):
     def loop(self) -> str:
         """What the parallel loop runs over: z, zy or tile."""
         return "z"
-
-    @property
-    def tile_x(self) -> int:
-        """Cells of a row of a tile; 0 without tiles of parts of rows."""
-        return 0
 
     @property
     def tile_y(self) -> int:

@@ -5,7 +5,8 @@ from math import prod
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES, tables
-from lbmtune.catalogue.layouts.layout import Extents
+from lbmtune.catalogue.domain_conditions import Condition, Place
+from lbmtune.catalogue.layouts.layout import Extents, Int
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.sparse.index_list import phases
@@ -34,9 +35,14 @@ def index_fits(case: Case, config: KernelConfig, bits: int) -> bool:
 
 
 def _largest(extents: Extents, config: KernelConfig) -> int:
+    return int(max(index_bounds(extents, config)))
+
+
+def index_bounds(extents: Extents, config: KernelConfig) -> tuple[Int, Int]:
+    """Return upper bounds of the index of a cell within one component, and of the length of a component."""
     memory = config.memory
     cell = memory.along_x(extents.x, extents) + memory.along_y(extents.y, extents) + memory.along_z(extents.z, extents)
-    return int(max(cell, memory.component(memory.together or 1, extents)))
+    return cell, memory.component(memory.together or 1, extents)
 
 
 def footprint_bytes(case: Case, config: KernelConfig) -> int:
@@ -144,13 +150,15 @@ def _cube(edge: int, flat: bool) -> tuple[int, int, int]:
     return (edge, edge, 1 if flat else edge)
 
 
+def within_stride(case: Case, stride: int) -> Condition:
+    """Return the condition that the domain fits between direction arrays that are a given stride apart."""
+    domain = "x".join(map(str, case.domain))
+    said = f"stride={stride}: the direction arrays of domain {domain} have {{value}} elements"
+    return Condition(value=lambda place: prod(place.stored[:3]), most=stride, because=f"stride={stride}", said=said)
+
+
 def beyond_stride(case: Case, config: KernelConfig) -> str | None:
     """Return why the domain does not fit between direction arrays that are a given stride apart, or None."""
     stride = getattr(config.layout, "stride", 0)
-    if not stride:
-        return None
-    x, y, z, _ = config.stored_extents(case)
-    if (cells := x * y * z) <= stride:
-        return None
-    domain = "x".join(map(str, case.domain))
-    return f"stride={stride}: the direction arrays of domain {domain} have {cells} elements"
+    place, condition = Place(case.domain, lambda: config.stored_extents(case)), within_stride(case, stride)
+    return condition.refusal(place) if stride and not condition.holds(place) else None

@@ -7,6 +7,7 @@ from statistics import median
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
+from lbmtune.catalogue.limits import extents
 from lbmtune.claims.judge import Reading, readings_of, rests_on
 from lbmtune.records import Resources
 from lbmtune.records.claims import Claim, Claims, Document, Holding, Rates, in_place
@@ -99,7 +100,7 @@ def _of(reading: Reading, title: str) -> Evidence:
     assert reading.group is not None
     return Evidence(
         title=title,
-        domain="x".join(map(str, reading.group.case.domain)),
+        domain=extents(reading.group.case.domain),
         mlups=m.mlups,
         step_s=median(m.samples_s),
         bytes_per_update=m.bytes_per_update,

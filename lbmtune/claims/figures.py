@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.records import Measurement
+from lbmtune.catalogue.limits import extents
 from lbmtune.records.claims import Claims, Document, Group, Printed, Row, Variant
 
 _DOMAIN = re.compile(r"\d+x\d+(x\d+)?")
@@ -13,43 +13,22 @@ _DOMAIN = re.compile(r"\d+x\d+(x\d+)?")
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A row of the table. published: printed figures of the same experiment; why_not: the reason for no speed."""
+    """A row of the table, as text.
+
+    published_texts: printed figures of the same experiment, each with its device, and its circumstances unless they are
+    the same domain; measured_text: MLUPS; interval_text: of the median; ratio_texts: measured over published speed, for
+    each published figure; why_not: the reason for no speed.
+    """
 
     series: str
     domain: str
     title: str
     config: str
-    published: tuple[Printed, ...]
-    measurement: Measurement | None
+    published_texts: tuple[str, ...]
+    measured_text: str
+    interval_text: str
+    ratio_texts: tuple[str, ...]
     why_not: str
-
-    @property
-    def published_texts(self) -> tuple[str, ...]:
-        """Return each printed figure with its device, and its circumstances unless they are the same domain."""
-        return tuple(self._text(one) for one in self.published)
-
-    def _text(self, one: Printed) -> str:
-        elsewhere = "" if one.circumstances in ("", self.domain) else f", {one.circumstances}"
-        return f"{_round(one.mlups)} ({one.device}{elsewhere})"
-
-    @property
-    def measured_text(self) -> str:
-        """Return the measured MLUPS."""
-        return _round(self.measurement.mlups) if self.measurement else ""
-
-    @property
-    def interval_text(self) -> str:
-        """Return the interval of the median."""
-        m = self.measurement
-        if m is None:
-            return ""
-        return f"{_round(m.ci_low_mlups)} .. {_round(m.ci_high_mlups)}{' disturbed' if m.disturbed else ''}"
-
-    @property
-    def ratio_texts(self) -> tuple[str, ...]:
-        """Return measured over published speed, for each published figure."""
-        m = self.measurement
-        return tuple(f"{m.mlups / one.mlups:.3g}" for one in self.published) if m else ()
 
 
 def figures(claims: Claims, document: Document) -> Iterator[Figure]:
@@ -64,16 +43,25 @@ def figures(claims: Claims, document: Document) -> Iterator[Figure]:
 
 
 def _figure(group: Group, series: str, row: Row, variant: Variant) -> Figure:
-    domain = "x".join(map(str, group.case.domain))
+    domain, m = extents(group.case.domain), row.trial.final if row.trial and not row.why_not else None
+    published = tuple(_beside(variant, group.series, domain))
+    bounds = f"{_round(m.ci_low_mlups)} .. {_round(m.ci_high_mlups)}" if m else ""
     return Figure(
         series=series,
         domain=domain,
         title=variant.title,
         config=from_flat(row.config).brief if row.config else "",
-        published=tuple(_beside(variant, group.series, domain)),
-        measurement=row.trial.final if row.trial and not row.why_not else None,
+        published_texts=tuple(_printed(one, domain) for one in published),
+        measured_text=_round(m.mlups) if m else "",
+        interval_text=f"{bounds} disturbed" if m and m.disturbed else bounds,
+        ratio_texts=tuple(f"{m.mlups / one.mlups:.3g}" for one in published) if m else (),
         why_not=row.why_not,
     )
+
+
+def _printed(one: Printed, domain: str) -> str:
+    elsewhere = "" if one.circumstances in ("", domain) else f", {one.circumstances}"
+    return f"{_round(one.mlups)} ({one.device}{elsewhere})"
 
 
 def _beside(variant: Variant, series: str, domain: str) -> Iterator[Printed]:

@@ -236,7 +236,6 @@ def _percent(value: float) -> str:
 
 
 def _sentence(claim: Claim, found: Interval, holding: Holding) -> str:
-    """State what was measured, what was claimed, and what was printed."""
     bounds = (("at least", claim.at_least), ("at most", claim.at_most))
     asked = " and ".join(f"{word} {shown(claim.kind, value)}" for word, value in bounds if value is not None)
     printed = f", printed {shown_range(claim)}" if claim.published else ""

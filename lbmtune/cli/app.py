@@ -3,7 +3,6 @@
 import atexit
 import logging
 import os
-import tempfile
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
@@ -13,7 +12,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from lbmtune import __version__
 from lbmtune.cli.arguments.options import with_single_options
-from lbmtune.records.store import CACHE_VARIABLE, cache_folder
+from lbmtune.errors import InputError
+from lbmtune.records.store import CACHE_VARIABLE, make_cache
 from lbmtune.scratch import remove_scratch, scratch_folder
 
 LOG = logging.getLogger("lbmtune")
@@ -130,20 +130,18 @@ def _options(
 
 
 def _provide_cache() -> None:
-    """Give this process and its workers a temporary cache, with a remark, if the user's cannot be written."""
-    root = cache_folder("")
+    """Give this process and its workers a temporary cache, with a remark, if the user's cannot be used."""
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=root):
-            return
-    except OSError as error:
-        reason = error.strerror
+        make_cache(writable=True)
+        return
+    except InputError as error:
+        reason = str(error).partition(";")[0]
     for_now = scratch_folder()
     atexit.register(remove_scratch, for_now)
     os.environ[CACHE_VARIABLE] = str(for_now)
     LOG.warning(
-        f"cannot write {root} ({reason}): compiled kernels and rankings of this run are not kept, and other runs on "
-        f"the device are not noticed; set {CACHE_VARIABLE} to a folder that can be written."
+        f"{reason}: compiled kernels and rankings of this run are not kept; set {CACHE_VARIABLE} to a folder that you "
+        "alone can write."
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements
 from lbmtune.catalogue.families.cuda.persistent import face_elements
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.moments.basis import orders
@@ -15,6 +16,7 @@ from lbmtune.catalogue.problem.faces import SIDES
 from lbmtune.catalogue.schemes.scheme import Access
 from lbmtune.catalogue.sparse.index_list import listed_rows
 from lbmtune.catalogue.storage_frame import Domain, StorageFrame
+from lbmtune.codegen.describe_domain import domain_rules
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import (
     APART,
@@ -37,8 +39,11 @@ _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 _CELLS = "nx * ny * nz"
 
 
-def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
-    """Return the program as data, with launch geometry and argument values for its own case."""
+def describe_kernel(program: Program, binary_digest: str = "", limits: Limits | None = None) -> Kernel:
+    """Return the program as data, with launch geometry and argument values for its own case.
+
+    limits: of the device, on which it depends how many blocks run at once.
+    """
     kernel = Kernel(
         target=program.target,
         source=program.source,
@@ -54,6 +59,7 @@ def describe_kernel(program: Program, binary_digest: str = "") -> Kernel:
         types=tuple(_types(program)),
         single=_single(program),
         opening=tuple(tuple(launch_geometry(program, launch) for launch in step) for step in program.prologue),
+        domain=domain_rules(program, limits or Limits()),
         keeps_roles=len(program.buffers()) > 1 and not program.config.exchanges(program.case.stencil),
     )
     return replace(kernel, source_digest=source_digest(kernel, program.target))

@@ -118,7 +118,6 @@ class Program:
 
     @property
     def _launches(self) -> list[Launch]:
-        """Launches of the period, with macroscopics, and of the prologue."""
         return [launch for step in (*self.period, *self.with_macroscopics, *self.prologue) for launch in step]
 
     @property

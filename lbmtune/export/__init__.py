@@ -3,13 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.families.rules import Limits, cuda_limits
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.records import Trial
+from lbmtune.records import Environment, Trial
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
 from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.repeats import RepeatInterval
@@ -33,12 +35,7 @@ def best(study: StudyRecord) -> Best:
     """
     if not study.ranked:
         raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
-    winner, header = study.winner, study.header
-    if winner is None:
-        raise NothingValidError(
-            f"the best of study {header.spec.name} was not verified on the whole domain; finish it with lbmtune study "
-            "--resume."
-        )
+    winner, header = study.ranked[0], study.header
     program = _program(study, winner)
     return Best(
         study=header.spec.name,
@@ -46,7 +43,7 @@ def best(study: StudyRecord) -> Best:
         case=header.spec.case,
         key=winner.key,
         configuration=winner.config,
-        kernel=exported(program, winner),
+        kernel=exported(program, winner, header.environment),
         storage=describe_storage(program),
         expected=_expected(study, winner, program),
         ceiling=header.ceiling,
@@ -58,6 +55,8 @@ def best(study: StudyRecord) -> Best:
         date=winner.date or header.date,
         lbmtune=header.version,
         accuracy=winner.accuracy,
+        proven=winner.proven,
+        finished=study.finished,
     )
 
 
@@ -79,11 +78,21 @@ def _program(study: StudyRecord, winner: Trial) -> Program:
     return program
 
 
-def exported(program: Program, winner: Trial) -> Kernel:
-    """Return a trial's kernel, with the one for left-over steps unless that failed its verification."""
-    kernel = describe_kernel(program, winner.binary_digest)
+def exported(program: Program, winner: Trial, environment: Environment) -> Kernel:
+    """Return a trial's kernel, with the one for left-over steps unless that failed its verification.
+
+    environment: where it was tuned.
+    """
+    kernel = describe_kernel(program, winner.binary_digest, _limits(environment))
     single = winner.verification and winner.verification.single
     return replace(kernel, single=None) if single and not single.passed else kernel
+
+
+def _limits(environment: Environment) -> Limits:
+    """Return the limits of a recorded device, as far as a record tells them: not its multiprocessors."""
+    if BACKENDS[environment.backend].shares_host:
+        return Limits(cores=environment.cores, vector_bits=environment.vector_bits)
+    return cuda_limits(environment.architecture, 1, environment.memory_bytes)
 
 
 def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:

@@ -12,7 +12,6 @@ from lbmtune.lattice import LATTICES
 from lbmtune.records.shared import made_of
 
 EXAMPLE_DOMAIN = "128x128x128"
-_LARGEST_EXTENT = 2**31 - 1  # extents are arguments of kernels, of 32 bits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,10 +100,11 @@ def _identified(geometry: str, patches: tuple[Patch, ...], folder: Path) -> str:
 
 def _parameters(file: CaseFile) -> Parameters:
     inlet = file.inlet_velocity[0] if file.inlet_velocity else None
-    return made_of(Parameters, file, domain=_domain(file.domain, file.lattice), inlet=inlet)
+    return made_of(Parameters, file, domain=domain_of(file.domain, file.lattice), inlet=inlet)
 
 
-def _domain(value: str | tuple[int, ...], lattice: str) -> tuple[int, int, int]:
+def domain_of(value: str | tuple[int, ...], lattice: str) -> tuple[int, int, int]:
+    """Return the cells along x, y, z of the text of a domain, or of two or three numbers. Raises InputError."""
     try:
         cells = [int(part) for part in (value.split("x") if isinstance(value, str) else value)]
     except ValueError:
@@ -118,8 +118,6 @@ def _domain(value: str | tuple[int, ...], lattice: str) -> tuple[int, int, int]:
         cells.append(1)
     if len(cells) != 3:
         raise InputError(f"domain {value!r} is not two or three cell counts; write for example {EXAMPLE_DOMAIN}.")
-    if max(cells) > _LARGEST_EXTENT:
-        raise InputError(f"domain {value!r} has an extent above {_LARGEST_EXTENT}; give smaller ones.")
     return cells[0], cells[1], cells[2]
 
 

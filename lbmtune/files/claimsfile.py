@@ -64,23 +64,6 @@ class VariantFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimFile:
-    """A table [claims.NAME], as in records.claims.Claim."""
-
-    sentence: str
-    kind: str = "ratio"
-    of: str | tuple[str, ...] = ()
-    over: str | tuple[str, ...] = ()
-    at_least: float | None = None
-    at_most: float | None = None
-    published: float | tuple[float, float] | None = None
-    device: str = ""
-    every: int = 1
-    velocities: tuple[float, ...] = ()
-    untestable: str | dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
 class DocumentFile:
     """The tables of a document."""
 
@@ -214,46 +197,51 @@ def _duty(text: str, key: str, source: Source) -> SideTask:
 
 
 def _claim(name: str, entry: Mapping[str, Any], variants: set[str], source: Source) -> Claim:
-    key = f"claims.{name}"
-    file = _checked(entry, ClaimFile, key, source)
-    kinds = get_args(Kind)
-    if file.kind not in kinds:
-        source.fail(f"{key}.kind", f"unknown kind {file.kind!r}; {suggestion(file.kind, kinds)}")
-    of, over = ((one,) if isinstance(one, str) else one for one in (file.of, file.over))
-    for place, names in (("of", of), ("over", over)):
+    key, kind, kinds = f"claims.{name}", entry.get("kind"), get_args(Kind)
+    if isinstance(kind, str) and kind not in kinds:
+        source.fail(f"{key}.kind", f"unknown kind {kind!r}; {suggestion(kind, kinds)}")
+    claim = _checked(_in_full(entry), Claim, key, source, name=name)
+    for place, names in (("of", claim.of), ("over", claim.over)):
         for one in names:
             if one not in variants:
                 source.fail(f"{key}.{place}", f"unknown variant {one!r}; {suggestion(one, variants)}")
-    why = file.untestable
-    untestable = dict.fromkeys(_BACKENDS, why) if isinstance(why, str) else why
-    _check_askable(file, of, over, set(untestable) >= set(_BACKENDS), key, source)
-    single = isinstance(file.published, (int, float))
-    figures = (file.published, file.published) if single else file.published
-    return made_of(Claim, file, name=name, of=of, over=over, published=figures, untestable=untestable)
+    if not set(claim.untestable) >= set(_BACKENDS):
+        _check_askable(claim, key, source)
+    return claim
 
 
-def _check_askable(
-    file: ClaimFile, of: Sequence[str], over: Sequence[str], hopeless: bool, key: str, source: Source
-) -> None:
+def _in_full(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a claim with lists where one variant or figure may stand for them, and a reason for each backend."""
+    tree = dict(entry)
+    for key in ("of", "over"):
+        if isinstance(tree.get(key), str):
+            tree[key] = [tree[key]]
+    if isinstance(tree.get("published"), (int, float)):
+        tree["published"] = [tree["published"]] * 2
+    if isinstance(tree.get("untestable"), str):
+        tree["untestable"] = dict.fromkeys(_BACKENDS, tree["untestable"])
+    return tree
+
+
+def _check_askable(claim: Claim, key: str, source: Source) -> None:
     """Check that a claim that some backend can test says what is measured and when it holds."""
-    if hopeless:
-        return
-    if not of:
+    if not claim.of:
         source.fail(f"{key}.of", "is missing; name the variants that the claim is about, or say why none can tell.")
-    if bool(file.velocities) != (file.kind in ERRORS):
+    if bool(claim.velocities) != (claim.kind in ERRORS):
         source.fail(f"{key}.velocities", f"are given where an error is asked for, and there alone: {_VELOCITIES}.")
-    if not set(file.velocities) <= set(VELOCITIES):
-        source.fail(f"{key}.velocities", f"{list(file.velocities)}: errors are measured at {_VELOCITIES}.")
-    if bool(over) == (file.kind in ("spread", "bandwidth", COUNTED, *ERRORS)):
-        takes = "no over" if over else "over, the variants that it is compared with"
-        source.fail(f"{key}.over", f"a {file.kind} takes {takes}; correct the claim.")
-    if file.at_least is None and file.at_most is None:
+    if not set(claim.velocities) <= set(VELOCITIES):
+        source.fail(f"{key}.velocities", f"{list(claim.velocities)}: errors are measured at {_VELOCITIES}.")
+    if bool(claim.over) == (claim.kind in ("spread", "bandwidth", COUNTED, *ERRORS)):
+        takes = "no over" if claim.over else "over, the variants that it is compared with"
+        source.fail(f"{key}.over", f"a {claim.kind} takes {takes}; correct the claim.")
+    if claim.at_least is None and claim.at_most is None:
         source.fail(f"{key}.at_least", "neither at_least nor at_most is given; say when the claim holds.")
 
 
-def _checked(tree: Mapping[str, Any], kind: type[T], table: str, source: Source) -> T:
-    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]  # a dataclass
+def _checked(tree: Mapping[str, Any], kind: type[T], table: str, source: Source, **given: str) -> T:
+    """Return a table in its type. given: fields that it does not have itself."""
+    known = [f.name for f in fields(kind) if f.name not in given]  # type: ignore[arg-type]  # a dataclass
     for key in tree:
         if key not in known:
             source.fail(f"{table}.{key}" if table else key, f"unknown key; {suggestion(key, known)}")
-    return converted(tree, kind, source, table)
+    return converted({**tree, **given}, kind, source, table)

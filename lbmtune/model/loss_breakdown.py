@@ -36,6 +36,5 @@ def _expected(profile: Profile, config: KernelConfig, rung: Rung, machine: Machi
 
 
 def _of_bytes(rung: Rung, moved: float, bytes_per_s: float, source: str) -> Rung:
-    sentence = f"{moved:g} bytes per update at {format_rate(bytes_per_s)}"
-    term = Term(name=rung.name, seconds=moved / bytes_per_s, sentence=sentence, source=source)
+    term = Term(rung.name, moved / bytes_per_s, f"{moved:g} bytes per update at {format_rate(bytes_per_s)}", source)
     return replace(rung, model_s=term.seconds, model=(term,))

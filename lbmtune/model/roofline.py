@@ -21,8 +21,7 @@ class Ceiling(NamedTuple):
 
 def memory_term(moved: float, bytes_per_s: float, source: str) -> Term:
     """Return the time of moving the bytes of an update at a bandwidth."""
-    sentence = f"{moved:.4g} bytes per update at {format_rate(bytes_per_s)}"
-    return Term(name=MEMORY, seconds=moved / bytes_per_s, sentence=sentence, source=source)
+    return Term(MEMORY, moved / bytes_per_s, f"{moved:.4g} bytes per update at {format_rate(bytes_per_s)}", source)
 
 
 def copy_ceiling(machine: Machine, name: str) -> Ceiling:

@@ -23,7 +23,9 @@ from lbmtune.records.storage_format import Storage
 from lbmtune.records.store import decoded
 from lbmtune.records.study import Ceiling
 
-FORMAT, BEST_VERSION = "lbmtune.best", 1
+FORMAT, BEST_VERSION = "lbmtune.best", 2
+_READ_VERSIONS = (1, BEST_VERSION)
+"""Version 1 says nothing of domains; all that it says is as in version 2."""
 SCHEMA = Path(__file__).with_name("best.schema.json")
 
 
@@ -71,6 +73,8 @@ class Best:
     """The best kernel of a study. format and version: checked first.
 
     accuracy: L2 errors of a Taylor-Green vortex in the storage format and precision of the kernel, if measured.
+    proven: whether the kernel was verified on the whole domain; finished: whether the study came to its end, so that no
+    other configuration may be faster.
     """
 
     study: str
@@ -90,6 +94,8 @@ class Best:
     date: str
     lbmtune: str
     accuracy: Accuracy | None = None
+    proven: bool = True
+    finished: bool = True
     format: str = FORMAT
     version: int = field(default=BEST_VERSION)
 
@@ -123,11 +129,12 @@ def read_best(path: Path) -> Best:
     values = _values(path)
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path} is not a best.json: its format is not {FORMAT!r}; lbmtune export writes one.")
-    if values.get("version") != BEST_VERSION:
+    if values.get("version") not in _READ_VERSIONS:
         raise InputError(
-            f"{path} has version {values.get('version')!r} of {FORMAT}, this lbmtune reads version {BEST_VERSION}; "
-            "export the study again with this lbmtune."
+            f"{path} has version {values.get('version')!r} of {FORMAT}, this lbmtune reads versions "
+            f"{' and '.join(map(str, _READ_VERSIONS))}; export the study again with this lbmtune."
         )
+    values |= {"version": BEST_VERSION}
     _check_schema(values, path)
     try:
         best = msgspec.convert(values, type=Best)

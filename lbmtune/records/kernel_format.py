@@ -3,6 +3,8 @@
 import hashlib
 from dataclasses import dataclass, field
 
+from lbmtune.records.domain_format import DomainRules
+
 Int3 = tuple[int, int, int]
 
 
@@ -102,7 +104,7 @@ class Kernel:
     of the words of 'flags' besides links, or with indirect addressing of the last row of 'links'. single: a kernel for
     one step, if a launch does several and no fewer. opening[p]: launches before the first step of a state or of other
     arguments, if that step starts at parity p. keeps_roles: two buffers do not swap roles: each step ends where it
-    began.
+    began. domain: what a domain must obey; null in files of version 1, which do not say it.
     """
 
     target: str
@@ -120,6 +122,7 @@ class Kernel:
     single: SingleStep | None = None
     opening: tuple[tuple[LaunchGeometry, ...], ...] = ()
     keeps_roles: bool = False
+    domain: DomainRules | None = None
 
 
 def source_digest(kernel: Kernel | SingleStep, target: str) -> str:

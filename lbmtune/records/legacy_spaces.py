@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, Scalar, knobs_by_name
+from lbmtune.errors import InputError
 from lbmtune.records.legacy import DEFAULTS, HANDLED, OF_LAYOUT, TILES, composed, family_meant, gone, name_in
 from lbmtune.records.study import Table
 
@@ -27,6 +28,12 @@ def current_tables(table: Table, backend: str) -> tuple[Table, ...]:
 
 def migrated_tables(table: Table, backend: str) -> tuple[dict[str, tuple[Scalar, ...]], ...]:
     """Return a space of version 0.1 as spaces of one family each. Raises InputError for a knob without a place."""
+    for name in table:
+        if name not in DEFAULTS[backend]:
+            raise InputError(
+                f"{name} is a knob of today, which is not supported in a space without a family (use family=NAME): "
+                "it is read as one of version 0.1."
+            )
     return tuple(_of_family(name, chosen, backend) for name, chosen in _by_family(table, backend))
 
 

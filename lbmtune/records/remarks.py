@@ -36,6 +36,15 @@ def disturbance(study: StudyRecord) -> str:
     return ""
 
 
+def unfinished(study: StudyRecord) -> str:
+    """Return a warning if the best kernel of a study may not be the best, or not be right, else ''."""
+    if not study.ranked:
+        return ""
+    left = [] if study.finished else ["the study was ended early, so that another kernel may be faster"]
+    left += [] if study.ranked[0].proven else ["the best kernel was not verified on the whole domain"]
+    return f"{', and '.join(left)}; lbmtune study --resume goes on." if left else ""
+
+
 def doubt(study: StudyRecord) -> str:
     """Return a warning if the best speed of a study is too uncertain for a ranking, else ''."""
     if not study.ranked or study.header.spec.objective != "mlups":

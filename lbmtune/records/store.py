@@ -3,6 +3,7 @@
 import errno
 import gzip
 import os
+import stat
 import tempfile
 import zlib
 from dataclasses import replace
@@ -20,6 +21,9 @@ from lbmtune.records.study import StudyHeader, StudyRecord, tables
 
 HEADER, TRIALS = "study.json", "trials.jsonl"
 CACHE_VARIABLE = "LBMTUNE_CACHE"
+CODE = "cpu"
+"""The folder of the cache that holds compiled code."""
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _UNFINISHED = ".unfinished"
 """How the names of hidden files end that are not written to their end yet."""
 FAMILIES_SINCE = 4
@@ -206,6 +210,28 @@ def decoded(content: bytes, kind: type[T]) -> T:
         raise ValueError("it is nested too deeply") from None
     except LbmtuneError as error:  # of a value that its record refuses
         raise ValueError(str(error)) from error
+
+
+def make_cache(*, writable: bool = False) -> None:
+    """Make the cache if it is missing, for this user alone: compiled code that lies there is run.
+
+    Raises InputError if it cannot be made or, for `writable`, written, and if others own it or may write there.
+    """
+    root = cache_folder("")
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if writable:
+            tempfile.TemporaryFile(dir=root).close()
+    except OSError as error:
+        raise InputError(
+            f"cannot write {root} ({error.strerror}); set {CACHE_VARIABLE} to a folder for compiled kernels."
+        ) from error
+    for folder in map(cache_folder, ("", CODE, f"{CODE}/__pycache__")):
+        if folder.exists() and (folder.stat().st_uid != os.geteuid() or folder.stat().st_mode & _OTHERS_WRITE):
+            raise InputError(
+                f"others may write {folder}, and code that lies there is run; make it yours alone, or set "
+                f"{CACHE_VARIABLE} to such a folder."
+            )
 
 
 def cache_folder(name: str) -> Path:

@@ -41,7 +41,7 @@ class TimingProtocol:
     times.
     sustained_top: number of the best that run for sustained_s seconds each without a pause, after settling_s seconds of
     warm-up.
-    compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages.
+    compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages, the first one of processor time.
     """
 
     verify_periods: int = 3
@@ -123,8 +123,9 @@ class StudyHeader:
 
     illegal_configurations: an example of each reason -> number of points of the axes that it removed; last_cache_bytes:
     of a CPU, 0 if unknown; entries_by: compiler that reported resources by entry afterwards, or '';
-    calibration_cpu_share: share of the processor during the calibration for the predictions, or None; repeats: of the
-    machine (`model.machine.description.Machine`).
+    calibration_cpu_share: share of the processor during the calibration for the predictions, or None; finished: whether
+    the search came to its end and all that follows was made, None in early records; repeats: of the machine
+    (`model.machine.description.Machine`).
     """
 
     spec: StudySpec
@@ -139,6 +140,7 @@ class StudyHeader:
     schema: int = SCHEMA_VERSION
     entries_by: str = ""
     calibration_cpu_share: float | None = None
+    finished: bool | None = None
     repeats: tuple[float, ...] = ()
 
 
@@ -176,13 +178,13 @@ class StudyRecord:
         The wider of two: of kernels measured again when the machine was calibrated, and of trials measured again here.
         """
         own = [log(t.again.mlups / t.measurement.mlups) for t in self.trials if t.measurement and t.again]
-        return max(filter(None, map(repeat_spread, (self.header.repeats, own))), default=None)
+        return _widest(repeat_spread(self.header.repeats), repeat_spread(own))
 
     @cached_property
     def between_first_and_final(self) -> float | None:
         """How far the final of a first measurement lies away: a GPU rests between samples of finals; None: unknown."""
         pairs = [log(t.final.mlups / t.measurement.mlups) for t in self.trials if t.measurement and t.final]
-        return max(filter(None, (self.between_runs, repeat_spread(pairs))), default=None)
+        return _widest(self.between_runs, repeat_spread(pairs))
 
     def interval(self, trial: Trial) -> RepeatInterval:
         """Return the interval of a measured trial that holds 90 % of repeats; of a first measurement also of finals."""
@@ -199,6 +201,11 @@ class StudyRecord:
         low = self.interval(best).low_mlups
         alike = (t for t in others if t and (t.final is None) == (best.final is None))
         return frozenset(t.number for t in alike if (t.mlups or 0.0) >= low)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the study came to its end; in early records, whether it has a winner."""
+        return self.winner is not None if self.header.finished is None else self.header.finished
 
     def share_of_ceiling(self, trial: Trial) -> float:
         """Return the bandwidth of a measured trial over the ceiling (`Ceiling.best_bytes_per_s`)."""
@@ -230,3 +237,7 @@ class StudyRecord:
     def costs(self) -> Costs:
         """Seconds spent on all trials, by stage."""
         return Costs(**{f.name: sum(getattr(t.costs, f.name) for t in self.trials) for f in fields(Costs)})
+
+
+def _widest(*spreads: float | None) -> float | None:
+    return max((one for one in spreads if one is not None), default=None)

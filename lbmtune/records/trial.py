@@ -6,7 +6,7 @@ from enum import StrEnum
 from lbmtune.records.measurement import Accuracy, Measurement, Sustained, Verification
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Term:
     """A part of a prediction. seconds: of the whole device, its share of the time of an update; terms add up to it.
 

@@ -125,13 +125,11 @@ def _by_scheme_and_tenth(mine: pandas.DataFrame) -> Iterator[tuple[str, pandas.D
 
 
 def _parts(table: pandas.DataFrame) -> Iterator[tuple[str, str, pandas.DataFrame]]:
-    """Yield kernels on large domains by device and kind."""
     for name, mine in table.groupby(table.set.str.partition("/")[0]):
         yield from ((str(name), kind, part) for kind, part in _large(mine))
 
 
 def _large(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
-    """Return kernels of GPUs on domains from 128^3 on, by kind."""
     table = table[~table.on_host.astype(bool) & (table.sites >= SMALL)]
     return [(kind, table[table.many == many]) for kind, many in _KINDS.items() if (table.many == many).any()]
 

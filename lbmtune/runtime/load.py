@@ -12,11 +12,11 @@ from lbmtune.backend.protocol import OR_CPU, Binary, CompileError, Device, OutOf
 from lbmtune.backend.registry import backend_of, compiler_for, default_device, open_device
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.families.rules import broken
-from lbmtune.catalogue.footprint import buffer_elements
+from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Real3
 from lbmtune.catalogue.problem.patch_checks import settled
+from lbmtune.codegen.describe_domain import domain_rules
 from lbmtune.codegen.program import Launch, Mode, Over, Program
 from lbmtune.codegen.render import render
 from lbmtune.codegen.support import support_of
@@ -52,10 +52,12 @@ def load(
     best = replace(best, case=settled(best.case, geometry))
     given = {"domain": domain, "relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
     case = changed(best.case, best.case, {name: value for name, value in given.items() if value is not None})
-    _check_indices(best, case)
+    _check_domain(best, case)
     _check_support(best, path)
     opened = _open(best, device, path)
     _warn_of_another_device(best.environment, opened.environment)
+    if not best.proven:
+        warnings.warn(f"the kernel of {path} was not verified on the whole domain.", stacklevel=2)
     config = _config(best.config, case, opened)
     compiled = partial(_compiled, device=opened, path=path)
     single = _single_program(best, config)
@@ -67,16 +69,17 @@ def load(
     return Solver(simulation, best)
 
 
-def _check_indices(best: Best, case: Case) -> None:
-    """Raise InputError if the domain needs indices of more bits than the recorded one."""
-    elements = buffer_elements(case, best.config)
-    if elements <= buffer_elements(best.case, best.config):
+def _check_domain(best: Best, case: Case) -> None:
+    """Raise InputError if the domain is none that the recorded text is for. That of its own case is not looked at."""
+    if case.domain == best.case.domain:
         return
-    most = best.kernel.max_elements or render(best.case, best.config).max_elements
-    if most is not None and elements > most:
+    rules = best.kernel.domain or domain_rules(render(best.case, best.config), Limits())
+    (nx, ny, nz), stored = case.domain, best.config.stored_extents(case)
+    numbers = {"nx": nx, "ny": ny, "nz": nz, "NX": stored.x, "NY": stored.y, "NZ": stored.z}
+    if reason := rules.refusal(numbers):
         raise InputError(
-            f"domain={'x'.join(map(str, case.domain))} is not supported for this kernel (use a smaller domain, or a "
-            f"study of this one): it takes buffers of {elements:,} elements; the 32-bit indices reach {most:,}."
+            f"domain={'x'.join(map(str, case.domain))} is not supported for this kernel (use another domain, or a "
+            f"study of this one): {reason}."
         )
 
 

@@ -72,7 +72,6 @@ def _is_complete(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
 
 
 def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial]) -> None:
-    """Measure one round and append the finalists with both measurements."""
     begin = time.perf_counter()
     answers = search.evaluator.finals([from_flat(t.config) for t in finalists])
     prepared_s = sum(answer.costs.compile_s + answer.costs.verify_s for answer in answers)

@@ -49,13 +49,14 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
         remove_unfinished(search.folder)
         header, done = _read_folder(search.folder, header, resume=resume)
         loop = _Loop(search, header, space, done)
-        write_header(search.folder, header)
+        write_header(search.folder, replace(header, finished=False))
         search.observer.started(header, done)
         loop.run()
         visit_again(search)
         hold_finals(search)
         run_sustained(search)
         record_accuracy(search)
+        write_header(search.folder, replace(header, finished=True))
         record = read_study(search.folder)
     if record.winner is None:
         raise NothingValidError(nothing_valid(record))
@@ -63,7 +64,6 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
 
 
 def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[StudyHeader, tuple[Trial, ...]]:
-    """Return the header that is valid from now on, and the trials on disk."""
     if not holds_study(folder):
         return header, ()
     if not resume:

@@ -1,10 +1,14 @@
-"""The processor as a device, if it cannot be one."""
+"""The processor as a device, if it cannot be one, and its cache of kernels, if that is damaged."""
 
-from __future__ import annotations
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
+from lbmtune.backend.cpu import modules, threads
 from lbmtune.backend.registry import open_device
 from lbmtune.errors import DeviceUnavailableError
 
@@ -16,3 +20,47 @@ def test_without_the_compiler_of_numba_there_is_no_device(monkeypatch: pytest.Mo
         DeviceUnavailableError, match=r"^the CPU needs Numba's compiler, which NUMBA_DISABLE_JIT turns off"
     ):
         open_device("cpu")
+
+
+TEXT = """
+import numba
+@numba.njit("int64(int64)", cache=True)
+def twice(n):
+    return 2 * n
+"""
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc", "pyc"])
+@pytest.mark.parametrize(
+    "damaged", [lambda b: b"", lambda b: b[: len(b) // 2], lambda b: bytes(len(b))], ids=["empty", "cut", "zeros"]
+)
+def test_a_damaged_cache_heals(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, suffix: str, damaged: Callable[[bytes], bytes]
+) -> None:
+    """As after a power cut."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    kept = tmp_path / "text.py"
+    assert modules.import_text(kept, TEXT).twice(4) == 8
+    (file,) = (tmp_path / "__pycache__").glob(f"*.{suffix}")
+    whole = file.read_bytes()
+    file.write_bytes(damaged(whole))
+    assert modules.import_text(kept, TEXT).twice(4) == 8
+    (healed,) = (tmp_path / "__pycache__").glob(f"*.{suffix}")
+    assert len(healed.read_bytes()) == pytest.approx(len(whole), rel=0.01)
+
+
+def test_an_error_that_is_not_of_the_cache_is_raised(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            modules.import_text(tmp_path / "text.py", "1 / 0")
+
+
+def test_functions_of_the_package_heal_as_well(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    for cut in (False, True):
+        function = numba.njit(cache=True)(threads._thread_numbers.py_func)
+        for file in tmp_path.rglob("*.nb?"):
+            file.write_bytes(file.read_bytes()[: -20 if cut else None])
+        numbers = np.zeros(1, np.int32)
+        modules.call_cached(function, numbers)
+        assert numbers[0]

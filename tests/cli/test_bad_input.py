@@ -17,12 +17,13 @@ from typing import Annotated, get_args, get_origin, get_type_hints
 import pytest
 
 from lbmtune.api import measured_machines
+from lbmtune.backend.cpu import compile_cpu
 from lbmtune.claims.store import append_group, read_claims
 from lbmtune.cli import main
 from lbmtune.cli.app import VERBS
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import check_acts, load_study
-from lbmtune.records.store import append_trial, cache_folder, read_study, write_atomically
+from lbmtune.records.store import append_trial, cache_folder, make_cache, read_study, write_atomically
 from lbmtune.scratch import scratch_folder
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.optuna_storage import without_password
@@ -687,10 +688,37 @@ def test_a_cache_that_cannot_be_written_is_told_once_and_replaced(capsys, monkey
         sentence = (
             f"cannot write {tmp_path / 'file' / 'cache'} (Not a directory): compiled kernels and rankings of this "
         )
-        sentence += "run are not kept, and other runs on the device are not noticed; set LBMTUNE_CACHE to a folder "
-        sentence += "that can be written.\n"
+        sentence += "run are not kept; set LBMTUNE_CACHE to a folder that you alone can write.\n"
         assert captured.err == (sentence if told else "")
     write_atomically(cache_folder("cpu") / "kernel.py", b"")
+
+
+@pytest.mark.parametrize("inner", ["", "cpu", "cpu/__pycache__"])
+def test_a_cache_that_others_may_write_is_not_used(capsys, monkeypatch, tmp_path, inner):
+    """Code that lies there would be run."""
+    loose = tmp_path / "cache" / inner
+    loose.mkdir(parents=True)
+    loose.chmod(0o770)
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(InputError, match=rf"^others may write {loose}, and code that lies there is run; make it yours"):
+        compile_cpu(None)
+    with pytest.raises(SystemExit):
+        main(["list", "--device", "cpu"])
+    assert f"others may write {loose}, and code that lies there is run: compiled kernels" in capsys.readouterr().err
+    assert cache_folder("") != tmp_path / "cache"
+
+
+def test_a_cache_of_somebody_else_is_not_used(monkeypatch, tmp_path):
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path))
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    with pytest.raises(InputError, match="others may write"):
+        make_cache()
+
+
+def test_a_new_cache_is_for_its_user_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "one" / "cache"))
+    make_cache()
+    assert (tmp_path / "one" / "cache").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_full_disk_leaves_what_was_there_and_nothing_else(monkeypatch, tmp_path):

@@ -13,7 +13,9 @@ from optuna.storages import JournalStorage
 from rich.console import Console
 
 import lbmtune
+from lbmtune import api
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.cli import main
 from lbmtune.cli.format import output
 from lbmtune.cli.verbs.list import knob_rows
@@ -23,6 +25,7 @@ from lbmtune.files.studyfile import load_study, overridden
 from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, machine_path
 from lbmtune.model.machine.toml import write_machine
 from lbmtune.records import Conditions, Outcome, Trial
+from lbmtune.records.best import read_best
 from lbmtune.records.store import read_study
 from lbmtune.search.optuna_storage import Journal
 from lbmtune.units import format_rate
@@ -31,6 +34,10 @@ from tests.support.studies import fake_study
 from tests.support.studies.fake_study import FakeEvaluator, stand_in, verification
 from tests.support.studies.fake_study import machine as fake_machine
 
+UNFINISHED = (
+    "the study was ended early, so that another kernel may be faster, and the best kernel was not verified on the "
+    "whole domain; lbmtune study --resume goes on."
+)
 QUICK = ("--set", "case.domain=64x64x64")
 
 
@@ -476,9 +483,50 @@ def test_a_signal_to_end_ends_with_how_to_go_on(run, monkeypatch, number):
     assert (code, out) == (130, "")
     assert fake.closed
     assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-1]
+    assert err.splitlines()[-2] == "the best kernel so far is in here/best.json"
+    assert err.splitlines()[-3] == UNFINISHED
+    best = read_best(Path("here/best.json"))
+    assert (best.proven, best.finished) == (False, False)
+    assert best.key == read_study(Path("here")).ranked[0].key
     stand_in(monkeypatch)
     assert run("study", "--device", "cpu", "--out", "here", "--resume")[0] == 0
+    best = read_best(Path("here/best.json"))
+    assert (best.proven, best.finished) == (True, True)
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)] == handlers
+
+
+def test_a_study_that_was_killed_is_exported_and_says_so(run, monkeypatch):
+    """As one that a batch system ends at its limit, whenever that is."""
+    stand_in(monkeypatch)
+    assert study(run, "--out", "here")[0] == 0
+    lines = Path("here/trials.jsonl").read_bytes().splitlines(keepends=True)[:6]
+    Path("here/trials.jsonl").write_bytes(b"".join(lines))
+    header = json.loads(Path("here/study.json").read_text())
+    assert header["finished"]
+    Path("here/study.json").write_text(json.dumps(header | {"finished": False}))
+    code, out, err = run("export", "here", "-o", "mine.json")
+    assert (code, out, err) == (0, "wrote mine.json\n", f"{UNFINISHED}\n")
+    best = read_best(Path("mine.json"))
+    assert (best.proven, best.finished) == (False, False)
+    run("report", "here")
+    assert f"Unfinished: {UNFINISHED}" in Path("here/report.html").read_text()
+    # of a version that did not note its end
+    Path("here/study.json").write_text(json.dumps({k: v for k, v in header.items() if k != "finished"}))
+    run("export", "here", "-o", "mine.json")
+    best = read_best(Path("mine.json"))
+    assert (best.proven, best.finished) == (False, False)
+    Path("here/trials.jsonl").write_bytes(b"")
+    code, out, err = run("export", "here", "-o", "mine.json")
+    assert (code, out) == (1, "")
+    assert "holds no verified measurement; there is nothing to export" in err
+
+
+def test_best_json_is_written_before_the_report(run, monkeypatch):
+    stand_in(monkeypatch)
+    monkeypatch.setattr(api.Study, "report", lambda *_: pytest.fail("no room"))
+    with pytest.raises(BaseException, match="no room"):
+        study(run, "--out", "here")
+    assert read_best(Path("here/best.json")).finished
 
 
 def test_a_hang_up_that_is_ignored_stays_ignored(run, monkeypatch):
@@ -536,6 +584,34 @@ def test_ctrl_c_before_the_first_trial_says_that_nothing_was_kept(run, monkeypat
     assert (code, out) == (130, "")
     assert "nothing was kept" in err
     assert not (tmp_path / "here" / "study.json").exists()
+
+
+@pytest.mark.parametrize(("kept", "said"), [(False, "nothing was kept"), (True, "--max-footprint 1GiB --resume")])
+def test_ctrl_c_in_a_reproduction(run, monkeypatch, tmp_path, kept, said):
+    def stopped(*_, **__):
+        if kept:
+            (tmp_path / "here").mkdir()
+            (tmp_path / "here" / STORED).touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lbmtune.api.measured_machine", stopped)
+    code, out, err = run("reproduce", "--device", "cpu", "--out", "here")
+    assert (code, out) == (130, "")
+    assert said in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("method", ["report", "export"])
+def test_ctrl_c_while_files_are_written_says_how_to_go_on(run, monkeypatch, method):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    stand_in(monkeypatch)
+    with monkeypatch.context() as patched:
+        patched.setattr(lbmtune.Study, method, stopped)
+        code, out, err = study(run, "--out", "here")
+    assert (code, out) == (130, "")
+    assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-1]
+    assert study(run, "--out", "here", "--resume")[0] == 0
 
 
 def test_a_study_without_a_valid_kernel_is_one_and_has_a_report(run, monkeypatch, tmp_path):
@@ -802,11 +878,24 @@ def test_an_axis_is_varied_in_the_case_of_a_file(run):
 
 
 @pytest.mark.parametrize("verb", ["explain", "render", "predict"])
-def test_what_is_settled_takes_no_override(run, verb):
+def test_what_is_settled_takes_no_override_but_a_domain(run, verb):
     best = str(RECORDED / "d3q19-box-fp32" / "best.json")
-    code, _, err = run(verb, best, "--set", "case.domain=64x64x64")
+    code, _, err = run(verb, best, "--set", "case.domain=256x64x64", "--set", "case.relaxation_rate=1.2")
     assert code == 2
-    assert f"--set does not go with {best}, whose case is settled; leave it out." in " ".join(err.split())
+    said = (
+        f"--set case.relaxation_rate does not go with {best}, whose case is settled but for case.domain; leave it out."
+    )
+    assert said in " ".join(err.split())
+
+
+def test_a_recorded_kernel_is_explained_on_another_domain(run):
+    best = str(RECORDED / "d3q19-box-fp32" / "best.json")
+    asked = ("explain", best, "--machine", "h200", "--json")
+    found = {n: json.loads(run(*asked, "--set", f"case.domain={n}x64x64")[1]) for n in (256, 257)}
+    assert found[256]["legal"]
+    assert found[256]["measured"]["mlups"] is None
+    assert found[257]["reason"] == "domain 257x64x64: nx=257 is not a multiple of cells_per_thread=2"
+    assert json.loads(run(*asked)[1])["measured"]["mlups"] > 1000
 
 
 def test_predictions_fit_a_narrow_terminal(run, monkeypatch, tmp_path):

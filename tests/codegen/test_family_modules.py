@@ -8,7 +8,7 @@ from lbmtune.catalogue.config import FAMILIES, KernelConfig
 from lbmtune.catalogue.families import module_of
 from lbmtune.catalogue.families.rules import rules
 from lbmtune.model.cpu.inputs import Family as CpuFamily
-from lbmtune.model.gpu.family import Family as GpuFamily
+from lbmtune.model.gpu.families import Family as GpuFamily
 
 RECORDS = [record for families in FAMILIES.values() for record in families.values()]
 MODELS = {"cuda": ("lbmtune.model.gpu", GpuFamily), "cpu": ("lbmtune.model.cpu", CpuFamily)}

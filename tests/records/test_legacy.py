@@ -524,6 +524,13 @@ def test_a_space_is_split_by_family_and_keeps_its_configurations(name: str) -> N
     assert sum(space.sizes) == legal, "no configuration is in two of the spaces"
 
 
+def test_knobs_of_today_are_refused_in_a_space_of_version_0_1() -> None:
+    table = {"representation": ("moments",), "layout": ("rows",), "chunk_planes": (64,)}
+    assert is_legacy_table(table, "cuda")
+    with pytest.raises(InputError, match=r"^chunk_planes is a knob of today, .* without a family \(use family=NAME\)"):
+        migrated_tables(table, "cuda")
+
+
 def test_a_space_of_today_is_left_alone() -> None:
     for table in ({"scheme": ("aa",), "block": ("256x1x1",)}, {"family": ("column",), "z_cells": (4,)}):
         assert not is_legacy_table(table, "cuda")

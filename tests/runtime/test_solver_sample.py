@@ -13,6 +13,7 @@ import pytest
 
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.config import CudaConfig, cuda
+from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.layouts import Rows, SoA
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, porous
@@ -211,6 +212,36 @@ def printing(program: Program, kernel: Kernel) -> str:
     return "\n".join(lines)
 
 
+DEVICE = HostDevice.limits
+
+
+def domains(program: Program) -> list[Case]:
+    """Cases like that of a program on its domain, and on those that have a few cells more or less along an axis."""
+    case, extents = program.case, list(program.case.domain)
+    tried = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 63, 65, 72, 128, 256, 65536)
+    changed = [(axis, n) for axis in range(3) for n in tried]
+    return [case, *(replace(case, domain=(*extents[:axis], n, *extents[axis + 1 :])) for axis, n in changed)]
+
+
+def fitting(program: Program) -> str:
+    """C++ that prints for each of the domains whether it fits by the file and the function of the sample."""
+    rules, lines = describe_kernel(program, limits=DEVICE).domain, list[str]()
+    assert rules
+    for case in domains(program):
+        stored = program.config.stored_extents(case)
+        extents = zip(("nx", "ny", "nz", "NX", "NY", "NZ"), (*case.domain, *stored[:3]), strict=True)
+        known = " ".join(f"const long long {name} = {n};" for name, n in extents)
+        of_extents = zip(("nx", "ny", "nz"), rules.multiple, rules.least, rules.most, strict=True)
+        found = [", ".join(map(str, one)) for one in of_extents]
+        for limit in rules.limits:
+            many = DEVICE.multiprocessors if limit.per_multiprocessor else 1
+            most = -1 if limit.most is None else limit.most * many
+            found.append(f"{limit.value}, {limit.multiple}, {limit.least}, {most}")
+        conditions = ", ".join(f"{{{one}}}" for one in found)
+        lines.append(f'    {{ {known} puts(fits({{{conditions}}}) ? "fits" : "no"); }}')
+    return "\n".join(lines)
+
+
 DRIVER = r"""
 // as much of the driver as the sample asks for; launches are printed
 #include <cstdint>
@@ -280,26 +311,36 @@ Answers = dict[str, list[str]]
 
 
 @pytest.fixture(scope="module")
-def of_sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answers, Answers]:
-    """What the launches of the sample are for each kind, and what the formulas of its file come to; by one program."""
+def of_sample(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answers, Answers, Answers]:
+    """Of each kind, the launches of the sample, what the formulas of its file come to, and which domains fit."""
     folder = tmp_path_factory.mktemp("sample")
     (folder / "cuda.h").write_text(DRIVER)
     found = [(program, describe_kernel(program)) for program in (render(*kind) for kind in KINDS.values())]
-    parts = [f"{main_of(*one)}\nvoid formulas() {{\n{printing(*one)}\n}}" for one in found]
+    parts = [
+        f"{main_of(*one)}\nvoid formulas() {{\n{printing(*one)}\n}}\nvoid domains() {{\n{fitting(one[0])}\n}}"
+        for one in found
+    ]
     spaces = [f"namespace kind_{n} {{\n{part}\n}}" for n, part in enumerate(parts)]
-    calls = [f'    puts("=="); kind_{n}::solve(); puts("--"); kind_{n}::formulas();' for n in range(len(found))]
+    parts_of = ("solve", "formulas", "domains")
+    calls = [
+        f'    puts("{"--" if k else "=="}"); kind_{n}::{part}();'
+        for n in range(len(found))
+        for k, part in enumerate(parts_of)
+    ]
     (folder / "solver.cpp").write_text("\n".join((sample(), DRIVER_BODY, *spaces, "int main() {", *calls, "}")))
     command = [COMPILER, "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-I", folder]
     subprocess.run([*map(str, command), "-o", folder / "solver", folder / "solver.cpp"], check=True)
     printed = subprocess.run([folder / "solver"], capture_output=True, text=True, check=True).stdout
-    both = [part.strip().split("\n--\n") for part in printed.split("==\n")[1:]]
-    launches, values = ({name: part[k].split("\n") for name, part in zip(KINDS, both, strict=True)} for k in (0, 1))
-    return launches, values
+    every = [part.strip().split("\n--\n") for part in printed.split("==\n")[1:]]
+    launches, values, fitted = (
+        {name: part[k].split("\n") for name, part in zip(KINDS, every, strict=True)} for k in range(3)
+    )
+    return launches, values, fitted
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_solver_in_cpp_launches_what_a_flow_does(kind: str, of_sample: tuple[Answers, Answers]) -> None:
+def test_a_solver_in_cpp_launches_what_a_flow_does(kind: str, of_sample: tuple[Answers, ...]) -> None:
     expected = by_runtime(render(*KINDS[kind]))
     assert of_sample[0][kind] == ["|".join(call) for call in expected]
     assert len(expected) >= 3
@@ -307,7 +348,7 @@ def test_a_solver_in_cpp_launches_what_a_flow_does(kind: str, of_sample: tuple[A
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 @pytest.mark.parametrize("kind", KINDS)
-def test_formulas_in_c_hold_for_every_kind_of_kernel(kind: str, of_sample: tuple[Answers, Answers]) -> None:
+def test_formulas_in_c_hold_for_every_kind_of_kernel(kind: str, of_sample: tuple[Answers, ...]) -> None:
     """Grids, lengths of buffers and starts of slots."""
     program = render(*KINDS[kind])
     single, domain = render_single(program), program.case.domain
@@ -320,6 +361,16 @@ def test_formulas_in_c_hold_for_every_kind_of_kernel(kind: str, of_sample: tuple
     assert list(map(int, of_sample[1][kind])) == [*grids, *buffers, *program.slot_starts(domain).values()]
 
 
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_solver_in_cpp_takes_the_domains_that_the_rules_take(kind: str, of_sample: tuple[Answers, ...]) -> None:
+    program = render(*KINDS[kind])
+    device = replace(DEVICE, memory_bytes=2**63)
+    expected = ["no" if broken(case, program.config, device) else "fits" for case in domains(program)]
+    assert of_sample[2][kind] == expected
+    assert {*expected} == ({"fits", "no"} if kind != "sites listed" else {"fits"})
+
+
 def test_every_name_in_the_file_is_told_on_the_page() -> None:
     """Buffers, modes, and what a kernel has besides its launches."""
     page = DOCS.read_text()
@@ -329,5 +380,5 @@ def test_every_name_in_the_file_is_told_on_the_page() -> None:
         words = {buffer.name for buffer in kernel.buffers} | {one.mode for one in launches}
         words |= {name for name in kernel.slots if not name.startswith("slot_")}
         assert {word for word in words if f"`{word}`" not in page} == set()
-    for name in ("single", "opening", "keeps_roles", "slots", "max_elements", "steps", "types"):
+    for name in ("single", "opening", "keeps_roles", "slots", "max_elements", "steps", "types", "domain"):
         assert f"kernel.{name}" in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import pickle
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -14,14 +15,18 @@ from numba.core.errors import NumbaError
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.codegen.program import Program
 from lbmtune.records import Resources
-from lbmtune.records.store import CACHE_VARIABLE, cache_folder, write_atomically
+from lbmtune.records.store import CACHE_VARIABLE, CODE, cache_folder, make_cache, write_atomically
 
 _ELSEWHERE = f"set {CACHE_VARIABLE} to a folder that can be written, where compiled kernels are kept"
 
 
 def compile_program(program: Program) -> Binary:
-    """Write the text to a file named after its digest and compile it by importing it. Raises CompileError."""
-    path = cache_folder("cpu") / f"lbm_{program.digest[:24]}.py"
+    """Write the text to a file named after its digest and compile it by importing it.
+
+    Raises CompileError, and InputError if the cache cannot be used.
+    """
+    make_cache()
+    path = cache_folder(CODE) / f"lbm_{program.digest[:24]}.py"
     module = import_text(path, program.source)
     code = [machine_code(getattr(module, entry)) for entry in program.entries]
     return Binary(
@@ -32,9 +37,26 @@ def compile_program(program: Program) -> Binary:
 
 
 def import_text(path: Path, source: str) -> ModuleType:
-    """Import a text as a module, kept at a path. Raises CompileError, InputError if the path cannot be written."""
+    """Import a text as a module, kept at a path, and compiled anew if what is cached of it is damaged.
+
+    Raises CompileError, InputError if the path cannot be written.
+    """
     if not path.is_file() or path.read_text(encoding="utf-8") != source:
         write_atomically(path, source.encode(), _ELSEWHERE)
+    try:
+        return _imported(path)
+    except CompileError:
+        raise
+    except Exception:  # whatever damaged pickles and machine code end in
+        cached = list((path.parent / "__pycache__").glob(f"{path.stem}.*"))
+        if not cached:
+            raise
+        for file in cached:
+            file.unlink(missing_ok=True)
+        return _imported(path)
+
+
+def _imported(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -46,6 +68,15 @@ def import_text(path: Path, source: str) -> ModuleType:
     except NumbaError as error:
         raise CompileError(str(error)) from error
     return module
+
+
+def call_cached(function: Any, *arguments: Any) -> None:
+    """Call a compiled function of this package, compiled anew if what Numba has cached of it is damaged."""
+    try:
+        function(*arguments)
+    except (pickle.UnpicklingError, EOFError):
+        function._cache.flush()
+        function(*arguments)
 
 
 def machine_code(entry: Any) -> bytes:

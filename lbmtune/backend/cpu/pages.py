@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
+from lbmtune.backend.cpu.modules import call_cached
 from lbmtune.backend.cpu.threads import team
 from lbmtune.backend.protocol import OutOfMemoryError, Placing
 
@@ -67,7 +68,7 @@ def touch(array: Bytes, placing: Placing) -> None:
         array[:: mmap.PAGESIZE] = 0
         return
     shares = len(team(placing.threads))
-    _touch_shares(array, placing.arrays, shares, mmap.PAGESIZE)
+    call_cached(_touch_shares, array, placing.arrays, shares, mmap.PAGESIZE)
 
 
 @numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]

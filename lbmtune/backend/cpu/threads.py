@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange, types
 
+from lbmtune.backend.cpu.modules import call_cached
 from lbmtune.backend.protocol import TooManyResourcesError
 
 ALLOWED = frozenset(os.sched_getaffinity(0))
@@ -38,7 +39,7 @@ def team(threads: int) -> tuple[int, ...]:
         return (get_native_id(),)
     numba.set_num_threads(threads)
     numbers = np.zeros(threads, np.int32)
-    _thread_numbers(numbers)
+    call_cached(_thread_numbers, numbers)
     members = tuple(map(int, numbers))
     if len(set(members)) < threads:
         layer = numba.threading_layer()

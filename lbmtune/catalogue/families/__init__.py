@@ -9,7 +9,7 @@ from lbmtune.catalogue.record import KernelConfig
 def module_of(layer: str, config: KernelConfig | type[KernelConfig]) -> Any:
     """Return the module of a family in a layer such as `lbmtune.codegen.cuda`, which it is imported from on first use.
 
-    What a layer asks of it is said there: `codegen.render.Renderer`, `model.gpu.family.Family`,
+    What a layer asks of it is said there: `codegen.render.Renderer`, `model.gpu.families.Family`,
     `model.cpu.inputs.Family`.
     """
     return import_module(f"{layer}.{config.family.replace('-', '_')}")

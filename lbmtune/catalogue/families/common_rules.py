@@ -3,8 +3,9 @@
 A rule looks at few knobs, so that its answer can be reused for all configurations that agree in these.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from lbmtune.catalogue.domain_conditions import Condition, DomainRule, at_least
 from lbmtune.catalogue.family_knobs import knobs, layout_knobs
 from lbmtune.catalogue.footprint import footprint_bytes, footprint_fits, largest_cube
 from lbmtune.catalogue.knobs import Knob, Scalar, cached, own_knobs, scalar
@@ -75,12 +76,13 @@ def bundles(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     return f"group={group} is not supported for lattice={case.lattice} (use 2 to {q - 1}): it has {q} directions"
 
 
-def tiles_of_layout(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+@DomainRule
+def tiles_of_layout(case: Case, config: KernelConfig, limits: Limits) -> Iterator[Condition]:
     """Tiles of a layout that lie within the domain."""
     tile = getattr(config.layout, "layout_tile", None)
-    if tile is None or all(edge <= cells for edge, cells in zip(tile, case.domain, strict=True)):
-        return None
-    return f"layout_tile={extents(tile)} is larger than the domain {extents(case.domain)}; use a smaller tile"
+    if tile is not None:
+        what = f"layout_tile={extents(tile)}"
+        yield from at_least(tile, what, f"{what} is larger than the domain {extents(case.domain)}; use a smaller tile")
 
 
 def compute_holds_storage(case: Case, config: KernelConfig, limits: Limits) -> str | None:
@@ -104,16 +106,12 @@ def flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     return None
 
 
-def nodes(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+@DomainRule
+def nodes(case: Case, config: KernelConfig, limits: Limits) -> Iterator[Condition]:
     """Nodes that a word of the list reaches."""
-    from lbmtune.catalogue.sparse.nodes import counts  # here: it needs arrays, which the command line starts without
-
-    if 2 * case.sites <= MAX_NODES:
-        return None
-    found = counts(case, config).nodes
-    if found <= MAX_NODES:
-        return None
-    return f"{found:,} nodes of domain {extents(case.domain)}; a word of the index list reaches {MAX_NODES:,}"
+    reach = f"a word of the index list reaches {MAX_NODES:,}"
+    said = f"{{value:,}} nodes of domain {extents(case.domain)}; {reach}"
+    yield Condition(value=lambda place: place.stored.x, most=MAX_NODES, because=reach, said=said)
 
 
 def fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | None:

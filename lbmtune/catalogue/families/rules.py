@@ -1,16 +1,18 @@
 """Legality, said once: the rules of each family, in order, and the first reason against a configuration."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from lbmtune.catalogue.domain_conditions import Condition, DomainRule
 from lbmtune.catalogue.families import cpu, cuda
 from lbmtune.catalogue.families.common_rules import FIRST, LAST, LAYOUTS, value_rules
 from lbmtune.catalogue.knobs import cached
 from lbmtune.catalogue.limits import Limits, cuda_limits
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.case import domain_conditions as conditions_of_case
 from lbmtune.catalogue.record import KernelConfig
 
-__all__ = ["Limits", "Rule", "broken", "cuda_limits", "rules"]
+__all__ = ["Limits", "Rule", "broken", "cuda_limits", "domain_conditions", "rules"]
 
 Rule = Callable[[Case, Any, Limits], str | None]
 _OWN: Mapping[type[KernelConfig], tuple[Rule, ...]] = {**cuda.RULES, **cpu.RULES}
@@ -20,6 +22,14 @@ _OWN: Mapping[type[KernelConfig], tuple[Rule, ...]] = {**cuda.RULES, **cpu.RULES
 def rules(record: type[KernelConfig]) -> tuple[Rule, ...]:
     """Return the rules of a family in order: each may rely on those before it."""
     return (*FIRST, *value_rules(record), *LAYOUTS, *_OWN[record], *LAST)
+
+
+def domain_conditions(case: Case, config: KernelConfig, limits: Limits) -> Iterator[Condition]:
+    """Yield what a domain must obey: that of the case, and that of the rules for a legal configuration."""
+    yield from conditions_of_case(case)
+    for rule in rules(type(config)):
+        if isinstance(rule, DomainRule):
+            yield from rule.conditions(case, config, limits)
 
 
 def broken(case: Case, config: KernelConfig, limits: Limits) -> str | None:

@@ -101,7 +101,6 @@ def _twice(axis: int) -> Order:
 
 
 def _axes(n: Order) -> tuple[int, int]:
-    """Return the two axes of a second moment."""
     first, second = (axis for axis in range(3) for _ in range(n[axis]))
     return first, second
 

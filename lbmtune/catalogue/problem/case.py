@@ -1,17 +1,21 @@
 """The case: the problem that is solved, without its implementation."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from lbmtune.catalogue.collisions import COLLISIONS, NO_COLLISION
+from lbmtune.catalogue.domain_conditions import Condition, Place, along, at_least
+from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, Face, Faces, Problem, streamed
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import Vector, lattice
 
 CutKind = Literal["open", "wall", "moving"]
 
+MOST_CELLS = 2**31 - 1
+"""Along an axis: extents are arguments of 32 bits."""
 _LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
 """Lattices of collisions whose moments not all lattices have."""
 
@@ -104,6 +108,29 @@ def _at_face(cell: Vector, face: int, domain: tuple[int, int, int]) -> bool:
     return cell[axis] == (domain[axis] - 1 if high else 0)
 
 
+def domain_conditions(case: Problem) -> Iterator[Condition]:
+    """Yield what the domain of a case obeys, whatever the kernel."""
+    domain = "x".join(map(str, case.domain))
+    said = f"domain {domain} has an extent below 1; give three positive cell counts."
+    yield from at_least((1, 1, 1), "a cell at least", said)
+    said = f"domain {domain} has an extent above {MOST_CELLS:,}; give fewer cells along that axis."
+    for axis in range(3):
+        yield Condition(value=along(axis), most=MOST_CELLS, because="an extent is a 32-bit integer", said=said)
+    if case.stencil.dimensions == 2:
+        flat = f"{case.lattice} is two-dimensional"
+        said = f"{flat} but domain {domain} has nz = {{value}}; set nz = 1."
+        yield Condition(value=along(2), least=1, most=1, because=flat, said=said)
+    because, two = "cells at both faces complete populations", (2, 2, 2)
+    said = f"domain {domain} has one cell between faces {case.faces}; give it two or more."
+    yield from at_least(two, because, said, axes=sorted({n // 2 for n, kind in enumerate(case.faces) if kind in LOCAL}))
+    for number, patch in enumerate(case.patches, 1):
+        if patch.kind in LOCAL and patch.side is not None:
+            said = (
+                f"patches: number {number}: face {patch.face}: the domain has one cell across it; give it two or more."
+            )
+            yield from at_least(two, because, said, axes=(patch.side // 2,))
+
+
 def _check(case: Case) -> None:
     stencil = lattice(case.lattice)
     if case.collision not in (*COLLISIONS, NO_COLLISION):
@@ -112,13 +139,6 @@ def _check(case: Case) -> None:
         raise InputError(
             f"collision={case.collision} is not supported for {case.lattice} (use mrt or d3q27): "
             "it relaxes the 27 moments of d3q27."
-        )
-    domain = "x".join(map(str, case.domain))
-    if min(case.domain) < 1:
-        raise InputError(f"domain {domain} has an extent below 1; give three positive cell counts.")
-    if stencil.dimensions == 2 and case.domain[2] != 1:
-        raise InputError(
-            f"{case.lattice} is two-dimensional but domain {domain} has nz = {case.domain[2]}; set nz = 1."
         )
     if not 0.0 < case.relaxation_rate < 2.0:
         raise InputError(
@@ -132,6 +152,10 @@ def _check(case: Case) -> None:
         from lbmtune.catalogue.problem.patch_checks import check_patches
 
         check_patches(case)
+    place = Place(case.domain, lambda: Extents(*case.domain, stencil.q))
+    for condition in domain_conditions(case):
+        if not condition.holds(place):
+            raise InputError(condition.refusal(place))
     if case.geometry:
         from lbmtune.catalogue.problem.geometry import generator
 
@@ -157,9 +181,6 @@ def _check_local_faces(case: Case) -> None:
     local = [face // 2 for face, kind in enumerate(case.faces) if kind in LOCAL]
     if case.stencil.dimensions == 2 and 2 in local:
         raise InputError(f"{case.lattice} has no velocity along z; set its z faces {case.faces[4:]} periodic.")
-    for axis in local:
-        if case.domain[axis] < 2:
-            raise InputError(f"domain {case.domain} has one cell between faces {case.faces}; give it two or more.")
     opened = sorted({face // 2 for face, kind in enumerate(case.faces) if kind in OPEN})
     if len(opened) > 1:
         names = " and ".join("xyz"[axis] for axis in opened)

@@ -77,8 +77,6 @@ def _check_place(case: Problem, patch: Patch) -> None:
         raise InputError(f"face {patch.face}: {case.lattice} has no velocity along {patch.face[0]}; give another face.")
     if case.faces[face] == "periodic":
         raise InputError(f"face {patch.face} is periodic; make both faces across {patch.face[0]} a wall, for example.")
-    if patch.kind in LOCAL and case.domain[face // 2] < 2:
-        raise InputError(f"face {patch.face}: the domain has one cell across it; give it two or more.")
 
 
 def settled(case: _Case, path: str | os.PathLike[str] | None = None) -> _Case:

@@ -20,6 +20,7 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli.arguments.options import Options
 from lbmtune.errors import InputError, unknown
+from lbmtune.files.casefile import domain_of
 from lbmtune.files.studyfile import TABLES, check_acts, load_study
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Environment, Resources
@@ -132,22 +133,33 @@ def resolve(text: str, options: Options) -> Subject:
     if key and study and not (Path(study) / HEADER).is_file():
         found = _placed(study_spec(options).case, _ranked(text, study), None, options.device, machine)
         return replace(found, ranked=True)
-    for option, used in (("--set", options.sets and (key or file)), ("--study", study and file)):
-        if used:
-            raise InputError(f"{option} does not go with {text}, whose case is settled; leave it out.")
+    if study and file:
+        raise InputError(f"--study does not go with {text}, whose case is settled; leave it out.")
     if file:
         best = read_best(Path(text))
         recorded = Recorded(best.environment, best.expected.mlups, best.resources)
-        return _placed(_settled(best.case, options.geometry), best.config, recorded, options.device, machine)
+        return _of_record(best.case, best.config, recorded, text, options)
     if key:
         case, config, measured = _find_trial(text, study, options.out)
-        return _placed(_settled(case, options.geometry), config, measured, options.device, machine)
+        return _of_record(case, config, measured, text, options)
     return _from_values(text, settled(study_spec(options), options.geometry), options.device, machine)
 
 
 def settled(spec: StudySpec, geometry: Path | None) -> StudySpec:
     """Return a recorded study with its voxel file, if it has one, where --geometry says. Raises InputError."""
     return replace(spec, case=_settled(spec.case, geometry))
+
+
+def _of_record(case: Case, config: KernelConfig, recorded: Recorded, text: str, options: Options) -> Subject:
+    """Return the subject of a record, on another domain if --set says so. Raises InputError."""
+    for item in options.sets or ():
+        key, _, value = item.partition("=")
+        if key.strip() != "case.domain":
+            settled_but = "whose case is settled but for case.domain"
+            raise InputError(f"--set {key} does not go with {text}, {settled_but}; leave it out.")
+        case = replace(case, domain=domain_of(value.strip(), case.lattice))
+        recorded = replace(recorded, mlups=None)
+    return _placed(_settled(case, options.geometry), config, recorded, options.device, other_machine(options))
 
 
 def _settled(case: Case, geometry: Path | None) -> Case:

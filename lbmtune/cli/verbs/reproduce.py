@@ -55,14 +55,16 @@ def reproduce(
             found = api.reproduce(
                 documents, where, folder, budget_bytes=budget, resume=resume, machine=machine, observer=progress
             )
+        api.write_claims_page(found, folder / PAGE)
+        _show(found, folder, as_json=as_json)
     except KeyboardInterrupt:
-        LOG.info(_how_to_resume(where, only or (), folder, max_footprint))
+        LOG.info(_how_to_go_on(where, only or (), folder, max_footprint))
         raise typer.Exit(130) from None
-    api.write_claims_page(found, folder / PAGE)
-    _show(found, folder, as_json=as_json)
 
 
-def _how_to_resume(device: str, only: Sequence[str], folder: Path, budget: str) -> str:
+def _how_to_go_on(device: str, only: Sequence[str], folder: Path, budget: str) -> str:
+    if not (folder / STORED).exists():
+        return "stopped before the first group; nothing was kept. Begin again with the same command."
     again = ["lbmtune", "reproduce", "--device", device, "--out", str(folder), "--max-footprint", budget, "--resume"]
     again += [part for name in only for part in ("--only", name)]
     return f"stopped; every finished group is in {folder}. Go on with: {shlex.join(again)}"

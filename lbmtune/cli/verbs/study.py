@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,6 +83,7 @@ def study(
     try:
         with formats.Progress(output.stderr()) as progress:
             found = api.study(spec, where, folder, resume=resume, storage=storage, refresh=refresh, observer=progress)
+        _show(found, as_json)
     except KeyboardInterrupt:
         _stopped(where, folder, storage)
         raise typer.Exit(130) from None
@@ -89,12 +91,12 @@ def study(
         if (folder / HEADER).exists():
             _stopped(where, folder, storage)
         raise
-    _show(found, as_json)
 
 
 def _show(found: Study, as_json: bool) -> None:
-    """Write report and best.json, and print what was found. Raises NothingValidError if there is no winner."""
-    written, best = found.report(), found.export() if found.record.winner else None
+    """Write best.json and the report, and print what was found. Raises NothingValidError if there is no winner."""
+    best = found.export() if found.record.winner else None  # first: it is what a solver waits for
+    written = found.report()
     if as_json:
         output.emit_json(_facts(found.record, found.folder, written, best))
     elif best:
@@ -109,7 +111,12 @@ def _stopped(device: str, folder: Path, storage: str | None) -> None:
         return
     again = ["lbmtune", "study", "--device", device, "--out", str(folder), "--resume"]
     again += ["--storage", api.without_password(storage)] if storage else []
-    LOG.info("stopped; every finished trial is in %s. Go on with: %s", folder, shlex.join(again))
+    try:
+        with suppress(KeyboardInterrupt):  # of one who does not wait for it
+            if (kept := api.Study(folder)).ranked:
+                LOG.info("the best kernel so far is in %s", kept.export())
+    finally:
+        LOG.info("stopped; every finished trial is in %s. Go on with: %s", folder, shlex.join(again))
 
 
 def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -> dict[str, Any]:

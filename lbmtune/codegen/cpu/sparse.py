@@ -171,7 +171,6 @@ class Sites:
 
     @property
     def _used(self) -> Used:
-        """Pointers, masks and types that the pass reads from the index list."""
         return used(self.streams.case, self.streams.config.propagation, self.streams.phase)
 
     def _node(self, node: Pointer) -> str:
@@ -181,7 +180,6 @@ class Sites:
         return f"{_name(node)} = led_on(links, {row} * nodes, {_name(start)})"
 
     def _row(self, row: int) -> str:
-        """Return the index of the words of these sites in a row of the list."""
         return f"{row} * {'nodes' if self.rows.chased else 'sites'} + x" if row else "x"
 
     def _call(self, s: Stream, local: str, by_list: str, *value: str) -> str:
@@ -200,7 +198,6 @@ class Sites:
         return f"{name}{'_cut' * cut}({', '.join([s.buffer, *places, *value])})"
 
     def _gained(self, s: Stream) -> str:
-        """Return the term that a moving wall adds, or ''."""
         if not s.gain:
             return ""
         row, bit = self.rows.flags(s.link)

@@ -156,13 +156,11 @@ def _early(rows: NodeList, first: Iterable[int], ahead: int) -> list[str]:
 
 
 def _reads(case: Case, rows: NodeList, phase: Phase, buffer: str) -> str:
-    """Return the loads of all populations, and the momentum of moving walls."""
     plain = [_moved(case, rows, way, buffer) for way in _of("read", case, phase)]
     return "\n".join(plain + _gains(case, rows, phase, "read"))
 
 
 def _writes(case: Case, rows: NodeList, phase: Phase, buffer: str) -> str:
-    """Return the momentum of moving walls, and the stores of all populations."""
     plain = [_moved(case, rows, way, buffer) for way in _of("write", case, phase)]
     return "\n".join(_gains(case, rows, phase, "write") + plain)
 
@@ -181,7 +179,6 @@ def _load(rows: NodeList, row: int) -> str:
 
 
 def _pitch(rows: NodeList) -> str:
-    """Return the number of words of a row of the list."""
     return "nodes" if rows.chased else "sites"
 
 

@@ -5,22 +5,25 @@ timeout is attributed to one. It ends with its parent, however the parent ends.
 """
 
 import ctypes
+import errno
 import faulthandler
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from lbmtune.errors import DeviceUnavailableError, LbmtuneError
+from lbmtune.errors import DeviceUnavailableError, InputError, LbmtuneError
+from lbmtune.records.store import CACHE_VARIABLE, cache_folder
 from lbmtune.scratch import scratch
 
 Progress = Callable[[str], None]
@@ -36,8 +39,15 @@ OTHER_LIMIT_S = 120.0
 STAGE_START = "start"
 _STAGE_CALLED = "request"
 _LOG_TAIL_BYTES = 4096
+_LOG_BYTES = 1 << 20
+"""Longest log; what is printed before is dropped."""
 _PR_SET_PDEATHSIG = 1
-_POLL_S = 0.5
+POLL_S = 0.5
+_EXIT_S = 5.0
+"""How long a process may take to end after it closed its pipe."""
+_WALL_FACTOR = 10
+"""Time limit of a stage that counts processor time, in multiples of that: a busy machine is slow, a hang is endless."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 @dataclass(frozen=True)
@@ -64,15 +74,17 @@ class Answer:
 
 @dataclass(frozen=True)
 class Death:
-    """The worker is gone. timed_out: the parent killed it; error: an expected error to raise in the parent.
+    """The worker is gone. timed_out: the parent killed it; killed: something else did, with SIGKILL.
 
-    stage_s: seconds since the stage began.
+    error: of the machine or the input, not of the kernel, to raise in the parent. stage_s: seconds since the stage
+    began.
     """
 
     stage: str
     reason: str
     stage_s: float = 0.0
     timed_out: bool = False
+    killed: bool = False
     error: LbmtuneError | None = None
 
 
@@ -80,24 +92,34 @@ Event = Greeting | Stage | Answer | Death
 
 
 class Worker:
-    """The parent's end of one worker process."""
+    """The parent's end of one worker process, which has a session of its own: what it forks ends with it."""
 
     def __init__(
-        self, name: str, opener: Opener, limits_s: Mapping[str, float], log: Path, other_limit_s: float = OTHER_LIMIT_S
+        self,
+        name: str,
+        opener: Opener,
+        limits_s: Mapping[str, float],
+        log: Path,
+        other_limit_s: float = OTHER_LIMIT_S,
+        computing: Container[str] = (),
     ) -> None:
-        """Start the process. limits_s: time limit of each stage, else other_limit_s; log: file for its output."""
-        self.name, self._log, self._other_limit_s = name, log, other_limit_s
+        """Start the process. limits_s: time limit of each stage, else other_limit_s; log: file for its output.
+
+        computing: stages whose limit is one of processor time. Raises InputError if there is no room for the log.
+        """
+        self.name, self._log, self._other_limit_s, self._computing = name, log, other_limit_s, computing
         self._limits_s = {STAGE_START: START_LIMIT_S, **limits_s}
         self.connection, theirs = Pipe()
         # a plain process rather than multiprocessing's: it does not import the caller's main module again
         call = f"from lbmtune.measure.processes.worker import serve; serve({theirs.fileno()}, {os.getpid()})"
-        with log.open("ab") as output, theirs:
+        with _opened(log) as output, theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {call}"],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 pass_fds=[theirs.fileno()],
+                start_new_session=True,
             )
         self.connection.send(opener)
         self.ready = False
@@ -124,19 +146,29 @@ class Worker:
 
     def poll(self) -> Event | None:
         """Return the next event, a death or a timeout included; None if there is none. Does not block."""
+        with suppress(OSError):
+            if self._log.stat().st_size > _LOG_BYTES:
+                os.truncate(self._log, 0)
+        ended = self._ended()  # a process that it forked may hold the pipe open
         try:
             message = self.connection.recv() if self.connection.poll() else None
         except (EOFError, ConnectionResetError):
             return self._exited()
         if message is None:
-            return self._expired()
+            return self._exited() if ended else self._expired()
         return self._record(message)
 
     def end(self) -> None:
-        """Kill the process."""
-        self.process.kill()
+        """Kill the process and those of its session."""
+        if self.process.returncode is None:  # else its number may be another's
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.connection.close()
+
+    def _ended(self) -> bool:
+        """Return whether the process has ended; its number and that of its session stay reserved until `end`."""
+        wait_for = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return self.process.returncode is not None or bool(os.waitid(os.P_PID, self.process.pid, wait_for))
 
     def _record(self, message: Event) -> Event:
         job = self.job
@@ -156,32 +188,44 @@ class Worker:
 
     def _enter(self, stage: str) -> None:
         self.stage, self._began = stage, time.monotonic()
+        self._before_s = self._processor_s(recursive=False) if stage in self._computing else 0.0
 
     def _stage_s(self) -> float:
         return time.monotonic() - self._began
 
-    @property
-    def _limit_s(self) -> float:
-        return self._limits_s.get(self.stage, self._other_limit_s)
+    def _processor_s(self, *, recursive: bool) -> float:
+        """Return the processor time of the process, and of those that it started, for which all are looked through."""
+        import psutil  # here: workers start often
 
-    @property
-    def deadline(self) -> float | None:
-        """The monotonic time at which the present stage times out; None while the worker is idle."""
-        return self._began + self._limit_s if self.jobs or not self.ready else None
+        with suppress(psutil.Error):
+            process = psutil.Process(self.process.pid)
+            children = process.children(recursive=True) if recursive else []
+            return sum(sum(one.cpu_times()[:4]) for one in (process, *children))
+        return 0.0
 
     def _expired(self) -> Death | None:
-        if self.deadline is None or time.monotonic() < self.deadline:
+        limit_s = self._limits_s.get(self.stage, self._other_limit_s)
+        if self._stage_s() < limit_s or not (self.jobs or not self.ready):
             return None
+        limit = f"{limit_s:g} s"
+        if self.stage in self._computing:
+            if self._processor_s(recursive=True) - self._before_s >= limit_s:
+                limit += " of processor time"
+            elif self._stage_s() < _WALL_FACTOR * limit_s:
+                return None
+            else:
+                limit = f"{_WALL_FACTOR * limit_s:g} s"
         self.end()
-        reason = f"{self.stage} took longer than {self._limit_s:g} s"
-        return Death(self.stage, reason, self._stage_s(), timed_out=True)
+        return Death(self.stage, f"{self.stage} took longer than {limit}", self._stage_s(), timed_out=True)
 
     def _exited(self) -> Death:
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(5.0)
-        cause = _cause(self.process.returncode)
+        limit = time.monotonic() + _EXIT_S
+        while not (ended := self._ended()) and time.monotonic() < limit:
+            time.sleep(0.01)
         self.end()
-        return Death(self.stage, f"{cause} during {self.stage}{self._fatal_line()}", self._stage_s())
+        code = self.process.returncode if ended else None
+        reason = f"{_cause(code)} during {self.stage}{self._fatal_line()}"
+        return Death(self.stage, reason, self._stage_s(), killed=code == -signal.SIGKILL)
 
     def _fatal_line(self) -> str:
         """Return the last line of Python's fault handler in the log, in parentheses, or nothing."""
@@ -220,7 +264,7 @@ def await_answer(worker: Worker, progress: Progress | None, what: str = "the dev
 def next_event(worker: Worker) -> Event:
     """Wait for the next event of a worker."""
     while (event := worker.poll()) is None:
-        wait([worker.connection], timeout=_POLL_S)
+        wait([worker.connection], timeout=POLL_S)
     return event
 
 
@@ -244,6 +288,7 @@ def _cause(code: int | None) -> str:
 def serve(handle: int, parent: int) -> None:
     """Run the worker's main loop. handle: its end of the pipe; parent: process id."""
     die_with_parent(parent)
+    os.register_at_fork(after_in_child=_end_with_parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     faulthandler.enable()
     connection = Connection(handle)
@@ -254,21 +299,51 @@ def serve(handle: int, parent: int) -> None:
         stage = name
         connection.send(Stage(name))
 
+    messages = _received(connection)
     try:
-        opener: Opener = connection.recv()
+        if (opener := next(messages, None)) is None:
+            return
         greeting, session = opener()
         connection.send(Greeting(greeting))
-        while True:
-            connection.send(Answer(session(connection.recv(), progress)))
-    except EOFError:
-        return  # the parent is gone or done
+        for request in messages:
+            connection.send(Answer(session(request, progress)))
     except LbmtuneError as error:
         connection.send(Death(stage, str(error), error=error))
     except BaseException as error:  # the isolation boundary: any error costs this process and one trial
-        traceback.print_exc()
-        connection.send(Death(stage, f"{_described(error)} during {stage}"))
-        sys.stderr.flush()
+        with suppress(OSError):  # the log may lie on a full disk
+            traceback.print_exc()
+            sys.stderr.flush()
+        connection.send(Death(stage, f"{_described(error)} during {stage}", error=no_room(error)))
         os._exit(1)  # without clean-up, which may hang on a faulty device
+
+
+def _received(connection: Connection) -> Iterator[Any]:
+    """Yield what the parent sends until it is gone or done."""
+    while True:
+        try:
+            message = connection.recv()
+        except EOFError:
+            return
+        yield message
+
+
+def no_room(error: BaseException) -> InputError | None:
+    """Return the error for a disk that is full or cannot be written; None if that is not what happened."""
+    if not isinstance(error, OSError) or error.errno not in _NO_ROOM:
+        return None
+    where = error.filename or f"a file in {tempfile.gettempdir()} (TMPDIR) or {cache_folder('')} ({CACHE_VARIABLE})"
+    return InputError(f"cannot write {where}: {error.strerror}; make room and try again, a study with --resume.")
+
+
+@contextmanager
+def _opened(log: Path) -> Iterator[BinaryIO]:
+    """Open a log to append to it. Raises InputError if there is no room for it."""
+    try:
+        file = log.open("ab")
+    except OSError as error:
+        raise no_room(error) or error from error
+    with file:
+        yield file
 
 
 def _described(error: BaseException) -> str:
@@ -279,7 +354,11 @@ def _described(error: BaseException) -> str:
 
 def die_with_parent(parent: int) -> None:
     """Have Linux kill this process when its parent ends."""
+    _end_with_parent()
+    if os.getppid() != parent:  # the parent ended before the call
+        os._exit(1)
+
+
+def _end_with_parent() -> None:
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # the parent ended before the call
-            os._exit(1)

@@ -6,7 +6,7 @@ streams     as many streams as a cell has values, by the accesses of the kernel,
 streaming   the kernel without collision
 kernel      the kernel
 
-Kernels with parts removed (`codegen.cuda.ablation`) are timed besides. Times are of the whole device per
+Kernels with parts removed (`codegen.cuda.shared.ablation`) are timed besides. Times are of the whole device per
 update. What the model expects of a level comes from the machine description and the compiled kernel only.
 """
 
@@ -26,7 +26,7 @@ from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.footprint import bytes_per_update, footprint_bytes
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.ablation import ablated, can_be_ablated
+from lbmtune.codegen.cuda.shared.ablation import ablated, can_be_ablated
 from lbmtune.codegen.probes import RUNS, WORD_BYTES, probe
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render

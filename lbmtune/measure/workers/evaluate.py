@@ -22,7 +22,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
 from lbmtune.errors import NothingValidError
-from lbmtune.measure.processes.worker import STAGE_START, Answer, Death, Stage, Worker, unavailable
+from lbmtune.measure.processes.worker import POLL_S, STAGE_START, Answer, Death, Stage, Worker, unavailable
 from lbmtune.measure.verification.accuracy import fitted
 from lbmtune.measure.workers.messages import (
     AccuracyRequest,
@@ -53,12 +53,16 @@ class Predict(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """A configuration in progress. request: to the measurer, once it is compiled."""
+    """A configuration in progress. request: to the measurer, once it is compiled.
+
+    killed: a worker was killed over it before, by something else.
+    """
 
     trial: Trial
     config: KernelConfig
     request: MeasureRequest
     side_task: SideTask | None = None
+    killed: bool = False
 
 
 class Evaluator:
@@ -195,8 +199,7 @@ class Evaluator:
             raise NothingValidError(f"the accuracy cannot be measured: {reason}.")
         while self.pool.measurer.jobs:
             self._process_events()  # a dry run may still be in progress
-        self.pool.measurer.send(config, AccuracyRequest(case=self.case, config=config, brief=brief))
-        event = self.pool.await_answer()
+        event = self.pool.answer(config, AccuracyRequest(case=self.case, config=config, brief=brief))
         if isinstance(event, Death):
             raise NothingValidError(f"the accuracy cannot be measured: {event.reason}.")
         found: Accuracy = event.value
@@ -273,7 +276,7 @@ class Evaluator:
 
     # events of workers
 
-    def _process_events(self, timeout_s: float | None = None) -> None:
+    def _process_events(self, timeout_s: float = POLL_S) -> None:
         for worker, event in self.pool.poll(timeout_s):
             if isinstance(event, Death):
                 self._replace(worker, event)
@@ -283,16 +286,25 @@ class Evaluator:
                 self._on_stage(worker.job.trial.number, event.name)
 
     def _replace(self, worker: Worker, death: Death) -> None:
-        """Fail the job in progress and requeue the others on a new worker."""
+        """Fail the job in progress and requeue the others on a new worker.
+
+        A first SIGKILL, of the operator or for want of memory, is no fault of the kernel: the job is tried once more.
+        """
+        if death.error:
+            raise death.error
         if death.stage == STAGE_START:
             raise unavailable("a worker could not start", death)
+        queue = self._to_measure if worker is self.pool.measurer else self._to_compile
         self.pool.replace(worker)
         if not worker.jobs:
             return
         job = worker.jobs.popleft()
-        self._to_measure.extendleft(reversed(worker.jobs))
+        queue.extendleft(reversed(worker.jobs))
         if job is None:
             return  # a dry run: the first trial of its kind will report the fault
+        if death.killed and not job.killed:
+            queue.appendleft(replace(job, killed=True))
+            return
         job.request.path.unlink(missing_ok=True)
         self._finished.append(after_death(job.trial, death))
 

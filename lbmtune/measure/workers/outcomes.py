@@ -41,8 +41,7 @@ def time_interleaved(
 def _answer(
     pool: WorkerPool, verified: Sequence[tuple[Trial, Path]], on_stage: Callable[[str], None]
 ) -> Answer | Death:
-    pool.measurer.send(verified, FinalsRequest(paths=tuple(path for _, path in verified)))
-    return pool.await_answer(on_stage)
+    return pool.answer(verified, FinalsRequest(paths=tuple(path for _, path in verified)), on_stage)
 
 
 def _culprit(failure: FinalsFailure | Death, count: int) -> int | None:

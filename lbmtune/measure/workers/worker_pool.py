@@ -1,13 +1,14 @@
 """The worker processes of an evaluator: one that measures on the device, and some that compile."""
 
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing.connection import wait
+from typing import Any
 
 from lbmtune.backend.protocol import Device
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.measure.processes.worker import (
+    POLL_S,
     Answer,
     Death,
     Event,
@@ -22,7 +23,6 @@ from lbmtune.records import Environment
 from lbmtune.records.study import TimingProtocol
 from lbmtune.scratch import remove_scratch, scratch_folder
 
-_IDLE_S = 0.5
 _ACCURACY_LIMIT_S = 300.0
 _MOST_FAMILIES = 100
 """Finalists beside the best: more than there are families."""
@@ -58,25 +58,33 @@ class WorkerPool:
         yield from self.compilers
         yield self.measurer
 
-    def poll(self, timeout_s: float | None = None) -> list[tuple[Worker, Event]]:
+    def poll(self, timeout_s: float = POLL_S) -> list[tuple[Worker, Event]]:
         """Return at most one event of each worker.
 
-        timeout_s: longest wait for the first; None: until the first deadline of a worker.
+        timeout_s: longest wait for the first.
         """
-        if timeout_s is None:
-            deadlines = [worker.deadline for worker in self.workers() if worker.deadline is not None]
-            timeout_s = min(deadlines, default=time.monotonic() + _IDLE_S) - time.monotonic()
         workers = list(self.workers())
-        wait([worker.connection for worker in workers], timeout=max(0.0, timeout_s))
+        wait([worker.connection for worker in workers], timeout=timeout_s)
         events = ((worker, worker.poll()) for worker in workers)
         return [(worker, event) for worker, event in events if event is not None]
 
-    def await_answer(self, on_stage: Callable[[str], None] | None = None) -> Answer | Death:
-        """Wait for the measurer's answer to its only request; a measurer that dies of it is replaced."""
+    def answer(self, job: Any, request: Any, on_stage: Callable[[str], None] | None = None) -> Answer | Death:
+        """Return the idle measurer's answer to a request, which is sent again if the measurer is killed over it once.
+
+        job: the parent's own record of the request. A measurer that dies is replaced.
+        Raises the error of a death that no kernel caused.
+        """
+        event = self._answer(job, request, on_stage)
+        return self._answer(job, request, on_stage) if isinstance(event, Death) and event.killed else event
+
+    def _answer(self, job: Any, request: Any, on_stage: Callable[[str], None] | None) -> Answer | Death:
+        self.measurer.send(job, request)
         while not isinstance(event := next_event(self.measurer), (Answer, Death)):
             if isinstance(event, Stage) and on_stage:
                 on_stage(event.name)
         if isinstance(event, Death):
+            if event.error:
+                raise event.error
             self.replace(self.measurer)
         return event
 
@@ -98,7 +106,8 @@ class WorkerPool:
 
     def _new_worker(self, name: str, opener: Opener) -> Worker:
         self._started += 1
-        return Worker(name, opener, _limits_s(self._protocol), self.spool / f"{name}-{self._started}.log")
+        log = self.spool / f"{name}-{self._started}.log"
+        return Worker(name, opener, _limits_s(self._protocol), log, computing=("compile",))
 
 
 def _limits_s(protocol: TimingProtocol) -> dict[str, float]:

@@ -49,7 +49,7 @@ def arithmetic(inputs: CpuInputs) -> Term:
     repeated = f", {inputs.repeated:.2f} times" if inputs.repeated > 1 else ""
     divisions = f"{counted.quotients} division{'s' * (counted.quotients != 1)}"
     sentence = f"{each:.0f} operations and {divisions} per update{repeated}, {lanes} cells at once"
-    return Term(name=ARITHMETIC, seconds=vector_s / lanes / inputs.threads, sentence=sentence, source=CALIBRATED)
+    return Term(ARITHMETIC, vector_s / lanes / inputs.threads, sentence, CALIBRATED)
 
 
 def _plain_s(inputs: CpuInputs, width: str, each: float, with_product: int) -> float:

@@ -19,15 +19,13 @@ _SETS, _PAGE_BYTES = 64, 4096
 
 def l1_refills(inputs: CpuInputs) -> Term:
     """Return the time of lines that L1 has lost at their next access."""
-    seconds = _crowded_s(inputs)
-    if seconds is None:
-        lost = lost_lines(inputs)
-        sentence = f"{lost:.1f} lines per update that the L1 cache has lost"
-        seconds = lost * inputs.calibration.refill_s / inputs.threads
-    else:
+    crowded_s = _crowded_s(inputs)
+    if crowded_s is not None:
         most = max((count for one in _shared_sets(inputs) for count in one), default=1)
-        sentence = f"up to {most} lines that share a set of the L1 cache"
-    return Term(name=REFILLS, seconds=seconds, sentence=sentence, source=CALIBRATED)
+        return Term(REFILLS, crowded_s, f"up to {most} lines that share a set of the L1 cache", CALIBRATED)
+    lost = lost_lines(inputs)
+    seconds = lost * inputs.calibration.refill_s / inputs.threads
+    return Term(REFILLS, seconds, f"{lost:.1f} lines per update that the L1 cache has lost", CALIBRATED)
 
 
 def _crowded_s(inputs: CpuInputs) -> float | None:

@@ -23,7 +23,7 @@ def memory(inputs: CpuInputs, without: Collection[str]) -> Term:
     )
     prefetched = f", {share:.0%} of the streams prefetched" if share else ""
     sentence = f"{moved:g} bytes per update at {format_rate(moved / seconds)}, {one.name}{prefetched}"
-    return Term(name=MEMORY, seconds=seconds, sentence=sentence, source=CALIBRATED)
+    return Term(MEMORY, seconds, sentence, CALIBRATED)
 
 
 def hidden_share(inputs: CpuInputs, without: Collection[str]) -> float:

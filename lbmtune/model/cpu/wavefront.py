@@ -59,7 +59,7 @@ def _cache(inputs: CpuInputs, moved: float, kept_bytes: int, arithmetic_s: float
     which = "the L2 cache" if stays else "the last cache"
     sentence = f"{moved:g} bytes per update within {which} at {format_rate(within)}, while it computes"
     hidden_s = _hidden(inputs) * min(moved / within, arithmetic_s)
-    return Term(name=CACHE, seconds=moved / within - hidden_s, sentence=sentence, source=CALIBRATED)
+    return Term(CACHE, moved / within - hidden_s, sentence, CALIBRATED)
 
 
 def _hidden(inputs: CpuInputs) -> float:

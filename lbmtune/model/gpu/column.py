@@ -5,7 +5,7 @@ from functools import cached_property
 from lbmtune.catalogue.families.cuda.column import Column
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.direct import terms
-from lbmtune.model.gpu.family import Family
+from lbmtune.model.gpu.families import Family
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.array_of_structures import walked_s
 from lbmtune.model.gpu.terms.spills import estimated as estimated_box

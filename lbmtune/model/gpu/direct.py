@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from lbmtune.catalogue.footprint import bytes_per_update
-from lbmtune.model.gpu.family import Family
+from lbmtune.model.gpu.families import Family
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.array_of_structures import by_planes_s
 from lbmtune.model.gpu.terms.concurrency import SHARES
@@ -53,8 +53,7 @@ def one_step_terms(inputs: Inputs, without: Collection[str], moved: Terms, fixed
     for name, of_bandwidth in SHARES.items():
         if name not in without:
             share, seconds = of_bandwidth(inputs), sum(one.seconds for one in found)
-            sentence = f"{share:.1%} of the bandwidth in use"
-            found.append(Term(name=name, seconds=seconds / share - seconds, sentence=sentence, source=CALIBRATED))
+            found.append(Term(name, seconds / share - seconds, f"{share:.1%} of the bandwidth in use", CALIBRATED))
     return found + [term(inputs) for name, term in fixed.items() if name not in without]
 
 

@@ -18,7 +18,7 @@ from lbmtune.catalogue.limits import SECTOR_BYTES, WARP
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import moments
 from lbmtune.lattice import lattice
-from lbmtune.model.gpu.family import Family
+from lbmtune.model.gpu.families import Family
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.terms.concurrency import rate_in_use
 from lbmtune.model.gpu.terms.copies import bandwidth
@@ -92,7 +92,7 @@ def terms(inputs: FaceExchangeInputs, without: Collection[str]) -> list[Term]:
         for one, seconds in zip([*moved, *computed], taken, strict=True)
     ]
     sentence = f"{_WAITS[inputs.config.prefetch_to]} loads one after the other, {customers}"
-    result.append(Term(name=LATENCY, seconds=found.delay, sentence=sentence, source="micro-benchmark `latency`"))
+    result.append(Term(LATENCY, found.delay, sentence, "micro-benchmark `latency`"))
     if LOCAL not in without:
         result.append(local_memory(inputs))
     return result if LAUNCH in without else [*result, launch(inputs)]
@@ -113,7 +113,7 @@ def _issue(inputs: FaceExchangeInputs) -> list[Term]:
     needed = slots(case, config, machine.environment.architecture)
     warps = inputs.launched_blocks * inputs.block_warps / case.fluid_sites
     sentence = f"{needed:.0f} issue slots of a warp for {1 / warps:.3g} updates"
-    return [Term(name=ISSUE, seconds=needed * warps / issued.issued, sentence=sentence, source=issued.source)]
+    return [Term(ISSUE, needed * warps / issued.issued, sentence, issued.source)]
 
 
 def _bandwidth(inputs: FaceExchangeInputs, *, by_runs: bool) -> float:
@@ -134,8 +134,7 @@ def partial(inputs: FaceExchangeInputs) -> Term:
     unfilled = 2 * (moments + _unfilled_by_faces(inputs))
     seconds = unfilled / inputs.calibration.local_bytes_per_s["L2"]
     source = "counted on the layout; micro-benchmark `local`"
-    sentence = f"{unfilled:.3g} bytes per update of sectors that are filled in part"
-    return Term(name=SECTORS, seconds=seconds, sentence=sentence, source=source)
+    return Term(SECTORS, seconds, f"{unfilled:.3g} bytes per update of sectors that are filled in part", source)
 
 
 def _unfilled_by_faces(inputs: FaceExchangeInputs) -> float:

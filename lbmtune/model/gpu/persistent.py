@@ -16,7 +16,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.families.cuda.persistent import Persistent, face_values, planes_together
 from lbmtune.catalogue.limits import SCHEDULERS, WARP
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.model.gpu.family import Family, traffic_alone
+from lbmtune.model.gpu.families import Family, traffic_alone
 from lbmtune.model.gpu.inputs import Inputs, left_of_l1, warps_of
 from lbmtune.model.gpu.terms.instructions import Issue, collision_slots, moments_stage, precision_slots, rates
 from lbmtune.model.gpu.terms.mva import shares
@@ -109,8 +109,7 @@ def terms(inputs: PersistentInputs, without: Collection[str]) -> list[Term]:
 def _synchronisation(inputs: PersistentInputs) -> Term:
     each_s = inputs.calibration.meeting_s
     sentence = f"synchronisation of {_SYNCHRONISED[inputs.config.grid_sync]}, {each_s * 1e6:.3g} us per step"
-    seconds = each_s / inputs.case.fluid_sites
-    return Term(name=GRID_SYNC, seconds=seconds, sentence=sentence, source="micro-benchmark `meeting`")
+    return Term(GRID_SYNC, each_s / inputs.case.fluid_sites, sentence, "micro-benchmark `meeting`")
 
 
 def _overlapped(inputs: PersistentInputs, stations: list[Term], waits_s: float, blocks: int) -> list[Term]:
@@ -119,8 +118,7 @@ def _overlapped(inputs: PersistentInputs, stations: list[Term], waits_s: float, 
     alone_s = waits_s / inputs.case.fluid_sites
     found = shares([one.seconds for one in stations], warps * alone_s, warps)
     sentence = f"{waits_s * 1e6:.2g} us of waits of a warp per step, beside {warps - 1} others of its scheduler"
-    source = "compiled code; micro-benchmark `latency`"
-    latency = Term(name=LATENCY, seconds=found.delay, sentence=sentence, source=source)
+    latency = Term(LATENCY, found.delay, sentence, "compiled code; micro-benchmark `latency`")
     taken = [replace(one, seconds=seconds) for one, seconds in zip(stations, found.stations, strict=True)]
     return [*taken, latency]
 
@@ -164,8 +162,7 @@ def _spilled_of_moments(inputs: PersistentInputs, found: Step) -> tuple[Term, fl
 def _local(case: Case, spilled: float, seconds: float) -> Term:
     """Return the term of spills. spilled: bytes of a step; seconds: their time."""
     sentence = f"{spilled / case.fluid_sites:.3g} bytes of spilled registers per update"
-    source = "compiled code; micro-benchmarks `local`, `latency`"
-    return Term(name=LOCAL, seconds=seconds / case.fluid_sites, sentence=sentence, source=source)
+    return Term(LOCAL, seconds / case.fluid_sites, sentence, "compiled code; micro-benchmarks `local`, `latency`")
 
 
 def step(case: Case, config: Persistent, machine: Machine) -> Step | None:

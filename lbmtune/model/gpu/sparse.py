@@ -20,7 +20,7 @@ from lbmtune.catalogue.sparse.nodes import granule
 from lbmtune.catalogue.sparse.site_orders import order
 from lbmtune.lattice import lattice
 from lbmtune.model.gpu.direct import FIXED, one_step_terms
-from lbmtune.model.gpu.family import Family, traffic_alone
+from lbmtune.model.gpu.families import Family, traffic_alone
 from lbmtune.model.gpu.inputs import Inputs, displaced_sides, has_local_steps
 from lbmtune.model.gpu.terms.copies import elements, longer_s, runs, sectors_term, usual
 from lbmtune.model.gpu.terms.sectors import Partial, warp_of
@@ -100,8 +100,7 @@ def index_prefetch(inputs: SparseInputs) -> Term:
     """Return the time of prefetching words of the list."""
     words = traffic(inputs.case, inputs.config).index / WORD_BYTES if inputs.config.prefetch_index else 0.0
     seconds = words * max(0.0, _longer_s(inputs, " ahead")) if words else 0.0
-    sentence = f"{words:g} words of the list are prefetched"
-    return Term(name=INDEX_PREFETCH, seconds=seconds, sentence=sentence, source="micro-benchmark `listed`")
+    return Term(INDEX_PREFETCH, seconds, f"{words:g} words of the list are prefetched", "micro-benchmark `listed`")
 
 
 def partial(inputs: SparseInputs) -> Term:

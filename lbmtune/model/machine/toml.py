@@ -156,6 +156,9 @@ def _shown(value: Any) -> str:
 
 
 def _check(machine: Machine) -> None:
+    if machine.environment.backend not in BACKENDS:
+        found = _shown(machine.environment.backend)
+        raise ValueError(f"environment.backend is {found}, which has to be one of {', '.join(BACKENDS)}")
     if BACKENDS[machine.environment.backend].shares_host:
         _refuse(_COUNT, "environment.cores", machine.environment.cores)
     if machine.calibration or machine.datasheet:

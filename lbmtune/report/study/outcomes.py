@@ -35,7 +35,6 @@ def outcome_info(study: StudyRecord) -> tuple[OutcomeInfo, ...]:
 
 
 def _shortened(reason: str) -> str:
-    """Return the first line, up to 160 characters."""
     first = reason.strip().partition("\n")[0]
     return first if len(first) <= 160 else f"{first[:157]}..."
 

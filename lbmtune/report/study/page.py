@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.kernel_format import Kernel
-from lbmtune.records.remarks import description_disturbance, disturbance, doubt, unsteadiness
+from lbmtune.records.remarks import description_disturbance, disturbance, doubt, unfinished, unsteadiness
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, script_json
@@ -44,6 +44,7 @@ def page(study: StudyRecord, kernel: Kernel | None = None, cells_read: CellsRead
         shown,
         study=study,
         headline=headline(study),
+        unfinished=unfinished(study),
         disturbance=disturbance(study),
         doubt="" if disturbance(study) else doubt(study),
         unsteadiness=unsteadiness(study),

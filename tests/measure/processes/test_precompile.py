@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -164,21 +165,23 @@ def test_nobody_is_left_when_the_measurement_is_interrupted(tmp_path: Path) -> N
     with subprocess.Popen(command, env=ways, stderr=subprocess.PIPE, start_new_session=True) as process:
         waited_for(tmp_path / "describes")
         members = {process.pid, int((tmp_path / "describes").read_text()), *who(tmp_path, 0)}
-        assert members <= set(running(process.pid))
+        sessions = {os.getsid(member) for member in members}
+        assert sessions == {process.pid, int((tmp_path / "describes").read_text())}
+        assert members <= set(running(sessions))
         assert len(members) == 3
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does on Ctrl-C
         assert process.stderr
         assert b"KeyboardInterrupt" in process.stderr.read()
     end = time.monotonic() + 20
-    while running(process.pid) and time.monotonic() < end:
+    while running(sessions) and time.monotonic() < end:
         time.sleep(0.05)
-    assert not running(process.pid)
+    assert not running(sessions)
 
 
-def running(session: int) -> list[int]:
-    """Processes of a session that run."""
+def running(sessions: Container[int]) -> list[int]:
+    """Processes of sessions that run."""
     found = []
     for process in psutil.pids():
         with suppress(ProcessLookupError):
-            found += [process] * (os.getsid(process) == session and is_running(process))
+            found += [process] * (os.getsid(process) in sessions and is_running(process))
     return found

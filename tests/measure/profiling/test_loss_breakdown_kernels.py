@@ -19,7 +19,7 @@ from lbmtune.catalogue.config import cpu
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
-from lbmtune.codegen.cuda.ablation import ablated, can_be_ablated
+from lbmtune.codegen.cuda.shared.ablation import ablated, can_be_ablated
 from lbmtune.codegen.probes import RUNS
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render

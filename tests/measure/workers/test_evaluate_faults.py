@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,7 @@ import pytest
 from lbmtune.catalogue.config import KernelConfig, cpu
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
-from lbmtune.errors import DeviceUnavailableError
+from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure.processes import worker as workers
 from lbmtune.measure.processes.worker import Death
 from lbmtune.measure.workers import outcomes
@@ -26,6 +29,7 @@ from lbmtune.records import Outcome, Prediction, Resources, Trial
 from lbmtune.records.study import TimingProtocol
 from tests.support.devices.fake_device import (
     CASE,
+    ONCE,
     compiler,
     config,
     open_cpu,
@@ -82,7 +86,8 @@ def ask(evaluator: Evaluator, fault: str) -> Trial:
         ("segfault when timed", Outcome.CRASHED, "killed by SIGSEGV during measure"),
         ("killed", Outcome.CRASHED, "killed by SIGKILL during verify"),
         ("endless", Outcome.TIMED_OUT, "verify took longer than 2 s"),
-        ("endless compilation", Outcome.TIMED_OUT, "compile took longer than 2 s"),
+        ("busy compilation", Outcome.TIMED_OUT, "compile took longer than 2 s of processor time"),
+        ("end of file", Outcome.CRASHED, "EOFError: Ran out of input"),
         ("nan", Outcome.WRONG_RESULT, "f_1 at cell (3, 2, 0)"),
         ("wrong cell", Outcome.WRONG_RESULT, "f_5 at cell (4, 1, 0)"),
         ("idle", Outcome.WRONG_RESULT, "left the state as it was"),
@@ -332,3 +337,105 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+@pytest.fixture
+def once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv(ONCE, str(tmp_path / "once"))
+    return tmp_path / "once"
+
+
+@contextmanager
+def opened(protocol: TimingProtocol = PROTOCOL) -> Iterator[Evaluator]:
+    with Evaluator(CASE, "cpu", protocol, predict, compiler=compiler, renderer=renderer, opener=open_cpu) as found:
+        yield found
+
+
+@pytest.mark.parametrize("fault", ["killed once", "compiler killed once"])
+def test_a_worker_that_something_else_kills_costs_no_trial(once: Path, fault: str) -> None:
+    with opened() as evaluator:
+        trial = ask(evaluator, fault)
+        assert once.exists()
+        assert trial.outcome is Outcome.OK, trial.reason
+
+
+def test_a_worker_that_something_else_kills_costs_no_finalist(once: Path) -> None:
+    """Neither in the proof at full size, nor in the interleaved rounds, nor in the run of seconds."""
+    with opened() as evaluator:
+        once.touch()
+        assert ask(evaluator, "killed once").outcome is Outcome.OK
+        once.unlink()
+        trials = evaluator.finals([config("killed once"), config("right")])
+        assert once.exists()
+        assert [bool(trial.final) for trial in trials] == [True, True]
+        once.unlink()
+        (trial,) = evaluator.sustained([config("killed once")], [True])
+        assert once.exists()
+        assert trial.sustained
+
+
+def test_interleaved_rounds_are_repeated_once_after_a_kill(
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[int] = []
+
+    def kill_first(_number: int, stage: str) -> None:
+        if stage == "finals, number 1" and not killed:
+            killed.append(evaluator.pool.measurer.process.pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    monkeypatch.setattr(evaluator, "_on_stage", kill_first)
+    trials = evaluator.finals([config("right"), config("right")])
+    assert killed
+    assert evaluator.pool.measurer.process.pid not in killed
+    assert all(trial.final for trial in trials)
+
+
+@pytest.mark.parametrize("fault", ["full disk", "compiler on a full disk"])
+def test_a_full_disk_is_no_outcome_of_a_kernel(fault: str) -> None:
+    with opened() as evaluator:
+        with pytest.raises(InputError, match=r"^cannot write .*(space|quota).*; make room") as told:
+            ask(evaluator, fault)
+        assert ("/cache/lbm.nbc" in str(told.value)) == (fault != "full disk")
+
+
+def test_a_log_without_room_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path / "log"))
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(InputError, match=r"cannot write .*log: Read-only file system; make room"):
+        workers.Worker("measure", open_cpu, {}, tmp_path / "log")
+
+
+def test_a_slow_machine_is_no_hang_and_a_hang_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_WALL_FACTOR", 4)
+    with opened(replace(PROTOCOL, compile_limit_s=1.0)) as evaluator:
+        assert ask(evaluator, "slow compilation").outcome is Outcome.OK
+        hanging = ask(evaluator, "endless compilation")
+        assert (hanging.outcome, hanging.reason) == (Outcome.TIMED_OUT, "compile took longer than 4 s")
+        assert hanging.costs.compile_s > 3.5
+
+
+@pytest.mark.parametrize("fault", ["forks", "forks and dies"])
+def test_what_a_kernel_forks_ends_with_its_worker(once: Path, fault: str) -> None:
+    """Also one in a session of its own; one that holds the pipe hides no death until the time limit."""
+    with opened() as evaluator:
+        began = time.monotonic()
+        trial = ask(evaluator, fault)
+        assert trial.outcome is (Outcome.OK if fault == "forks" else Outcome.CRASHED)
+        assert "exit code 3 during verify" in trial.reason or fault == "forks"
+        assert time.monotonic() - began < PROTOCOL.verify_limit_s + 8
+        forked = int(once.read_text())
+        assert fault == "forks and dies" or _alive(forked)
+    limit = time.monotonic() + 10
+    while _alive(forked) and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert not _alive(forked)
+
+
+def test_logs_are_bounded() -> None:
+    with opened() as evaluator:
+        assert ask(evaluator, "chatter").outcome is Outcome.OK
+        evaluator.pool.poll(0.0)
+        assert all(path.stat().st_size <= 2 << 20 for path in evaluator.pool.spool.glob("*.log"))

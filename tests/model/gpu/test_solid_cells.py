@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -22,7 +23,7 @@ from lbmtune.model.gpu.terms.spills import local_memory, spilled_bytes
 from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
-from lbmtune.records import Resources
+from lbmtune.records import Prediction, Resources
 from lbmtune.records.terms import SOLID
 from tests.support.configs import varied
 from tests.support.paths import RECORDED
@@ -53,6 +54,14 @@ def sample(tmp_path: Path) -> Sample:
 def per_update(*of_a_row: int, fluid: int) -> Touched:
     """Nothing is stored in pieces."""
     return Touched(*(pytest.approx(count / fluid) for count in (*of_a_row, 0, 0)))
+
+
+@pytest.mark.parametrize("config", [DIRECT, replace(DIRECT, scheme="aa"), cuda.Sparse()], ids=["pull", "aa", "sparse"])
+def test_a_prediction_of_solid_cells_can_be_recorded(config: CudaConfig, sample: Sample) -> None:
+    """NumPy's numbers cannot: a study would end at its first trial."""
+    for case in (sample(SOLIDS), porous("d3q19", "bgk", (64, 64, 64), 1.2, "blocks:fraction=0.3")):
+        prediction = predict(case, config, CARD)
+        assert msgspec.json.decode(msgspec.json.encode(prediction), type=Prediction) == prediction
 
 
 def test_without_solid_cells_sectors_are_those_of_the_bytes(sample: Sample) -> None:

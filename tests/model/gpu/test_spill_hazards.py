@@ -17,8 +17,8 @@ from lbmtune.codegen.probes import OVERTAKEN as PROBE
 from lbmtune.codegen.probes import overtaken_probe
 from lbmtune.model.gpu.families import inputs_of
 from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.temporal_blocking import terms
 from lbmtune.model.gpu.temporal_blocking.spills import alone_s, found_in_l1, hazard_stalls, loop_answers_s, stall_s
-from lbmtune.model.gpu.temporal_blocking.terms import terms
 from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine

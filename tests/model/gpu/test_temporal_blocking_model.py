@@ -16,16 +16,16 @@ from lbmtune.catalogue.layouts import AoS, AoSoA, Rows
 from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.model.gpu.families import inputs_of, memory_bytes
 from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.temporal_blocking import overlap
-from lbmtune.model.gpu.temporal_blocking.inputs import passed_planes
-from lbmtune.model.gpu.temporal_blocking.overlap import loads_late, overlapped, planes_in_flight, planes_wait
-from lbmtune.model.gpu.temporal_blocking.spills import _waits_s, found_in_l1, loop_answers_s
-from lbmtune.model.gpu.temporal_blocking.terms import (
+from lbmtune.model.gpu.temporal_blocking import (
     launch_start,
+    overlap,
     refetched_plane_bytes,
     stages_wait,
     terms,
 )
+from lbmtune.model.gpu.temporal_blocking.inputs import passed_planes
+from lbmtune.model.gpu.temporal_blocking.overlap import loads_late, overlapped, planes_in_flight, planes_wait
+from lbmtune.model.gpu.temporal_blocking.spills import _waits_s, found_in_l1, loop_answers_s
 from lbmtune.model.gpu.terms.l2_refetch import refetched_sector_bytes
 from lbmtune.model.gpu.terms.mva import shares
 from lbmtune.model.machine.curves import retained_in_l2

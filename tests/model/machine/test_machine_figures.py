@@ -81,6 +81,7 @@ def test_each_figure_of_a_description_has_a_range() -> None:
         (GPU, "copy_bytes_per_s", "1" + 400 * "0", "0..., which is too large for a number;"),
         (SHEET, "name", "2020-01-01", "name is 2020-01-01, which has to be text in quotes;"),
         (SHEET, "measured", "0", "measured is 0, which has to be true or false;"),
+        (SHEET, "backend", '"gpu"', 'environment.backend is "gpu", which has to be one of cuda, cpu;'),
         (SHEET, "name", "[]", "name is a list, which has to be text in quotes;"),
         (SHEET, "source", None, "datasheet.source is missing, which the description of a machine has to have;"),
     ],

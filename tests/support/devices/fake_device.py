@@ -6,12 +6,14 @@ The text of the program names the fault; the renderer takes it from the configur
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -57,7 +59,19 @@ FAULTS = (
     "endless when repeated",
     "litter",
     "touchy",
+    "killed once",
+    "compiler killed once",
+    "full disk",
+    "compiler on a full disk",
+    "end of file",
+    "forks and dies",
+    "forks",
+    "chatter",
+    "busy compilation",
+    "slow compilation",
 )
+ONCE = "LBMTUNE_TEST_ONCE"
+"""Variable with the file that says that a fault which happens once has happened."""
 _REPEATED = 3
 """Launches of a verification at full size."""
 
@@ -87,7 +101,35 @@ def compiler(program: Program) -> Binary:
         os.kill(os.getpid(), signal.SIGKILL)
     if fault == "endless compilation":
         time.sleep(3600)
+    if fault == "compiler killed once":
+        die_once()
+    if fault == "compiler on a full disk":
+        raise OSError(errno.EDQUOT, "Disk quota exceeded", "/cache/lbm.nbc")
+    if fault == "end of file":
+        raise EOFError("Ran out of input")
+    if fault == "slow compilation":
+        time.sleep(3)
+    while fault == "busy compilation":
+        pass
     return Binary(fault.encode(), f"digest of {fault}", Resources(registers=32))
+
+
+def die_once() -> None:
+    """Kill this process, unless that was done before."""
+    if not (mark := Path(os.environ[ONCE])).exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fork() -> None:
+    """Start a process that holds the pipe and a session of its own, and outlives a signal to end."""
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.setsid()
+        Path(os.environ[ONCE]).write_text(str(os.getpid()))
+        time.sleep(3600)
+    while not (mark := Path(os.environ[ONCE])).exists() or not mark.read_text():
+        time.sleep(0.01)
 
 
 def open_cpu() -> FakeDevice:
@@ -125,6 +167,16 @@ class FakeExecutable:
             ctypes.string_at(0)
         if fault == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
+        if fault == "killed once":
+            die_once()
+        if fault == "full disk":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        if fault == "chatter":
+            print("so it goes" * 1_000_000, flush=True)
+        if fault.startswith("forks"):
+            fork()
+        if fault == "forks and dies":
+            os._exit(3)
         while fault == "endless":
             time.sleep(0.01)
         if fault == "device fault":

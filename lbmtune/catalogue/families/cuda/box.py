@@ -1,9 +1,12 @@
 """What CUDA kernels of a box share that do one time step per launch: direct and column."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from lbmtune.catalogue.backend_records import Block
+from lbmtune.catalogue.domain_conditions import Condition, DomainRule, along, at_least, blocks
 from lbmtune.catalogue.families.cuda import launch_rules
 from lbmtune.catalogue.families.groups import CacheHints, Indexed, Launched, Propagated, ThreadBlocks, Vectorised
 from lbmtune.catalogue.families.small_domains import odd, rounded
@@ -73,35 +76,35 @@ class Box(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Propagated):
         return pass_bytes(case, self) + ring_bytes(case, self)
 
 
-def _shape(case: Case, config: Box, limits: Limits) -> str | None:
-    if case.domain[2] < config.block[2] or case.domain[1] < config.block[1]:
-        return f"block {extents(config.block)} is larger than the domain {extents(case.domain)} along y or z"
-    return None
+@DomainRule
+def _shape(case: Case, config: Box, limits: Limits) -> Iterator[Condition]:
+    what = f"block {extents(config.block)}"
+    said = f"{what} is larger than the domain {extents(case.domain)} along y or z"
+    yield from at_least(config.block, what, said, axes=(1, 2))
 
 
-def _covers_row(case: Case, config: Box, limits: Limits) -> str | None:
-    covered = config.block[0] * config.cells_per_thread
-    needed = -(-case.domain[0] // config.cells_per_thread) * config.cells_per_thread
-    if covered >= 2 * needed and config.block[0] > 32:
-        return (
-            f"block {extents(config.block)} x {config.cells_per_thread} cells covers {covered} cells "
-            f"of a row of {case.domain[0]}"
-        )
-    return None
+@DomainRule
+def _covers_row(case: Case, config: Box, limits: Limits) -> Iterator[Condition]:
+    threads, cells = config.block[0], config.cells_per_thread
+    if threads > 32:
+        what = f"block {extents(config.block)} x {cells} cells"
+        said = f"{what} covers {threads * cells} cells of a row of {case.domain[0]}"
+        yield Condition(value=along(0), least=threads // 2 * cells + 1, because=what, said=said)
 
 
-def _block_order(case: Case, config: Box, limits: Limits) -> str | None:
+@DomainRule
+def _block_order(case: Case, config: Box, limits: Limits) -> Iterator[Condition]:
     if config.block_order == "row":
-        return None
-    blocks = config.blocks(case)
-    fast, slow = blocks[:2] if case.stencil.dimensions == 2 else blocks[1:]
-    if fast % 2 or slow % 2:
-        axes = "x and y" if case.stencil.dimensions == 2 else "y and z"
-        return (
-            f"block_order=z-curve is not supported for the grid {extents(blocks)} (use row): "
-            f"it is not even along {axes}, so it is the row order"
-        )
-    return None
+        return
+    axes = (0, 1) if case.stencil.dimensions == 2 else (1, 2)
+    said = (
+        f"block_order=z-curve is not supported for the grid {extents(config.blocks(case))} (use row): "
+        f"it is not even along {' and '.join('xyz'[axis] for axis in axes)}, so it is the row order"
+    )
+    cells = config.block_cells(case.stencil)
+    for axis in axes:
+        of_axis = partial(blocks, cells=cells, axis=axis)
+        yield Condition(value=of_axis, multiple=2, because="block_order=z-curve", said=said)
 
 
 SHAPE = (

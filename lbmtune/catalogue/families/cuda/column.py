@@ -4,11 +4,13 @@ A thread may read the next cells of its column before it collides the present on
 arithmetic: into registers, or into shared memory by asynchronous copies (cp.async).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 from lbmtune.catalogue.backend_records import Block
+from lbmtune.catalogue.domain_conditions import Condition, DomainRule, along
 from lbmtune.catalogue.families.cuda import launch_rules
 from lbmtune.catalogue.families.cuda.box import LAUNCH, SHAPE, Box
 from lbmtune.catalogue.families.small_domains import is_flat, odd, one_more
@@ -92,12 +94,13 @@ def _whole_faces(case: Case, config: Column, limits: Limits) -> str | None:
     return None
 
 
-def _column(case: Case, config: Column, limits: Limits) -> str | None:
-    if config.z_cells > case.domain[2]:
-        return f"z_cells={config.z_cells}: a column of the domain {extents(case.domain)} has {case.domain[2]} cells"
+@DomainRule
+def _column(case: Case, config: Column, limits: Limits) -> Iterator[str | Condition]:
+    what = f"z_cells={config.z_cells}"
+    said = f"{what}: a column of the domain {extents(case.domain)} has {{value}} cells"
+    yield Condition(value=along(2), least=config.z_cells, because=what, said=said)
     if config.block[2] > 1:
-        return f"block {extents(config.block)} with z_cells={config.z_cells}: the block is one thread thick along z"
-    return None
+        yield f"block {extents(config.block)} with {what}: the block is one thread thick along z"
 
 
 def _prefetch(case: Case, config: Column, limits: Limits) -> str | None:

@@ -7,11 +7,13 @@ places, one in each of two arrays, of which each belongs to one of its ends in a
 Source: Ferrari et al. 2023 (moments of a tile and populations at its faces, with two copies of those).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
 from lbmtune.catalogue.backend_records import Block
+from lbmtune.catalogue.domain_conditions import Condition, DomainRule, along, at_least
 from lbmtune.catalogue.families import common_rules, moment_rules
 from lbmtune.catalogue.families.cuda import launch_rules
 from lbmtune.catalogue.families.groups import Bounded, Indexed, Launched
@@ -160,13 +162,14 @@ def _copies(case: Case, config: FaceExchange, limits: Limits) -> str | None:
     return None
 
 
-def _within(case: Case, config: FaceExchange, limits: Limits) -> str | None:
-    x, y, z = config.tile
-    if case.domain[2] < z or case.domain[1] < y:
-        return f"tile {extents(config.tile)} is larger than the domain {extents(case.domain)} along y or z"
-    if x >= 2 * case.domain[0] and x > 32:
-        return f"tile {extents(config.tile)} covers {x} cells of a row of {case.domain[0]}"
-    return None
+@DomainRule
+def _within(case: Case, config: FaceExchange, limits: Limits) -> Iterator[Condition]:
+    x, what = config.tile[0], f"tile {extents(config.tile)}"
+    said = f"{what} is larger than the domain {extents(case.domain)} along y or z"
+    yield from at_least(config.tile, what, said, axes=(1, 2))
+    if x > 32:
+        said = f"{what} covers {x} cells of a row of {{value}}"
+        yield Condition(value=along(0), least=x // 2 + 1, because=what, said=said)
 
 
 def _on_chip(case: Case, config: FaceExchange, limits: Limits) -> str | None:

@@ -1,12 +1,16 @@
 """Rules of CUDA launches: thread blocks, registers, vectors, indices and the grid."""
 
 import re
+from collections.abc import Iterator
+from functools import partial
 from math import prod
 from typing import Any
 
 from lbmtune.catalogue.backend_records import CudaConfig
-from lbmtune.catalogue.footprint import index_fits, largest_index
+from lbmtune.catalogue.domain_conditions import Condition, DomainRule, Place, along, sites
+from lbmtune.catalogue.footprint import index_bounds
 from lbmtune.catalogue.knobs import Scalar
+from lbmtune.catalogue.layouts.layout import Int
 from lbmtune.catalogue.limits import RESERVED_BYTES, WARP, Limits, extents
 from lbmtune.catalogue.problem.case import Case
 
@@ -48,22 +52,31 @@ def min_blocks(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     return None
 
 
-def vectors(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+@DomainRule
+def vectors(case: Case, config: CudaConfig, limits: Limits) -> Iterator[str | Condition]:
     """Vectors of at most 16 bytes that rows, runs and paddings are multiples of."""
     cells = config.cells_per_thread
     width = cells * config.stored.bytes
     if width > 16:
-        return f"cells_per_thread={cells} x {config.stored.bytes} bytes = {width}; one access moves at most 16 bytes"
-    if not config.indirect and case.domain[0] % cells:
-        return f"domain {extents(case.domain)}: nx={case.domain[0]} is not a multiple of cells_per_thread={cells}"
+        yield f"cells_per_thread={cells} x {config.stored.bytes} bytes = {width}; one access moves at most 16 bytes"
+    if not config.indirect:
+        yield whole_vectors(case, cells)
     run = config.memory.run
     if cells > 1 and run and run % cells:
-        return (
+        yield (
             f"cells_per_thread={cells} is not supported for layout={config.memory.name}: "
             f"its runs of {run} cells are not multiples of {cells}"
         )
     padding = getattr(config.memory, "padding", 0)
-    return f"padding={padding} is not a multiple of cells_per_thread={cells}" if padding % cells else None
+    if padding % cells:
+        yield f"padding={padding} is not a multiple of cells_per_thread={cells}"
+
+
+def whole_vectors(case: Case, cells: int) -> Condition:
+    """Return the condition that threads of so many cells have whole rows."""
+    what = f"cells_per_thread={cells}"
+    said = f"domain {extents(case.domain)}: nx={{value}} is not a multiple of {what}"
+    return Condition(value=along(0), multiple=cells, because=what, said=said)
 
 
 def shared(case: Case, config: CudaConfig, limits: Limits) -> str | None:
@@ -90,12 +103,13 @@ def prefetch_buffer(case: Case, config: CudaConfig, limits: Limits) -> str | Non
     )
 
 
-def whole_groups(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+@DomainRule
+def whole_groups(case: Case, config: CudaConfig, limits: Limits) -> Iterator[Condition]:
     """Rows of whole groups if neighbours are found by arithmetic."""
-    width = getattr(config.memory, "width", 1)
-    if config.memory.name == "aosoa" and config.wrap == "arithmetic" and case.domain[0] % width:
-        return f"domain {extents(case.domain)}: nx={case.domain[0]} is not a multiple of the AoSoA width={width}"
-    return None
+    if config.memory.name == "aosoa" and config.wrap == "arithmetic":
+        what = f"the AoSoA width={config.memory.run}"
+        said = f"domain {extents(case.domain)}: nx={{value}} is not a multiple of {what}"
+        yield Condition(value=along(0), multiple=config.memory.run, because=what, said=said)
 
 
 def whole_warps(case: Case, config: CudaConfig, limits: Limits) -> str | None:
@@ -123,11 +137,19 @@ def usual_alone(config: CudaConfig, what: str, *knobs: tuple[str, Scalar, str]) 
     return None
 
 
-def index_bits(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+@DomainRule
+def index_bits(case: Case, config: CudaConfig, limits: Limits) -> Iterator[Condition]:
     """64 bits only if 32 are enough: otherwise they are used anyway."""
-    if config.index_bits and not index_fits(case, config, 32):
-        return f"index_bits=64 is the same as 0: {largest_index(case, config):,} elements need as many"
-    return None
+    if not config.index_bits:
+        return
+    said, because = "index_bits=64 is the same as 0: {value:,} elements need as many", "otherwise they are no choice"
+    for which in range(2):
+        value = partial(_index_bound, config=config, which=which)
+        yield Condition(value=value, most=2**32 - 1, because=f"index_bits=64: {because}", said=said)
+
+
+def _index_bound(place: Place, config: CudaConfig, which: int) -> Int:
+    return index_bounds(place.stored, config)[which]
 
 
 def dependent(case: Case, config: CudaConfig, limits: Limits) -> str | None:
@@ -147,9 +169,14 @@ def in_order(case: Case, config: CudaConfig, limits: Limits) -> str | None:
     )
 
 
-def grid(case: Case, config: CudaConfig, limits: Limits) -> str | None:
+@DomainRule
+def grid(case: Case, config: CudaConfig, limits: Limits) -> Iterator[Condition]:
     """Thread blocks that a device has for a grid."""
-    blocks = config.blocks(case)
-    if any(n > allowed for n, allowed in zip(blocks, limits.grid, strict=True)):
-        return f"grid {extents(blocks)} for block {extents(config.block)}; this device allows {extents(limits.grid)}"
-    return None
+    cells = config.block_cells(case.stencil)
+    said = f"grid {extents(config.blocks(case))} for block {extents(config.block)}; this device allows "
+    said, because = said + extents(limits.grid), "of the grid a device takes"
+    if config.indirect:
+        yield Condition(value=sites, most=limits.grid[0] * prod(cells), because=because, said=said)
+        return
+    for axis, (allowed, covered, more) in enumerate(zip(limits.grid, cells, config.ends(case), strict=True)):
+        yield Condition(value=along(axis), most=allowed * covered + more, because=because, said=said)

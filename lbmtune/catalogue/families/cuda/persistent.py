@@ -5,11 +5,13 @@ moments as many rows as its threads have, in shared memory but for `register_pla
 (cooperative launch). A launch does as many steps as are asked for.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 from lbmtune.catalogue.backend_records import Block
+from lbmtune.catalogue.domain_conditions import Condition, DomainRule, along, blocks
 from lbmtune.catalogue.families import common_rules, moment_rules
 from lbmtune.catalogue.families.cuda import launch_rules
 from lbmtune.catalogue.families.cuda.temporal_blocking import MAX_ROWS
@@ -26,6 +28,7 @@ from lbmtune.units import format_bytes
 
 ON_CHIP = "on chip"
 _MOMENTS = Acts(on="representation", values=("moments",), because="a thread has one column of its tile of populations")
+_WHOLE_ROWS = "tiles are whole rows"
 _MOST_HELD = 8
 """Planes that a thread keeps in registers, each of which has a text of its own."""
 
@@ -188,38 +191,40 @@ def _moments(case: Case, config: Persistent, limits: Limits) -> str | None:
     return None
 
 
-def _tile(case: Case, config: Persistent, limits: Limits) -> str | None:
+@DomainRule
+def _tile(case: Case, config: Persistent, limits: Limits) -> Iterator[str | Condition]:
     if config.of_moments:
-        return _tile_of_moments(case, config)
-    (x, y, z), (nx, ny, nz) = config.block, case.domain
-    if (x, z) != (nx, 1):
-        return f"block {extents(config.block)} is not supported (use {nx} x n x 1): tiles are whole rows"
-    if ny % y or nz % config.tile_planes:
-        tile = extents((x, y, config.tile_planes))
-        return f"the domain {extents(case.domain)} is not divisible into tiles of {tile}"
-    return None
+        yield from _tile_of_moments(case, config)
+        return
+    x, y, z = config.block
+    said = f"block {extents(config.block)} is not supported (use {case.domain[0]} x n x 1): tiles are whole rows"
+    yield Condition(value=along(0), least=x, most=x, because=_WHOLE_ROWS, said=said)
+    if z != 1:
+        yield said
+    tile = extents((x, y, config.tile_planes))
+    said = f"the domain {extents(case.domain)} is not divisible into tiles of {tile}"
+    for axis, cells in ((1, y), (2, config.tile_planes)):
+        yield Condition(value=along(axis), multiple=cells, because=f"tiles of {tile}", said=said)
 
 
-def _tile_of_moments(case: Case, config: Persistent) -> str | None:
+def _tile_of_moments(case: Case, config: Persistent) -> Iterator[str | Condition]:
     """Rows are rings of lanes within a warp. Only the last layer of tiles may have fewer planes than the others."""
-    (x, y, z), (nx, ny, nz), cells = config.block, case.domain, config.cells_per_thread
+    (x, y, z), domain = config.block, extents(case.domain)
     block = f"block {extents(config.block)}"
     if z != 1 or WARP % x or x * y % WARP:
         reason = "1, 2, 4, 8, 16 or 32 threads have a row, whole warps the rows"
-        return f"{block} is not supported for moments (use for example 32x4x1): {reason}"
-    if x * cells != nx:
-        what = f"{block} x {cells} cells is not supported for moments (use {nx} cells along x)"
-        return f"{what}: tiles are whole rows"
-    rows = config.block_cells(case.stencil)[1]
-    if ny % rows:
-        return f"{ny} rows of the domain {extents(case.domain)} are not divisible into tiles of {rows}"
+        yield f"{block} is not supported for moments (use for example 32x4x1): {reason}"
+    row, rows, _ = config.block_cells(case.stencil)
+    what = f"{block} x {config.cells_per_thread} cells"
+    said = f"{what} is not supported for moments (use {{value}} cells along x): {_WHOLE_ROWS}"
+    yield Condition(value=along(0), least=row, most=row, because=_WHOLE_ROWS, said=said)
+    said = f"{{value}} rows of the domain {domain} are not divisible into tiles of {rows}"
+    yield Condition(value=along(1), multiple=rows, because=f"tiles of {rows} rows", said=said)
     together = planes_together(config)
-    if case.stencil.dimensions == 3 and config.register_planes and nz % together:
-        return (
-            f"register_planes={config.register_planes}: nz={nz} of the domain {extents(case.domain)} is not a multiple "
-            f"of the {together} planes of a pass"
-        )
-    return None
+    if case.stencil.dimensions == 3 and config.register_planes:
+        what, passes = f"register_planes={config.register_planes}", f"the {together} planes of a pass"
+        said = f"{what}: nz={{value}} of the domain {domain} is not a multiple of {passes}"
+        yield Condition(value=along(2), multiple=together, because=what, said=said)
 
 
 def _registers(case: Case, config: Persistent, limits: Limits) -> str | None:
@@ -236,22 +241,25 @@ def _registers(case: Case, config: Persistent, limits: Limits) -> str | None:
     return f"{what} (use fewer cells_per_thread, rows or register_planes, or a smaller block)"
 
 
-def _on_chip(case: Case, config: Persistent, limits: Limits) -> str | None:
+@DomainRule
+def _on_chip(case: Case, config: Persistent, limits: Limits) -> Iterator[str | Condition]:
     cells = config.block_cells(case.stencil)
     tile = extents(cells)
     needed, allowed = config.shared_bytes(case), limits.shared_bytes_per_block
     if needed > allowed:
-        return (
+        yield (
             f"a tile of {tile} needs {format_bytes(needed)} of shared memory; a block here has {format_bytes(allowed)}"
         )
     if not limits.cooperative:
-        return "family persistent is not supported by this device: it has no cooperative launch"
-    blocks = prod(-(-n // of) for n, of in zip(case.domain, cells, strict=True))
-    each = blocks_at_once(case, config, limits)
-    if blocks > each * limits.multiprocessors:
-        many = f"{blocks} blocks of {tile} cells do not run at once"
-        return f"{many}: {limits.multiprocessors} multiprocessors hold {each} each"
-    return None
+        yield "family persistent is not supported by this device: it has no cooperative launch"
+    each, many = blocks_at_once(case, config, limits), limits.multiprocessors
+    yield Condition(
+        value=lambda place: prod(blocks(place, cells, axis) for axis in range(3)),
+        most=each,
+        multiprocessors=many,
+        because="all blocks run at once",
+        said=f"{{value}} blocks of {tile} cells do not run at once: {many} multiprocessors hold {each} each",
+    )
 
 
 RULES = (

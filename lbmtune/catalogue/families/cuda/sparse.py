@@ -1,5 +1,6 @@
 """Sparse on CUDA: one time step of the fluid sites per launch; neighbours are found by an index list."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import lcm, prod
 from typing import ClassVar
@@ -7,6 +8,7 @@ from typing import ClassVar
 from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES
 from lbmtune.catalogue.boundaries.cut_links import seen_by
+from lbmtune.catalogue.domain_conditions import Condition, DomainRule, sites
 from lbmtune.catalogue.families import common_rules
 from lbmtune.catalogue.families.cuda import launch_rules
 from lbmtune.catalogue.families.groups import (
@@ -103,14 +105,15 @@ def _block(case: Case, config: Sparse, limits: Limits) -> str | None:
     return None
 
 
-def _turns(case: Case, config: Sparse, limits: Limits) -> str | None:
+@DomainRule
+def _turns(case: Case, config: Sparse, limits: Limits) -> Iterator[str | Condition]:
     turns = config.sites_per_thread
-    taken = config.block[0] * config.cells_per_thread * turns
-    if turns > 1 and taken > case.sites:
-        return f"sites_per_thread={turns}: a block takes {taken:,} sites of a domain of {case.sites:,} cells"
+    if turns > 1:
+        taken, what = config.block[0] * config.cells_per_thread * turns, f"sites_per_thread={turns}"
+        said = f"{what}: a block takes {taken:,} sites of a domain of {{value:,}} cells"
+        yield Condition(value=sites, least=taken, because=what, said=said)
     if config.prefetch_sites and config.prefetch_sites >= turns:
-        return f"prefetch_sites={config.prefetch_sites}: a thread has {turns - 1} turns after its first"
-    return None
+        yield f"prefetch_sites={config.prefetch_sites}: a thread has {turns - 1} turns after its first"
 
 
 RULES = (

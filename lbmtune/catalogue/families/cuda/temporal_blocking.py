@@ -122,11 +122,9 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
         """Return the cells along each axis that a thread block finishes."""
         return (*tile(lattice, self), 1 if lattice.dimensions == 2 else self.chunk_planes)
 
-    def blocks(self, case: Case) -> Block:
-        """Return the thread blocks of a launch along each axis."""
-        x, y, z = self.block_cells(case.stencil)
-        nx, ny, nz = case.domain
-        return -(-max(1, nx - ends(case, self)) // x), -(-ny // y), -(-nz // z)
+    def ends(self, case: Case) -> Block:
+        """Return the cells along x that the first and the last block finish besides their tiles."""
+        return ends(case, self), 0, 0
 
     def value_index(self, k: Int, x: Int, y: Int, z: Int, extents: Extents, lattice: Lattice) -> Int:
         """Return the element of value k of a cell; the last values may lie in a smaller group."""

@@ -1,8 +1,10 @@
 """Rules of temporal blocking on CUDA."""
 
+from collections.abc import Iterator
 from math import prod
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
+from lbmtune.catalogue.domain_conditions import Condition, DomainRule, along
 from lbmtune.catalogue.families import common_rules, moment_rules
 from lbmtune.catalogue.families.cuda import launch_rules
 from lbmtune.catalogue.families.cuda.temporal_blocking import (
@@ -55,19 +57,17 @@ def _pack(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
     return None
 
 
-def _rows_of_domain(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
-    if case.domain[0] % config.cells_per_thread:
-        return (
-            f"domain {extents(case.domain)}: nx={case.domain[0]} is not a multiple of "
-            f"cells_per_thread={config.cells_per_thread}"
+@DomainRule
+def _rows_of_domain(case: Case, config: TemporalBlocking, limits: Limits) -> Iterator[Condition]:
+    yield launch_rules.whole_vectors(case, config.cells_per_thread)
+    if config.plane_fetch == "bulk":
+        piece = piece_cells(case.stencil, config)
+        because = (
+            f"bulk copies move multiples of 16 bytes, which is {piece} cells of {config.storage} with "
+            f"pack={config.pack}"
         )
-    piece = piece_cells(case.stencil, config)
-    if config.plane_fetch == "bulk" and case.domain[0] % piece:
-        return (
-            f"plane_fetch=bulk with nx={case.domain[0]}: bulk copies move multiples of 16 bytes, "
-            f"which is {piece} cells of {config.storage} with pack={config.pack}"
-        )
-    return None
+        said = f"plane_fetch=bulk with nx={{value}}: {because}"
+        yield Condition(value=along(0), multiple=piece, because=because, said=said)
 
 
 def _tile(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
@@ -100,21 +100,21 @@ def _left_over(config: TemporalBlocking) -> tuple[TemporalBlocking, ...]:
     return (TemporalBlocking(steps=1, **{name: getattr(config, name) for name in own}),)
 
 
-def _planes(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
+@DomainRule
+def _planes(case: Case, config: TemporalBlocking, limits: Limits) -> Iterator[Condition]:
     """Planes whose addresses are 32 bits if links are cut: one value says that there is no address."""
-    if not cuts(case) or case.stencil.dimensions == 2:
-        return None
-    elements = int(config.memory.along_z(1, config.stored_extents(case)))
-    if elements >= MOST_OF_PLANE:
-        return f"{elements:,} elements of a plane with cut links; at most {MOST_OF_PLANE - 1:,}"
-    return None
+    if cuts(case) and case.stencil.dimensions == 3:
+        most, what, memory = MOST_OF_PLANE - 1, "elements of a plane with cut links", config.memory
+        said = f"{{value:,}} {what}; at most {most:,}"
+        yield Condition(value=lambda place: memory.along_z(1, place.stored), most=most, because=what, said=said)
 
 
-def _chunks(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:
-    height = case.domain[case.stencil.dimensions - 1]
-    if config.chunk_planes > height:
-        return f"chunk_planes={config.chunk_planes}: a column of this domain has {height} cells"
-    return None
+@DomainRule
+def _chunks(case: Case, config: TemporalBlocking, limits: Limits) -> Iterator[Condition]:
+    what = f"chunk_planes={config.chunk_planes}"
+    said = f"{what}: a column of this domain has {{value}} cells"
+    up = along(case.stencil.dimensions - 1)
+    yield Condition(value=up, least=config.chunk_planes, because=what, said=said)
 
 
 def _registers(case: Case, config: TemporalBlocking, limits: Limits) -> str | None:

@@ -171,7 +171,6 @@ class RowKernel:
         return [*self._collision[0], *gains]
 
     def _updated(self, row: Row) -> list[str]:
-        """Return the lines of a cell from its loads to its collision."""
         asks = [*row.prefetches(), *self.prefetches]
         return [*row.cell(), *asks, *row.loads(), *self._completion(row), *self._collision[1]]
 

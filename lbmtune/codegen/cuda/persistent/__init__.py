@@ -8,8 +8,6 @@ from lbmtune.codegen.cuda.shared.assemble import fill, variants
 from lbmtune.codegen.cuda.shared.storage import functions, max_elements, stored_format, types
 from lbmtune.codegen.program import BARRIER, STEPS, Launch, Program
 
-__all__ = ["render"]
-
 _SYNC = "persistent/grid_barrier.cu"
 _BUFFERS = {"f0": "Stored* source", "f1": "Stored* target", BARRIER: f"unsigned* {BARRIER}"}
 """Parameters of the buffers, by their launch arguments."""

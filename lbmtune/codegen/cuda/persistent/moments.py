@@ -119,7 +119,6 @@ _COORDINATES = (
 
 
 def _wall_functions(case: Case, config: Persistent) -> str:
-    """Return the functions that find cut links, reflect, and add what is reflected."""
     by_words = config.flags == "memory"
     own = "words[(z * ny + y) * nx + x]" if by_words else _at_faces(case, ("wall", "moving"))
     given = f"const Word* words, {_WHERE}" if by_words else _WHERE
@@ -140,7 +139,6 @@ def _wall_functions(case: Case, config: Persistent) -> str:
 
 
 def _wall_regions(case: Case, config: Persistent) -> dict[str, str]:
-    """Return the regions of the entry if links may be cut."""
     where = "seat, k, r, v, nx, ny, nz"
     cut = f"cut_at({'words, ' if config.flags == 'memory' else ''}{where})"
     given = ["cut", *([f"moving_at({where})"] if case.moving else []), "still[v]", "right[v]", "left[v]", "back[r][v]"]
@@ -165,7 +163,6 @@ def _at_faces(case: Case, kinds: tuple[str, ...]) -> str:
 
 
 def _twice(case: Case) -> int:
-    """Return the position of the moment of c_z^2."""
     return orders(upright(case.stencil)).index((0, 0, 2))
 
 

@@ -6,6 +6,12 @@ depends on all of them and is never true. The case leaves out collision (`catalo
 
 from typing import NamedTuple
 
+from lbmtune.catalogue.families import module_of
+from lbmtune.codegen.passes import REFRESH
+from lbmtune.codegen.program import Program
+
+_FAMILIES = ("direct", "column", "sparse", "temporal-blocking")
+"""Those whose module prints a kernel without some of its parts."""
 _EACH = "#pragma unroll\n    for (int {0} = 0; {0} < {1}; ++{0}) {{\n"
 _ALL = _EACH.format("i", "Q") + _EACH.format("v", "CELLS")
 NEVER_STORED = f"""\
@@ -49,3 +55,17 @@ def writing(parts: Parts, text: str) -> str:
     if (sum == unit * Real(1e20)) {{
 {text}
     }}"""
+
+
+def can_be_ablated(program: Program) -> bool:
+    """Return whether parts of a program can be left out: it has one kernel per time step or launch."""
+    one_kernel = not any(entry.startswith(REFRESH) for entry in program.entries)
+    return one_kernel and program.target == "cuda" and program.config.family in _FAMILIES
+
+
+def ablated(program: Program, *, reads: bool, writes: bool) -> Program:
+    """Return the program without its reads, its writes, or both."""
+    found: Program = module_of("lbmtune.codegen.cuda", program.config).render(
+        program.case, program.config, Parts(reads, writes)
+    )
+    return found

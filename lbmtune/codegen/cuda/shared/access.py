@@ -77,7 +77,6 @@ def rows_of_columns(case: Case, phase: Phase) -> str:
 
 
 def _touched(case: Case, phase: Phase) -> list[tuple[int, int]]:
-    """Return the offsets along y and z of the rows that a phase accesses."""
     return sorted({place.offset[1:] for access in phase.accesses for place in _places(case, access)})
 
 

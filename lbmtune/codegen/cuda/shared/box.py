@@ -170,7 +170,6 @@ def _element(place: Place, at: str) -> str:
 
 
 def _launches(case: Case, config: CudaConfig, one: Pass) -> Iterator[Launch]:
-    """Yield the launch of a pass between the refreshes of ghost cells."""
     arguments = (*one.places, *tables(case, config, one.phase), *entry.EXTENTS, *scalars(case, one.phase))
     refreshed = {when: _refresh_launch(config, one, when) for when in _crossings(case, config, one.phase)}
     if "read" in refreshed:

@@ -123,13 +123,11 @@ def _cell_bits(config: TemporalBlocking) -> tuple[str, str]:
 
 
 def _faces(case: Case) -> Iterator[tuple[int, str]]:
-    """Yield each face of a case with its name in the text."""
     for axis, name in zip(_AXES[case.stencil.dimensions], "XYZ", strict=True):
         yield from ((2 * axis, f"{name}_LOW"), (2 * axis + 1, f"{name}_HIGH"))
 
 
 def _links(case: Case, config: TemporalBlocking) -> str:
-    """Return the links that each face cuts, and those of them that move, as words."""
     lines = [f"constexpr bool BY_SIDE = {boolean(_sides(case, config))};"]
     lines += [
         f"constexpr bool WALLED_{name} = {boolean(_walled(case, axis))};"

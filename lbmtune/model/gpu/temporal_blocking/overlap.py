@@ -59,8 +59,7 @@ def planes_wait(inputs: TemporalInputs) -> Term:
     """
     turns, planes = inputs.waves, inputs.planes
     seconds = turns * planes * inputs.calibration.latency_s / (inputs.case.fluid_sites * inputs.config.steps)
-    sentence = f"{turns} x {planes:.4g} planes, one after the other"
-    return Term(name=LATENCY, seconds=seconds, sentence=sentence, source="micro-benchmark `latency`")
+    return Term(LATENCY, seconds, f"{turns} x {planes:.4g} planes, one after the other", "micro-benchmark `latency`")
 
 
 def overlapped(
@@ -89,7 +88,7 @@ def overlapped(
     if stages_s:
         sentence = f"stages wait for what warps exchange, {stages_s * 1e12:.3g} ps if nothing hides it"
         seconds, source = taken * inside.delay, "micro-benchmark `stages`"
-        parts.append(Term(name=STAGES, seconds=seconds, sentence=sentence, source=source))
+        parts.append(Term(STAGES, seconds, sentence, source))
     return [memory, *parts, *waited]
 
 

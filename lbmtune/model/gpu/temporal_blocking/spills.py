@@ -94,8 +94,7 @@ def local_memory(inputs: TemporalInputs, staged_s: Staged, useful: float) -> Ter
     moved = loop_bytes(inputs) / useful
     seconds = moved * loop_byte_s(inputs) + _waits_s(inputs, staged_s) if moved else 0.0
     sentence = f"{moved:.3g} bytes of spilled registers per update"
-    source = "compiled code; micro-benchmarks `local`, `again`, `latency`"
-    return Term(name=LOCAL, seconds=seconds, sentence=sentence, source=source)
+    return Term(LOCAL, seconds, sentence, "compiled code; micro-benchmarks `local`, `again`, `latency`")
 
 
 def _waits_s(inputs: TemporalInputs, staged_s: Staged) -> float:
@@ -139,7 +138,7 @@ def hazard_stalls(inputs: TemporalInputs, turns: float) -> Term | None:
     each = turns / planes_together(case, config) * warps * words * lost / (case.fluid_sites * config.steps)
     sentence = f"{words} stores of a loop to spilled words whose load is in flight, {lost:.1%} of it from memory"
     source = "compiled code; micro-benchmarks `overtaken`, `again`"
-    return Term(name=SPILL_HAZARDS, seconds=each * stall_s(inputs, warps), sentence=sentence, source=source)
+    return Term(SPILL_HAZARDS, each * stall_s(inputs, warps), sentence, source)
 
 
 def stall_s(inputs: TemporalInputs, warps: int) -> float:

@@ -60,7 +60,7 @@ def runs(inputs: Inputs) -> Term:
     moved = traffic(inputs.case, inputs.config).total
     apart, here = (moved / bandwidth(inputs, by_runs=by_runs) for by_runs in (False, True))
     sentence = f"{inputs.run_bytes or 'all'} bytes of a stream lie together"
-    return Term(name=RUNS, seconds=here - apart, sentence=sentence, source="micro-benchmark `runs`")
+    return Term(RUNS, here - apart, sentence, "micro-benchmark `runs`")
 
 
 def partial(inputs: Inputs) -> Term:
@@ -88,8 +88,7 @@ def sectors_term(
     else:
         seconds = sum(count * per_sector_s(side) for count, side in zip(found, ("loads", "stores"), strict=True))
     sentence = f"{found.loads:.3g} loaded and {found.stores:.3g} stored in part per update{more}"
-    source = "counted on the layout; micro-benchmarks `displaced`, `listed`"
-    return Term(name=SECTORS, seconds=seconds + more_s, sentence=sentence, source=source)
+    return Term(SECTORS, seconds + more_s, sentence, "counted on the layout; micro-benchmarks `displaced`, `listed`")
 
 
 class Copies(NamedTuple):
@@ -178,4 +177,4 @@ def in_place(inputs: Inputs) -> Term:
         further_s = longer_s(inputs, copies, "rows", "stay", wide)
         seconds = (found * stays_s + further * further_s) * element / piece
     sentence = f"{found:g} accesses in place per update, {further:g} of them in other rows, {piece} bytes at once"
-    return Term(name=IN_PLACE, seconds=seconds, sentence=sentence, source="micro-benchmark `displaced`")
+    return Term(IN_PLACE, seconds, sentence, "micro-benchmark `displaced`")

@@ -35,8 +35,7 @@ def launch(inputs: Inputs) -> Term:
     rate = inputs.calibration.runs_bytes_per_s[str(WORD_BYTES)]
     more = interpolated(curve, max(moved, least)) - min(moved, most) / rate
     seconds = more / (case.fluid_sites * config.fused_steps)
-    sentence = f"{moved / 1e6:,.0f} MB, {more * 1e6:+.2g} us"
-    return Term(name=LAUNCH, seconds=seconds, sentence=sentence, source="micro-benchmark `small`")
+    return Term(LAUNCH, seconds, f"{moved / 1e6:,.0f} MB, {more * 1e6:+.2g} us", "micro-benchmark `small`")
 
 
 def launch_curve(inputs: Inputs) -> list[tuple[int, float]]:
@@ -63,8 +62,7 @@ def first_and_last(inputs: Inputs) -> Term:
     turns = max(1.0, inputs.launched_blocks / at_once)
     seconds = slots * warps / found.issued / turns if found else 0.0
     sentence = f"{slots:.0f} issue slots per update, hidden but for one of {turns:.3g} waves"
-    source = "counted on the text; micro-benchmark `instructions`"
-    return Term(name=ISSUE, seconds=seconds, sentence=sentence, source=source)
+    return Term(ISSUE, seconds, sentence, "counted on the text; micro-benchmark `instructions`")
 
 
 def rings(inputs: Inputs) -> Term:
@@ -82,4 +80,4 @@ def rings(inputs: Inputs) -> Term:
     hidden_s = ring_s(inputs) if has_parts(inputs) else 0.0
     seconds = max(0.0, slots / WARP / found.issued - hidden_s) if found else 0.0
     sentence = f"{slots:.0f} issue slots per update to refresh ghost cells around blocks"
-    return Term(name=RINGS, seconds=seconds, sentence=sentence, source="as compiled; micro-benchmark `instructions`")
+    return Term(RINGS, seconds, sentence, "as compiled; micro-benchmark `instructions`")

@@ -10,7 +10,6 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared import moments
 from lbmtune.codegen.cuda.shared.physics import collide_function, collision_scalars
 from lbmtune.codegen.moment_stages import Sums
-from lbmtune.lattice import lattice
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine.curves import by_number
 from lbmtune.model.machine.description import Machine
@@ -85,8 +84,8 @@ class Issue(NamedTuple):
         """Return the terms of instructions and exchanges. where: words are exchanged; included: besides the update."""
         slots, words = f"{self.slots:.0f} issue slots", f"{self.exchanges:.0f} words {where}"
         return [
-            Term(name=ISSUE, seconds=self.seconds, sentence=f"{slots} per update{included}", source=self.source),
-            Term(name=EXCHANGE, seconds=self.exchange_s, sentence=f"{words} per update{included}", source=self.source),
+            Term(ISSUE, self.seconds, f"{slots} per update{included}", self.source),
+            Term(EXCHANGE, self.exchange_s, f"{words} per update{included}", self.source),
         ]
 
 
@@ -101,15 +100,10 @@ class Stage(NamedTuple):
     sums: int
 
 
+@lru_cache(maxsize=64)
 def moments_stage(case: Case) -> Stage:
     """Return the stage of a cell of moments."""
-    return _moments_stage(case.lattice, case.forced, case.relaxes)
-
-
-@lru_cache(maxsize=64)
-def _moments_stage(name: str, forced: bool, relaxes: bool) -> Stage:
-    stencil = lattice(name)
+    stencil, forced, relaxes = case.stencil, case.forced, case.relaxes
     text, arguments = moments.functions(stencil, forced, relaxes=relaxes), moments.scalars(stencil, forced, relaxes)
-    counted = arithmetic(text, ("unit", *arguments))
     sums = Sums(upright(stencil))
-    return Stage(counted, len(sums.movers), len(sums.along_y(1)))
+    return Stage(arithmetic(text, ("unit", *arguments)), len(sums.movers), len(sums.along_y(1)))

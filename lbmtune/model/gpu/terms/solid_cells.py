@@ -68,7 +68,7 @@ def solid_cells(inputs: Inputs) -> Term:
     """Return the time of moving whole sectors and completing those that are stored in part."""
     case, config = inputs.case, inputs.config
     if not inputs.skips_solid_cells:
-        return Term(name=SOLID, seconds=0.0, sentence="none", source="")
+        return Term(SOLID, 0.0, "none", "")
     found = touched(case, config)
     more_bytes = found.paired * SECTOR_BYTES - traffic(case, config).populations
     in_pieces = found.rows + found.planes if inputs.calibration.pieces_bytes_per_s else 0.0
@@ -79,8 +79,7 @@ def solid_cells(inputs: Inputs) -> Term:
     pieces_s = sum(_pieces_s(inputs, bytes_, count / found.stored) for bytes_, count in apart.items())
     seconds = more_bytes / bandwidth(inputs, by_runs=False) + found.stored * (holes_s + pieces_s)
     sentence = f"{more_bytes:.4g} bytes more, {found.partial:.3g} of {found.stored:.3g} sectors stored in part"
-    source = "counted on the geometry; micro-benchmarks `holes`, `pieces`"
-    return Term(name=SOLID, seconds=seconds, sentence=sentence, source=source)
+    return Term(SOLID, seconds, sentence, "counted on the geometry; micro-benchmarks `holes`, `pieces`")
 
 
 def holes_s_of_a_sector(inputs: Inputs, side: str, share: float) -> float:
@@ -117,7 +116,7 @@ def lanes(case: Case, config: CudaConfig) -> Lanes:
 def _lanes(geometry: str, domain: Block, placed: Placement) -> Lanes:
     parts = [_Part(placed, fluid) for fluid in _fluid(geometry, domain)]
     updates = sum(int(part.fluid.sum()) for part in parts)
-    blocks = sum(part.together(placed.threads).mean() for part in parts) / len(parts)
+    blocks = sum(float(part.together(placed.threads).mean()) for part in parts) / len(parts)
     if placed.cells_per_thread > 1:  # lanes exchange vectors, so all lanes of a warp stay
         return Lanes(
             sum(int(part.moved.sum()) for part in parts) / placed.cells_per_thread / updates / _LANES, 0.0, blocks

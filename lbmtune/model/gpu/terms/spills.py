@@ -34,8 +34,7 @@ def local_memory(inputs: Inputs) -> Term:
     found = spilled_passes(inputs)
     seconds = sum(_pass_s(inputs, one) for one in found)
     sentence = f"{sum(one.moved for one in found):.3g} bytes of spilled registers per update"
-    source = "compiled code; micro-benchmarks `spilled`, `holes`"
-    return Term(name=LOCAL, seconds=seconds, sentence=sentence, source=source)
+    return Term(LOCAL, seconds, sentence, "compiled code; micro-benchmarks `spilled`, `holes`")
 
 
 class Spilled(NamedTuple):

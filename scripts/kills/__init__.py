@@ -1,0 +1,1 @@
+"""Kill studies at random moments, resume them, and check what is left."""
