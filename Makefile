@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-durations test-slow check docs nvrtc-all conformance model-report profiles peer-cpu kills gpu wheel clean
+.PHONY: study test test-durations test-slow check docs nvrtc-all conformance model-report profiles peer-cpu kills domains gpu wheel clean
 
 study: $(INSTALLED)
 	$(BIN)/lbmtune study $(if $(filter --device --device=% -d,$(ARGS)),,--device $(if $(EXTRA),0,cpu)) $(ARGS)
@@ -49,6 +49,9 @@ gpu: $(DEVELOP) $(INSTALLED)
 # every pair of choices of the catalogue against the oracle, on the host shim and on the CPU (make test: a part)
 conformance: $(DEVELOP)
 	$(BIN)/python -m scripts.conformance $(ARGS)
+
+domains: $(DEVELOP)
+	$(BIN)/python -m scripts.random_domains $(ARGS)
 
 # how well the model predicts the recorded sets, and what each of its terms is worth
 model-report: $(DEVELOP)

@@ -1,38 +1,11 @@
-"""Processors that this process may run on, and processes on them."""
-
-from __future__ import annotations
+"""Processors that this process may use."""
 
 import os
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+from lbmtune import quotas
 
 
 def usable_cores() -> int:
-    """Return the number of processors that this process may run on."""
-    return len(os.sched_getaffinity(0))
-
-
-def pool(processes: int) -> ProcessPoolExecutor:
-    """Return a pool of spawned processes that end when this one does, even if it is killed."""
-    from concurrent.futures import ProcessPoolExecutor  # here: what asks for processors alone starts without it
-    from multiprocessing import get_context
-
-    return ProcessPoolExecutor(processes, get_context("spawn"), initializer=_end_with_parent)
-
-
-def _end_with_parent() -> None:
-    """Start a thread that ends this process when its parent ends: a killed parent does not end its pool."""
-    from threading import Thread
-
-    Thread(target=_wait_and_end, daemon=True).start()
-
-
-def _wait_and_end() -> None:
-    from multiprocessing import parent_process
-
-    parent = parent_process()
-    assert parent, "this is a process of a pool"
-    parent.join()
-    os._exit(1)
+    """Return the number of processors that this process may use at once."""
+    allowed = len(os.sched_getaffinity(0))
+    return min(allowed, quotas.cores() or allowed)

@@ -1,150 +1,217 @@
-"""Run kernels of the catalogue on random domains: each is right, or refused by a rule; none is wrong.
+"""Run kernels of the catalogue on random domains: each is right or refused; none is wrong.
 
-    python -m scripts.random_domains --count 2000      the CUDA text on the host shim, and the CPU kernels compiled
+    python -m scripts.random_domains              2,000: the CUDA text on the host shim, and the CPU kernels compiled
+    python -m scripts.random_domains --on 0       the CUDA kernels on GPU 0
 
-A kernel is rendered for the domain of its sample, as a best.json holds it, and run on others: tiny ones, prime ones,
-and those that are one cell off what fits. Prints what was refused by the rule that did it, and kernels that are wrong.
+A kernel is compiled for the domain of its sample, as a best.json holds it, and runs on others: tiny ones, prime ones,
+and those that are a cell off what fits. Where the rules admit the domain it is compared with the oracle, and so is the
+kernel of steps that are left over; what the file would say of each domain has to agree with the rules. Prints how many
+of each family are right and refused, and the kernels that are wrong.
 """
 
 import argparse
 import random
 import sys
 import time
+import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import NamedTuple
 
-from lbmtune.backend.protocol import Binary, CompileError, Device
+from lbmtune.backend.protocol import Binary, Device
+from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells
+from lbmtune.codegen.describe_domain import domain_rules
 from lbmtune.codegen.program import Program
-from lbmtune.codegen.render import render
+from lbmtune.codegen.render import render, render_single
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
-from lbmtune.measure.verification.verify import compare
+from lbmtune.measure.verification.verify import compare, describe_failure, verify_single
+from lbmtune.records.domain_format import DomainRules
 from tests.support.conformance.choices import ROOMY, Sample
 from tests.support.conformance.covering import everything
 
-_FEW, _MOST_CELLS = (1, 2, 3, 5, 7, 11, 13, 17, 19, 23), 6000
-_DOMAINS_OF_A_KERNEL = 4
+_FEW, _MOST_CELLS, _OF_A_KERNEL, _PERIODS = (1, 2, 3, 5, 7, 11, 13, 17, 19, 23), 12_000, 4, 2
+LIMITS = replace(ROOMY, memory_bytes=2**120)
+"""Memory that any domain fits into: how much there is says nothing of a kernel."""
+RIGHT, REFUSED, WRONG = "right", "refused", "wrong"
 
 
 class Outcome(NamedTuple):
-    """What became of a kernel on a domain. verdict: right, refused, wrong or other text; said: why."""
+    """What became of a kernel on a domain, and why."""
 
-    config: KernelConfig
-    case: Case
     verdict: str
+    family: str
+    kernel: str
+    domain: Cells
     said: str = ""
 
 
 def domains(case: Case, config: KernelConfig, draw: random.Random) -> Iterator[Cells]:
-    """Yield random extents without an end: of each axis a fitting number, one cell off it, or a small one."""
+    """Yield random extents without an end: along each axis as many cells as fit, a few off that, or a small number."""
     fitting = [case.domain, config.awkward_domain(case), *config.extra_domains(case)]
     while True:
         x, y, z = (_extent([domain[axis] for domain in fitting], draw) for axis in range(3))
-        domain = (x, y, 1 if case.stencil.dimensions == 2 else z)
         if x * y * z <= _MOST_CELLS:
-            yield domain
+            yield x, y, z if case.stencil.dimensions == 3 or draw.random() < 0.1 else 1
 
 
-def _extent(fitting: list[int], draw: random.Random) -> int:
+def _extent(fitting: Sequence[int], draw: random.Random) -> int:
     how = draw.random()
     if how < 0.2:
         return draw.choice(_FEW)
-    extent = draw.choice(fitting) // draw.choice((1, 1, 1, 2, 3))
-    return max(1, extent + (draw.choice((-2, -1, 1, 2)) if how > 0.75 else 0))
+    return max(1, draw.choice(fitting) // draw.choice((1, 1, 1, 2, 3)) + draw.choice((-2, -1, 1, 2)) * (how > 0.75))
 
 
-def outcomes(sample: Sample, seed: int) -> list[Outcome]:
-    """Return what becomes of one kernel on a few domains."""
+def refusal(sample: Sample, domain: Cells) -> str | None:
+    """Return why a domain does not fit a kernel by the rules of its case and of its family, or None."""
+    try:
+        return broken(replace(sample[0], domain=domain), sample[1], LIMITS)
+    except InputError as error:
+        return str(error)
+
+
+def refused_by(rules: DomainRules, sample: Sample, domain: Cells) -> str | None:
+    """Return why a domain does not fit by what a best.json says, or None."""
+    try:
+        stored = sample[1].stored_extents(sample[0], domain)[:3]
+    except InputError:  # a list of sites is there for cases alone
+        stored = domain
+    numbers = dict(zip(("nx", "ny", "nz", "NX", "NY", "NZ"), (*domain, *stored), strict=True))
+    return rules.refusal(numbers, LIMITS.multiprocessors)
+
+
+def outcomes(sample: Sample, seed: int, where: str = "") -> list[Outcome]:
+    """Return what becomes of a kernel on a few domains. where: the index of a GPU; the shim or the processor if not."""
     case, config = sample
-    draw = random.Random(f"{seed} {case} {config.key}")
-    source = domains(case, config, draw)
-    compiled: tuple[Program, Binary, Device] | None = None
+    source = domains(case, config, random.Random(f"{seed} {case} {config.key}"))
+    kernel = f"{case.lattice} {case.flow} {case.collision} {config.brief}"
+    program = render(case, config)
+    rules = domain_rules(program, LIMITS)
+    made: _Made | None = None
     found = []
-    for domain in (next(source) for _ in range(_DOMAINS_OF_A_KERNEL)):
-        try:
-            there = replace(case, domain=domain)
-        except InputError as error:
-            found.append(Outcome(config, case, "refused", str(error)))
-            continue
-        if reason := broken(there, config, ROOMY):
-            found.append(Outcome(config, there, "refused", reason))
-            continue
-        compiled = compiled or _compiled(sample)
-        found.append(Outcome(config, there, *_run(there, compiled)))
+    for domain in (next(source) for _ in range(_OF_A_KERNEL)):
+        reason = refusal(sample, domain)
+        verdict, said = REFUSED, reason or ""
+        if (refused_by(rules, sample, domain) is None) != (reason is None):
+            verdict, said = WRONG, f"by the rules: {reason}; by the file: {refused_by(rules, sample, domain)}"
+        elif reason is None:
+            made = made or _made(program, where)
+            verdict, said = _run(program, made, replace(case, domain=domain))
+        found.append(Outcome(verdict, f"{config.backend} {config.family}", kernel, domain, said))
     return found
 
 
-def _compiled(sample: Sample) -> tuple[Program, Binary, Device]:
-    program = render(*sample)
+class _Made(NamedTuple):
+    """A compiled kernel, its device, and the kernel of the steps that are left over."""
+
+    binary: Binary
+    device: Device
+    single: tuple[Program, Binary] | None
+
+
+def _made(program: Program, where: str) -> _Made:
+    compiler, device = _place(program, where)
+    single = render_single(program)
+    return _Made(compiler(program), device, (single, compiler(single)) if single else None)
+
+
+def _place(program: Program, where: str) -> tuple[Callable[[Program], Binary], Device]:
+    if where:
+        device = open_device(where)
+        return compiler_for(device.environment), device
     if program.target == "cuda":
         from tests.shim.device import HostDevice, compile_on_host
 
-        return program, compile_on_host(program), HostDevice()
+        return compile_on_host, HostDevice()
     from lbmtune.backend.cpu import compile_cpu, open_cpu
 
-    return program, compile_cpu(program), open_cpu()
+    return compile_cpu, open_cpu()
 
 
-def _run(case: Case, compiled: tuple[Program, Binary, Device]) -> tuple[str, str]:
-    program = compiled[0]
-    found = compare(*compiled, case, 2)
-    if found.passed:
-        other = render(case, program.config)
-        text = "" if other.source.split("\n", 2)[2] == program.source.split("\n", 2)[2] else "another text"
-        return "right", text
-    return "wrong", f"error {found.error:.3g}, bound {found.bound:.3g} after {found.worst_steps} steps"
+def _run(program: Program, made: _Made, case: Case) -> tuple[str, str]:
+    found = [compare(program, made.binary, made.device, case, _PERIODS)]
+    if made.single:
+        found.append(verify_single(program, made.binary, made.device, made.single, case))
+    wrong = "; ".join(describe_failure(one) for one in found if not one.passed)
+    return (WRONG, wrong) if wrong else (RIGHT, "")
 
 
-def _alone(sample: Sample, seed: int) -> list[Outcome]:
+def _survived(sample: Sample, seed: int, where: str) -> list[Outcome]:
     try:
-        return outcomes(sample, seed)
-    except (CompileError, ValueError, InputError, IndexError, KeyError, AssertionError, ZeroDivisionError) as error:
-        return [Outcome(sample[1], sample[0], "failed", f"{type(error).__name__}: {error}")]
+        return outcomes(sample, seed, where)
+    except Exception:
+        # a failure of one kernel must not prevent the others
+        return [_failed(sample, traceback.format_exc(limit=-2))]
+
+
+def _failed(sample: Sample, said: str) -> Outcome:
+    case, config = sample
+    kernel = f"{case.lattice} {case.flow} {case.collision} {config.brief}"
+    return Outcome(WRONG, f"{config.backend} {config.family}", kernel, case.domain, said)
+
+
+def in_parallel(samples: Sequence[Sample], seed: int, where: str, workers: int) -> Iterator[list[Outcome]]:
+    """Yield what becomes of kernels in several processes; one that ends its process is wrong."""
+    todo = list(samples)
+    while todo:
+        with ProcessPoolExecutor(workers) as pool:
+            try:
+                for found in pool.map(partial(_survived, seed=seed, where=where), todo[:]):
+                    yield found
+                    todo.pop(0)
+                continue
+            except BrokenProcessPool:
+                pass
+        with ProcessPoolExecutor(1) as pool:  # alone: the first one that is left need not be the one that ended it
+            try:
+                yield pool.submit(_survived, todo[0], seed, where).result()
+            except BrokenProcessPool:
+                yield [_failed(todo[0], "ends its process")]
+        todo.pop(0)
+
+
+def chosen(backends: Sequence[str], seed: int) -> list[Sample]:
+    """Return the kernels of a conformance run in a random order, one of each family in turn."""
+    draw, by_family = random.Random(seed), dict[str, list[Sample]]()
+    for sample in (one for backend in backends for one in everything(backend).samples):
+        by_family.setdefault(f"{sample[1].backend} {sample[1].family}", []).append(sample)
+    for samples in by_family.values():
+        draw.shuffle(samples)
+    return [one for turn in zip_longest(*by_family.values()) for one in turn if one]
 
 
 def main() -> int:
     """Return 1 if a kernel is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--on", default="", help="the index of a GPU; without it the host shim and the processor")
+    parser.add_argument("--count", type=int, default=2000, help="domains")
+    parser.add_argument("--skip", type=int, default=0, help="kernels to leave out, of those that the seed gives")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--skip", type=int, default=0)
-    parser.add_argument("--family", default="")
-    parser.add_argument("--backends", default="cuda,cpu")
     parser.add_argument("--workers", type=int, default=usable_cores())
     given = parser.parse_args()
-    samples = [one for name in given.backends.split(",") for one in everything(name).samples]
-    samples = [one for one in samples if given.family in one[1].family]
-    random.Random(given.seed).shuffle(samples)
-    number = -(-given.count // _DOMAINS_OF_A_KERNEL)
-    begin, counts, reasons = time.monotonic(), Counter[str](), Counter[str]()
-    with ProcessPoolExecutor(given.workers) as pool:
-        chosen = samples[given.skip : given.skip + number]
-        for found in pool.map(partial(_alone, seed=given.seed), chosen):
-            for one in found:
-                counts[one.verdict] += 1
-                if one.verdict == "refused":
-                    reasons[one.said] += 1
-                elif one.verdict != "right" or one.said:
-                    print(
-                        one.verdict,
-                        one.case.lattice,
-                        one.case.flow,
-                        one.case.collision,
-                        one.case.domain,
-                        one.config,
-                        one.said,
-                        flush=True,
-                    )
-    print(dict(counts), f"{time.monotonic() - begin:.0f} s")
-    return int(counts["wrong"] + counts["failed"] > 0)
+    samples = chosen(("cuda",) if given.on else ("cuda", "cpu"), given.seed)[given.skip :]
+    begin, counts = time.monotonic(), Counter[tuple[str, str]]()
+    for found in in_parallel(samples[: -(-given.count // _OF_A_KERNEL)], given.seed, given.on, given.workers):
+        for one in found:
+            counts[one.family, one.verdict] += 1
+            if one.verdict == WRONG:
+                print(f"{one.kernel} on {one.domain}: {one.said}", flush=True)
+    for family in dict.fromkeys(family for family, _ in counts):
+        print(f"{family:24}", *(f"{counts[family, verdict]:6} {verdict}" for verdict in (RIGHT, REFUSED, WRONG)))
+    all_of = Counter(dict.fromkeys((RIGHT, REFUSED, WRONG), 0))
+    for (_, verdict), n in counts.items():
+        all_of[verdict] += n
+    print(*(f"{n} {verdict}" for verdict, n in all_of.items()), f"in {time.monotonic() - begin:.0f} s", sep=", ")
+    return int(all_of[WRONG] > 0)
 
 
 if __name__ == "__main__":

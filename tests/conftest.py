@@ -30,6 +30,8 @@ HARDWARE = ("this processor has no", "one processor", "no transparent huge pages
 """How the reason of a skip begins that nothing which is installed would spare; beside the tests marked gpu."""
 
 os.environ.setdefault("LBMTUNE_CACHE", str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "kernels"))
+# runs of other programs and of the tests beside each other need not have the device to themselves
+os.environ["LBMTUNE_LOCKS"] = f"tests of {os.getpid()}"
 # before anything loads NumPy: threads of its library would wait for each other beside the other workers of the tests
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("lbmtune", deadline=None, derandomize=True, database=None, max_examples=100)

@@ -1,5 +1,7 @@
 """One configuration of one case: render, predict, verify, measure, accuracy."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lbmtune.api import devices, measured_machines
@@ -17,6 +19,7 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Accuracy, Prediction, Resources, Trial, Verification
 from lbmtune.records.study import TimingProtocol
+from lbmtune.search.lock import device_lock
 
 
 def render(case: Case, config: Config, device: str | None = None, *, machine: Machine | str | None = None) -> Program:
@@ -85,7 +88,7 @@ def prove(
 ) -> list[Trial]:
     """Return the trials of a verification: on small domains, then at full size if that is wanted (`verify`)."""
     where, found = _legal(case, config, device)
-    with Evaluator(case, where, protocol or TimingProtocol()) as evaluator:
+    with _alone(Evaluator(case, where, protocol or TimingProtocol())) as evaluator:
         trials = [evaluator.verify(found)]
         if full_size and trials[0].verification:
             trials.append(evaluator.verify(found, full=True))
@@ -113,7 +116,7 @@ def measure(
     """
     where, found = _legal(case, config, device)
     expected = predictor(case, machine or measured_machines.measured_machine(where))
-    with Evaluator(case, where, protocol or TimingProtocol(), expected) as evaluator:
+    with _alone(Evaluator(case, where, protocol or TimingProtocol(), expected)) as evaluator:
         evaluator.submit(0, found)
         return evaluator.next()
 
@@ -127,8 +130,15 @@ def accuracy(
     DeviceUnavailableError.
     """
     where, found = _legal(case, config, device)
-    with Evaluator(case, where, protocol or TimingProtocol()) as evaluator:
+    with _alone(Evaluator(case, where, protocol or TimingProtocol())) as evaluator:
         return evaluator.accuracy(found)
+
+
+@contextmanager
+def _alone(evaluator: Evaluator) -> Iterator[Evaluator]:
+    """Lock the device of an evaluator, and close that in the end. Raises InputError if the device is in use."""
+    with evaluator, device_lock(evaluator.environment):
+        yield evaluator
 
 
 def _device(config: Config, device: str | None = None, machine: Machine | None = None) -> str:

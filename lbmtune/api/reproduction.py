@@ -19,9 +19,9 @@ from lbmtune.codegen.render import render
 from lbmtune.measure.profiling.counters import counted_each
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
+from lbmtune.records import made_of
 from lbmtune.records.claims import Claims, ClaimsHeader, Document
 from lbmtune.records.profile import Counters
-from lbmtune.records.shared import made_of
 from lbmtune.records.study import TimingProtocol
 from lbmtune.search.lock import device_lock, folder_lock
 

@@ -28,9 +28,8 @@ from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import cells_read, predict
-from lbmtune.records import Accuracy, Prediction, Trial
+from lbmtune.records import Accuracy, Prediction, Trial, made_of
 from lbmtune.records.remarks import last_cache, unfinished
-from lbmtune.records.shared import made_of
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Backend:
     """Traits of the devices and compilers of one kind.
 
@@ -20,38 +20,16 @@ class Backend:
     name: str
     title: str
     device_kind: str
-    shares_host: bool
-    write_allocates: bool
-    reports_resources: bool
-    power_capped: bool
-    slot_pointers: bool
-    overlaps_memory: bool
+    shares_host: bool = False
+    write_allocates: bool = False
+    reports_resources: bool = False
+    power_capped: bool = False
+    slot_pointers: bool = False
+    overlaps_memory: bool = False
 
 
-BACKENDS: Mapping[str, Backend] = {
-    backend.name: backend
-    for backend in (
-        Backend(
-            name="cuda",
-            title="CUDA",
-            device_kind="an NVIDIA GPU",
-            shares_host=False,
-            write_allocates=False,
-            reports_resources=True,
-            power_capped=True,
-            slot_pointers=True,
-            overlaps_memory=True,
-        ),
-        Backend(
-            name="cpu",
-            title="CPU",
-            device_kind="a CPU",
-            shares_host=True,
-            write_allocates=True,
-            reports_resources=False,
-            power_capped=False,
-            slot_pointers=False,
-            overlaps_memory=False,
-        ),
-    )
-}
+_CUDA = Backend(
+    "cuda", "CUDA", "an NVIDIA GPU", reports_resources=True, power_capped=True, slot_pointers=True, overlaps_memory=True
+)
+_CPU = Backend("cpu", "CPU", "a CPU", shares_host=True, write_allocates=True)
+BACKENDS: Mapping[str, Backend] = {backend.name: backend for backend in (_CUDA, _CPU)}

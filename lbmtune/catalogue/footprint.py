@@ -9,7 +9,6 @@ from lbmtune.catalogue.domain_conditions import Condition, Place
 from lbmtune.catalogue.layouts.layout import Extents, Int
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import KernelConfig
-from lbmtune.catalogue.sparse.index_list import phases
 
 MACROSCOPIC_FIELDS = 4
 """Density and the components of velocity, whatever the dimensions."""
@@ -63,7 +62,7 @@ def footprint_fits(case: Case, config: KernelConfig, memory_bytes: int) -> bool:
 def _footprint(case: Case, config: KernelConfig, elements: int, listed_words: int) -> int:
     """Return the bytes of all buffers. elements: of one copy of the lattice; listed_words: of the index list."""
     populations = config.copies * elements * config.stored.bytes
-    every = phases(case.stencil, config.propagation)
+    every = config.propagation.all_passes(case.stencil)
     flags = {name for phase in every for name in tables(case, config, phase)}
     words = len(flags) * case.sites + listed_words
     return populations + WORD_BYTES * words + macroscopic_bytes(config) * case.sites + config.scratch_bytes(case)
@@ -89,7 +88,8 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
 
     Words that only sites at moving walls read are neglected.
     """
-    populations = config.population_bytes(case) * _moved_cells(case, config)
+    moved_cells = case.sites / case.fluid_sites if config.visits_solid_cells else 1.0
+    populations = config.population_bytes(case) * moved_cells
     flags, index = config.word_bytes(case)
     return Traffic(populations=populations, flags=flags, index=index, macroscopics=macroscopic_bytes(config))
 
@@ -105,11 +105,6 @@ def pass_bytes(case: Case, config: KernelConfig, *, allocates: bool = False) -> 
         moved = config.kept.moved(len(phase.accesses), case.stencil)
         shares += moved * (3 if allocates and not phase.in_place else 2)
     return shares * config.stored.bytes
-
-
-def _moved_cells(case: Case, config: KernelConfig) -> float:
-    """Return how many cells are moved for each fluid cell."""
-    return case.sites / case.fluid_sites if config.visits_solid_cells else 1.0
 
 
 def macroscopic_bytes(config: KernelConfig) -> int:
@@ -137,12 +132,11 @@ def ring_bytes(case: Case, config: KernelConfig) -> float:
     return shares * config.stored.bytes * sum(cells - n for n in inside) / cells
 
 
-def largest_cube(case: Case, config: KernelConfig, memory_bytes: int) -> tuple[int, int, int]:
-    """Return the largest cube (square in two dimensions) of cells, in steps of 16, that fits in memory_bytes."""
-    flat = case.stencil.dimensions == 2
-    edge = 16
-    while footprint_bytes(replace(case, domain=_cube(edge + 16, flat)), config) <= memory_bytes:
-        edge += 16
+def largest_cube(case: Case, config: KernelConfig, memory_bytes: float, step: int = 16) -> tuple[int, int, int]:
+    """Return the largest cube (square in two dimensions) of cells, in steps of its edge, that fits in memory_bytes."""
+    flat, edge = case.stencil.dimensions == 2, step
+    while footprint_bytes(replace(case, domain=_cube(edge + step, flat)), config) <= memory_bytes:
+        edge += step
     return _cube(edge, flat)
 
 

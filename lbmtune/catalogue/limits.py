@@ -16,7 +16,7 @@ class Limits:
     cooperative: all blocks of a launch can be resident at once; dependent: a launch may begin before the one on which
     it depends has ended (programmatic dependent launch, since compute capability 9.0); asynchronous: copies to shared
     memory overlap with the thread that issues them (cp.async, since 8.0); bulk: one thread copies contiguous runs to
-    shared memory (cp.async.bulk, since 9.0).
+    shared memory (cp.async.bulk, since 9.0); memory_limited: this process may use less memory than the host has.
     """
 
     threads_per_block: int = 1024
@@ -26,6 +26,7 @@ class Limits:
     cores: int = 1
     vector_bits: int = 512
     memory_bytes: int = 2**63
+    memory_limited: bool = False
     huge_pages: bool = True
     shared_bytes_per_block: int = 48 << 10
     shared_bytes_per_multiprocessor: int = 48 << 10

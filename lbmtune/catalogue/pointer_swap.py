@@ -8,7 +8,7 @@ Source: Geier, Schoenherr 2017.
 from typing import NamedTuple
 
 from lbmtune.catalogue.record import KernelConfig
-from lbmtune.catalogue.schemes.scheme import Access, Phase, Place, Scheme
+from lbmtune.catalogue.schemes.scheme import Phase, Place, Scheme
 from lbmtune.lattice import Lattice
 
 
@@ -24,8 +24,8 @@ class Exchange(NamedTuple):
 
 def exchanges_slots(scheme: Scheme, lattice: Lattice) -> bool:
     """Return whether a step is one pass and the parities differ in slots only."""
-    parities = [scheme.phase(lattice, parity).accesses for parity in range(scheme.period)]
-    offsets = {tuple((one.read.offset, one.write.offset) for one in accesses) for accesses in parities}
+    phases = scheme.phases(lattice)
+    offsets = {tuple((one.read.offset, one.write.offset) for one in phase.accesses) for phase in phases}
     return scheme.period > 1 and scheme.moves is None and len(offsets) == 1
 
 
@@ -34,23 +34,14 @@ def exchange(scheme: Scheme, lattice: Lattice) -> Exchange:
     parities = [scheme.passes(lattice, parity) for parity in range(scheme.period)]
     (first,), *_ = parities
     slots = tuple(_pointer_slots(first, phase, lattice.q) for (phase,) in parities)
-    return Exchange(Phase(tuple(map(_pointed, first.accesses)), first.wall_term), slots)
-
-
-def phases_of(config: KernelConfig, lattice: Lattice, parity: int) -> tuple[Phase, ...]:
-    """Return the passes of a step of that parity as a configuration's kernels contain them."""
-    if config.pointer_swap:
-        return (exchange(config.propagation, lattice).phase,)
-    return config.propagation.passes(lattice, parity)
+    accesses = (one._replace(read=_by_pointer(one.read), write=_by_pointer(one.write)) for one in first.accesses)
+    return Exchange(Phase(tuple(accesses), first.wall_term), slots)
 
 
 def period_phases(config: KernelConfig, lattice: Lattice) -> list[Phase]:
-    """Return the phases of all parities, in order."""
-    return [phase for parity in range(config.propagation.period) for phase in phases_of(config, lattice, parity)]
-
-
-def _pointed(access: Access) -> Access:
-    return access._replace(read=_by_pointer(access.read), write=_by_pointer(access.write))
+    """Return the passes of all parities, in order, as a configuration's kernels contain them."""
+    scheme = config.propagation
+    return [exchange(scheme, lattice).phase] * scheme.period if config.pointer_swap else scheme.all_passes(lattice)
 
 
 def _by_pointer(place: Place) -> Place:

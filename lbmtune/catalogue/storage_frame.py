@@ -39,8 +39,12 @@ class StorageFrame:
         """Return the storage extents of a domain; with traced values, their formulas."""
         outer = tuple(low + high for low, high in zip(self.origin, self.tail, strict=True))
         blocks = self.blocks or (0, 0, 0)
-        needed = (_with_ghosts(n, more, block) for n, more, block in zip(domain, outer, blocks, strict=True))
-        x, y, z = (_multiple(n, unit) for n, unit in zip(needed, self.align, strict=True))
+        found = []
+        for n, more, block, unit in zip(domain, outer, blocks, self.align, strict=True):
+            # ghost cells are added once, or per block, of which the last one may be partial
+            needed = (n + (block - 1)) // block * (block + more) if block else n + more
+            found.append((needed + (unit - 1)) // unit * unit if unit > 1 else needed)
+        x, y, z = found
         return Extents(x, y, z, self.q)
 
     def coordinate(self, axis: int, i: Int) -> Int:
@@ -49,16 +53,6 @@ class StorageFrame:
         if not block:
             return i + self.origin[axis]
         return i // block * (block + self.origin[axis] + self.tail[axis]) + i % block + self.origin[axis]
-
-
-def _with_ghosts(extent: Int, more: int, block: int) -> Int:
-    """Return an extent with `more` cells added once, or per block, the last one possibly partial."""
-    return (extent + (block - 1)) // block * (block + more) if block else extent + more
-
-
-def _multiple(extent: Int, unit: int) -> Int:
-    """Return the smallest multiple of a unit that is not smaller."""
-    return (extent + (unit - 1)) // unit * unit if unit > 1 else extent
 
 
 def aligned(align: Tile, values: int) -> StorageFrame:

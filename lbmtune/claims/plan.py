@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, completed, cuda, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
-from lbmtune.catalogue.footprint import footprint_bytes
+from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records.claims import Document, Group, Row, Series, Variant
@@ -156,15 +156,7 @@ def _not_in_catalogue(message: str) -> str:
 def _past_capacity(case: Case, budget_bytes: int) -> Case:
     """Return the case on the largest square or cube that fits in the budget with one lattice and not with two."""
     usual = cuda.Direct(storage="fp64", compute="fp64")
-    flat = case.stencil.dimensions == 2
-    edge = _STEP
-    while footprint_bytes(replace(case, domain=_cube(edge + _STEP, flat)), usual) <= _PAST_CAPACITY * budget_bytes:
-        edge += _STEP
-    return replace(case, domain=_cube(edge, flat))
-
-
-def _cube(edge: int, flat: bool) -> tuple[int, int, int]:
-    return (edge, edge, 1 if flat else edge)
+    return replace(case, domain=largest_cube(case, usual, _PAST_CAPACITY * budget_bytes, _STEP))
 
 
 def _past_budget(case: Case, config: KernelConfig, budget_bytes: int) -> str | None:

@@ -31,9 +31,21 @@ from lbmtune.codegen.program import (
 )
 from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced, plain
-from lbmtune.records.kernel_format import Argument, Buffer, CellType, Kernel, LaunchGeometry, SingleStep, source_digest
-from lbmtune.records.shared import made_of
-from lbmtune.records.storage_format import LinkRow, Links, Location, Moment, Storage
+from lbmtune.records import made_of
+from lbmtune.records.kernel_format import (
+    Argument,
+    Buffer,
+    CellType,
+    Kernel,
+    LaunchGeometry,
+    LinkRow,
+    Links,
+    Location,
+    Moment,
+    SingleStep,
+    Storage,
+    source_digest,
+)
 
 _DOMAIN = Domain(Traced("nx"), Traced("ny"), Traced("nz"))
 _CELLS = "nx * ny * nz"
@@ -191,44 +203,38 @@ def describe_storage(program: Program) -> Storage:
     config, stencil, frame = program.config, program.case.stencil, program.frame
     listed = LIST in program.arguments
     extents = ("nodes", "1", "1") if listed else tuple(map(plain, frame.extents(_DOMAIN)[:3]))
-    common = Storage(
+    places = _places_of_moments(program) if config.of_moments else _places_of_populations(program)
+    return Storage(
         dtype=config.stored.dtype,
         scale=config.unit,
-        index="",
         extents=(f"NX = {extents[0]}", f"NY = {extents[1]}", f"NZ = {extents[2]}"),
         origin=(0, 0, 0) if listed else frame.origin,
         ghost=(False, False, False) if listed else frame.ghost,
         velocities=stencil.velocities,
         weights=tuple(map(str, stencil.weights)),
-        locations=(),
-        wall_term="none",
         blocks=frame.blocks,
         links=_links(program) if listed else None,
+        **places,
     )
-    return _WITH_PLACES[config.kept.name](common, program)
 
 
-def _with_populations(common: Storage, program: Program) -> Storage:
+def _places_of_populations(program: Program) -> dict[str, Any]:
     config, stencil = program.config, program.case.stencil
-    phases = [config.propagation.phase(stencil, parity) for parity in range(config.propagation.period)]
+    phases = config.propagation.phases(stencil)
     x, y, z, q = map(Traced, "XYZQ")
-    return replace(
-        common,
-        index=plain(config.value_index(q, x, y, z, _symbolic_extents(program), stencil)),
-        locations=tuple(tuple(_location(a, config.implicit) for a in phase.accesses) for phase in phases),
-        wall_term=phases[0].wall_term,
-    )
+    return {
+        "index": plain(config.value_index(q, x, y, z, _symbolic_extents(program), stencil)),
+        "locations": tuple(tuple(_location(a, config.implicit) for a in phase.accesses) for phase in phases),
+        "wall_term": phases[0].wall_term,
+    }
 
 
-def _with_moments(common: Storage, program: Program) -> Storage:
+def _places_of_moments(program: Program) -> dict[str, Any]:
     stencil, symbols = program.case.stencil, _symbolic_extents(program)
     x, y, z = map(Traced, "xyz")
     places = [program.config.value_index(k, x, y, z, symbols, stencil) for k in range(symbols.q)]
     moments = tuple(Moment(order=n, index=plain(at)) for n, at in zip(orders(stencil), places, strict=True))
-    return replace(common, moments=moments)
-
-
-_WITH_PLACES = {"populations": _with_populations, "moments": _with_moments}
+    return {"index": "", "locations": (), "wall_term": "none", "moments": moments}
 
 
 def _links(program: Program) -> Links:

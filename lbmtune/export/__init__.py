@@ -11,11 +11,10 @@ from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.records import Environment, Trial
+from lbmtune.records import Environment, Trial, made_of
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
 from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.repeats import RepeatInterval
-from lbmtune.records.shared import made_of
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 

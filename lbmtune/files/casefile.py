@@ -9,7 +9,7 @@ from lbmtune.catalogue.problem.faces import Face, Patch
 from lbmtune.catalogue.problem.flows import FLOWS, Parameters
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import LATTICES
-from lbmtune.records.shared import made_of
+from lbmtune.records import made_of
 
 EXAMPLE_DOMAIN = "128x128x128"
 

@@ -15,6 +15,7 @@ from lbmtune.files.shipped import published
 from lbmtune.files.source import Source, read_text
 from lbmtune.files.trees import converted, parsed
 from lbmtune.measure.verification.accuracy import VELOCITIES
+from lbmtune.records import made_of
 from lbmtune.records.claims import (
     COUNTED,
     ERRORS,
@@ -27,7 +28,6 @@ from lbmtune.records.claims import (
     SideTask,
     Variant,
 )
-from lbmtune.records.shared import made_of
 
 T = TypeVar("T")
 PAST_CAPACITY = "past capacity"

@@ -23,7 +23,7 @@ from lbmtune.files.shipped import find_study
 from lbmtune.files.source import Source, read_text
 from lbmtune.files.trees import converted, parsed
 from lbmtune.lattice import LATTICES
-from lbmtune.records.shared import made_of
+from lbmtune.records import made_of
 from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
 from lbmtune.units import parse_duration_s
 

@@ -1,6 +1,6 @@
 """best.json: the best kernel of a study with all that a solver needs to run it, and its expected speed.
 
-`Best` is the format, with the types of `kernel_format` and `storage_format`. `best.schema.json` is the JSON Schema made
+`Best` is the format, with the types of `kernel_format`. `best.schema.json` is the JSON Schema made
 from it (`schema`), shipped beside this file. Quantities are in SI base units except MLUPS; lattice quantities are in
 lattice units.
 """
@@ -17,9 +17,8 @@ from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
-from lbmtune.records.kernel_format import Kernel, source_digest
+from lbmtune.records.kernel_format import Kernel, Storage, source_digest
 from lbmtune.records.legacy import config_of, is_legacy, previous_key
-from lbmtune.records.storage_format import Storage
 from lbmtune.records.store import decoded
 from lbmtune.records.study import Ceiling
 
@@ -193,8 +192,8 @@ def _check_digests(best: Best, path: Path) -> None:
     for kernel in (best.kernel, best.kernel.single):
         if kernel and source_digest(kernel, best.kernel.target) != kernel.source_digest:
             raise InputError(
-                f"{path} is damaged: its kernel source is not the one that was verified and measured "
-                f"(digest {kernel.source_digest[:12]}); export the study again."
+                f"{path} is damaged: the text of its kernel has not the digest that stands beside it "
+                f"({kernel.source_digest[:12]}); export the study again."
             )
 
 

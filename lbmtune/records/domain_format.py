@@ -32,6 +32,11 @@ class DomainLimit:
     most: int | None = None
     per_multiprocessor: bool = False
 
+    def __post_init__(self) -> None:
+        """Raise InputError if no number is a multiple."""
+        if self.multiple < 1:
+            raise InputError(f"a multiple of {self.multiple} is none of a domain")
+
     def refusal(self, numbers: Mapping[str, int], multiprocessors: int = 1) -> str | None:
         """Return why a domain does not fit, or None. numbers: nx, ny, nz, NX, NY and NZ.
 
@@ -63,6 +68,10 @@ class DomainRules:
     most: tuple[int, int, int]
     because: tuple[str, ...]
     limits: tuple[DomainLimit, ...]
+
+    def __post_init__(self) -> None:
+        """Raise InputError if no extent is a multiple."""
+        _ = [*self._all()]
 
     def refusal(self, numbers: Mapping[str, int], multiprocessors: int | None = None) -> str | None:
         """Return why a domain does not fit, or None. numbers: nx, ny, nz, NX, NY and NZ.

@@ -46,7 +46,7 @@ class Conditions:
     throttle: names of the reasons for reduced clocks; cpu_share: process time over wall time per thread;
     memory, last_cache: bytes per second of a walk in place through them, right after a sample that was long enough;
     work: operations of a core per second, likewise (`measure.calibration.interference_monitor`). Other virtual machines
-    of the host change these without using the processor.
+    of the host change these without using the processor. others: processes of others on a GPU, by name and number.
     """
 
     sm_clock_hz: float | None = None
@@ -58,6 +58,7 @@ class Conditions:
     memory_bytes_per_s: float | None = None
     last_cache_bytes_per_s: float | None = None
     work_per_s: float | None = None
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

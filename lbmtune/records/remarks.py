@@ -129,6 +129,8 @@ def _spoilt(bandwidths: float | None, calibration: float | None) -> str:
 def _cause(found: Conditions) -> str:
     if found.cpu_share is not None:
         return f"other programs used the processor (CPU share {100 * found.cpu_share:.0f} %)"
+    if found.others:
+        return f"other processes used the GPU ({', '.join(found.others)})"
     if found.throttle:
         return f"the GPU reduced its clocks ({', '.join(found.throttle)})"
     return "the device was not left alone"

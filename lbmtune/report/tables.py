@@ -72,6 +72,7 @@ def conditions_table(c: Conditions) -> Pairs:
         ("memory clock", c.memory_clock_hz and f"{c.memory_clock_hz / 1e6:,.0f} MHz"),
         ("power", c.power_w and f"{c.power_w:.0f} W"),
         ("temperature", c.temperature_c and f"{c.temperature_c:.0f} degrees C"),
+        ("other processes on the GPU", ", ".join(c.others)),
         ("CPU share", c.cpu_share is not None and f"{c.cpu_share:.1%}"),
         ("memory probe", c.memory_bytes_per_s and format_rate(c.memory_bytes_per_s)),
         ("last-level cache probe", c.last_cache_bytes_per_s and format_rate(c.last_cache_bytes_per_s)),

@@ -18,7 +18,7 @@ from lbmtune.catalogue.problem.faces import Real3
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.codegen.describe_domain import domain_rules
 from lbmtune.codegen.program import Launch, Mode, Over, Program
-from lbmtune.codegen.render import render
+from lbmtune.codegen.render import render, render_single
 from lbmtune.codegen.support import support_of
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.records import Environment
@@ -37,15 +37,17 @@ def load(
     force: Real3 | None = None,
     wall_velocity: Real3 | None = None,
     geometry: str | os.PathLike[str] | None = None,
+    trusted: bool = False,
 ) -> Solver:
     """Return the flow of a best.json at its initial state (Taylor-Green vortices, or rest).
 
     device: 'cpu' or the index of a GPU; None: a device of the kernel's backend. The case may
     differ from the recorded one in the values that the kernel takes as arguments: the domain (cells along x, y, z),
     the relaxation rate, the body force and the wall velocity (lattice units). geometry: path of the voxel file of the
-    case, if it is not where it was.
+    case, if it is not where it was. trusted: run the text of the file whatever it is; otherwise only if it is the one
+    that this version makes of the configuration.
 
-    Raises InputError (damaged file, wrong version, a case or device that the kernel does not support) and
+    Raises InputError (damaged file, wrong version, another text, a case or device that the kernel does not support) and
     DeviceUnavailableError; warns if the device is not the one that the speed was measured on.
     """
     best = read_best(Path(path))
@@ -54,6 +56,8 @@ def load(
     case = changed(best.case, best.case, {name: value for name, value in given.items() if value is not None})
     _check_domain(best, case)
     _check_support(best, path)
+    if not trusted:
+        _check_text(best, path)
     opened = _open(best, device, path)
     _warn_of_another_device(best.environment, opened.environment)
     if not best.proven:
@@ -93,6 +97,24 @@ def _check_support(best: Best, path: str | os.PathLike[str]) -> None:
             f"of this lbmtune ({here}): what would run was not verified; use lbmtune {best.lbmtune} or run "
             "the study again."
         )
+
+
+def _check_text(best: Best, path: str | os.PathLike[str]) -> None:
+    """Raise InputError if what would run is not what this version makes of the configuration."""
+    here, theirs = render(best.case, best.config), _program(best, best.config)
+    pairs = [(here, theirs)]
+    if single := _single_program(best, best.config):
+        pairs.append((render_single(here) or here, single))
+    if any(_what_runs(ours) != _what_runs(other) for ours, other in pairs):
+        raise InputError(
+            f"{path} is of another version of lbmtune, or was changed: its kernel is not the one that this version "
+            "makes of its configuration. It would run with your rights; if you trust its origin, say "
+            "load(..., trusted=True), or run the study again."
+        )
+
+
+def _what_runs(program: Program) -> tuple[object, ...]:
+    return program.source, program.options, program.period, program.prologue, program.steps
 
 
 def _open(best: Best, device: str | None, path: str | os.PathLike[str]) -> Device:

@@ -5,7 +5,8 @@ from functools import partial
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.cores import pool, usable_cores
+from lbmtune.cores import usable_cores
+from lbmtune.process_pool import mapped, pool
 from lbmtune.records import Prediction
 
 Repredict = Callable[[Sequence[KernelConfig]], list[Prediction | None]]
@@ -23,16 +24,16 @@ class Estimate(NamedTuple):
 
 def estimates(predict: Callable[[KernelConfig], Prediction], configs: Sequence[KernelConfig]) -> list[Estimate]:
     """Predict configurations, in their order. predict: a pure function, pickled if there are several batches."""
-    batches = [configs[start : start + _BATCH] for start in range(0, len(configs), _BATCH)]
-    task = partial(_of_batch, predict)
-    if len(batches) < 2 or usable_cores() < 2:
-        return [estimate for batch in batches for estimate in task(batch)]
+    task = partial(_estimate, predict)
+    if len(configs) <= _BATCH or usable_cores() < 2:
+        return list(map(task, configs))
     with pool(usable_cores()) as processes:
-        return [estimate for batch in processes.map(task, batches) for estimate in batch]
+        return list(mapped(processes, task, configs, _BATCH))
 
 
-def _of_batch(predict: Callable[[KernelConfig], Prediction], configs: Sequence[KernelConfig]) -> list[Estimate]:
-    return [Estimate(one.mlups, one.footprint_bytes) for one in map(predict, configs)]
+def _estimate(predict: Callable[[KernelConfig], Prediction], config: KernelConfig) -> Estimate:
+    one = predict(config)
+    return Estimate(one.mlups, one.footprint_bytes)
 
 
 def refined(

@@ -26,7 +26,8 @@ from lbmtune.backend.protocol import CompileError
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render
-from lbmtune.cores import pool, usable_cores
+from lbmtune.cores import usable_cores
+from lbmtune.process_pool import mapped, pool
 from lbmtune.records import Entry, Trial
 from lbmtune.records.legacy import config_of
 from lbmtune.records.store import HEADER, TRIALS, read_study, write_atomically
@@ -82,7 +83,7 @@ def fill(folder: Path, processes: int) -> Counter[str]:
         found = list(map(work, trials))
     else:
         with pool(processes) as workers:
-            found = list(workers.map(work, trials, chunksize=_SHARE))
+            found = list(mapped(workers, work, trials, _SHARE))
     if any(one.entries for one in found):
         filled = [
             with_entries(line, one.entries) if one.entries else line for line, one in zip(lines, found, strict=True)

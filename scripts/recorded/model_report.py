@@ -18,13 +18,22 @@ from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.model.machine.description import Machine
-from lbmtune.model.machine.host_interference import under_conditions
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.model import Judged, by_card, by_set, judgement, printed, with_ablation, write_page, write_tables
 from scripts.paths import RECORDED, ROOT
+from scripts.recorded.host_interference import under_conditions
+from scripts.recorded.model_page import (
+    Judged,
+    by_card,
+    by_set,
+    judgement,
+    printed,
+    with_ablation,
+    write_page,
+    write_tables,
+)
 
 _FEW = 100
 """Kernels of a set up to which the table of terms takes all."""

@@ -29,13 +29,13 @@ from lbmtune.catalogue.problem.flows import box
 from lbmtune.cli import notes_on_stderr
 from lbmtune.cli.format import predictions as rankingtable
 from lbmtune.cli.format.predictions import single_value, ties
-from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.model.gpu.terms.array_of_structures import longer_s
 from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
+from lbmtune.process_pool import pool
 from lbmtune.records import Resources
 from lbmtune.records.remarks import in_cache, last_cache
 from lbmtune.records.store import CACHE_VARIABLE, read_study

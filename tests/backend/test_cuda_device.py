@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import signal
+import subprocess
 import sys
+import time
 from dataclasses import dataclass, field, replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from lbmtune.backend import registry
@@ -309,6 +314,36 @@ def test_nvml_is_read_in_base_units(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.sm_clock_hz, found.memory_clock_hz, found.power_w) == (1.98e9, 3.201e9, 650.0)
     assert found.temperature_c is None
     assert found.throttle == ("software power cap",)
+
+
+def test_processes_of_others_on_a_gpu_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that ended since the last look; not this process, what its parent started, nor ancestors."""
+    running: list[int] = []
+    library = SimpleNamespace(
+        NVMLError=RuntimeError,
+        nvmlDeviceGetHandleByPciBusId=lambda bus: "handle",
+        nvmlDeviceGetComputeRunningProcesses=lambda handle: [SimpleNamespace(pid=number) for number in running],
+    )
+    monkeypatch.setattr(nvml, "_nvml", lambda: library)
+    monitor, unseen = nvml.Monitor("0000:0A:00.0"), 4_194_304
+    with subprocess.Popen(["sleep", "60"]) as child, subprocess.Popen(STRANGER, stdout=subprocess.PIPE) as between:
+        assert between.stdout
+        stranger = int(between.stdout.read())
+        while psutil.Process(stranger).name() != "sleep":
+            time.sleep(0.01)
+        running += [child.pid, os.getppid(), unseen]
+        assert monitor.conditions().others == (), "without this process they are numbers outside of a container"
+        running += [os.getpid(), stranger]
+        assert monitor.conditions().others == (f"process {unseen}", f"sleep ({stranger})")
+        running.remove(stranger)
+        assert monitor.conditions().others == (f"process {unseen}", f"sleep ({stranger})")
+        assert monitor.conditions().others == (f"process {unseen}",)
+        child.kill()
+        os.kill(stranger, signal.SIGKILL)
+
+
+STRANGER = ["sh", "-c", "sleep 60 >/dev/null & echo $!"]
+"""A process whose parent has ended."""
 
 
 def test_recorded_launches_are_made_when_they_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:

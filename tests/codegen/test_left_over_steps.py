@@ -298,7 +298,7 @@ def test_the_text_of_one_step_is_checked(tmp_path: Path) -> None:
     values = json.loads(path.read_text())
     values["kernel"]["single"]["source"] += " "
     path.write_text(json.dumps(values))
-    with pytest.raises(InputError, match="its kernel source is not the one"):
+    with pytest.raises(InputError, match="the text of its kernel has not the digest"):
         read_best(path)
 
 

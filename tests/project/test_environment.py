@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,22 @@ def _run(script: str, path: str, **environment: str) -> subprocess.CompletedProc
 def test_the_driver_decides_which_cupy(tmp_path: Path, line: str, extra: str) -> None:
     _command(tmp_path, "nvidia-smi", f'echo "{line}"')
     assert _run("cuda_extra.sh", f"{tmp_path}:{os.defpath}").stdout.strip() == extra
+
+
+@pytest.mark.parametrize("code", [0, 18])
+def test_a_driver_that_fails_is_told_with_its_own_words(tmp_path: Path, code: int) -> None:
+    said = "Failed to initialize NVML: Driver/library version mismatch"
+    _command(tmp_path, "nvidia-smi", f'echo; echo "{said}"; echo "NVML library version: 550.54"; exit {code}')
+    failed = _run("cuda_extra.sh", f"{tmp_path}:{os.defpath}")
+    assert (failed.returncode, failed.stdout) == (0, "")
+    assert failed.stderr == f"no GPU is used, because nvidia-smi fails: {said}\n"
+
+
+def test_without_a_driver_nothing_is_said(tmp_path: Path) -> None:
+    for name in ("sh", "sed", "head", "grep"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    silent = _run("cuda_extra.sh", str(tmp_path))
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
 
 
 def test_an_old_driver_is_told(tmp_path: Path) -> None:

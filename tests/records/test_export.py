@@ -111,7 +111,9 @@ def _set(*keys: Any, value: object) -> Change:
         (_set("case", "relaxation_rate", value=3.0), "relaxation_rate 3.0 is not between 0 and 2"),
         (_set("configuration", "scheme", value="push"), "has the key"),
         (_set("configuration", "warp", value=1), "unknown knob 'warp' of family direct"),
-        (_set("kernel", "source", value="int x;"), "its kernel source is not the one"),
+        (_set("kernel", "source", value="int x;"), "the text of its kernel has not the digest that stands beside it"),
+        (_set("kernel", "domain", "multiple", value=[0, 1, 1]), "a multiple of 0 is none of a domain"),
+        (_set("kernel", "domain", "limits", 0, "multiple", value=-3), "a multiple of -3 is none of a domain"),
         (lambda values: values.pop("kernel"), "'kernel' is a required property"),
         (_set("kernel", "period", 0, 0, "arguments", value=["f0", "f9"]), "its launches take 'f9', which it does not"),
         (_set("case", value=json.loads("[" * 500 + "]" * 500)), r"damaged at \$.case"),
@@ -362,6 +364,14 @@ def test_how_far_the_indices_of_a_text_reach(config: CudaConfig, reach: int) -> 
     storage, memory = program.frame.extents(Domain(*domain)), config.memory
     last = memory.along_x(storage.x - 1, storage) + memory.along_y(storage.y - 1, storage)
     assert last + memory.along_z(storage.z - 1, storage) < 2**32
+
+
+def test_what_a_file_says_of_domains_is_not_run(written: Path) -> None:
+    values = json.loads(written.read_text())
+    values["kernel"]["domain"]["limits"][0]["value"] = "__import__('os').getpid()"
+    written.write_text(json.dumps(values))
+    with pytest.raises(InputError, match="is no formula of nx, ny, nz, NX, NY, NZ"):
+        lbmtune.load(written, domain=(512, 64, 64))
 
 
 @pytest.mark.parametrize("said", [True, False])

@@ -11,6 +11,9 @@ from itertools import pairwise
 import pytest
 from optuna.storages import JournalStorage
 
+from lbmtune import api
+from lbmtune.backend.registry import open_device
+from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study
@@ -20,7 +23,7 @@ from lbmtune.search.lock import device_lock, folder_lock
 from lbmtune.search.optuna_storage import JOURNAL, Journal, OptunaStudy
 from lbmtune.search.study import optuna_name, run_study
 from tests.support.paths import ROOT
-from tests.support.studies.fake_study import DEVICE_ID, FakeEvaluator, header, search, space_of, spec
+from tests.support.studies.fake_study import DEVICE_ID, FakeEvaluator, header, machine, search, space_of, spec
 
 
 def resume(folder, study=None, evaluator=None):
@@ -245,15 +248,50 @@ def test_two_processes_do_not_share_a_folder(tmp_path):
     assert len(resume(tmp_path)[0].trials) == 20
 
 
-def test_two_studies_do_not_share_a_device(tmp_path, monkeypatch):
-    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path))
-    one = header(spec()).environment
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_two_runs_do_not_share_a_device(tmp_path, monkeypatch, backend):
+    """Whatever the cache is; the cores of a host are one device."""
+    one = replace(header(spec()).environment, backend=backend)
+    other = replace(one, device_id="uuid-of-another")
     with device_lock(one):
-        with pytest.raises(InputError, match="another study runs on Made-up 1"), device_lock(one):
-            pass
-        with device_lock(replace(one, device_id="uuid-of-another")):
+        monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path))
+        with pytest.raises(InputError, match=rf"^Made-up 1 is in use by process {os.getpid()} \(.*; wait for it, or "):
+            device_lock(one).__enter__()
+        if backend == "cuda":
+            with device_lock(other):
+                pass
+        else:
+            with pytest.raises(InputError, match="is in use"):
+                device_lock(other).__enter__()
+        monkeypatch.setenv("LBMTUNE_LOCKS", "of another run")
+        with device_lock(one):
             pass
     with device_lock(one):
+        pass
+
+
+HOLDER = """
+import sys
+from lbmtune.backend.registry import open_device
+from lbmtune.search.lock import device_lock
+with device_lock(open_device("cpu").environment):
+    print("held", flush=True)
+    input()
+"""
+
+
+def test_whatever_times_a_device_is_refused_while_another_process_has_it(monkeypatch):
+    ways = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", HOLDER, "a-study.toml"]
+    with subprocess.Popen(command, env=ways, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        case, config = box("d2q9", "bgk", (16, 12, 1)), {"backend": "cpu", "threads": 1}
+        monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", lambda *_: machine())
+        for verb in (api.verify, api.accuracy, api.measure):
+            with pytest.raises(InputError, match=rf"is in use by process {holder.pid} \({sys.executable} -c"):
+                verb(case, config, "cpu")
+        holder.kill()
+    with device_lock(open_device("cpu").environment):
         pass
 
 

@@ -19,6 +19,7 @@ import numba
 import numpy as np
 import psutil
 
+from lbmtune import quotas
 from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
 from lbmtune.backend.cpu.threads import ALLOWED, bind
@@ -28,6 +29,10 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Conditions, Environment, Resources
 
+_CORES = min(len(ALLOWED), quotas.cores() or len(ALLOWED))
+"""Processors that this process may use at once."""
+_RUN_BYTES = 512 << 20
+"""Memory of the processes of a run beside the arrays of a kernel: they count against the same limit."""
 _POWER_ZONES = Path("/sys/class/powercap")
 _energy: dict[Path, tuple[int, int]] = {}
 """Last value of each energy counter, and the microjoules of its overflows before."""
@@ -79,10 +84,12 @@ class CpuDevice:
     @cached_property
     def limits(self) -> Limits:
         """Cores, widest vectors and free memory."""
+        memory = quotas.memory()
         return Limits(
-            cores=min(len(ALLOWED), numba.config.NUMBA_NUM_THREADS),
+            cores=min(_CORES, numba.config.NUMBA_NUM_THREADS),
             vector_bits=vector_bits(),
-            memory_bytes=psutil.virtual_memory().available,
+            memory_bytes=max(0, memory.available - _RUN_BYTES * memory.limited),
+            memory_limited=memory.limited,
             huge_pages=huge_pages(),
         )
 
@@ -93,13 +100,13 @@ class CpuDevice:
         return Environment(
             backend="cpu",
             device=model,
-            device_id=f"{model}, {len(ALLOWED)} cores",
+            device_id=f"{model}, {_CORES} cores",
             architecture=llvm.get_host_cpu_name(),
             driver=platform.release(),
             runtime=f"numba {numba.__version__}",
             compiler="LLVM " + ".".join(map(str, llvm.llvm_version_info)),
-            memory_bytes=psutil.virtual_memory().total,
-            cores=len(ALLOWED),
+            memory_bytes=quotas.memory().total,
+            cores=_CORES,
             vector_bits=vector_bits(),
             host=platform.node(),
             python=platform.python_version(),
@@ -121,8 +128,9 @@ class CpuDevice:
         """
         size = elements * np.dtype(dtype).itemsize
         # the system overcommits memory: a page without backing would end the process later
-        if size > psutil.virtual_memory().available:
-            raise OutOfMemoryError(f"{size} bytes asked for, {psutil.virtual_memory().available} available")
+        if size > (memory := quotas.memory()).available:
+            limited = " within the memory limit of this process" if memory.limited else ""
+            raise OutOfMemoryError(f"{size} bytes asked for, {memory.available} available{limited}")
         if placing:
             return mapped(size, placing).view(dtype)
         alignment = HUGE_BYTES if size > HUGE_BYTES else 64

@@ -13,8 +13,8 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.cores import pool
 from lbmtune.errors import DeviceUnavailableError
+from lbmtune.process_pool import mapped, pool
 from lbmtune.records import Resources
 from lbmtune.records.store import cache_folder, write_atomically
 
@@ -40,7 +40,7 @@ def compiled_all(case: Case, configs: Sequence[KernelConfig], architecture: str,
         yield from map(work, configs)
         return
     with pool(processes) as workers:
-        yield from workers.map(work, configs, chunksize=_SHARE)
+        yield from mapped(workers, work, configs, _SHARE)
 
 
 def compiled(case: Case, architecture: str, config: KernelConfig) -> Compiled:

@@ -1,8 +1,11 @@
 """The state of an NVIDIA GPU, read through NVML; nothing is ever set."""
 
+import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+import psutil
 
 from lbmtune.records import Conditions
 
@@ -25,9 +28,14 @@ class Monitor:
 
     def __init__(self, pci_bus: str) -> None:
         self._handle = _queried("nvmlDeviceGetHandleByPciBusId", pci_bus.encode())
+        self._others: tuple[str, ...] = ()
 
     def conditions(self) -> Conditions:
-        """Return clocks, power, temperature and the reasons for reduced clocks of this moment."""
+        """Return clocks, power, temperature and the reasons for reduced clocks of this moment.
+
+        others: also those at the last call, so that all have been seen that ran before or after a sample.
+        """
+        before, self._others = self._others, self._strangers()
         sm_clock, memory_clock = (self._hz("nvmlDeviceGetClockInfo", kind) for kind in (_SM_CLOCK, _MEMORY_CLOCK))
         return Conditions(
             sm_clock_hz=sm_clock,
@@ -35,6 +43,7 @@ class Monitor:
             power_w=_scaled(self._query("nvmlDeviceGetPowerUsage"), 1e-3),
             temperature_c=_scaled(self._query("nvmlDeviceGetTemperature", _GPU_SENSOR), 1.0),
             throttle=reason_names(self._reasons()),
+            others=tuple(dict.fromkeys((*before, *self._others))),
         )
 
     @property
@@ -68,6 +77,14 @@ class Monitor:
         width, clock = self._query("nvmlDeviceGetMemoryBusWidth"), self._hz("nvmlDeviceGetMaxClockInfo", _MEMORY_CLOCK)
         return 2 * clock * float(width) / 8 if width and clock else None
 
+    def _strangers(self) -> tuple[str, ...]:
+        """Return name and number of each process of others that computes on the GPU.
+
+        None if this process is not listed: then the numbers are those outside of a container.
+        """
+        numbers = [one.pid for one in self._query("nvmlDeviceGetComputeRunningProcesses") or ()]
+        return tuple(filter(None, map(_stranger, numbers))) if os.getpid() in numbers else ()
+
     def _reasons(self) -> int:
         for query in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
             if (bits := self._query(query)) is not None:
@@ -88,6 +105,19 @@ def reason_names(bits: int) -> tuple[str, ...]:
     """Return the names of the reasons for reduced clocks, without the idling between samples."""
     names = [name for bit, name in _REASONS.items() if bits & bit and name != "idle"]
     return (*names, *(f"reason {bit:#x}" for k in range(64) if bits & (bit := 1 << k) and bit not in _REASONS))
+
+
+@cache
+def _stranger(number: int) -> str:
+    """Return the name and number of a process; empty for this one, its ancestors, and what its parent started."""
+    try:
+        process, own = psutil.Process(number), psutil.Process()
+        above = {one.pid for one in process.parents()}
+        if number in {own.pid, *(one.pid for one in own.parents())} or own.ppid() in above:
+            return ""
+        return f"{process.name()} ({number})"
+    except psutil.Error:
+        return f"process {number}"
 
 
 @cache

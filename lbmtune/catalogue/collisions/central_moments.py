@@ -80,7 +80,7 @@ def raw_moments(lattice: Lattice, work: Workings) -> Values:
     """Return the moments of the populations, from sums and differences along z, y and x."""
     values: Values = {c: population(i) for i, c in enumerate(lattice.velocities)}
     for axis in reversed(range(lattice.dimensions)):
-        values = _without_zeros(_summed(values, axis, work))
+        values = {key: value for key, value in _summed(values, axis, work).items() if value != 0}
     return values
 
 
@@ -129,10 +129,6 @@ def _bases(keys: Iterable[Vector], axis: int) -> list[Vector]:
 
 def _named(stage: str, key: Vector) -> str:
     return f"{stage}_{''.join(_LETTERS[n] for n in key)}"
-
-
-def _without_zeros(values: Values) -> Values:
-    return {key: value for key, value in values.items() if value != 0}
 
 
 def _summed(values: Values, axis: int, work: Workings) -> Values:

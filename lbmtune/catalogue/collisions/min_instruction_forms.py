@@ -182,7 +182,7 @@ def _sums_by_axes(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
     for axis in range(lattice.dimensions):
         differences: list[Expr] = []
         summed: dict[Vector, Expr] = {}
-        for n, c in enumerate(sorted({_without(c, axis) for c in values})):
+        for n, c in enumerate(sorted({_with(c, axis, 0) for c in values})):
             there = [values.get(_with(c, axis, step)) for step in (1, -1, 0)]
             plus, minus, rest = there
             if plus is not None and minus is not None:
@@ -213,10 +213,6 @@ def _sums_by_pairs(lattice: Lattice, forced: bool) -> Iterable[Assignment]:
 
 def _half_force(axis: int, forced: bool) -> Expr:
     return Parameters.force[axis] / 2 if forced else sympy.Integer(0)
-
-
-def _without(c: Vector, axis: int) -> Vector:
-    return _with(c, axis, 0)
 
 
 def _with(c: Vector, axis: int, step: int) -> Vector:

@@ -43,7 +43,8 @@ def pairwise(prologue: Prologue, rest: Rest, pair: Pair) -> Callable[[Lattice, b
     def steps(lattice: Lattice, forced: bool) -> list[Assignment]:
         made, found = moments(lattice, forced)
         found += prologue(made, forced)
-        found.append(Assignment(relaxed(0), rest(weight(lattice, 0), made, _rest_source(lattice, made, forced))))
+        source = -3 * weight(lattice, 0) * _power(lattice, made) if forced else sympy.Integer(0)
+        found.append(Assignment(relaxed(0), rest(weight(lattice, 0), made, source)))
         for i, _ in lattice.pairs:
             named, equilibrium = _equilibrium(lattice, i, made)
             found += named
@@ -86,10 +87,6 @@ def _source(lattice: Lattice, i: int, m: Moments) -> Halves:
     c, w = lattice.velocities[i], weight(lattice, i)
     cf, uf = along(c, Parameters.force), _power(lattice, m)
     return Halves(even=w * (9 * along(c, m.velocity) * cf - 3 * uf), odd=3 * w * cf)
-
-
-def _rest_source(lattice: Lattice, m: Moments, forced: bool) -> Expr:
-    return -3 * weight(lattice, 0) * _power(lattice, m) if forced else sympy.Integer(0)
 
 
 def _power(lattice: Lattice, m: Moments) -> Expr:

@@ -120,7 +120,8 @@ def fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | No
         return None
     needed = format_bytes(footprint_bytes(case, config))
     need = f"domain {extents(case.domain)} needs {needed} in {config.storage} {config.scheme}"
-    free = f"the device has {format_bytes(limits.memory_bytes)} free"
+    limited = " within the memory limit of this process" if limits.memory_limited else ""
+    free = f"the device has {format_bytes(limits.memory_bytes)} free{limited}"
     if config.indirect:
         return f"{need}, sparse; {free}"
     return f"{need}; {free}, enough for {extents(largest_cube(case, config, limits.memory_bytes))}"

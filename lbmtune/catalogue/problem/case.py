@@ -52,6 +52,10 @@ class Case(Problem):
         """Whether populations bounce back at any face: at walls, and at faces whose cells then overwrite them."""
         return any(face != "periodic" for face in self.faces)
 
+    def walled_across(self, axis: int) -> bool:
+        """Return whether the faces across an axis are not periodic."""
+        return self.faces[2 * axis] != "periodic"
+
     @property
     def moving(self) -> bool:
         """Whether any wall moves."""

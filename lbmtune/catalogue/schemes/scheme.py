@@ -108,7 +108,7 @@ def shared_slot(phase: Phase) -> tuple[int, Place, Place] | None:
 
 def reads_along_x(scheme: Scheme, lattice: Lattice) -> bool:
     """Return whether rows, in any order, read neighbours along x, so that cells beyond their ends are filled first."""
-    phases = [scheme.phase(lattice, parity) for parity in range(scheme.period)]
+    phases = scheme.phases(lattice)
     return not any(p.ordered for p in phases) and any(a.read.offset[0] for p in phases for a in p.accesses)
 
 
@@ -166,6 +166,14 @@ class Scheme:
     def passes(self, lattice: Lattice, parity: int) -> tuple[Phase, ...]:
         """Return all passes of a step, in order."""
         return (self.phase(lattice, parity), *(self.moves(lattice, parity) if self.moves else ()))
+
+    def phases(self, lattice: Lattice) -> list[Phase]:
+        """Return the first pass of a step of each parity."""
+        return [self.phase(lattice, parity) for parity in range(self.period)]
+
+    def all_passes(self, lattice: Lattice) -> list[Phase]:
+        """Return the passes of all parities, in order."""
+        return [one for parity in range(self.period) for one in self.passes(lattice, parity)]
 
     def exchanges(self, lattice: Lattice) -> bool:
         """Return whether the two lattices are swapped after every step."""
@@ -237,21 +245,11 @@ def bundled(found: Scheme, group: int) -> Scheme:
 
 def _bundle_order(lattice: Lattice, group: int) -> tuple[int, ...]:
     """Return the new number of each slot."""
-    if group != (lattice.q + 1) // 2:
-        return _plane_order(lattice)
-    order = [0, *range(1, lattice.q, 2), *range(2, lattice.q, 2)]  # pairs are (1, 2), (3, 4), ...
+    last, velocities = lattice.dimensions - 1, lattice.velocities
+    order = sorted(range(lattice.q), key=lambda i: (velocities[i][last] == 0, velocities[i][::-1]))
+    if group == (lattice.q + 1) // 2:
+        order = [0, *range(1, lattice.q, 2), *range(2, lattice.q, 2)]  # pairs are (1, 2), (3, 4), ...
     return tuple(order.index(i) for i in range(lattice.q))
-
-
-def _plane_order(lattice: Lattice) -> tuple[int, ...]:
-    """Return the new number of each slot if the directions of a plane follow each other."""
-    last = lattice.dimensions - 1
-    order = sorted(range(lattice.q), key=lambda i: _plane_key(lattice.velocities[i], last))
-    return tuple(order.index(i) for i in range(lattice.q))
-
-
-def _plane_key(c: Vector, last: int) -> tuple[bool, Vector]:
-    return c[last] == 0, (c[2], c[1], c[0])
 
 
 def _renumbered(phase: Phase, numbers: Sequence[int]) -> Phase:

@@ -1,24 +1,20 @@
 """Two-step: one kernel collides from the lattice to a second one, another streams back to the first."""
 
-from lbmtune.catalogue.schemes.scheme import HERE, Access, Phase, Place, Scheme, upstream
+from dataclasses import replace
+
+from lbmtune.catalogue.schemes import pull
+from lbmtune.catalogue.schemes.scheme import HERE, Access, Phase, Place, Scheme
 from lbmtune.lattice import Lattice
 
 
 def phase(lattice: Lattice, parity: int) -> Phase:
     """Return the pass that collides: every population is read and written at the cell."""
-    accesses = (_access(i, Place(i, HERE), Place(i, HERE)) for i in range(lattice.q))
-    return Phase(tuple(accesses), wall_term="none", target=1)
+    return Phase(tuple(Access(i, *[Place(i, HERE)] * 4) for i in range(lattice.q)), wall_term="none", target=1)
 
 
 def moves(lattice: Lattice, parity: int) -> tuple[Phase, ...]:
-    """Return the pass that streams from the upstream neighbour; a cut link reads the cell's own opposite population."""
-    accesses = (_access(i, Place(i, upstream(lattice, i)), Place(lattice.opposite[i], HERE)) for i in range(lattice.q))
-    return (Phase(tuple(accesses), wall_term="read", collides=False, source=1),)
-
-
-def _access(i: int, read: Place, cut_read: Place) -> Access:
-    home = Place(i, HERE)
-    return Access(i, read=read, write=home, cut_read=cut_read, cut_write=home)
+    """Return the pass of pull from the second lattice to the first, without collision."""
+    return (replace(pull.phase(lattice, parity), collides=False, source=1, target=0),)
 
 
 SCHEME = Scheme(

@@ -164,15 +164,10 @@ def selects(case: Case, way: Linked) -> bool:
     return may_cut(case, way.link) and (way.open.pointer or way.open.slot != way.cut.slot)
 
 
-def phases(lattice: Lattice, scheme: Scheme) -> tuple[Phase, ...]:
-    """Return all passes of all parities."""
-    return tuple(phase for parity in range(scheme.period) for phase in scheme.passes(lattice, parity))
-
-
 @lru_cache(maxsize=256)
 def node_list(case: Case, scheme: Scheme, chased: bool = False) -> NodeList:
     """Return the rows that the passes of a scheme need. chased: see `NodeList`."""
-    every = [(phase, way) for phase in phases(case.stencil, scheme) for way in ways(case.stencil, phase)]
+    every = [(phase, way) for phase in scheme.all_passes(case.stencil) for way in ways(case.stencil, phase)]
     pointers = tuple(dict.fromkeys(p for _, way in every if (p := pointer(case, way))))
     linked = {p.link for p in pointers}
     flagged = [(phase, way) for phase, way in every if selects(case, way) or gains(case, phase, way)]

@@ -152,14 +152,17 @@ def settled(spec: StudySpec, geometry: Path | None) -> StudySpec:
 
 def _of_record(case: Case, config: KernelConfig, recorded: Recorded, text: str, options: Options) -> Subject:
     """Return the subject of a record, on another domain if --set says so. Raises InputError."""
+    case = _settled(case, options.geometry)
     for item in options.sets or ():
+        from lbmtune.runtime.solver import changed  # here: arrays are not needed otherwise
+
         key, _, value = item.partition("=")
         if key.strip() != "case.domain":
             settled_but = "whose case is settled but for case.domain"
             raise InputError(f"--set {key} does not go with {text}, {settled_but}; leave it out.")
-        case = replace(case, domain=domain_of(value.strip(), case.lattice))
+        case = changed(case, case, {"domain": domain_of(value.strip(), case.lattice)})
         recorded = replace(recorded, mlups=None)
-    return _placed(_settled(case, options.geometry), config, recorded, options.device, other_machine(options))
+    return _placed(case, config, recorded, options.device, other_machine(options))
 
 
 def _settled(case: Case, geometry: Path | None) -> Case:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from lbmtune.backend.protocol import Binary, Compiler
 from lbmtune.codegen.program import Program
-from lbmtune.cores import pool
+from lbmtune.process_pool import pool
 
 
 @contextmanager
@@ -21,10 +21,8 @@ def precompiled(compiler: Compiler, programs: Iterable[Program], processes: int)
         yield _compile_once(compiler, {})
         return
     with pool(min(processes, len(texts))) as workers:
-        try:
-            yield _compile_once(compiler, {text: workers.submit(compiler, program) for text, program in texts.items()})
-        finally:
-            workers.shutdown(cancel_futures=True)
+        yield _compile_once(compiler, {text: workers.submit(compiler, program) for text, program in texts.items()})
+        workers.shutdown(cancel_futures=True)
 
 
 def _compile_once(compiler: Compiler, begun: Mapping[str, Future[Binary]]) -> Compiler:

@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from lbmtune import quotas
 from lbmtune.errors import DeviceUnavailableError, InputError, LbmtuneError
 from lbmtune.records.store import CACHE_VARIABLE, cache_folder
 from lbmtune.scratch import scratch
@@ -76,6 +77,7 @@ class Answer:
 class Death:
     """The worker is gone. timed_out: the parent killed it; killed: something else did, with SIGKILL.
 
+    starved: the system did, for want of memory in the control group.
     error: of the machine or the input, not of the kernel, to raise in the parent. stage_s: seconds since the stage
     began.
     """
@@ -85,6 +87,7 @@ class Death:
     stage_s: float = 0.0
     timed_out: bool = False
     killed: bool = False
+    starved: bool = False
     error: LbmtuneError | None = None
 
 
@@ -109,6 +112,7 @@ class Worker:
         """
         self.name, self._log, self._other_limit_s, self._computing = name, log, other_limit_s, computing
         self._limits_s = {STAGE_START: START_LIMIT_S, **limits_s}
+        self._oom_kills = quotas.oom_kills()
         self.connection, theirs = Pipe()
         # a plain process rather than multiprocessing's: it does not import the caller's main module again
         call = f"from lbmtune.measure.processes.worker import serve; serve({theirs.fileno()}, {os.getpid()})"
@@ -224,8 +228,11 @@ class Worker:
             time.sleep(0.01)
         self.end()
         code = self.process.returncode if ended else None
-        reason = f"{_cause(code)} during {self.stage}{self._fatal_line()}"
-        return Death(self.stage, reason, self._stage_s(), killed=code == -signal.SIGKILL)
+        killed = code == -signal.SIGKILL
+        starved = killed and quotas.oom_kills() > self._oom_kills
+        cause = "killed by the system for want of memory" if starved else _cause(code)
+        reason = f"{cause} during {self.stage}{self._fatal_line()}"
+        return Death(self.stage, reason, self._stage_s(), killed=killed, starved=starved)
 
     def _fatal_line(self) -> str:
         """Return the last line of Python's fault handler in the log, in parentheses, or nothing."""

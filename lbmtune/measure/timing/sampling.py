@@ -66,6 +66,8 @@ def flaw(conditions: Conditions, max_sm_clock_hz: float | None, protocol: Timing
         return f"SM clock {clock / 1e6:.0f} MHz of {max_sm_clock_hz / 1e6:.0f} MHz"
     if slowed := [reason for reason in conditions.throttle if reason in SLOWED]:
         return ", ".join(slowed)
+    if conditions.others:
+        return f"other processes on the GPU: {', '.join(conditions.others)}"
     if share is not None and share < protocol.min_cpu_share:
         return f"CPU share {share:.2f}"
     return ""
@@ -107,7 +109,7 @@ def undisturbed_s(samples: Sequence[Sample]) -> float:
 
 
 def summary(conditions: Sequence[Conditions]) -> Conditions:
-    """Return median clocks, the highest power and temperature, every throttle reason, and the lowest CPU share.
+    """Return median clocks, the highest power and temperature, the lowest CPU share, every throttle reason and process.
 
     The rates of the interference monitor are averaged: a machine may alternate between two speeds.
     """
@@ -116,7 +118,9 @@ def summary(conditions: Sequence[Conditions]) -> Conditions:
         for name in names:
             known = [value for c in conditions if (value := getattr(c, name)) is not None]
             found[name] = combined(known) if known else None
-    return Conditions(throttle=tuple(sorted({reason for c in conditions for reason in c.throttle})), **found)
+    for name in ("throttle", "others"):
+        found[name] = tuple(sorted({one for c in conditions for one in getattr(c, name)}))
+    return Conditions(**found)
 
 
 _SUMMARIES: Mapping[Callable[[list[float]], float], tuple[str, ...]] = {

@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
-import psutil
 
+from lbmtune import quotas
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.byte_lru_cache import remembered
 from lbmtune.catalogue.problem.case import Case
@@ -21,7 +21,7 @@ from lbmtune.measure.verification import oracle
 T = TypeVar("T")
 _REMEMBERED_BYTES = 1 << 30
 """Cache of states of small domains: about a hundred."""
-_WHOLE_BYTES = min(16 << 30, psutil.virtual_memory().total // 4)
+_WHOLE_BYTES = min(16 << 30, quotas.memory().total // 4)
 """Cache of states of whole domains, on a host."""
 _AT_ONCE = 2
 """Such states that must fit in memory, because one is computed from another."""
@@ -33,6 +33,8 @@ _THREADS = 4
 """Most threads that process slabs on a host: each needs memory of its own, and all share the bandwidth."""
 _SLAB_CELLS = {"cpu": 1 << 20, "cuda": 1 << 22}
 """Cells of a slab: a few hundred megabytes of a host, a few gigabytes of a GPU."""
+_ARRAYS = 8
+"""Arrays of a slab; a thread needs fewer: two states with the layers around them, and what is computed of them."""
 _THIN_CELLS = 1 << 16
 """Cells of a slab without layers around it, on a host: one of its populations fits in a cache."""
 
@@ -53,7 +55,7 @@ def whole_state(case: Case, steps: int, *, implicit: bool) -> Any:
     """Return the cached state of the whole domain after some steps, on the host; None if memory is too small."""
     if (known := _whole_state.known(case, steps, implicit)) is not None:
         return known
-    memory, needed_bytes = psutil.virtual_memory(), _AT_ONCE * _state_bytes(case)
+    memory, needed_bytes = quotas.memory(), _AT_ONCE * _state_bytes(case)
     free_bytes = memory.available + _whole_state.held_bytes
     if needed_bytes > min(_SHARE_OF_ALL * memory.total, _SHARE_OF_FREE * free_bytes):
         return None
@@ -118,8 +120,9 @@ def map_slabs(
 
     thin: the function needs no layers around a slab.
     """
-    parts = list(slabs(case, _slab_cells(xp, thin=thin)))
-    threads = min(_THREADS, usable_cores(), len(parts)) if xp is np else 1
+    most = min(_THREADS, usable_cores()) if xp is np else 1
+    parts = list(slabs(case, _slab_cells(case, xp, most, thin=thin)))
+    threads = min(most, len(parts))
     if threads == 1:
         return work(parts)
     with ThreadPoolExecutor(threads) as pool:
@@ -137,10 +140,11 @@ def slabs(case: Case, cells: int) -> Iterator[Window]:
         yield (part[0], part[1], part[2])
 
 
-def _slab_cells(xp: ModuleType, *, thin: bool) -> int:
+def _slab_cells(case: Case, xp: ModuleType, threads: int, *, thin: bool) -> int:
     if xp is not np:
         return _SLAB_CELLS["cuda"]
-    return min(_THIN_CELLS, _SLAB_CELLS["cpu"]) if thin else _SLAB_CELLS["cpu"]
+    room = quotas.memory().available // (_ARRAYS * 8 * case.stencil.q * threads)
+    return min(_SLAB_CELLS["cpu"], _THIN_CELLS if thin else max(_THIN_CELLS, room))
 
 
 def reference_slabs(

@@ -79,12 +79,18 @@ def verify_simulation(simulation: Simulation) -> Verification:
     return replace(_worst(map_slabs(judge, case, xp, thin=not left)), full_size=True)
 
 
-def verify_single(program: Program, binary: Binary, device: Device, single: tuple[Program, Binary]) -> Verification:
-    """Verify a kernel of one step in turn with that of several, each on the state of the other, in both buffers."""
-    program = short_chunks(_with_both_kinds(program))
-    case = replace(program.case, domain=program.config.awkward_domain(program.case))
-    one = short_chunks(replace(single[0], case=program.case)), single[1]
-    return _compare(Simulation(program, binary, device, case, lambda: one), (1, program.steps, 1))
+def verify_single(
+    program: Program, binary: Binary, device: Device, single: tuple[Program, Binary], case: Case | None = None
+) -> Verification:
+    """Verify a kernel of one step in turn with that of several, each on the state of the other, in both buffers.
+
+    case: with the domain to do it on; None: the awkward one, with a grid of short chunks.
+    """
+    if case is None:
+        program = short_chunks(_with_both_kinds(program))
+        case = replace(program.case, domain=program.config.awkward_domain(program.case))
+        single = short_chunks(replace(single[0], case=program.case)), single[1]
+    return _compare(Simulation(program, binary, device, case, lambda: single), (1, program.steps, 1))
 
 
 def describe_failure(found: Verification) -> str:

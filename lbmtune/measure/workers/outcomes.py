@@ -16,7 +16,7 @@ def after_death(trial: Trial, death: Death) -> Trial:
     """Return the trial of a worker that died; its time is charged to the stage of the death."""
     name = f"{death.stage.split()[0]}_s"
     costs = replace(trial.costs, **{name: death.stage_s}) if hasattr(trial.costs, name) else trial.costs
-    outcome = Outcome.TIMED_OUT if death.timed_out else Outcome.CRASHED
+    outcome = Outcome.TIMED_OUT if death.timed_out else Outcome.OUT_OF_MEMORY if death.starved else Outcome.CRASHED
     return replace(trial, outcome=outcome, reason=death.reason, costs=costs)
 
 

@@ -39,8 +39,7 @@ class CpuInputs:
     @property
     def phases(self) -> list[Phase]:
         """Phases of all parities."""
-        scheme = self.config.propagation
-        return [scheme.phase(self.case.stencil, parity) for parity in range(scheme.period)]
+        return self.config.propagation.phases(self.case.stencil)
 
     @property
     def widths(self) -> tuple[int, ...]:

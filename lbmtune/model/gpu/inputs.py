@@ -7,6 +7,7 @@ Source of occupancy: CUDA C++ Programming Guide, technical specifications per co
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import ClassVar
 
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.limits import REGISTER_UNIT, REGISTERS, RESERVED_BYTES, SCHEDULERS, WARP, cuda_limits
@@ -32,6 +33,9 @@ class Inputs:
     Subclasses of the families override what differs.
     """
 
+    displaces: ClassVar[bool] = False
+    """Whether accesses to arrays of structures are displaced to other cells."""
+
     case: Case
     config: CudaConfig
     machine: Machine
@@ -46,11 +50,6 @@ class Inputs:
     @property
     def walking(self) -> bool:
         """Whether a thread updates several cells or groups of sites one after another."""
-        return False
-
-    @property
-    def displaces(self) -> bool:
-        """Whether accesses to arrays of structures are displaced to other cells."""
         return False
 
     def displaced_byte_s(self, elements: int, phase: Phase, entry: Entry, as_many_s: float) -> float:

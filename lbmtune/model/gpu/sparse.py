@@ -143,7 +143,7 @@ def _counted(name: str, at: Numbered, warp_sites: int, unit: int, placed: tuple[
     counts = []
     for places in (attrgetter("read", "cut_read"), attrgetter("write", "cut_write")):
         partial = 0
-        for phase in (one for parity in range(scheme.period) for one in scheme.passes(stencil, parity)):
+        for phase in scheme.all_passes(stencil):
             found = [_sites_touched(numbers, *places(access), memory, extents) for access in phase.accesses]
             sectors = np.concatenate([block * _MOST_SECTORS + elements // per_sector for elements in found])
             # Every place has one writer and one reader. A sector that several warps share comes from memory once.

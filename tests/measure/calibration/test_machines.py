@@ -289,7 +289,7 @@ def test_nothing_is_said_of_a_description_that_was_left_alone(
 def test_a_device_is_not_measured_while_a_study_runs_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(devices.CONFIG_VARIABLE, str(tmp_path))
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    with device_lock(open_cpu().environment), pytest.raises(InputError, match="another study runs on"):
+    with device_lock(open_cpu().environment), pytest.raises(InputError, match="is in use by process"):
         devices.describe("cpu", alone=device_lock)
     assert not list(tmp_path.rglob("*.toml"))
 

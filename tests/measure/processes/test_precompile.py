@@ -22,7 +22,7 @@ from lbmtune.codegen.probes import issue_probe
 from lbmtune.codegen.program import Program
 from lbmtune.measure.processes.precompile import precompiled
 from lbmtune.records import Resources
-from tests.project.test_cores import is_running
+from tests.project.test_process_pool import is_running
 
 PROGRAM = issue_probe()
 DESCRIBED = """

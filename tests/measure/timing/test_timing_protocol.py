@@ -12,8 +12,10 @@ import pytest
 from lbmtune.measure.timing import interleaved, protocol, sampling, state
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.records import Conditions, Measurement
+from lbmtune.records.remarks import _cause
 from lbmtune.records.statistics import interval_rank, median_interval, paired_ratio
 from lbmtune.records.study import TimingProtocol
+from lbmtune.report.tables import conditions_table
 from lbmtune.runtime import Simulation
 from tests.support.devices.fake_device import CASE, FakeDevice, compiler, config, renderer
 
@@ -96,6 +98,15 @@ def test_throttling_voids_a_sample_but_a_power_cap_does_not() -> None:
     assert sampling.flaw(hot, 2e9, PROTOCOL) == "hardware thermal slowdown"
     assert sampling.flaw(capped, 2e9, PROTOCOL) == ""
     assert sampling.summary([FAST, capped]).throttle == ("software power cap",)
+
+
+def test_processes_of_others_void_a_sample_and_are_named() -> None:
+    beside = [replace(FAST, others=(f"python ({number})",)) for number in (8, 7, 8)]
+    assert sampling.flaw(beside[0], 2e9, PROTOCOL) == "other processes on the GPU: python (8)"
+    together = sampling.summary([FAST, *beside])
+    assert together.others == ("python (7)", "python (8)")
+    assert ("other processes on the GPU", "python (7), python (8)") in conditions_table(together)
+    assert "other processes used the GPU (python (7), python (8))" in _cause(together)
 
 
 def test_a_low_cpu_share_voids_a_sample() -> None:

@@ -382,7 +382,9 @@ def test_a_worker_measures_it_on_the_processor(monkeypatch: pytest.MonkeyPatch) 
         with pytest.raises(NothingValidError, match=r"the accuracy cannot be measured: .*streaming_stores"):
             evaluator.accuracy(replace(config, streaming_stores=1))
         monkeypatch.setattr(evaluate, "broken", lambda *_: None)
-        with pytest.raises(NothingValidError, match=r"the accuracy cannot be measured: .*nonsense"):
+        with pytest.raises(NothingValidError, match=r"(?s)cannot be measured: CompileError.* during accuracy"):
+            evaluator.accuracy(replace(config, vector_bits=-1))
+        with pytest.raises(InputError, match=r"^unknown scheme 'nonsense'"):
             evaluator.accuracy(replace(config, scheme="nonsense"))
 
 

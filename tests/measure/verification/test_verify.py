@@ -140,7 +140,7 @@ def test_a_host_with_room_works_out_the_state_that_kernels_are_compared_with_onc
         return slabs_of(case, parts, steps, *args, **named)
 
     room = SimpleNamespace(total=3 * share * state_bytes, available=int(free * state_bytes))
-    monkeypatch.setattr(refs.psutil, "virtual_memory", lambda: room)
+    monkeypatch.setattr(refs.quotas, "memory", lambda: room)
     for module in (refs, verify):
         monkeypatch.setattr(module, "reference_slabs", counted)
     program = renderer(case, config("right"))
@@ -148,6 +148,17 @@ def test_a_host_with_room_works_out_the_state_that_kernels_are_compared_with_onc
         assert verify.verify_full_size(program, compiler(program), FakeDevice()).passed
     begun = [0, 0]
     assert sorted(asked) == sorted([*begun, *worked_out])
+
+
+def test_slabs_are_thin_where_memory_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = box("d3q19", "bgk", (256, 256, 256))
+    found = []
+    for available in (64 << 30, 1 << 30, 0):
+        room = SimpleNamespace(total=64 << 30, available=available)
+        monkeypatch.setattr(refs.quotas, "memory", lambda room=room: room)
+        found.append(refs._slab_cells(case, np, 2, thin=False))
+    assert found[0] == refs._SLAB_CELLS["cpu"] > found[1] > found[2] == refs._THIN_CELLS
+    assert found[1] * 2 * 19 * 8 * refs._ARRAYS <= 1 << 30
 
 
 def test_states_that_are_held_count_as_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +169,7 @@ def test_states_that_are_held_count_as_room(monkeypatch: pytest.MonkeyPatch) -> 
 
     def leave(states: float) -> None:
         room = SimpleNamespace(total=99 * state_bytes, available=int(states * state_bytes))
-        monkeypatch.setattr(refs.psutil, "virtual_memory", lambda: room)
+        monkeypatch.setattr(refs.quotas, "memory", lambda: room)
 
     leave(2.1)
     assert refs.whole_state(case, 2, implicit=False) is None

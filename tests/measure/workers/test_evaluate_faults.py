@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -374,6 +375,15 @@ def test_a_worker_that_something_else_kills_costs_no_finalist(once: Path) -> Non
         assert trial.sustained
 
 
+def test_a_kill_for_want_of_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    kills = count()
+    monkeypatch.setattr(workers.quotas, "oom_kills", lambda: next(kills))
+    with opened() as evaluator:
+        trial = ask(evaluator, "killed")
+    assert trial.outcome is Outcome.OUT_OF_MEMORY
+    assert trial.reason == "killed by the system for want of memory during verify"
+
+
 def test_interleaved_rounds_are_repeated_once_after_a_kill(
     evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,8 +410,12 @@ def test_a_full_disk_is_no_outcome_of_a_kernel(fault: str) -> None:
 
 
 def test_a_log_without_room_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path / "log"))
+    usual = Path.open
+
+    def full(path: Path, *mode: str, **options: str) -> object:
+        if path.name == "log":
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        return usual(path, *mode, **options)
 
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(InputError, match=r"cannot write .*log: Read-only file system; make room"):

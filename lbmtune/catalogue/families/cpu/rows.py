@@ -99,7 +99,7 @@ def _collision_passes(case: Case, config: BoxOfRows, limits: Limits) -> str | No
         return f"{what} collision={case.collision} (use two): {' and '.join(_LEANER)} have a form of fewer instructions"
     if config.memory.run > 1:
         return f"{what} layout={config.memory.name} (use one): cells that lie in groups would be put together twice"
-    phases = [config.propagation.phase(case.stencil, parity) for parity in range(config.propagation.period)]
+    phases = config.propagation.phases(case.stencil)
     if any(phase.blockwise or phase.ordered or not keeps_links(phase, case.stencil) for phase in phases):
         return f"{what} scheme={config.scheme} (use one): a pair is not left where it was read"
     return None

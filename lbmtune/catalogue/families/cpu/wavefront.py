@@ -77,7 +77,7 @@ def lag(scheme: Scheme, lattice: Lattice) -> tuple[int, int]:
     The largest distance between two rows that touch the same slot of the same row of storage in steps that follow each
     other.
     """
-    phases = [scheme.phase(lattice, parity) for parity in range(scheme.period)]
+    phases = scheme.phases(lattice)
     pairs = [(now, phases[(n + 1) % len(phases)]) for n, now in enumerate(phases)]
     y, z = (max(_distance(*pair, axis) for pair in pairs) for axis in (1, 2))
     return y, z

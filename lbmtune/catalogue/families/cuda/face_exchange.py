@@ -146,7 +146,7 @@ def face_values(case: Case, config: FaceExchange) -> float:
     """Populations of an update that come in through the faces of tiles; as many leave."""
     found = 0.0
     for axis, (n, edge) in enumerate(zip(case.domain, config.tile, strict=True)):
-        walled = case.faces[2 * axis] != "periodic"
+        walled = case.walled_across(axis)
         found += 2 * len(through(case.stencil, axis)) * (-(-n // edge) - walled) / n
     return found
 

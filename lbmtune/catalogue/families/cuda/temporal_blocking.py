@@ -227,7 +227,7 @@ def ends(case: Case, config: TemporalBlocking) -> int:
 
 
 def _moved(case: Case) -> bool:
-    return case.faces[0] != "periodic" and case.stencil.dimensions == 3
+    return case.walled_across(0) and case.stencil.dimensions == 3
 
 
 def planes_together(case: Case, config: TemporalBlocking) -> int:

@@ -125,7 +125,10 @@ class Walls:
 
     def _by_words(self) -> list[str]:
         """Return the copies by the bits of words, without images beyond a wall: their places belong to other cells."""
-        lanes, walled = self.rows.config.lanes, {name for axis, name in enumerate("xyz") if self._is_walled(axis)}
+        lanes, walled = (
+            self.rows.config.lanes,
+            {name for axis, name in enumerate("xyz") if self._case.walled_across(axis)},
+        )
         inside = " and ".join(f"{name} >= 0 and {name} < n{name}" for name in "yz" if name in walled)
         cells = "max(low, -first_x), min(high, nx - first_x)" if "x" in walled else "low, high"
         ends = ((i, *self._ends(i, "x")) for i in returning(self._case))
@@ -143,9 +146,6 @@ class Walls:
         there, back = self._of(i), self._back(i)
         place = f"{row_place('from', there.row)} + {self.rows.array(there) - there.along_x} + {x}"
         return place, f"{row_place('own', back.row)} + {self.rows.array(back)} + {x}"
-
-    def _is_walled(self, axis: int) -> bool:
-        return self._case.faces[2 * axis] != "periodic"
 
     def _put(self, links: Sequence[int], x: str, one: str, *, moving: bool) -> Iterator[str]:
         for i in links:

@@ -126,7 +126,7 @@ def _constants(case: Case, config: TemporalBlocking) -> str:
             f"constexpr int TOGETHER = {planes_together(case, config)};",
             f"constexpr bool BEYOND = {entry.boolean(bool(config.overread))};",
             f"constexpr bool SHELVED = {entry.boolean(config.z_buffer == 'shared')};",
-            f"constexpr bool WALLED_X = {entry.boolean(case.faces[0] != 'periodic')};",
+            f"constexpr bool WALLED_X = {entry.boolean(case.walled_across(0))};",
             f"constexpr int WIDTH = {tile(case.stencil, config)[0]}, BEFORE = {before_tile(case, config)};",
             moments.constants(case.stencil, _split(case)) if config.of_moments else populations.constants(case),
         )

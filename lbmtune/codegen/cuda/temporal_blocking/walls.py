@@ -58,16 +58,12 @@ def _adds_moments(case: Case, config: TemporalBlocking) -> bool:
 
 def _by_rows(case: Case, config: TemporalBlocking) -> bool:
     """Return whether rows at one face across y have code of their own."""
-    return _adds_moments(case, config) and config.flags != "memory" and _walled(case, 1)
+    return _adds_moments(case, config) and config.flags != "memory" and case.walled_across(1)
 
 
 def _sides(case: Case, config: TemporalBlocking) -> bool:
     """Return whether warps at one face across x have code of their own."""
-    return _adds_moments(case, config) and _walled(case, 0)
-
-
-def _walled(case: Case, axis: int) -> bool:
-    return case.faces[2 * axis] != "periodic"
+    return _adds_moments(case, config) and case.walled_across(0)
 
 
 def entry_variants(config: TemporalBlocking) -> dict[str, str]:
@@ -130,7 +126,7 @@ def _faces(case: Case) -> Iterator[tuple[int, str]]:
 def _links(case: Case, config: TemporalBlocking) -> str:
     lines = [f"constexpr bool BY_SIDE = {boolean(_sides(case, config))};"]
     lines += [
-        f"constexpr bool WALLED_{name} = {boolean(_walled(case, axis))};"
+        f"constexpr bool WALLED_{name} = {boolean(case.walled_across(axis))};"
         for axis, name in zip(_AXES[case.stencil.dimensions][1:], "YZ", strict=True)
     ]
     for face, name in _faces(case):
@@ -183,7 +179,8 @@ def _straight(case: Case, face: int) -> int:
 def _reflect(case: Case) -> str:
     """Return the functions that reflect in two dimensions, by groups of one c_x."""
     sums, places = Sums(upright(case.stencil), split=True), returned_sums(case)
-    groups = {c_x: _group(case, c_x) for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)}
+    sides = [c_x for c_x in (1, -1, 0) if any(place[0] == c_x for place in places)]
+    groups = {c_x: [i for i in returning(case) if case.stencil.velocities[i][0] == c_x] for c_x in sides}
     left = [line for c_x, links in groups.items() for line in where_any(links, _leave(case, sums, c_x, links))]
     taken = [line for c_x, links in groups.items() for line in where_any(links, _take(case, sums, c_x))]
     twice = orders(sums.lattice).index((0, 0, 2))
@@ -195,10 +192,6 @@ def _reflect(case: Case) -> str:
             function(moments.TAKE_BACK, ["Real owed = 0;", *taken, "return owed;"], returns="Real"),
         )
     )
-
-
-def _group(case: Case, c_x: int) -> list[int]:
-    return [i for i in returning(case) if case.stencil.velocities[i][0] == c_x]
 
 
 def _leave(case: Case, sums: Sums, c_x: int, links: Sequence[int]) -> Iterator[str]:

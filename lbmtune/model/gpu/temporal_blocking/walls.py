@@ -77,7 +77,7 @@ def _blocks(case: Case, config: TemporalBlocking, together: int) -> tuple[float,
         beside = {n: _taken(config, planes, mixed, n, corner, together) for n in {*rows}}
         for n in rows:
             found += [inside[n]] * across
-            if _walled(case, 0):
+            if case.walled_across(0):
                 found[-across] = found[-1] = beside[n]
     if not case.geometry:
         return tuple(found)
@@ -93,7 +93,7 @@ def _at_solids(case: Case, config: TemporalBlocking, together: int) -> list[floa
     across, along, up = config.blocks(case)
     steps, (nx, ny, nz) = config.steps, case.domain
     sector, height = sector_cells(config), -(-ny // along)
-    width = tile(case.stencil, config)[0] if _walled(case, 0) else -(-nx // (sector * across)) * sector
+    width = tile(case.stencil, config)[0] if case.walled_across(0) else -(-nx // (sector * across)) * sector
     known = _beside_solids(case.lattice, case.geometry, case.domain)
     known = _within(
         known, [x * width - before_tile(case, config) for x in range(across)], WARP * config.cells_per_thread
@@ -153,10 +153,6 @@ def _taken(config: TemporalBlocking, planes: int, mixed: int, rows: int, corner:
     return (planes - mixed) * pace + mixed * longest
 
 
-def _walled(case: Case, axis: int) -> bool:
-    return case.faces[2 * axis] != "periodic"
-
-
 def _alone(config: TemporalBlocking, rows: int, together: int) -> float:
     """Return the duration of a stage of a warp with rows at faces, over that of warps without a cut link."""
     warps = max(1.0, together * config.block[1] / SCHEDULERS)
@@ -168,12 +164,12 @@ def _rows_at_faces(case: Case, config: TemporalBlocking, block: int) -> int:
     """Return the most rows within the domain of a warp beside a face across y; 0 if the block has no such warp."""
     height = -(-case.domain[1] // config.blocks(case)[1])
     firsts = (block * height + warp * config.rows - config.steps for warp in range(config.block[1]))
-    at_faces = (y for y in firsts if _walled(case, 1) and (y <= 0 or y + config.rows >= case.domain[1]))
+    at_faces = (y for y in firsts if case.walled_across(1) and (y <= 0 or y + config.rows >= case.domain[1]))
     return max((sum(0 <= y + r < case.domain[1] for r in range(config.rows)) for y in at_faces), default=0)
 
 
 def _mixed(case: Case, config: TemporalBlocking, *, first: bool, last: bool) -> int:
     """Return the planes of a chunk in which all warps have the general text."""
     steps = config.steps
-    begin = 2 * steps + 1 if first and _walled(case, 2) else 2 * steps - 2
-    return begin + (steps + 1 if last and _walled(case, 2) else 0)
+    begin = 2 * steps + 1 if first and case.walled_across(2) else 2 * steps - 2
+    return begin + (steps + 1 if last and case.walled_across(2) else 0)

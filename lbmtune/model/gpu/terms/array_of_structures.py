@@ -41,7 +41,7 @@ def of_structures(inputs: Inputs) -> float:
         own_s = 2 * stencil.q * config.stored.bytes / undisplaced(inputs)
         return traffic(inputs.case, config).populations / (own_s + ring_s(inputs))
     elements = _elements(inputs)
-    passes = [one for parity in range(config.propagation.period) for one in config.propagation.passes(stencil, parity)]
+    passes = config.propagation.all_passes(stencil)
     compiled = inputs.entries or [inputs.resources] * len(passes)
     moved = [len(phase.accesses) for phase in passes]
     byte_s = (_byte_s(inputs, elements, phase, entry) for phase, entry in zip(passes, compiled, strict=True))

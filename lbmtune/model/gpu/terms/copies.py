@@ -167,8 +167,7 @@ def in_place(inputs: Inputs) -> Term:
     found = further = seconds = 0.0
     if config.propagation.in_place and piece >= SECTOR_BYTES:
         period = config.propagation.period
-        passes = (phase for parity in range(period) for phase in config.propagation.passes(stencil, parity))
-        accesses = [one for phase in passes for one in phase.accesses]
+        accesses = [one for phase in config.propagation.all_passes(stencil) for one in phase.accesses]
         found, further = len(accesses) / period, sum(any(one.read.offset[1:]) for one in accesses) / period
         copies = elements(inputs, nearest(_WIDTHS, piece / WARP), piece)
         wide = _side_by_side(config) * config.cells_per_thread * element // copies.width

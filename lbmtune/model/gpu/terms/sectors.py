@@ -126,9 +126,8 @@ def stored_apart(case: Case, config: CudaConfig) -> float:
     lane_bytes = cells * config.stored.bytes
     if cells == 1 or not by_words(case, config) or lanes * cells >= case.domain[0] or lane_bytes % SECTOR_BYTES == 0:
         return 0.0
-    period = config.propagation.period
-    passes = [one for parity in range(period) for one in config.propagation.passes(case.stencil, parity)]
-    found = sum(a.write != a.cut_write for one in passes if reads_flags(case, one) for a in one.accesses) / period
+    passes = [one for one in config.propagation.all_passes(case.stencil) if reads_flags(case, one)]
+    found = sum(a.write != a.cut_write for one in passes for a in one.accesses) / config.propagation.period
     return 2 * _ENDS * found / (lanes * cells)
 
 
@@ -136,11 +135,10 @@ def stored_apart(case: Case, config: CudaConfig) -> float:
 def _counted(name: str, domain: Block, placed: Placement) -> Partial:
     stencil, vectors = lattice(name), placed.cells_per_thread > 1
     loads = stores = 0
-    for parity in range(placed.scheme.period):
-        for phase in placed.scheme.passes(stencil, parity):
-            moved = [a for a in phase.accesses if phase.collides or a.read != a.write]
-            loads += _partial(placed, domain, [a.read for a in moved], aligned=vectors)
-            stores += _partial(placed, domain, [a.write for a in moved], aligned=False)
+    for phase in placed.scheme.all_passes(stencil):
+        moved = [a for a in phase.accesses if phase.collides or a.read != a.write]
+        loads += _partial(placed, domain, [a.read for a in moved], aligned=vectors)
+        stores += _partial(placed, domain, [a.write for a in moved], aligned=False)
     updates = prod(placed.cells_in(domain)) * placed.scheme.period
     return Partial(loads / updates, stores / updates)
 

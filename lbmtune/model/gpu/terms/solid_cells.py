@@ -146,7 +146,7 @@ def touched(case: Case, config: CudaConfig) -> Touched:
 @lru_cache(maxsize=1024)
 def _touched(geometry: str, domain: Block, name: str, placed: Placement) -> Touched:
     stencil, scheme = lattice(name), placed.scheme
-    passes = [phase for parity in range(scheme.period) for phase in scheme.passes(stencil, parity)]
+    passes = scheme.all_passes(stencil)
     parts = [_Part(placed, fluid) for fluid in _fluid(geometry, domain)]
     counts = zip(*(part.sectors(stencil, phase) for part in parts for phase in passes), strict=True)
     updates = sum(int(part.fluid.sum()) for part in parts) * scheme.period

@@ -13,7 +13,6 @@ from lbmtune.measure.calibration.interference_monitor import SAMPLE_RATIO, Inter
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.sampling import summary, take
 from lbmtune.model.machine.description import CpuCalibration
-from lbmtune.model.machine.host_interference import under_conditions
 from lbmtune.model.machine.memory_walks import GLANCED, Filling, glance
 from lbmtune.model.predict import predict
 from lbmtune.records import Conditions
@@ -22,6 +21,7 @@ from lbmtune.records.study import StudyRecord, TimingProtocol
 from lbmtune.report.study.page import page
 from lbmtune.report.tables import conditions_table
 from lbmtune.runtime import Simulation
+from scripts.recorded.host_interference import under_conditions
 from tests.model.cpu.test_cpu_model import CASE as DOMAIN
 from tests.model.cpu.test_cpu_model import FOUND, MACHINE
 from tests.support.devices.fake_device import CASE, FakeDevice, compiler, config, renderer

@@ -18,7 +18,8 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records.store import read_study
 from lbmtune.report import varied
-from lbmtune.report.model import (
+from lbmtune.units import format_mlups
+from scripts.recorded.model_page import (
     Judged,
     bars,
     by_card,
@@ -33,7 +34,6 @@ from lbmtune.report.model import (
     write_page,
     write_tables,
 )
-from lbmtune.units import format_mlups
 from tests.support.paths import ROOT
 from tests.support.script_module import load
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from lbmtune.records.shared import made_of
+from lbmtune.records import made_of
 
 
 @dataclass(frozen=True)
