@@ -8,6 +8,9 @@ from lbmtune.records.measurement import Measurement
 NOT_MEASURED = "between runs: not measured"
 """Said in place of the spread between runs; lbmtune devices --calibrate measures it."""
 
+_SLOWEST, _WIDEST = 1e-30, 20.0
+"""MLUPS and logarithms beyond which a record makes no sense; intervals stay finite."""
+
 
 class RepeatInterval(NamedTuple):
     """Bounds, MLUPS, that hold 90 % of repeats. within: relative half-width of the 95 % interval of the median.
@@ -40,11 +43,14 @@ class RepeatInterval(NamedTuple):
 
 def repeat_interval(found: Measurement, between: float | None) -> RepeatInterval:
     """Return the interval of a measurement. between: spread between runs, a logarithm, or None."""
-    slower, faster = log(found.mlups / found.ci_low_mlups), log(found.ci_high_mlups / found.mlups)
+    slower, faster = (
+        min(hypot(log(max(bound, _SLOWEST) / found.mlups), between or 0.0), _WIDEST)
+        for bound in (found.ci_low_mlups, found.ci_high_mlups)
+    )
     return RepeatInterval(
         mlups=found.mlups,
-        low_mlups=found.mlups * exp(-hypot(slower, between or 0.0)),
-        high_mlups=found.mlups * exp(hypot(faster, between or 0.0)),
+        low_mlups=found.mlups * exp(-slower),
+        high_mlups=found.mlups * exp(faster),
         within=(found.ci_high_mlups - found.ci_low_mlups) / 2 / found.mlups,
         between=between,
     )

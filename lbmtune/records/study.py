@@ -15,6 +15,7 @@ from math import log
 from lbmtune.catalogue.config import Scalar
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
+from lbmtune.records.quantities import Count, LogRatio, NotNegative, Positive
 from lbmtune.records.repeats import RepeatInterval, repeat_interval
 from lbmtune.records.statistics import repeat_spread
 
@@ -105,11 +106,11 @@ class Ceiling:
     cpu_share: share of the processor during their measurement, or None.
     """
 
-    copy_bytes_per_s: float
-    in_place_bytes_per_s: float
-    stream_bytes_per_s: dict[str, float]
+    copy_bytes_per_s: Positive
+    in_place_bytes_per_s: Positive
+    stream_bytes_per_s: dict[str, NotNegative]
     date: str = ""
-    cpu_share: float | None = None
+    cpu_share: NotNegative | None = None
 
     @property
     def best_bytes_per_s(self) -> float:
@@ -132,16 +133,16 @@ class StudyHeader:
     backend: str
     environment: Environment
     ceiling: Ceiling
-    legal_configurations: int
-    illegal_configurations: dict[str, int] = field(default_factory=dict)
-    last_cache_bytes: int = 0
+    legal_configurations: Count
+    illegal_configurations: dict[str, Count] = field(default_factory=dict)
+    last_cache_bytes: Count = 0
     date: str
     version: str
     schema: int = SCHEMA_VERSION
     entries_by: str = ""
-    calibration_cpu_share: float | None = None
+    calibration_cpu_share: NotNegative | None = None
     finished: bool | None = None
-    repeats: tuple[float, ...] = ()
+    repeats: tuple[LogRatio, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from lbmtune.catalogue.backends import BACKENDS
@@ -16,6 +16,7 @@ from lbmtune.records import Environment
 
 LOCKS_VARIABLE = "LBMTUNE_LOCKS"
 """Environment variable: runs for which it differs do not exclude each other."""
+_SHARED = Path("/tmp")  # whatever TMPDIR a user has
 _SHOWN = 100
 """Letters of a command."""
 
@@ -33,31 +34,80 @@ def device_lock(environment: Environment) -> Iterator[None]:
     """
     device = "cpu" if BACKENDS[environment.backend].shares_host else environment.device_id
     named = f"{os.environ.get(LOCKS_VARIABLE, '')}\0{device}"
-    name = b"\0lbmtune " + hashlib.sha256(named.encode()).hexdigest()[:32].encode()  # a name beside all files
+    name = f"lbmtune-device-{hashlib.sha256(named.encode()).hexdigest()[:32]}"
+    # containers and batch jobs have either a network or a folder for temporary files in common
+    with _listening(name, environment.device), _holding(_SHARED / name, environment.device):
+        yield
+
+
+@contextmanager
+def _listening(name: str, device: str) -> Iterator[None]:
+    """Hold a name of an abstract socket, which is no file. Raises InputError if it is taken."""
     with socket.socket(socket.AF_UNIX) as lock:
         try:
-            lock.bind(name)
+            lock.bind(f"\0{name}")
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
-            raise InputError(
-                f"{environment.device} is in use by {_holder(name)}; wait for it, or choose another --device."
-            ) from None
+            raise _in_use(device, _listener(name)) from None
         lock.listen()
         yield
 
 
-def _holder(name: bytes) -> str:
-    """Return the number and the command of the process that listens to a name, as far as they are visible."""
+@contextmanager
+def _holding(path: Path, device: str) -> Iterator[None]:
+    """Hold a lock of a file that every user can open. Raises InputError if it is taken."""
+    with ExitStack() as held:
+        with suppress(OSError):  # where there is no such folder, the socket has to do
+            # others' files in it cannot be opened with O_CREAT
+            options = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | (0 if path.exists() else os.O_CREAT)
+            handle = os.open(path, options)
+            held.callback(os.close, handle)
+            _lock_file(handle, device)
+            held.callback(_remove, path)
+            os.fchmod(handle, 0o644)
+        yield
+
+
+def _lock_file(handle: int, device: str) -> None:
+    """Lock an open file. Raises InputError if another process has locked it."""
     try:
-        with socket.socket(socket.AF_UNIX) as asking:
-            asking.setblocking(False)
-            asking.connect(name)
-            number, *_ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _in_use(device, _locker(handle)) from None
+    if not os.fstat(handle).st_nlink:  # its last holder has removed it meanwhile, and another may have a new one
+        raise _in_use(device, 0)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # another user's
+        path.unlink()
+
+
+def _in_use(device: str, number: int) -> InputError:
+    """Return the error for a device that a process has; 0: of a process that is not visible here."""
+    holder = "another process"
+    with suppress(OSError):
         words = Path(f"/proc/{number}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
-        return "another process"
-    return f"process {number} ({' '.join(words).strip()[:_SHOWN]})"
+        holder = f"process {number} ({' '.join(words).strip()[:_SHOWN]})"
+    return InputError(f"{device} is in use by {holder}; wait for it, or choose another --device.")
+
+
+def _listener(name: str) -> int:
+    """Return the number of the process that listens to a name; 0 if it is unknown."""
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
+        asking.setblocking(False)
+        asking.connect(f"\0{name}")
+        number, *_ = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return int(number)
+    return 0
+
+
+def _locker(handle: int) -> int:
+    """Return the number of the process that has locked an open file; 0 if it is unknown. Source: proc(5), locks."""
+    inode = os.fstat(handle).st_ino
+    locks = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+    return next((int(words[4]) for words in locks if words[1] == "FLOCK" and words[5].endswith(f":{inode}")), 0)
 
 
 @contextmanager

@@ -130,6 +130,14 @@ def test_an_interval_says_what_it_holds() -> None:
     assert not narrow.covers(1021)
 
 
+@pytest.mark.parametrize("bounds", [(0.0, 0.0), (0.0, 1e30), (1e30, 1e-30)])
+@pytest.mark.parametrize("between", [None, 1e3])
+def test_an_interval_of_a_strange_record_is_finite(bounds: tuple[float, float], between: float | None) -> None:
+    found = repeat_interval(measured(1000.0, *bounds), between)
+    assert 0 < found.low_mlups < 1000 < found.high_mlups < 1e30
+    assert "inf" not in str(found)
+
+
 @pytest.mark.parametrize(("share", "text"), [(0.0012, "0.12 %"), (0.00999, "1.0 %"), (0.5, "50.0 %"), (0, "0.00 %")])
 def test_shares_have_two_digits(share: float, text: str) -> None:
     assert percent(share) == text

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 
@@ -18,6 +19,7 @@ from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study
 from lbmtune.records.study import Budget
+from lbmtune.search import lock
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.lock import device_lock, folder_lock
 from lbmtune.search.optuna_storage import JOURNAL, Journal, OptunaStudy
@@ -268,6 +270,40 @@ def test_two_runs_do_not_share_a_device(tmp_path, monkeypatch, backend):
             pass
     with device_lock(one):
         pass
+
+
+@pytest.mark.parametrize("way", ["_listening", "_holding"])
+def test_either_lock_is_enough(monkeypatch, way):
+    """Of two containers, which need not have a network and a folder for temporary files in common."""
+    one = header(spec()).environment
+    with device_lock(one):
+        other = {"_listening": "_holding", "_holding": "_listening"}[way]
+        monkeypatch.setattr(lock, other, lambda *_: nullcontext())
+        with pytest.raises(InputError, match=rf"^Made-up 1 is in use by process {os.getpid()} \("):
+            device_lock(one).__enter__()
+    with device_lock(one):
+        pass
+
+
+def test_a_lock_leaves_no_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(lock, "_SHARED", tmp_path)
+
+    def interrupted():
+        with device_lock(header(spec()).environment):
+            (file,) = tmp_path.iterdir()
+            assert file.stat().st_mode & 0o777 == 0o644
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_device_is_locked_where_there_is_no_folder_for_the_file(monkeypatch, tmp_path):
+    one = header(spec()).environment
+    monkeypatch.setattr(lock, "_SHARED", tmp_path / "gone")
+    with device_lock(one), pytest.raises(InputError, match="is in use"):
+        device_lock(one).__enter__()
 
 
 HOLDER = """
