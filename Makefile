@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-durations test-slow check docs nvrtc-all conformance model-report profiles peer-cpu kills domains gpu wheel clean
+.PHONY: study test test-durations test-slow check docs nvrtc-all conformance fuzz model-report profiles peer-cpu kills domains gpu wheel clean
 
 study: $(INSTALLED)
 	$(BIN)/lbmtune study $(if $(filter --device --device=% -d,$(ARGS)),,--device $(if $(EXTRA),0,cpu)) $(ARGS)
@@ -45,6 +45,10 @@ nvrtc-all: $(DEVELOP)
 # everything that needs a GPU: its tests, the machine description, the studies behind the recorded sets
 gpu: $(DEVELOP) $(INSTALLED)
 	$(BIN)/python -m scripts.gpu build/gpu $(ARGS)
+
+# damaged and hostile input of all kinds: each ends in one short sentence (make test: 200 of them)
+fuzz: $(DEVELOP)
+	$(BIN)/python -m scripts.fuzz $(ARGS)
 
 # every pair of choices of the catalogue against the oracle, on the host shim and on the CPU (make test: a part)
 conformance: $(DEVELOP)

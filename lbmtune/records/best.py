@@ -19,6 +19,7 @@ from lbmtune.errors import InputError
 from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
 from lbmtune.records.kernel_format import Kernel, Storage, source_digest
 from lbmtune.records.legacy import config_of, is_legacy, previous_key
+from lbmtune.records.quantities import Count, NotNegative, Positive
 from lbmtune.records.store import decoded
 from lbmtune.records.study import Ceiling
 
@@ -37,14 +38,14 @@ class Expected:
     share_of_ceiling: bandwidth over the ceiling of the study (`Ceiling.best_bytes_per_s`).
     """
 
-    mlups: float
-    ci_low_mlups: float
-    ci_high_mlups: float
-    bandwidth_bytes_per_s: float
-    bytes_per_update: float
-    footprint_bytes: int
-    share_of_ceiling: float
-    samples: int
+    mlups: Positive
+    ci_low_mlups: NotNegative
+    ci_high_mlups: NotNegative
+    bandwidth_bytes_per_s: Positive
+    bytes_per_update: Positive
+    footprint_bytes: Count
+    share_of_ceiling: NotNegative
+    samples: Count
     conditions: Conditions
     disturbed: bool
     sustained: Sustained | None = None
@@ -54,12 +55,12 @@ class Expected:
 class Alternate:
     """A verified configuration of a lower rank."""
 
-    rank: int
+    rank: Count
     key: str
     configuration: dict[str, Scalar]
-    mlups: float
-    ci_low_mlups: float
-    ci_high_mlups: float
+    mlups: Positive
+    ci_low_mlups: NotNegative
+    ci_high_mlups: NotNegative
 
 
 @dataclass(frozen=True, kw_only=True)

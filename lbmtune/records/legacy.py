@@ -172,7 +172,7 @@ def _check_nothing_lost(found: Flat, given: Mapping[str, Scalar]) -> None:
 
 
 def _typed(usual: Scalar | None, value: Scalar) -> Scalar:
-    return int(value) if isinstance(usual, int) and re.fullmatch(r"-?\d+", str(value)) else value
+    return int(value) if isinstance(usual, int) and re.fullmatch(r"-?\d{1,18}", str(value)) else value
 
 
 def _translated(old: str, value: Scalar, name: str, backend: str, *, is_usual: bool) -> Flat:
@@ -193,13 +193,19 @@ OF_LAYOUT = frozenset({"width", "group", "layout_tile"})
 
 
 def _limit(full: Mapping[str, Scalar]) -> Flat:
-    registers, blocks = int(full["max_registers"]), int(full["min_blocks"])
+    registers, blocks = (_whole(full, name) for name in ("max_registers", "min_blocks"))
     if registers and blocks:
         raise InputError(
             f"max_registers={registers} with min_blocks={blocks} is not supported (use register_limit with one of "
             "them): launch bounds override the compiler's cap."
         )
     return {"register_limit": f"{registers}-registers" if registers else f"{blocks}-blocks" if blocks else "none"}
+
+
+def _whole(full: Mapping[str, Scalar], name: str) -> int:
+    if not isinstance(value := full[name], int):
+        raise InputError(f"{name}={value} is not a whole number; write for example {name}=2.")
+    return value
 
 
 _TILE = {

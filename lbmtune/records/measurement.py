@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lbmtune.records.quantities import Count, NotNegative, Number, OneOrMore, Positive
+
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
@@ -49,15 +51,15 @@ class Conditions:
     of the host change these without using the processor. others: processes of others on a GPU, by name and number.
     """
 
-    sm_clock_hz: float | None = None
-    memory_clock_hz: float | None = None
-    power_w: float | None = None
-    temperature_c: float | None = None
+    sm_clock_hz: NotNegative | None = None
+    memory_clock_hz: NotNegative | None = None
+    power_w: NotNegative | None = None
+    temperature_c: Number | None = None
     throttle: tuple[str, ...] = ()
-    cpu_share: float | None = None
-    memory_bytes_per_s: float | None = None
-    last_cache_bytes_per_s: float | None = None
-    work_per_s: float | None = None
+    cpu_share: NotNegative | None = None
+    memory_bytes_per_s: NotNegative | None = None
+    last_cache_bytes_per_s: NotNegative | None = None
+    work_per_s: NotNegative | None = None
     others: tuple[str, ...] = ()
 
 
@@ -75,7 +77,7 @@ class Verification:
     bound: float
     worst_cell: tuple[int, int, int]
     worst_direction: int
-    worst_steps: int
+    worst_steps: Count
     domains: tuple[tuple[int, int, int], ...]
     full_size: bool = False
     single: Verification | None = None
@@ -97,14 +99,14 @@ class Measurement:
     disturbed: the conditions of the protocol were not met even after repeats.
     """
 
-    mlups: float
-    ci_low_mlups: float
-    ci_high_mlups: float
-    bandwidth_bytes_per_s: float
-    bytes_per_update: float
-    samples_s: tuple[float, ...]
-    steps_per_sample: int
-    sites: int
+    mlups: Positive
+    ci_low_mlups: NotNegative
+    ci_high_mlups: NotNegative
+    bandwidth_bytes_per_s: Positive
+    bytes_per_update: Positive
+    samples_s: tuple[Positive, ...]
+    steps_per_sample: OneOrMore
+    sites: OneOrMore
     conditions: Conditions = field(default_factory=Conditions)
     disturbed: bool = False
     dismissed: bool = False
@@ -120,16 +122,16 @@ class Sustained:
     throttled: share of the polls with each reason for reduced clocks. Clocks of `conditions` are medians.
     """
 
-    mlups: float
-    seconds: float
-    steps: int
-    sites: int
-    slices_s: tuple[float, ...]
-    energy_j: float | None = None
+    mlups: Positive
+    seconds: Positive
+    steps: OneOrMore
+    sites: OneOrMore
+    slices_s: tuple[Positive, ...]
+    energy_j: Number | None = None
     energy_source: str = ""
-    power_w: float | None = None
-    power_limit_w: float | None = None
-    throttled: dict[str, float] = field(default_factory=dict)
+    power_w: NotNegative | None = None
+    power_limit_w: NotNegative | None = None
+    throttled: dict[str, NotNegative] = field(default_factory=dict)
     conditions: Conditions = field(default_factory=Conditions)
     disturbed: bool = False
 

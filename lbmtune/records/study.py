@@ -13,6 +13,7 @@ from datetime import datetime
 from lbmtune.catalogue.config import Scalar
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
+from lbmtune.records.quantities import Count, NotNegative, Positive
 
 Table = Mapping[str, Sequence[Scalar]]
 Axes = Table | Sequence[Table]
@@ -101,11 +102,11 @@ class Ceiling:
     cpu_share: share of the processor during their measurement, or None.
     """
 
-    copy_bytes_per_s: float
-    in_place_bytes_per_s: float
-    stream_bytes_per_s: dict[str, float]
+    copy_bytes_per_s: Positive
+    in_place_bytes_per_s: Positive
+    stream_bytes_per_s: dict[str, NotNegative]
     date: str = ""
-    cpu_share: float | None = None
+    cpu_share: NotNegative | None = None
 
     @property
     def best_bytes_per_s(self) -> float:
@@ -127,14 +128,14 @@ class StudyHeader:
     backend: str
     environment: Environment
     ceiling: Ceiling
-    legal_configurations: int
-    illegal_configurations: dict[str, int] = field(default_factory=dict)
-    last_cache_bytes: int = 0
+    legal_configurations: Count
+    illegal_configurations: dict[str, Count] = field(default_factory=dict)
+    last_cache_bytes: Count = 0
     date: str
     version: str
     schema: int = SCHEMA_VERSION
     entries_by: str = ""
-    calibration_cpu_share: float | None = None
+    calibration_cpu_share: NotNegative | None = None
     finished: bool | None = None
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 from lbmtune.records.measurement import Accuracy, Measurement, Sustained, Verification
+from lbmtune.records.quantities import Count, NotNegative, Number, Positive
 
 
 @dataclass(frozen=True)
@@ -15,10 +16,10 @@ class Term:
     """
 
     name: str
-    seconds: float
+    seconds: Number
     sentence: str
     source: str
-    alone_s: float | None = None
+    alone_s: Number | None = None
 
 
 _NEGLIGIBLE = 1e-4
@@ -38,10 +39,10 @@ class Prediction:
     terms: parts of the time of an update, the largest first; empty in early records.
     """
 
-    mlups: float
-    bytes_per_update: float
-    bandwidth_bytes_per_s: float
-    footprint_bytes: int
+    mlups: Positive
+    bytes_per_update: NotNegative
+    bandwidth_bytes_per_s: NotNegative
+    footprint_bytes: Count
     limit: str
     ceiling_source: str
     terms: tuple[Term, ...] = ()
@@ -86,11 +87,11 @@ class Entry:
     whose load is in flight (None: not counted).
     """
 
-    registers: int = 0
-    spill_bytes: int = 0
-    local_bytes: int = 0
-    shared_bytes: int = 0
-    overtaken: int | None = None
+    registers: Count = 0
+    spill_bytes: Count = 0
+    local_bytes: Count = 0
+    shared_bytes: Count = 0
+    overtaken: Count | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +102,7 @@ class Resources(Entry):
     the largest of the entries.
     """
 
-    code_bytes: int = 0
+    code_bytes: Count = 0
     entries: dict[str, Entry] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,10 +118,10 @@ class Resources(Entry):
 class Costs:
     """Seconds spent on a trial, by stage. search_s: choice of the configuration and bookkeeping."""
 
-    compile_s: float = 0.0
-    verify_s: float = 0.0
-    measure_s: float = 0.0
-    search_s: float = 0.0
+    compile_s: NotNegative = 0.0
+    verify_s: NotNegative = 0.0
+    measure_s: NotNegative = 0.0
+    search_s: NotNegative = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +133,7 @@ class Trial:
     search until this trial was on disk, or None.
     """
 
-    number: int
+    number: Count
     key: str
     config: dict[str, int | str]
     outcome: Outcome
@@ -146,7 +147,7 @@ class Trial:
     accuracy: Accuracy | None = None
     stands_for: str = ""
     costs: Costs = field(default_factory=Costs)
-    elapsed_s: float | None = None
+    elapsed_s: NotNegative | None = None
     source_digest: str = ""
     binary_digest: str = ""
     date: str = ""

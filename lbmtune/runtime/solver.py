@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -10,8 +11,10 @@ from operator import index
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.faces import Real3
+from lbmtune.catalogue.problem.faces import SPEED_OF_SOUND, Real3
 from lbmtune.catalogue.problem.flows import initial_flow
 from lbmtune.errors import InputError
 from lbmtune.lattice import Lattice
@@ -132,13 +135,20 @@ class Solver:
         """Set the equilibrium of a density (nz, ny, nx) and a velocity (3, nz, ny, nx), or what broadcasts.
 
         Defaults are those of the case: Taylor-Green vortices in a box, rest elsewhere. A velocity may be three
-        numbers. Raises InputError for arrays of another shape.
+        numbers. Raises InputError for arrays of another shape, and for values at which no flow can be computed.
         """
         xp, case = self.xp, self.case
         usual_density, usual_velocity = initial_flow(case, xp)
         shape = case.domain[::-1]
         rho = _shaped("density", usual_density if density is None else density, shape, xp)
         u = _shaped("velocity", usual_velocity if velocity is None else velocity, (3, *shape), xp)
+        if density is not None and not bool(((rho > 0) & xp.isfinite(rho)).all()):
+            raise InputError("density is not a positive number everywhere (use values near one).")
+        if velocity is not None and not bool(((u * u).sum(axis=0) < SPEED_OF_SOUND**2).all()):
+            raise InputError(
+                f"velocity is not below the speed of sound, {SPEED_OF_SOUND:.3f}, everywhere (use lattice units: small "
+                "values, such as 0.1)."
+            )
         # half the force is added when the velocity is read
         u = u - 0.5 * xp.asarray(case.force).reshape(3, 1, 1, 1) / rho
         self._simulation.initialise(equilibrium(rho, u, case.stencil, xp))
@@ -150,6 +160,8 @@ class Solver:
         if given != shape:
             what = f"have the shape {given}" if given is not None else f"are a {type(populations).__name__}"
             raise InputError(f"populations {what} (use an array of the shape (q, nz, ny, nx) = {shape}).")
+        if not bool(np.isfinite(populations).all()):
+            raise InputError("populations are not numbers everywhere (use finite values).")
         self._simulation.initialise(populations)
 
     def step(self, steps: int = 1) -> None:
@@ -165,8 +177,15 @@ class Solver:
         self._simulation.step(int(steps))
 
     def macroscopic(self) -> tuple[Array, Array]:
-        """Return density (nz, ny, nx) and velocity (3, nz, ny, nx), float64."""
-        return self._simulation.macroscopic()
+        """Return density (nz, ny, nx) and velocity (3, nz, ny, nx), float64. Warns if the flow has diverged."""
+        density, velocity = self._simulation.macroscopic()
+        if not bool(self.xp.isfinite(density.sum() + velocity.sum())):
+            warnings.warn(
+                f"the flow has diverged: after {self.steps_done} steps its values are not numbers everywhere; begin "
+                "again with lower velocities or force, or a lower relaxation_rate, which is more viscosity.",
+                stacklevel=2,
+            )
+        return density, velocity
 
     def density(self) -> Array:
         """Return the density (nz, ny, nx), float64."""

@@ -131,6 +131,14 @@ def test_solid_cells_are_at_rest_whatever_the_force(family: str, scheme: str) ->
         ("force", (1e-5, 0.0, 0.0), "made without a body force"),
         ("force", 1e-5, "is not three numbers"),
         ("wall_velocity", (0.1, 0.0), "is not three numbers"),
+        (
+            "wall_velocity",
+            (0.4, 0.4, 0.2),
+            r"wall_velocity \[0.4, 0.4, 0.2\] is not below the speed of sound, 0.577; give",
+        ),
+        ("wall_velocity", (0.1, float("nan"), 0.0), "is not below the speed of sound"),
+        ("wall_velocity", (float("inf"), float("nan"), 0.0), "is not below the speed of sound"),
+        ("relaxation_rate", float("nan"), "relaxation_rate nan is not between 0 and 2"),
     ],
 )
 def test_a_wrong_value_gets_a_sentence_and_changes_nothing(name: str, value: Any, said: str) -> None:
@@ -138,6 +146,44 @@ def test_a_wrong_value_gets_a_sentence_and_changes_nothing(name: str, value: Any
     with pytest.raises(InputError, match=said):
         setattr(flow, name, value)
     assert flow.case == LID
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"density": NAN}, "density is not a positive number everywhere"),
+        ({"density": INF}, "density is not a positive number everywhere"),
+        ({"density": 0.0}, "density is not a positive number everywhere"),
+        ({"velocity": (NAN, 0.0, 0.0)}, "velocity is not below the speed of sound, 0.577, everywhere"),
+        ({"velocity": (0.0, -INF, 0.0)}, "velocity is not below the speed of sound, 0.577, everywhere"),
+        ({"velocity": (0.4, 0.4, 0.2)}, "velocity is not below the speed of sound, 0.577, everywhere"),
+        ({"populations": NAN}, "populations are not numbers everywhere"),
+    ],
+)
+def test_a_state_at_which_no_flow_can_be_computed_is_refused(values: dict[str, Any], said: str) -> None:
+    """A single cell of it is enough."""
+    flow, _ = flow_of(LID, cpu.Direct(vector_bits=0, **PRECISE))
+    before = flow.populations()
+    for name, value in values.items():
+        field = {"density": flow.density, "velocity": flow.velocity, "populations": flow.populations}[name]()
+        field[..., 0, 3, 5] = value
+        with pytest.raises(InputError, match=said):
+            flow.initialise_populations(field) if name == "populations" else flow.initialise(**{name: field})
+    np.testing.assert_array_equal(flow.populations(), before)
+
+
+def test_a_flow_that_diverges_says_so() -> None:
+    flow, _ = flow_of(LID, cpu.Direct(vector_bits=0, **PRECISE))
+    flow.initialise(velocity=(0.55, 0.1, 0.0))
+    flow.relaxation_rate = 1.999
+    flow.step(1000)
+    with pytest.warns(
+        UserWarning, match=r"the flow has diverged: after 1000 steps its values are not numbers everywher"
+    ):
+        flow.velocity()
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from typing import Literal
 
 from lbmtune.catalogue.collisions import COLLISIONS, NO_COLLISION
 from lbmtune.catalogue.domain_conditions import Condition, Place, along, at_least
 from lbmtune.catalogue.layouts.layout import Extents
-from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, Face, Faces, Problem, streamed
+from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, Face, Faces, Problem, check_velocity, streamed
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import Vector, lattice
 
@@ -148,9 +149,14 @@ def _check(case: Case) -> None:
         raise InputError(
             f"relaxation_rate {case.relaxation_rate} is not between 0 and 2; choose omega = 1 / (3 nu + 1/2)."
         )
-    if case.magic <= 0:
+    if not 0 < case.magic < inf:
         raise InputError(f"magic {case.magic} is not positive; 3/16 places a bounce-back wall half-way between cells.")
     _check_faces(case)
+    for name in ("wall_velocity", "inlet_velocity"):
+        check_velocity(name, getattr(case, name))
+    x, y, z = case.force
+    check_velocity("half of force", (x / 2, y / 2, z / 2))  # which is added to the velocity
+    check_velocity("velocity_scale", (case.velocity_scale, 0.0, 0.0))
     if case.patches:
         # here, as below: it imports numpy, without which the command line starts
         from lbmtune.catalogue.problem.patch_checks import check_patches
@@ -192,5 +198,5 @@ def _check_local_faces(case: Case) -> None:
     speed = max(map(abs, case.inlet_velocity))
     if "velocity" in case.faces and not 0 < speed < 0.5:
         raise InputError(f"inlet_velocity {case.inlet_velocity} of a 'velocity' face is not between 0 and 0.5.")
-    if case.outlet_density <= 0:
+    if not 0 < case.outlet_density < inf:
         raise InputError(f"outlet_density {case.outlet_density} is not positive; give a density near one.")

@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import hypot
 from typing import Literal
 
+from lbmtune.errors import InputError
 from lbmtune.lattice import Lattice, lattice
 
 Face = Literal["periodic", "wall", "moving", "slip", "velocity", "pressure"]
 Faces = tuple[Face, Face, Face, Face, Face, Face]
 Real3 = tuple[float, float, float]
+SPEED_OF_SOUND = 3**-0.5
+"""In lattice units."""
 
 FACES: Mapping[Face, str] = {
     "periodic": "the opposite face is adjacent",
@@ -46,6 +50,15 @@ class Patch:
     def side(self) -> int | None:
         """Number of the face; None for solid cells."""
         return SIDES.index(self.face) if self.face else None
+
+
+def check_velocity(name: str, velocity: Real3) -> None:
+    """Refuse a velocity at which a flow cannot be computed, and what is no number. Raises InputError."""
+    if not hypot(*velocity) < SPEED_OF_SOUND:
+        raise InputError(
+            f"{name} {list(velocity)} is not below the speed of sound, {SPEED_OF_SOUND:.3f}; give a small one in "
+            "lattice units, such as 0.1."
+        )
 
 
 def streamed(face: Face) -> Face:

@@ -2,12 +2,13 @@
 
 import os
 from dataclasses import replace
+from math import inf
 from typing import TypeVar
 
 import numpy as np
 
 from lbmtune.catalogue.problem.cell_types import WORD_BITS, conditions, layout
-from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, SIDES, Patch, Problem
+from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, SIDES, Patch, Problem, check_velocity
 from lbmtune.catalogue.problem.geometry import cell_values, check_solid, moved, solid
 from lbmtune.catalogue.problem.patches import Cells, Layer, at_face, cells_of, holds, of_value, shape_of
 from lbmtune.errors import InputError, unknown
@@ -43,11 +44,12 @@ def _check_kind(patch: Patch) -> None:
     speed = max(map(abs, patch.velocity))
     if patch.kind in ("velocity", "moving") and not 0 < speed < 0.5:
         raise InputError(f"velocity {list(patch.velocity)} of kind {patch.kind} is not between 0 and 0.5.")
+    check_velocity("velocity", patch.velocity)
     if patch.kind not in ("velocity", "moving") and speed:
         raise InputError(
             f"velocity {list(patch.velocity)} with kind {patch.kind}: leave it out, or choose another kind."
         )
-    if patch.density <= 0:
+    if not 0 < patch.density < inf:
         raise InputError(f"density {patch.density} is not positive; give a density near one.")
     if patch.kind != "pressure" and patch.density != 1:
         raise InputError(f"density {patch.density} with kind {patch.kind}: leave it out, or choose kind pressure.")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.catalogue.problem.flows import box, cavity, channel
 from lbmtune.errors import InputError
 
 BOX = box("d3q19", "bgk", (8, 6, 4))
+NAN, INF = float("nan"), float("inf")
 CAVITY = cavity("d3q19", "bgk", (8, 6, 4), 1.5)
 
 
@@ -77,3 +80,37 @@ def test_a_channel_is_driven_along_x_between_resting_walls() -> None:
     assert not case.moving
     assert [case.cut((3, y, 2), (0, c, 0)) for y, c in ((0, -1), (5, 1), (0, 1))] == ["wall", "wall", "open"]
     assert case.sites == 8 * 6 * 4
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"wall_velocity": (0.5, 0.5, 0.0)},
+            "wall_velocity .* is not below the speed of sound, 0.577; give a small one",
+        ),
+        ({"wall_velocity": (0.1, NAN, 0.0)}, "wall_velocity .* is not below"),
+        ({"inlet_velocity": (INF, NAN, 0.0)}, "inlet_velocity .* is not below"),
+        ({"force": (1e308, 0.0, 0.0)}, "half of force .* is not below"),
+        ({"force": (0.0, NAN, 0.0)}, "half of force .* is not below"),
+        ({"velocity_scale": 0.6}, "velocity_scale .* is not below"),
+        ({"velocity_scale": NAN}, "velocity_scale .* is not below"),
+        ({"relaxation_rate": NAN}, "relaxation_rate nan is not between 0 and 2"),
+        ({"magic": NAN}, "magic nan is not positive"),
+        ({"magic": INF}, "magic inf is not positive"),
+        ({"patches": (Patch("moving", "rectangle", "y+", (0.1, NAN, 0.0)),)}, "velocity .* is not below"),
+        ({"patches": (Patch("moving", "rectangle", "y+", (0.4, 0.4, 0.4)),)}, "velocity .* is not below"),
+        ({"patches": (Patch("pressure", "rectangle", "y+", density=NAN),)}, "density nan is not positive"),
+        ({"patches": (Patch("pressure", "rectangle", "y+", density=INF),)}, "density inf is not positive"),
+    ],
+)
+def test_what_no_flow_can_have_is_refused(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        replace(cavity("d3q19", "bgk", (16, 16, 16), 1.2), **values)
+
+
+def test_a_pressure_that_is_no_number_is_refused() -> None:
+    faces = ("pressure", "pressure", "wall", "wall", "periodic", "periodic")
+    for density in (NAN, INF, -1.0):
+        with pytest.raises(InputError, match=r"outlet_density .* is not positive"):
+            Case("box", "d3q19", "bgk", (16, 16, 16), 1.2, faces, outlet_density=density)
