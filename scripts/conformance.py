@@ -26,12 +26,20 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
+from lbmtune.measure.timing.pooled_device import PooledDevice
+from lbmtune.measure.timing.state import WrongResultError, excite
+from lbmtune.measure.verification.aftermath import check_line, check_slabs, check_sums, sums
 from lbmtune.measure.verification.verify import verify
+from lbmtune.measure.workers.side_tasks import pooled_simulations
+from lbmtune.runtime import Simulation
+from lbmtune.runtime.memory import array_names
 from tests.support.conformance.choices import Sample
 from tests.support.conformance.covering import Covering, everything
 
 Verdict = str | None
 """The error of a kernel; None: it is right."""
+_STEPS = 24
+"""Steps of a kernel on its own domain before the state that it leaves is proved."""
 MISASSEMBLED = "wrong as assembled alone"
 """Start of the verdict on a wrong kernel whose text is right."""
 
@@ -62,8 +70,30 @@ def _checked(sample: Sample, compiler: Callable[[Program], Binary], device: Devi
 
 
 def _verified(program: Program, binary: Binary, device: Device) -> Verdict:
-    found = verify(program, binary, device)
-    return None if found.passed else f"wrong: {found}"
+    """Verify a program, its writes outside buffers, and what it leaves on its own domain after some steps."""
+    pooled = PooledDevice(device)
+    found = verify(program, binary, pooled)
+    if not found.passed:
+        return f"wrong: {found}"
+    try:
+        pooled.check_guards(array_names(program))
+        _leave_a_state(*pooled_simulations(pooled, [(program, binary, None)]))
+        pooled.check_guards(array_names(program))
+    except WrongResultError as error:
+        return f"wrong: {error}"
+    return None
+
+
+def _leave_a_state(simulation: Simulation) -> None:
+    """Prove a state as those of timed launches are proved. Raises WrongResultError."""
+    excite(simulation)
+    simulation.step(2 * simulation.parity_steps)
+    before = sums(simulation)
+    simulation.step(_STEPS // simulation.parity_steps * simulation.parity_steps)
+    check_sums(simulation, before)
+    check_slabs(simulation)
+    check_slabs(simulation, simulation.steps_done)
+    check_line(simulation)
 
 
 def _compiled(architecture_of: partial[Binary], sample: Sample) -> Binary | str:

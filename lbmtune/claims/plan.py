@@ -59,7 +59,7 @@ class Plan:
         return tuple(entry for entry in self.entries if entry.config is not None)
 
     def is_of(self, group: Group) -> bool:
-        """Return if a group is the complete result of this plan: same configurations, same case, nothing missing."""
+        """Return whether a group is the whole result of this plan: same configurations, same case, nothing missing."""
         rows = tuple((row.variant, row.config, row.duty) for row in group.rows)
         mine = tuple((row.variant, row.config, row.duty) for row in map(self.row, self.entries))
         same = (group.document, group.series, group.case, rows) == (self.document, self.series.name, self.case, mine)

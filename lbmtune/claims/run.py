@@ -128,7 +128,7 @@ def _with_counters(claims: Claims, count: Counting, observer: Observer) -> list[
 
 
 def _lacks_counters(row: Row) -> bool:
-    """Return if counters per step can be read for a row: a persistent kernel has no launch per step."""
+    """Return whether counters per step can be read for a row: a persistent kernel has no launch per step."""
     return not row.counters and not row.duty and not row.why_not and from_flat(row.config).family != "persistent"
 
 

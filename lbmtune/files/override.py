@@ -59,7 +59,7 @@ def _tables(tree: dict[str, Any], target: str, item: str) -> list[tuple[str, dic
 
 
 def _has(path: str, node: Mapping[str, Any], name: str) -> bool:
-    """Return if a table takes a key: a space takes the knobs of its families, by names of today or of version 0.1."""
+    """Return whether a table takes a key: a space takes knobs of its families, by names of today or of version 0.1."""
     return all(name == "family" or name_in(knobs_by_name(family), name) for family in _families(path, node))
 
 

@@ -9,10 +9,10 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.sparse.index_list import listed_rows
 from lbmtune.catalogue.sparse.nodes import index_list
-from lbmtune.codegen.program import BARRIER, LIST, RINGS, SENT_SUMS, Program
+from lbmtune.codegen.program import BARRIER, LIST, MACROSCOPICS, RINGS, SENT_SUMS, Program
 
 Array = Any
-_FIRST_VALUES = {RINGS: 0.0, SENT_SUMS: np.nan}
+_FIRST_VALUES = {BARRIER: 0, RINGS: 0.0, SENT_SUMS: np.nan}
 """Values that buffers between threads begin with: halos of rings are read before they are written."""
 
 
@@ -22,6 +22,13 @@ def allocate(device: Device, config: KernelConfig, elements: int, dtype: str, ar
     if not getattr(placed, "placed", False):
         return device.empty(elements, dtype)
     return device.empty(elements, dtype, Placing(placed.pages, placed.first_touch, placed.threads, arrays))
+
+
+def array_names(program: Program) -> tuple[str, ...]:
+    """Return the names of the arrays for which a simulation asks its device, in order."""
+    placed = (LIST,) if getattr(program.config, "placed", False) else ()
+    others = (MACROSCOPICS, *placed, *_FIRST_VALUES)
+    return (*program.buffers(), *(name for name in others if name in program.arguments))
 
 
 def other_buffers(program: Program, case: Case, device: Device) -> dict[str, Array]:
@@ -34,8 +41,6 @@ def other_buffers(program: Program, case: Case, device: Device) -> dict[str, Arr
     for name, elements in program.other_buffers(case.domain).items():
         if name == LIST:
             buffers[name] = _index_list(program.config, case, device)
-        elif name == BARRIER:
-            buffers[name] = device.xp.zeros(elements, np.uint32)
         elif name in _FIRST_VALUES:
             buffers[name] = device.empty(elements, program.dtype_of(name))
             buffers[name].fill(_FIRST_VALUES[name])

@@ -87,7 +87,8 @@ def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | No
     int64, shape (nz, ny, nx).
     """
     extents = config.stored_extents(case)
-    x, y, z = (xp.arange(r.start, r.stop, dtype=xp.int64) for r in window or whole(case.domain))
+    parts = zip(window or whole(case.domain), case.domain, strict=True)
+    x, y, z = (xp.arange(r.start, r.stop, dtype=xp.int64) % n for r, n in parts)
     for k in range(extents.q):
         yield config.value_index(k, x, y[:, None], z[:, None, None], extents, case.stencil)
 

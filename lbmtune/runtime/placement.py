@@ -5,6 +5,7 @@ The same indices initialise a buffer and gather it. They are computed for whole 
 
 from collections.abc import Iterator
 from functools import lru_cache
+from math import prod
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -21,7 +22,8 @@ from lbmtune.lattice import Vector, negate
 from lbmtune.runtime.moments import places
 
 Array = Any
-_FEW_VALUES = 1 << 22
+_FEW_VALUES, _VALUES_OF_FEW_CELLS = 1 << 22, 1 << 18
+"""Populations of a whole domain, whose placement is cached, and of a window whose placement is made at once."""
 
 
 class Placement(NamedTuple):
@@ -101,9 +103,13 @@ def _nodes_at(at: Array, window: Window, offset: Vector, xp: ModuleType) -> Arra
 def blocks(
     case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window | None = None
 ) -> Iterator[Placement]:
-    """Yield placements with a leading axis for directions: one for all if the domain is small, else one each."""
-    if window in (None, whole(case.domain)) and case.stencil.q * case.sites <= _FEW_VALUES:
+    """Yield placements with a leading axis for directions: one for all if the cells are few, else one each."""
+    window = window or whole(case.domain)
+    if window == whole(case.domain) and case.stencil.q * case.sites <= _FEW_VALUES:
         yield _at_once(case, config, parity, xp)
+        return
+    if config.place_source != "list" and case.stencil.q * prod(map(len, window)) <= _VALUES_OF_FEW_CELLS:
+        yield _stacked(case, config, parity, xp, window)
         return
     for place in placements(case, config, parity, xp, window):
         yield Placement(place.indices[None], place.gain)
@@ -111,8 +117,13 @@ def blocks(
 
 @lru_cache(maxsize=8)
 def _at_once(case: Case, config: KernelConfig, parity: int, xp: ModuleType) -> Placement:
+    """Return one placement for all directions of a whole domain."""
+    return _stacked(case, config, parity, xp, whole(case.domain))
+
+
+def _stacked(case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window) -> Placement:
     """Return one placement for all directions, computed on the host: small operations are slow on a GPU."""
-    each = list(placements(case, config, parity, np))
+    each = list(placements(case, config, parity, np, window))
     indices = np.stack([place.indices for place in each])
     gain = np.stack([np.broadcast_to(place.gain, indices.shape[1:]) for place in each])
     return Placement(xp.asarray(indices), xp.asarray(gain))
@@ -147,7 +158,8 @@ def _coordinates(
     wrap: bool,
 ) -> Array:
     """Return the storage coordinates along an axis of the cells of a window, moved by an offset."""
-    moved = xp.arange(window[axis].start, window[axis].stop, dtype=xp.int64) + offset[axis]
+    cells = xp.arange(window[axis].start, window[axis].stop, dtype=xp.int64) % domain[axis]
+    moved = cells + offset[axis]
     if wrap or not storage.ghost[axis]:
         moved = moved % domain[axis]
     return storage.coordinate(axis, moved)

@@ -169,7 +169,7 @@ class Simulation:
         """Return density and momentum as before the collision of a step, completed at inlets and outlets."""
         if not conditions(self.case):
             self.device.synchronize()
-            return self.kept.sums(self.state, self._parity)
+            return self.kept.sums(self.state, self.parity)
         from lbmtune.catalogue.boundaries.completion import reconstructed  # here: SymPy takes its time to come
 
         return summed(reconstructed(self.populations(), self.case, self.xp), self.case.stencil)
@@ -177,10 +177,11 @@ class Simulation:
     def population_blocks(self, window: Window | None = None) -> Iterator[Array]:
         """Yield all f_i in order as float64, not shifted, of the domain or a window, k at a time: (k, nz, ny, nx)."""
         self.device.synchronize()
-        return self.kept.blocks(self.state, self._parity, window)
+        return self.kept.blocks(self.state, self.parity, window)
 
     @property
-    def _parity(self) -> int:
+    def parity(self) -> int:
+        """The parity of the time step that the state is before."""
         return self.steps_done % self.program.config.propagation.period
 
     @property
@@ -256,7 +257,7 @@ class Simulation:
     def _advance_by(self, steps: int) -> None:
         """Enqueue launches of some steps, at most those of a launch, from any parity on."""
         flip = self.steps_done % 2 if self._exchanges else 0
-        of = flip, self._parity, steps
+        of = flip, self.parity, steps
         if of not in self._any:
             self._any[of] = [self._bound(launch, *of) for launch in self.program.period[0]]
         self._launch_all(self._any[of])

@@ -66,7 +66,7 @@ def hold_finals(search: Search) -> None:
 
 
 def _is_complete(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
-    """Return if these finalists are proven and were measured together, or could not be measured."""
+    """Return whether these finalists are proven and were measured together, or could not be measured."""
     measured, wanted = {t.number for t in record.trials if t.final}, {t.number for t in finalists}
     return all(t.proven for t in finalists) and measured in (wanted, set())
 
@@ -127,7 +127,7 @@ def _best(record: StudyRecord) -> list[Trial]:
 
 
 def _disqualifies(answer: Trial) -> bool:
-    """Return if a sustained run failed for another reason than time, which a busy machine can take."""
+    """Return whether a sustained run failed for another reason than time, which a busy machine can take."""
     return answer.outcome not in (Outcome.OK, Outcome.TIMED_OUT)
 
 

@@ -40,7 +40,7 @@ class Kind:
 
     @property
     def on_chip(self) -> bool:
-        """Return if the state stays on chip through all steps of a launch, whose number is an argument."""
+        """Return whether the state stays on chip through all steps of a launch, whose number is an argument."""
         return self.place == ON_CHIP
 
     @property

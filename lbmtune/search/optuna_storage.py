@@ -160,7 +160,7 @@ class OptunaStudy:
 
 
 def _may_show(secret: str, text: str) -> bool:
-    """Return if a password may stand in a text: as a word, or within one if it is too long to be there by chance."""
+    """Return whether a text may hold a password: as a word, or within one if it is too long to be there by chance."""
     found = re.escape(secret) if len(secret) >= _LONG_SECRET else rf"(?<!\w){re.escape(secret)}(?!\w)"
     return bool(re.search(found, text))
 

@@ -36,6 +36,8 @@ def test_memory_and_processors_are_those_of_the_control_group(monkeypatch: pytes
     assert "the device has 188 MiB free within the memory limit of this process, enough for" in reason
     with pytest.raises(OutOfMemoryError, match="within the memory limit of this process"):
         opened.empty(800 << 20, "uint8")
+    monkeypatch.setattr(quotas, "memory", lambda: quotas.Memory(300 << 20, 200 << 20, True))
+    assert open_device("cpu").limits.memory_bytes == 100 << 20
     monkeypatch.setattr(quotas, "memory", lambda: quotas.Memory(8 << 30, 700 << 20, False))
     assert open_device("cpu").limits.memory_bytes == 700 << 20
 

@@ -98,7 +98,7 @@ class Subject:
 
 
 def is_config(text: str) -> bool:
-    """Return if an argument names a configuration, and not a study."""
+    """Return whether an argument names a configuration, and not a study."""
     return "=" in text or text.endswith(".json") or bool(re.fullmatch(_KEY, text))
 
 
@@ -174,7 +174,7 @@ def _settled(case: Case, geometry: Path | None) -> Case:
 
 
 def _is_file(text: str) -> bool:
-    """Return if a text names a file; a configuration may be too long for a name."""
+    """Return whether a text names a file; a configuration may be too long for a name."""
     try:
         return Path(text).is_file()
     except OSError:

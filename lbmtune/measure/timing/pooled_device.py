@@ -1,6 +1,6 @@
 """A device whose trials share one allocation, so that no trial is charged for fresh pages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -11,10 +11,9 @@ from lbmtune.backend.protocol import Array, Binary, Device, Executable, OutOfMem
 from lbmtune.catalogue.byte_lru_cache import forget_all
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Program
+from lbmtune.measure.timing.guard_bands import GUARD_BYTES, GuardedBlock, aligned
+from lbmtune.measure.timing.state import WrongResultError
 from lbmtune.records import Conditions, Environment
-
-ALIGNMENT_BYTES = 1 << 21
-
 
 Monitor = Callable[[Conditions, float], Conditions]
 """Adds what a shared host delivers now to the conditions of a sample that took some seconds."""
@@ -61,22 +60,31 @@ class WrappedDevice:
 
 
 class PooledDevice(WrappedDevice):
-    """A device whose arrays are views of one block, which grows on demand; `reset` releases them all."""
+    """A device whose arrays are views of one block, which grows on demand; `reset` releases them all.
+
+    Every array has guard bands around it, be it in the block or not.
+    """
 
     def __init__(self, device: Device, make_monitor: Callable[[], Monitor] | None = None) -> None:
         """Wrap a device. make_monitor: called on first use; None: nothing else runs on the device."""
         super().__init__(device)
         self._make_monitor = make_monitor
         self._block: Array | None = None
-        self._used_bytes = 0
+        self._guarded: list[GuardedBlock] = []
+        self._given = self._pooled_bytes = 0
         self._loaded: tuple[tuple[str, str, str], Executable] | None = None
 
     def reset(self, bytes_needed: int = 0) -> None:
-        """Release every array and make the block at least `bytes_needed` long. Raises OutOfMemoryError."""
-        self._used_bytes = 0
+        """Release every array and make the block at least `bytes_needed` long. Raises OutOfMemoryError.
+
+        bytes_needed: of the arrays that share the block with those of other simulations; further arrays lie elsewhere.
+        """
+        self._given, self._guarded = 0, []
         if self._block is None or self._block.size < bytes_needed:
             self._block = None  # release the old block before the new one is allocated
             self._block = self._allocate(bytes_needed, "uint8")
+        self._pooled_bytes = bytes_needed or self._block.size
+        self._guarded = [GuardedBlock(self._block)]
 
     def empty(self, elements: int, dtype: str, placing: Placing | None = None) -> Array:
         """Return a part of the block, or fresh memory if the block is full. Raises OutOfMemoryError.
@@ -84,14 +92,38 @@ class PooledDevice(WrappedDevice):
         A configuration with a page placement gets fresh pages, for which the block is released.
         """
         if placing:
+            self._guarded = [one for one in self._guarded if one.block is not self._block]
             self._block = None
-            return self._allocate(elements, dtype, placing)
+            return self._placed(self._allocate(elements, dtype, placing))
         size = elements * np.dtype(dtype).itemsize
-        start = -(-self._used_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
-        if self._block is None or start + size > self._block.size:
-            return self._allocate(elements, dtype)
-        self._used_bytes = start + size
-        return self._block[start : start + size].view(dtype)
+        if self._block is None or self._guarded[0].next_start + pooled_bytes([size]) - GUARD_BYTES > self._pooled_bytes:
+            block = GuardedBlock(self._allocate(pooled_bytes([size]), "uint8"))
+            self._guarded.append(block)
+        else:
+            block = self._guarded[0]
+        return block.add(self._count(), block.next_start, size).view(dtype)
+
+    def _placed(self, array: Array) -> Array:
+        """Guard the margins of a mapping of its own, of which the array is a part."""
+        mapping = getattr(array, "base", None)
+        if isinstance(mapping, np.ndarray) and mapping.dtype == np.uint8:
+            block = GuardedBlock(mapping)
+            self._guarded.append(block)
+            block.add(self._count(), array.ctypes.data - mapping.ctypes.data, array.nbytes)
+        return array
+
+    def _count(self) -> int:
+        self._given += 1
+        return self._given - 1
+
+    def check_guards(self, names: Sequence[str]) -> None:
+        """Raise WrongResultError if anything was written outside the arrays given since the last `reset`.
+
+        names: of the arrays of a simulation, in the order in which it asks for them.
+        """
+        self.synchronize()
+        if found := [one for block in self._guarded for one in block.damage(names)]:
+            raise WrongResultError(f"writes outside buffer {'; '.join(found)}")
 
     def _allocate(self, elements: int, dtype: str, placing: Placing | None = None) -> Array:
         """Allocate device memory; if there is none left, clear the caches between trials and retry once."""
@@ -116,5 +148,5 @@ class PooledDevice(WrappedDevice):
 
 
 def pooled_bytes(sizes_bytes: list[int]) -> int:
-    """Return the block size for arrays of these sizes, alignment included."""
-    return sum(-(-size // ALIGNMENT_BYTES) * ALIGNMENT_BYTES for size in sizes_bytes)
+    """Return the block size for arrays of these sizes, with alignment and guard bands."""
+    return GUARD_BYTES + sum(aligned(size) + GUARD_BYTES for size in sizes_bytes)

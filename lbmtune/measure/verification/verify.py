@@ -1,7 +1,7 @@
 """Verify compiled programs against the oracle before they are timed."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from math import ceil
@@ -22,6 +22,7 @@ from lbmtune.measure.verification.textbook_boundaries import bounded
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import moved_by_moments
+from lbmtune.runtime.states import State
 
 STORED_ROUNDINGS, COMPUTED_ROUNDINGS = 2.0, 6.0
 """C of the bound: roundings of the largest deviation per step, of storing and of computing."""
@@ -143,15 +144,30 @@ def error_bounds(case: Case, config: KernelConfig, steps: int) -> tuple[float, .
 
     Storage and arithmetic round shifted values, up to the initial noise and what moving walls and faces add; the oracle
     rounds unshifted ones, of order one, in float64. Moments are rounded when a state is set and when a launch ends, all
-    those of a cell at once (`_moved`).
+    those of a cell at once (`rounding_bounds`).
     """
     heaviest = float(max(case.stencil.weights))
     given = [*case.wall_velocity, *case.inlet_velocity, case.outlet_density - 1]
     given += [value for patch in case.patches for value in (*patch.velocity, patch.density - 1)]
     scale = heaviest * oracle.NOISE + 6 * float(case.stencil.weights[1]) * max(map(abs, given))
+    return rounding_bounds(case, config, steps, scale, _reached(case))
+
+
+def rounding_bounds(
+    case: Case, config: KernelConfig, steps: int, scale: float, reached: Sequence[float]
+) -> tuple[float, ...]:
+    """Return the bounds of `error_bounds` for states with given deviations from the weights.
+
+    scale: the largest deviation of all; reached: d_j, the largest of each direction. If all moments of a cell are
+    rounded at once, M_n = sum_j c_j^n d_j is rounded by at most epsilon |M_n|, and f_i = w_i + sum_n a_in M_n is what
+    is seen of it (`runtime.moments`), so f_i moves by at most epsilon sum_n |a_in| sum_j |c_j^n| d_j. Without moving
+    faces that is 4 (rest and axes) or 6 epsilon w_i NOISE of D3Q19: a rest population moves four times as far as if it
+    were rounded by itself, a diagonal one, of a twelfth of that weight, half as far as that.
+    """
     stored = [steps * STORED_ROUNDINGS * scale] * case.stencil.q
     if config.kept.name == "moments":
-        stored = [(1 + ceil(steps / config.fused_steps)) * moved for moved in _moved(case)]
+        moved = moved_by_moments(reached, case.stencil)
+        stored = [(1 + ceil(steps / config.fused_steps)) * most for most in moved]
     by_steps = steps * (COMPUTED_ROUNDINGS * config.computed.epsilon * scale + _ORACLE_ROUNDINGS * _ORACLE_EPSILON)
     return tuple(config.stored.epsilon * size + by_steps for size in stored)
 
@@ -161,20 +177,12 @@ def error_bound(case: Case, config: KernelConfig, steps: int) -> float:
     return max(error_bounds(case, config, steps))
 
 
-def _moved(case: Case) -> list[float]:
-    """Return the change of each population if all moments of a cell are rounded at once, over the unit round-off.
-
-    A shifted population reaches d_j = w_j NOISE plus what moving faces add. M_n = sum_j c_j^n d_j is rounded by at most
-    epsilon |M_n|, and f_i = w_i + sum_n a_in M_n is what is seen of it (`runtime.moments`), so f_i moves by at most
-    epsilon sum_n |a_in| sum_j |c_j^n| d_j. Without such faces that is 4 (rest and axes) or 6 epsilon w_i NOISE of
-    D3Q19: a rest population moves four times as far as if it were rounded by itself, a diagonal one, of a twelfth of
-    that weight, half as far as that.
-    """
-    reached = [
+def _reached(case: Case) -> list[float]:
+    """Return the largest deviation of each population from its weight: w_j NOISE plus what moving faces add."""
+    return [
         float(w) * (oracle.NOISE + 6 * _driven(case, c))
         for w, c in zip(case.stencil.weights, case.stencil.velocities, strict=True)
     ]
-    return moved_by_moments(reached, case.stencil)
 
 
 def _driven(case: Case, c: Vector) -> float:
@@ -187,11 +195,21 @@ def _deviation(
     simulation: Simulation, expected: Any, steps: int, bounds: Sequence[float], part: Window
 ) -> Verification:
     """Return the worst population of the fluid cells of a part, relative to the bound of its direction."""
-    xp, case = simulation.xp, simulation.case
+    return deviation(simulation.kept, simulation.population_blocks(part), expected, steps, bounds, part)
+
+
+def deviation(
+    kept: State, blocks: Iterable[Any], expected: Any, steps: int, bounds: Sequence[float], part: Window
+) -> Verification:
+    """Return the worst population of the fluid cells of a part, relative to the bound of its direction.
+
+    blocks: the populations of the part in order, some directions at a time.
+    """
+    xp, case = kept.xp, kept.case
     worst, first = (-1.0, -1.0, 0, 0), 0
-    expected = simulation.kept.seen(expected)
+    expected = kept.seen(expected)
     solid = solid_in(case, part, xp) if case.geometry else None
-    for found in simulation.population_blocks(part):
+    for found in blocks:
         difference = _difference(found, expected[first : first + len(found)], xp)
         if solid is not None:
             difference[:, solid] = 0.0
@@ -209,7 +227,7 @@ def _deviation(
         worst_cell=(part[0][x], part[1][y], part[2][z]),
         worst_direction=direction,
         worst_steps=steps,
-        domains=(simulation.case.domain,),
+        domains=(case.domain,),
     )
 
 

@@ -60,7 +60,7 @@ def pooled_simulations(
     device.reset(max(pooled_bytes(program.array_bytes(program.case.domain)) for program, _, _ in programs))
     simulations = []
     for program, binary, side_task in programs:
-        device.reset()
+        device.reset(pooled_bytes(program.array_bytes(program.case.domain)))
         simulations.append(simulation_with(side_task, program, binary, device, stable_case(program.case)))
     return simulations
 

@@ -34,6 +34,7 @@ from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.accuracy import measure_accuracy
+from lbmtune.measure.verification.aftermath import check_line, check_slabs, check_sums, sums
 from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation, verify_single
 from lbmtune.measure.workers.messages import (
     AccuracyRequest,
@@ -46,8 +47,9 @@ from lbmtune.measure.workers.messages import (
     Renderer,
 )
 from lbmtune.measure.workers.side_tasks import pooled_simulations, simulation_with, with_side_task
-from lbmtune.records import Environment, Measurement, Outcome, Resources, Verification
+from lbmtune.records import Environment, Measurement, Outcome, Resources, Sustained, Verification
 from lbmtune.records.study import TimingProtocol
+from lbmtune.runtime.memory import array_names
 
 if TYPE_CHECKING:  # workers start often, and these imports take long
     from lbmtune.measure.calibration.interference_monitor import InterferenceMonitor
@@ -124,7 +126,11 @@ class _Measurer:
         turn(None)
         try:
             simulations = pooled_simulations(self._device, [_read_spool(path) for path in request.paths])
-            return measure_interleaved(simulations, self._protocol, turn)
+            found = measure_interleaved(simulations, self._protocol, turn)
+            for position, (simulation, one) in enumerate(zip(simulations, found, strict=True)):
+                turn(position)
+                check_slabs(simulation, one.steps_per_sample * len(one.samples_s))
+            return found
         except WrongResultError as error:
             return FinalsFailure(current, str(error))
 
@@ -210,11 +216,13 @@ def verify_and_measure(
                     return result
         if request.sustained:
             with _stage(SUSTAINED, result, progress, device):
-                result.sustained = sustain(pooled_simulations(device, [(program, binary, side_task)])[0], protocol)
+                result.sustained = _sustained(program, binary, device, protocol, side_task)
         elif request.timed and not request.full:
             with _stage("measure", result, progress, device):
                 simulation = pooled_simulations(device, [(program, binary, side_task)])[0]
                 result.measurement = measure(simulation, protocol, request.incumbent_s)
+                check_line(simulation)
+                device.check_guards(array_names(program))
             _reject_unstable(result, protocol)
     except TooManyResourcesError as error:
         result.outcome, result.reason = Outcome.TOO_MANY_RESOURCES, str(error)
@@ -223,6 +231,22 @@ def verify_and_measure(
     except WrongResultError as error:
         result.outcome, result.reason = Outcome.WRONG_RESULT, str(error)
     return result
+
+
+def _sustained(
+    program: Program, binary: Binary, device: PooledDevice, protocol: TimingProtocol, side_task: SideTask | None
+) -> Sustained:
+    """Run a simulation for seconds, and prove the state that it leaves."""
+    (simulation,) = pooled_simulations(device, [(program, binary, side_task)])
+    excite(simulation)  # as the run itself does
+    simulation.step(2 * simulation.parity_steps)
+    before = sums(simulation)
+    found = sustain(simulation, protocol)
+    check_sums(simulation, before)
+    check_slabs(simulation)
+    check_slabs(simulation, found.steps)
+    device.check_guards(array_names(program))
+    return found
 
 
 def _cause(
@@ -248,9 +272,12 @@ def _verify(
 ) -> Verification:
     device.reset()
     if not request.full:
-        return verify(program, binary, device, protocol.verify_periods)
+        found = verify(program, binary, device, protocol.verify_periods)
+        device.check_guards(array_names(program))
+        return found
     every_step = replace(side_task, every=1) if side_task else None  # few steps are verified, and it must be due
     found = verify_simulation(simulation_with(every_step, program, binary, device, program.case))
+    device.check_guards(array_names(program))
     if not found.passed or side_task:
         return found
     return replace(found, single=_verify_single(program, binary, device))
@@ -263,7 +290,9 @@ def _verify_single(program: Program, binary: Binary, device: PooledDevice) -> Ve
         return None
     device.reset()
     with suppress(CompileError, TooManyResourcesError, OutOfMemoryError, MemoryError):
-        return verify_single(program, binary, device, (single, compiler_for(device.environment)(single)))
+        found = verify_single(program, binary, device, (single, compiler_for(device.environment)(single)))
+        device.check_guards(array_names(program))
+        return found
     return None
 
 

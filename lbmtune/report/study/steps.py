@@ -205,5 +205,5 @@ def sustained_text(run: Sustained | None, burst_mlups: float) -> str:
 
 
 def is_power_bound(run: Sustained, burst_mlups: float) -> bool:
-    """Return if a sustained run is slower than bursts and a power limit was a reason for lower clocks."""
+    """Return whether a sustained run is slower than bursts and a power limit was a reason for lower clocks."""
     return run.mlups < (1 - SLOWER) * burst_mlups and any("power" in reason for reason in run.throttled)

@@ -267,7 +267,7 @@ def test_what_does_not_share_its_state_well_begins_each_turn_anew(monkeypatch: p
     monkeypatch.setattr(interleaved.time, "sleep", slept.append)
     pooled = PooledDevice(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST))
     runs = []
-    pooled.reset(1 << 20)
+    pooled.reset(1 << 24)
     for fault in ("touchy", "litter"):
         pooled.reset()
         program = renderer(CASE, config(fault, "cuda"))
@@ -280,7 +280,7 @@ def test_what_does_not_share_its_state_well_begins_each_turn_anew(monkeypatch: p
 
 def test_what_is_wrong_alone_is_told_by_its_turn() -> None:
     pooled, turns = PooledDevice(FakeDevice("cuda", durations_s=lambda: 1e-2, weather=lambda: FAST)), list[int | None]()
-    pooled.reset(1 << 20)
+    pooled.reset(1 << 24)
     runs = []
     for fault in ("right", "nan"):
         pooled.reset()

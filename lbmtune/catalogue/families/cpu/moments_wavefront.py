@@ -174,7 +174,7 @@ def _layers(case: Case, config: MomentsWavefront) -> tuple[int, int]:
 
 
 def blocks(case: Case, config: MomentsWavefront) -> int:
-    """What threads share out."""
+    """Return the number of tiles that threads share out."""
     along, tile = _layers(case, config)
     return ceil(case.domain[0] / config.tile_x) * ceil(along / tile)
 

@@ -88,7 +88,7 @@ def _distance(now: Phase, later: Phase, axis: int) -> int:
 
 
 def has_wavefront(scheme: Scheme, lattice: Lattice) -> bool:
-    """Whether rows of several steps can be under way at once: one lattice, one pass a step, rows in any order."""
+    """Return whether several steps can be under way at once: one lattice, one pass a step, rows in any order."""
     passes = [scheme.passes(lattice, parity) for parity in range(scheme.period)]
     simple = (len(one) == 1 and not one[0].blockwise and not one[0].ordered for one in passes)
     return scheme.in_place and all(simple)

@@ -113,12 +113,12 @@ Domain = tuple[Int, Int, Int]
 
 
 def through(lattice: Lattice, axis: int) -> tuple[int, ...]:
-    """Directions that lead through an upper face."""
+    """Return the directions that lead through the upper face across an axis."""
     return tuple(i for i, c in enumerate(lattice.velocities) if c[axis] > 0)
 
 
 def list_starts(lattice: Lattice, config: FaceExchange) -> dict[tuple[int, int], int]:
-    """Of each list of a tile, by axis and direction: its first element."""
+    """Return the first element of each list of a tile, by axis and direction."""
     starts, end = {}, 0
     for axis in range(3):
         for i in through(lattice, axis):
@@ -128,7 +128,7 @@ def list_starts(lattice: Lattice, config: FaceExchange) -> dict[tuple[int, int],
 
 
 def crossing(lattice: Lattice, config: FaceExchange) -> int:
-    """Links of a tile to those after it."""
+    """Return the number of links of a tile to those after it."""
     return sum(len(through(lattice, axis)) * _area(config, axis) for axis in range(3))
 
 
@@ -137,7 +137,7 @@ def _area(config: FaceExchange, axis: int) -> int:
 
 
 def array_elements(lattice: Lattice, config: FaceExchange, domain: Domain) -> Int:
-    """Of either of the two arrays; ints or traced values."""
+    """Return the elements of either array of what crosses faces; ints or traced values."""
     x, y, z = ((n + (edge - 1)) // edge for n, edge in zip(domain, config.tile, strict=True))
     return x * y * z * crossing(lattice, config)
 

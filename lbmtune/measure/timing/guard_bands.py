@@ -1,0 +1,50 @@
+"""Guard bands: bytes of a known pattern around arrays, by which writes outside an array are noticed."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from lbmtune.backend.protocol import Array
+
+GUARD_BYTES = 1 << 21
+"""Least bytes of a band. Arrays start at multiples of it, so that equal configurations use equal cache sets."""
+_PATTERN = 0xFF
+"""Bytes of NaN in every storage format that has one: what is read there spoils the result."""
+
+
+class GuardedBlock:
+    """A block of bytes (uint8) with arrays in ascending order; the bytes between them are guarded."""
+
+    def __init__(self, block: Array) -> None:
+        self.block = block
+        self._arrays: list[tuple[int | None, int, int]] = [(None, 0, 0)]
+
+    @property
+    def next_start(self) -> int:
+        """The first byte that another array may have, behind a band."""
+        return aligned(self._arrays[-1][2]) + GUARD_BYTES
+
+    def add(self, number: int, start: int, size: int) -> Array:
+        """Return the bytes of an array, and fill the bands around it. number: among all arrays of the device."""
+        before, end = self._arrays[-1][2], start + size
+        self._arrays.append((number, start, end))
+        self.block[before:start] = self.block[end : self.next_start] = _PATTERN
+        return self.block[start:end]
+
+    def damage(self, names: Sequence[str]) -> Iterator[str]:
+        """Yield which bytes were written in each band, seen from the nearer array. names: by number, repeated."""
+        last = min(self.next_start, self.block.size)
+        for (before, _, start), (after, end, _) in pairwise([*self._arrays, (None, last, last)]):
+            written = self.block[start:end] != _PATTERN
+            if not bool(written.any()):
+                continue
+            at = written.nonzero()[0]
+            behind, ahead = int(at[-1]) + 1, end - start - int(at[0])
+            nearer = after if before is None or (after is not None and ahead < behind) else before
+            assert nearer is not None
+            where = f"{ahead} bytes before" if nearer == after else f"{behind} bytes behind"
+            yield f"{names[nearer % len(names)]}: up to {where} it"
+
+
+def aligned(size: int) -> int:
+    """Return a number of bytes rounded up to whole bands."""
+    return -(-size // GUARD_BYTES) * GUARD_BYTES

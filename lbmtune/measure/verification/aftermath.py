@@ -1,0 +1,214 @@
+"""Prove the state that timed launches have left: it advances once more, beside the oracle, on some of its cells.
+
+A kernel may be right at first and go wrong after many launches: a barrier word that wraps, flags that are not reset.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from math import fsum, isfinite, prod
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lbmtune.catalogue.boundaries.cut_links import Window, solid_in
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.faces import LOCAL
+from lbmtune.measure.timing.state import WrongResultError, excite
+from lbmtune.measure.verification import oracle
+from lbmtune.measure.verification.reference_states import map_slabs
+from lbmtune.measure.verification.verify import describe_failure, deviation, rounding_bounds
+from lbmtune.runtime import Simulation
+from lbmtune.runtime.states import State, state_of
+
+Array = Any
+_SLAB_CELLS, _LINE_CELLS = 1 << 20, 1 << 12
+"""Most cells of a slab and of a line that are read."""
+_LEAST, _MOST = 2.0**-14, 0.1
+"""Deviations from the weights below which some formats round absolutely, and above which a flow may amplify
+roundings."""
+
+_COHERENT = 4
+"""Roundings allowed over those of noise of the same size (`rounding_bounds`), in whose sums they cancel: cumulants in
+single precision exceeded those by 7 % in one cell of 10^5."""
+
+
+class Place(NamedTuple):
+    """Cells that are compared, and those that are read because they affect them."""
+
+    part: Window
+    read: Window
+
+
+def check_line(simulation: Simulation) -> None:
+    """Compare a line of cells along y or z at a random place, which takes little of the time of a trial.
+
+    Raises WrongResultError.
+    """
+    random, dimensions = np.random.default_rng(simulation.steps_done), simulation.case.stencil.dimensions
+    axis = int(random.integers(1, dimensions))  # rows of cells lie along x, so that a line along it is but one of them
+    line = _place(simulation.case, _steps(simulation), (axis,), random, _LINE_CELLS)
+    _compare(simulation, [line], simulation.steps_done, np)  # on the host: few cells are slow on a GPU
+
+
+def check_slabs(simulation: Simulation, timed_steps: int | None = None) -> None:
+    """Compare a thin slab across each axis at a random place, from the state as it is or from random values.
+
+    timed_steps: before a refill with random values, because a state may have settled so far that it does not show what
+    no longer advances; None: no refill. It leaves what else the kernel keeps: words of barriers, sums between tiles.
+    Raises WrongResultError.
+    """
+    case, done = simulation.case, simulation.steps_done if timed_steps is None else timed_steps
+    if timed_steps is not None:
+        excite(simulation)
+        simulation.step(2 * simulation.parity_steps)  # until ghost cells are those of the state
+    random, axes = np.random.default_rng(done), range(case.stencil.dimensions)
+    slabs = [_place(case, _steps(simulation), {*range(3)} - {axis}, random, _SLAB_CELLS) for axis in axes]
+    _compare(simulation, slabs, done, simulation.xp)
+
+
+def _steps(simulation: Simulation) -> int:
+    """Return the steps of a comparison: a launch of several, or all parities; resident blocks exchange values twice."""
+    program = simulation.program
+    return program.steps if program.steps > 1 else simulation.parity_steps * (1 + program.persistent)
+
+
+def _place(case: Case, layers: int, along: Collection[int], random: np.random.Generator, most_cells: int) -> Place:
+    """Return cells at a random place: one across, and all along some axes, or fewer if that were too many.
+
+    layers: around what is compared, beyond a periodic face those of the image.
+    """
+    lengths = [n if axis in along else 1 for axis, n in enumerate(case.domain)]
+    while True:
+        ranges = [_ranges(case, axis, length, layers, random) for axis, length in enumerate(lengths)]
+        x, y, z = ranges
+        place = Place((x[0], y[0], z[0]), (x[1], y[1], z[1]))
+        if max(lengths) == 1 or prod(map(len, place.read)) <= most_cells:
+            return place
+        longest = lengths.index(max(lengths))
+        lengths[longest] = -(-lengths[longest] // 2)
+
+
+def _ranges(case: Case, axis: int, length: int, layers: int, random: np.random.Generator) -> tuple[range, range]:
+    """Return the cells along an axis that are compared and read."""
+    n = case.domain[axis]
+    if length == n:
+        return range(n), range(n)
+    start = int(random.integers(n - length + 1))
+    low, high = start - layers, start + length + layers
+    if case.faces[2 * axis] != "periodic":
+        low, high = max(0, low), min(n, high)
+    return range(start, start + length), range(low, high)
+
+
+def _compare(simulation: Simulation, places: Sequence[Place], timed_steps: int, xp: ModuleType) -> None:
+    """Advance the state and compare it with the oracle at some places. xp: the array module that computes."""
+    steps, case = _steps(simulation), simulation.case
+    kept = simulation.kept if xp is simulation.xp else state_of(case, simulation.program.config, xp)
+    before = (xp.concatenate(list(_blocks(simulation, xp, place.read))) for place in places)
+    expected = [_expected(kept, f, place, steps) for f, place in zip(before, places, strict=True)]
+    simulation.step(steps)
+    for place, (state, reached) in zip(places, expected, strict=True):
+        if max(reached) > _MOST:
+            continue
+        bounds = rounding_bounds(case, kept.config, _COHERENT * steps, max(reached), reached)
+        found = deviation(kept, _blocks(simulation, xp, place.part), state, steps, bounds, place.part)
+        if not found.passed:
+            raise WrongResultError(f"the state goes wrong after {timed_steps} timed steps: {describe_failure(found)}")
+
+
+def _expected(kept: State, f: Array, place: Place, steps: int) -> tuple[Array, list[float]]:
+    """Return the state of the compared cells after some steps, and the largest deviation of each population.
+
+    f: the state of the cells that are read. Raises WrongResultError if it is not finite.
+    """
+    case, xp, implicit = kept.case, kept.xp, kept.config.implicit
+    if case.geometry and not implicit:
+        f[:, solid_in(case, place.read, xp)] = kept.weights[:, 0, 0]  # what is stored there is of no step
+    first = _reached(kept, f, place.read)
+    for _ in range(steps):
+        f = oracle.step(f, case, xp, place.read, implicit=implicit)
+    inner = (slice(p.start - r.start, p.stop - r.start) for p, r in zip(place.part, place.read, strict=True))
+    x, y, z = inner
+    f = f[:, z, y, x]
+    return f, [max(_LEAST, *both) for both in zip(first, _reached(kept, f, place.part), strict=True)]
+
+
+def _reached(kept: State, f: Array, window: Window) -> list[float]:
+    """Return the largest deviation of each population of the fluid cells of a window from its weight."""
+    deviations = kept.xp.abs(f - kept.weights)
+    if kept.case.geometry:
+        deviations[:, solid_in(kept.case, window, kept.xp)] = 0.0
+    found: list[float] = deviations.reshape(len(f), -1).max(axis=1).tolist()
+    if not all(map(isfinite, found)):
+        raise WrongResultError("the timed run left values that are not finite numbers")
+    return found
+
+
+def _blocks(simulation: Simulation, xp: ModuleType, window: Window) -> Iterator[Array]:
+    """Yield the populations of a window as arrays of the module that computes, some directions at a time."""
+    found = simulation.population_blocks(window)
+    return found if xp is simulation.xp else map(simulation.xp.asnumpy, found)
+
+
+class Sums(NamedTuple):
+    """Sums over the fluid cells of a state, to compare with those of a later one.
+
+    totals: of f_i - w_i, by direction; reached: the largest deviation of each direction.
+    """
+
+    steps_done: int
+    totals: tuple[float, ...]
+    reached: tuple[float, ...]
+
+
+def sums(simulation: Simulation) -> Sums:
+    """Return the sums of the state as it is. Raises WrongResultError if it is not finite."""
+    kept, xp = simulation.kept, simulation.xp
+
+    def of(parts: Sequence[Window]) -> list[tuple[list[float], list[float]]]:
+        found = []
+        for part in parts:
+            f = xp.concatenate(list(simulation.population_blocks(part)))
+            if kept.case.geometry:
+                f = xp.where(solid_in(kept.case, part, xp), kept.weights, f)
+            found.append(((f - kept.weights).sum(axis=(1, 2, 3)).tolist(), _reached(kept, f, part)))
+        return found
+
+    totals, reached = zip(*map_slabs(of, kept.case, xp, thin=True), strict=True)
+    each = zip(*totals, strict=True), zip(*reached, strict=True)
+    return Sums(simulation.steps_done, tuple(map(fsum, each[0])), tuple(map(max, each[1])))
+
+
+def check_sums(simulation: Simulation, before: Sums) -> None:
+    """Raise WrongResultError if a sum that every step conserves has changed by more than roundings may change it.
+
+    Each step rounds each population within `rounding_bounds`; in the worst case all round in the same direction, so
+    that a sum of populations moves by at most the number of cells times steps times the bounds of its populations.
+    """
+    case, after = simulation.case, sums(simulation)
+    if max(after.reached) > _MOST:
+        return
+    steps, reached = after.steps_done - before.steps_done, tuple(map(max, before.reached, after.reached))
+    bounds = rounding_bounds(case, simulation.program.config, steps, max(reached), reached)
+    for name, factors in _conserved(case, simulation.program.config).items():
+        change = sum(c * (b - a) for c, a, b in zip(factors, before.totals, after.totals, strict=True))
+        most = case.fluid_sites * sum(abs(c) * bound for c, bound in zip(factors, bounds, strict=True))
+        if abs(change) > most:
+            raise WrongResultError(
+                f"{name} has changed by {change:.3g} in {steps} timed steps; roundings change it by at most {most:.3g}"
+            )
+
+
+def _conserved(case: Case, config: KernelConfig) -> dict[str, tuple[int, ...]]:
+    """Return the factors of f_i in each sum that every step conserves, by name.
+
+    Walls conserve the mass if none of them moves across itself. Solid cells that hold populations for a step do not.
+    """
+    velocities, sums_of = case.stencil.velocities, dict[str, tuple[int, ...]]()
+    across = any(face == "moving" and case.wall_velocity[n // 2] for n, face in enumerate(case.faces))
+    if not (across or case.patches or config.implicit or any(face in LOCAL for face in case.faces)):
+        sums_of["mass"] = (1,) * len(velocities)
+    if not (case.walled or case.geometry or case.forced):
+        sums_of |= {f"momentum along {a}": tuple(c[n] for c in velocities) for n, a in enumerate("xyz")}
+    return sums_of
