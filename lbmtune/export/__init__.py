@@ -105,4 +105,6 @@ def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:
 
 
 def _alternate(rank: int, trial: Trial) -> Alternate:
-    return made_of(Alternate, trial.best_measurement, rank=rank, key=trial.key, configuration=trial.config)
+    return made_of(
+        Alternate, trial.best_measurement, rank=rank, key=trial.key, configuration=trial.config, proven=trial.proven
+    )
