@@ -13,8 +13,8 @@ unseen-d3q27-trt-fp64, unseen-oblong, unseen-fast and unseen-cavity (cases that 
 profile (loss breakdowns of the best recorded kernels, and of some others), turns (kernels of small domains,
 interleaved), fastest (kernels of large domains: scripts/measurements/fastest.toml), accuracy (of 16 bits and of
 several steps per launch), physics (regularised collision against BGK), sanitize (one kernel of each skeleton under
-compute-sanitizer); fast-seeds (the fast box searched with three seeds, which must find the same speed), only on
-request.
+compute-sanitizer); only on request: fast-seeds (the fast box searched with three seeds, which must find the same
+speed), pairs (kernels measured in two processes), calibration-time (seconds of each part of a calibration).
 
 Seconds that they take on an H200 with 16 cores: devices 65, profile 150, claims 520, conformance 100, tests 280,
 sanitize 80, physics 100, accuracy 50, turns 90, fastest 120 (an estimate); a study its search, a minute besides, and
@@ -59,6 +59,7 @@ from scripts.gpu_parts import (
     KNOWN,
     LEFT_OUT,
     OVERHEAD_S,
+    PAIRED,
     PARTS,
     PATIENCE,
     PROFILES,
@@ -192,6 +193,18 @@ def in_turns(run: Run, part: str, *which: str) -> dict[str, object]:
     return run.call(part, [*command, *which], run.limit_s)
 
 
+def pairs(run: Run) -> dict[str, object]:
+    """Measure kernels of recorded sets in two processes, for the spread between runs."""
+    command = [sys.executable, "-m", "scripts.measurements.pairs", str(run.out / "pairs.jsonl.gz")]
+    return run.call("pairs", [*command, "--device", run.device, *PAIRED], run.limit_s)
+
+
+def calibration_time(run: Run) -> dict[str, object]:
+    """Time a calibration part by part."""
+    command = [sys.executable, "-m", "scripts.measurements.calibration_time", run.device]
+    return run.call("calibration-time", command, run.limit_s, run.out / "calibration-time.txt")
+
+
 def physics(run: Run) -> dict[str, object]:
     """Compare regularised collision with BGK."""
     command = [sys.executable, "-m", "scripts.measurements.physics", str(run.out), "--device", run.device]
@@ -302,6 +315,8 @@ OTHERS = {
     "fastest": fastest,
     "accuracy": accuracy,
     "physics": physics,
+    "pairs": pairs,
+    "calibration-time": calibration_time,
     "fast-seeds": fast_seeds,
 }
 
@@ -404,7 +419,9 @@ def arguments() -> argparse.Namespace:
         parser.error(f"--time: {error}")
     unknown = set(given.parts.split(",")) - {*PARTS, *OTHERS}
     if unknown:
-        parser.error(f"unknown parts {', '.join(sorted(unknown))}; there are {', '.join((*PARTS, 'fast-seeds'))}")
+        parser.error(
+            f"unknown parts {', '.join(sorted(unknown))}; there are {', '.join(dict.fromkeys((*PARTS, *OTHERS)))}"
+        )
     return given
 
 

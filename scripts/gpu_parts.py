@@ -102,5 +102,10 @@ ACCURACIES = {
     "regularised": ("--collision", "regularised", "--steps", "1,2,3,4"),
 }
 """Tables of accuracy by collision, with arguments of `scripts/measurements/accuracy.py`."""
+PAIRED = (
+    *(str(RECORDED / name) for name in ("d3q19-box-fp32:60", "d3q19-box-fast-fp32:60", "d3q19-box-fp16s:45")),
+    *(str(RECORDED / name) for name in ("d3q19-small-64:30", "porous-fp32:25")),
+)
+"""Sets and numbers of kernels that are measured in two processes."""
 SPARE_CORES = 2
 """Cores for the process with the device."""

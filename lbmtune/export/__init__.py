@@ -14,6 +14,7 @@ from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Environment, Trial, made_of
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
 from lbmtune.records.kernel_format import Kernel
+from lbmtune.records.repeats import RepeatInterval
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 
@@ -101,7 +102,19 @@ def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:
         share_of_ceiling=study.share_of_ceiling(winner),
         samples=len(winner.best_measurement.samples_s),
         sustained=winner.sustained,
+        **_repeats(study.interval(winner)),
     )
+
+
+def _repeats(found: RepeatInterval) -> dict[str, float]:
+    """Return the fields of `Expected` on repeats; none if the spread between runs was not measured."""
+    if found.between is None:
+        return {}
+    return {
+        "between_runs": found.between,
+        "repeat_low_mlups": found.low_mlups,
+        "repeat_high_mlups": found.high_mlups,
+    }
 
 
 def _alternate(rank: int, trial: Trial) -> Alternate:

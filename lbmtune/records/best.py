@@ -31,8 +31,10 @@ SCHEMA = Path(__file__).with_name("best.schema.json")
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """Measured speed of the kernel. ci_low_mlups, ci_high_mlups: 95 % confidence interval of the median.
+    """Measured speed of the kernel. ci_low_mlups, ci_high_mlups: 95 % interval of the median, within the run.
 
+    repeat_low_mlups, repeat_high_mlups: interval that holds 90 % of repeats in other runs, of which between_runs is the
+    part that the run does not know, a logarithm of a ratio; None if it was not measured.
     mlups and its interval are of a burst: samples of a fraction of a second, which a power limit hardly affects.
     sustained: of a run of seconds without a pause, if made.
     share_of_ceiling: bandwidth over the ceiling of the study (`Ceiling.best_bytes_per_s`).
@@ -49,6 +51,9 @@ class Expected:
     conditions: Conditions
     disturbed: bool
     sustained: Sustained | None = None
+    between_runs: NotNegative | None = None
+    repeat_low_mlups: NotNegative | None = None
+    repeat_high_mlups: NotNegative | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,5 +10,6 @@ from msgspec import Meta
 Number = Annotated[float, Meta(ge=-1e30, le=1e30)]
 Positive = Annotated[float, Meta(ge=1e-30, le=1e30)]
 NotNegative = Annotated[float, Meta(ge=0.0, le=1e30)]
+LogRatio = Annotated[float, Meta(ge=-20.0, le=20.0)]
 Count = Annotated[int, Meta(ge=0, le=10**18)]
 OneOrMore = Annotated[int, Meta(ge=1, le=10**18)]

@@ -6,6 +6,7 @@ from statistics import median
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Conditions
 from lbmtune.records.profile import Profile
+from lbmtune.records.repeats import repeat_interval
 from lbmtune.records.study import StudyRecord, TimingProtocol
 from lbmtune.units import format_bytes
 
@@ -50,7 +51,7 @@ def doubt(study: StudyRecord) -> str:
         return ""
     best = study.ranked[0]
     found = best.best_measurement
-    width = (found.ci_high_mlups - found.ci_low_mlups) / 2 / found.mlups
+    width = repeat_interval(found, None).within
     if width <= _WIDEST:
         return ""
     longer = f"protocol.{'final_sample_s' if best.final else 'sample_s'}"

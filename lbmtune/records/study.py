@@ -9,11 +9,15 @@ report.html, best.json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import cached_property
+from math import log
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
-from lbmtune.records.quantities import Count, NotNegative, Positive
+from lbmtune.records.quantities import Count, LogRatio, NotNegative, Positive
+from lbmtune.records.repeats import RepeatInterval, repeat_interval
+from lbmtune.records.statistics import repeat_spread
 
 Table = Mapping[str, Sequence[Scalar]]
 Axes = Table | Sequence[Table]
@@ -121,7 +125,8 @@ class StudyHeader:
     illegal_configurations: an example of each reason -> number of points of the axes that it removed; last_cache_bytes:
     of a CPU, 0 if unknown; entries_by: compiler that reported resources by entry afterwards, or '';
     calibration_cpu_share: share of the processor during the calibration for the predictions, or None; finished: whether
-    the search came to its end and all that follows was made, None in early records.
+    the search came to its end and all that follows was made, None in early records; repeats: of the machine
+    (`model.machine.description.Machine`).
     """
 
     spec: StudySpec
@@ -137,6 +142,7 @@ class StudyHeader:
     entries_by: str = ""
     calibration_cpu_share: NotNegative | None = None
     finished: bool | None = None
+    repeats: tuple[LogRatio, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +171,37 @@ class StudyRecord:
     def winner(self) -> Trial | None:
         """The best trial, if it was verified on the whole domain."""
         return next((trial for trial in self.ranked[:1] if trial.proven), None)
+
+    @cached_property
+    def between_runs(self) -> float | None:
+        """How far a repeat in another run lies away (`repeat_spread`), or None if it was not measured.
+
+        The wider of two: of kernels measured again when the machine was calibrated, and of trials measured again here.
+        """
+        own = [log(t.again.mlups / t.measurement.mlups) for t in self.trials if t.measurement and t.again]
+        return _widest(repeat_spread(self.header.repeats), repeat_spread(own))
+
+    @cached_property
+    def between_first_and_final(self) -> float | None:
+        """How far the final of a first measurement lies away: a GPU rests between samples of finals; None: unknown."""
+        pairs = [log(t.final.mlups / t.measurement.mlups) for t in self.trials if t.measurement and t.final]
+        return _widest(self.between_runs, repeat_spread(pairs))
+
+    def interval(self, trial: Trial) -> RepeatInterval:
+        """Return the interval of a measured trial that holds 90 % of repeats; of a first measurement also of finals."""
+        return repeat_interval(
+            trial.best_measurement, self.between_runs if trial.final else self.between_first_and_final
+        )
+
+    @cached_property
+    def tied(self) -> frozenset[int]:
+        """Numbers of trials that the interval of the fastest covers, measured as it was: their order is chance."""
+        best, *others = self.ranked or (None,)
+        if best is None or self.header.spec.objective != "mlups":
+            return frozenset()
+        low = self.interval(best).low_mlups
+        alike = (t for t in others if t and (t.final is None) == (best.final is None))
+        return frozenset(t.number for t in alike if (t.mlups or 0.0) >= low)
 
     @property
     def finished(self) -> bool:
@@ -201,3 +238,7 @@ class StudyRecord:
     def costs(self) -> Costs:
         """Seconds spent on all trials, by stage."""
         return Costs(**{f.name: sum(getattr(t.costs, f.name) for t in self.trials) for f in fields(Costs)})
+
+
+def _widest(*spreads: float | None) -> float | None:
+    return max((one for one in spreads if one is not None), default=None)

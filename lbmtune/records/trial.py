@@ -128,7 +128,8 @@ class Costs:
 class Trial:
     """One tried configuration. reason: for people; empty on success.
 
-    measurement, final: bursts, the latter interleaved with the other finalists; sustained: of the best; accuracy: of
+    measurement, final: bursts, the latter interleaved with the other finalists; again: as measurement, in another
+    process at the end of the search, of a few early trials; sustained: of the best; accuracy: of
     finalists; stands_for: the family or class of which a finalist is the best; elapsed_s: from the beginning of the
     search until this trial was on disk, or None.
     """
@@ -143,6 +144,7 @@ class Trial:
     verification: Verification | None = None
     measurement: Measurement | None = None
     final: Measurement | None = None
+    again: Measurement | None = None
     sustained: Sustained | None = None
     accuracy: Accuracy | None = None
     stands_for: str = ""

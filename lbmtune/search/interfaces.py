@@ -38,6 +38,10 @@ class Evaluator(Protocol):
         """Wait for the next finished trial and return it."""
         ...
 
+    def restart(self) -> None:
+        """Go on in a new process with new memory. Called when nothing is in flight."""
+        ...
+
     def finals(self, configs: Sequence[KernelConfig]) -> list[Trial]:
         """Verify configurations at full size and measure them interleaved; return their trials in order."""
         ...

@@ -31,6 +31,7 @@ from lbmtune.search.finals import fastest_s, hold_finals, record_accuracy, run_s
 from lbmtune.search.interfaces import Search
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.space import Space
+from lbmtune.search.visits import visit_again
 
 if TYPE_CHECKING:
     from lbmtune.search.optuna_storage import OptunaStudy
@@ -51,6 +52,7 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
         write_header(search.folder, replace(header, finished=False))
         search.observer.started(header, done)
         loop.run()
+        visit_again(search)
         hold_finals(search)
         run_sustained(search)
         record_accuracy(search)

@@ -8,8 +8,8 @@ study. A study that has ended goes on with --resume; one that lost a worker goes
 line of the records is whole but the last, no line that was there has changed, each trial that progress told of is on
 file, none was tried twice, and no process is left. A signal that asks a study to end is answered with its exit code,
 the command that goes on, and no temporary file. At the end of a study: exit code 0, all trials have a speed, first
-measurements are as they were first written, best.json and the report are of the winner, and nothing lies in TMPDIR.
-The exit code is 1 if any of it does not hold.
+measurements are as they were first written, the winner has a final, a sustained run and an accuracy, best.json and
+the report are of it, and nothing lies in TMPDIR. The exit code is 1 if any of it does not hold.
 """
 
 import argparse

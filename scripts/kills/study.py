@@ -120,7 +120,10 @@ class Study:
         self._check(len(study.trials) == self.trials, f"{len(study.trials)} trials, not {self.trials}")
         slow = [f"{one.number} {one.outcome}, {one.reason}" for one in study.trials if one.mlups is None]
         self._check(not slow, f"trials without speed: {'; '.join(slow)}")
-        self._check(study.winner is not None and study.winner.key == best.key, "best.json is not of the winner")
+        winner = study.winner
+        self._check(winner is not None and winner.key == best.key, "best.json is not of the winner")
+        lacks = [name for name in ("final", "sustained", "accuracy") if getattr(winner, name, None) is None]
+        self._check(not lacks, f"the winner has no {' and no '.join(lacks)}")
         page = (self.folder / REPORT).read_text(encoding="utf-8")
         self._check(best.key in page and page.rstrip().endswith("</html>"), "the report is not of the winner")
         left = {one.name for one in (*self.folder.iterdir(), *self.scratch.iterdir())} - FILES

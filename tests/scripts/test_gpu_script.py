@@ -92,7 +92,7 @@ def test_the_help_tells_what_parts_take(script: ModuleType) -> None:
     told = script.__doc__.partition("Seconds that they take")[2].partition("a study its search")[0]
     assert {name: int(s) for name, s in re.findall(r"\b([a-z]+) (\d+)", told.partition(": ")[2])} == script.TAKES_S
     assert set(script.PARTS) - set(script.STUDIES) == set(script.TAKES_S)
-    assert set(script.OTHERS) - set(script.TAKES_S) == {"fast-seeds"}
+    assert set(script.OTHERS) - set(script.TAKES_S) == {"fast-seeds", "pairs", "calibration-time"}
 
 
 def test_a_part_that_hangs_leaves_the_others_their_time(

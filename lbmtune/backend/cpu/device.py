@@ -32,7 +32,7 @@ from lbmtune.records import Conditions, Environment, Resources
 _CORES = min(len(ALLOWED), quotas.cores() or len(ALLOWED))
 """Processors that this process may use at once."""
 _RUN_BYTES = 512 << 20
-"""Memory of the processes of a run beside the arrays of a kernel: they count against the same limit."""
+"""Memory of the processes of a run beside the arrays of a kernel, at most half of a limit, against which it counts."""
 _POWER_ZONES = Path("/sys/class/powercap")
 _energy: dict[Path, tuple[int, int]] = {}
 """Last value of each energy counter, and the microjoules of its overflows before."""
@@ -85,10 +85,11 @@ class CpuDevice:
     def limits(self) -> Limits:
         """Cores, widest vectors and free memory."""
         memory = quotas.memory()
+        reserved = min(_RUN_BYTES, memory.available // 2) if memory.limited else 0
         return Limits(
             cores=min(_CORES, numba.config.NUMBA_NUM_THREADS),
             vector_bits=vector_bits(),
-            memory_bytes=max(0, memory.available - _RUN_BYTES * memory.limited),
+            memory_bytes=memory.available - reserved,
             memory_limited=memory.limited,
             huge_pages=huge_pages(),
         )

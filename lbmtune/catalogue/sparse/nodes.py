@@ -106,7 +106,7 @@ def index_list(case: Case, config: KernelConfig, xp: ModuleType = np) -> Array:
 @lru_cache(maxsize=256)
 def _shape(case: Case) -> Case:
     """Return the case with fixed values for all that does not affect links, so that cases share cached results."""
-    velocity = (1.0, 0.0, 0.0) if case.moving else (0.0, 0.0, 0.0)
+    velocity = (0.1, 0.0, 0.0) if case.moving else (0.0, 0.0, 0.0)
     return replace(
         case, collision="bgk", relaxation_rate=1.0, magic=0.25, force=(0.0, 0.0, 0.0), wall_velocity=velocity
     )

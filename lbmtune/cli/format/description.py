@@ -13,6 +13,7 @@ from lbmtune.cli.arguments.configs import Subject
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.remarks import in_cache, last_cache, left_alone
+from lbmtune.records.repeats import percent
 from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
@@ -43,7 +44,7 @@ def machine_rows(name: str, machine: Machine) -> list[tuple[str, object]]:
         rows += [("highest clock", _clock(environment.max_sm_clock_hz))]
         rows += [("clock when measured", _clock(machine.conditions.sm_clock_hz))]
         rows += [("memory clock when measured", _clock(machine.conditions.memory_clock_hz))]
-    rows += [("calibrated", _calibrated(machine))]
+    rows += [("calibrated", _calibrated(machine)), ("between runs", _between_runs(machine))]
     parts = {"bandwidths": machine.conditions.cpu_share, "calibration": machine.calibration_cpu_share}
     rows += [(f"CPU share, {name}", f"{share:.1%}") for name, share in parts.items() if share is not None]
     return [*rows, ("measured", machine.date)]
@@ -53,6 +54,12 @@ def _calibrated(machine: Machine) -> str:
     if not machine.calibrated:
         return "no (run: lbmtune devices --calibrate)"
     return "yes" if left_alone(machine.calibration_cpu_share) else "yes, disturbed by other programs"
+
+
+def _between_runs(machine: Machine) -> str:
+    if machine.between_runs is None:
+        return "not measured (run: lbmtune devices --calibrate --refresh)"
+    return f"+-{percent(machine.between_runs)} (90 % of repeats, from {len(machine.repeats)} pairs)"
 
 
 def _clock(hz: float | None) -> str:

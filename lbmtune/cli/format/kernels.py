@@ -6,6 +6,7 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import config_text
 from lbmtune.records import Accuracy, Measurement, Trial, Verification
+from lbmtune.records.repeats import repeat_interval
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups, format_rate
 
@@ -20,16 +21,17 @@ def deviation(verification: Verification) -> str:
     )
 
 
-def measurement_rows(trial: Trial, measurement: Measurement) -> list[tuple[str, object]]:
-    """Return names and values of a measured trial: speed, interval, samples, bandwidth, prediction."""
+def measurement_rows(trial: Trial, measurement: Measurement, between: float | None) -> list[tuple[str, object]]:
+    """Return names and values of a measured trial: speed, interval, samples, bandwidth, prediction.
+
+    between: spread between runs of the device, or None.
+    """
+    interval = repeat_interval(measurement, between)
     rows: list[tuple[str, object]] = [
         ("configuration", config_text(from_flat(trial.config))),
         ("key", trial.key),
         ("measured", f"{format_mlups(measurement.mlups)} MLUPS"),
-        (
-            "95 % interval",
-            f"{format_mlups(measurement.ci_low_mlups)} .. {format_mlups(measurement.ci_high_mlups)} MLUPS",
-        ),
+        ("interval", f"{format_mlups(interval.low_mlups)} .. {format_mlups(interval.high_mlups)} MLUPS, {interval}"),
         ("samples", f"{len(measurement.samples_s)} of {measurement.steps_per_sample} steps"),
         ("bandwidth", format_rate(measurement.bandwidth_bytes_per_s)),
     ]

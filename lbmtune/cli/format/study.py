@@ -8,6 +8,7 @@ from rich.table import Table
 from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.remarks import disturbance, doubt, in_cache_of, unsteadiness
+from lbmtune.records.repeats import percent
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups
@@ -15,6 +16,8 @@ from lbmtune.units import format_bytes, format_mlups
 LOG = logging.getLogger("lbmtune")
 SPARE = ("predicted", "footprint", "registers", "sustained")
 """Columns of the ranking that a narrow terminal leaves out, the first ones first."""
+_TIED = 5
+"""Trials that are named as tied with the winner."""
 _COLUMNS = (
     "MLUPS>",
     "+->",
@@ -52,7 +55,7 @@ def faster_first(record: StudyRecord) -> str:
         return ""
     first = [t for t in record.ranked if t.final is None]
     best = max(first, key=lambda t: t.best_measurement.mlups, default=None)
-    if best is None or best.best_measurement.mlups <= winner.final.ci_high_mlups:
+    if best is None or best.best_measurement.mlups <= record.interval(winner).high_mlups:
         return ""
     return (
         f"the first measurement of {best.key}, {format_mlups(best.best_measurement.mlups)} MLUPS, lies above the "
@@ -68,11 +71,11 @@ def ranking(record: StudyRecord, length: int = 5) -> Table:
 
 def _row(record: StudyRecord, trial: Trial) -> tuple[object, ...]:
     measured = trial.best_measurement
-    half = 50 * (measured.ci_high_mlups - measured.ci_low_mlups) / measured.mlups
+    half = percent(record.interval(trial).half_width)
     registers = trial.resources.registers if trial.resources else 0
     return (
         format_mlups(measured.mlups),
-        f"{half:.1f} %{' disturbed' if measured.disturbed else ''}",
+        f"{half}{' disturbed' if measured.disturbed else ''}{' tied' if trial.number in record.tied else ''}",
         _sustained(trial.sustained) if trial.sustained else "",
         "final" if trial.final else "first",
         "yes" if trial.proven else "no",
@@ -83,6 +86,16 @@ def _row(record: StudyRecord, trial: Trial) -> tuple[object, ...]:
         trial.key,
         output.short(trial.config),
     )
+
+
+def _interval(record: StudyRecord) -> str:
+    """Return the winner's speed, what its interval says, and the trials that it covers."""
+    winner = record.ranked[0]
+    tied = [trial.key for trial in record.ranked if trial.number in record.tied]
+    others = (
+        f"; tied with {', '.join(tied[:_TIED])}{f' and {len(tied) - _TIED} more' * (len(tied) > _TIED)}" if tied else ""
+    )
+    return f"{format_mlups(winner.best_measurement.mlups)} MLUPS {record.interval(winner)}{others}"
 
 
 def _sustained(run: Sustained) -> str:
@@ -100,6 +113,7 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
     fluid = [("fluid cells", fluid_share(case, record.ranked[0].best_measurement.sites))] if case.geometry else []
     return [
         *fluid,
+        ("speed", _interval(record)),
         (
             "evaluations",
             f"{len(record.trials)} of {record.header.legal_configurations} legal, {failed} without speed"

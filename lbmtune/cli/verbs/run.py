@@ -47,11 +47,13 @@ def show_proofs(key: str, trials: list[Trial], as_json: bool) -> None:
 def measure(config: Config, options: OnDevice, as_json: Json = False) -> None:
     """Verify a configuration, then time it on the case's domain."""
     subject = resolve(config, options).legal()
-    trial = api.measure(subject.case, subject.config, subject.device, protocol=study_spec(options).protocol)
+    machine = api.measured_machine(subject.device)
+    protocol = study_spec(options).protocol
+    trial = api.measure(subject.case, subject.config, subject.device, machine=machine, protocol=protocol)
     if as_json:
         output.emit_json(trial)
     elif trial.measurement and trial.mlups is not None:
-        output.print_pairs(measurement_rows(trial, trial.measurement))
+        output.print_pairs(measurement_rows(trial, trial.measurement, machine.between_runs))
     if trial.mlups is None:
         raise NothingValidError(f"{trial.outcome}: {trial.reason}")
 

@@ -338,7 +338,8 @@ def no_room(error: BaseException) -> InputError | None:
     """Return the error for a disk that is full or cannot be written; None if that is not what happened."""
     if not isinstance(error, OSError) or error.errno not in _NO_ROOM:
         return None
-    where = error.filename or f"a file in {tempfile.gettempdir()} (TMPDIR) or {cache_folder('')} ({CACHE_VARIABLE})"
+    temporary = os.environ.get("TMPDIR", tempfile.gettempdir())  # the latter is another one once that is full
+    where = error.filename or f"a file in {temporary} (TMPDIR) or {cache_folder('')} ({CACHE_VARIABLE})"
     return InputError(f"cannot write {where}: {error.strerror}; make room and try again, a study with --resume.")
 
 

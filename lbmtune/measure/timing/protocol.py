@@ -1,7 +1,8 @@
-"""The timing protocol: warm up until steady, sample until confident, record the conditions."""
+"""The timing protocol: warm up until steady, take as many samples as they need, record the conditions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
 
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.measure.timing import sampling
@@ -55,12 +56,15 @@ def _too_slow(
 
 
 def _samples(simulation: Simulation, protocol: TimingProtocol, steps: int) -> tuple[list[sampling.Sample], bool]:
-    """Take samples until the interval is narrow enough; tell if flawed ones had to be accepted."""
+    """Take as many samples as the first ones say that the interval needs; tell if flawed ones had to be accepted."""
     good: list[sampling.Sample] = []
     flawed: list[sampling.Sample] = []
-    while not _confident(good, protocol):
+    needed = protocol.min_samples
+    while len(good) < needed:
         sample = sampling.take(simulation, steps, protocol)
         (flawed if sample.flaw else good).append(sample)
+        if not sample.flaw and len(good) == protocol.min_samples:
+            needed = _needed(good, protocol)
         if len(flawed) >= _REPEATS * protocol.min_samples:
             break
     if len(good) >= protocol.min_samples:
@@ -68,10 +72,13 @@ def _samples(simulation: Simulation, protocol: TimingProtocol, steps: int) -> tu
     return good + flawed, True
 
 
-def _confident(good: list[sampling.Sample], protocol: TimingProtocol) -> bool:
-    if len(good) < protocol.min_samples:
-        return False
-    return len(good) >= protocol.max_samples or _interval(good).half_width <= protocol.confidence
+def _needed(first: Sequence[sampling.Sample], protocol: TimingProtocol) -> int:
+    """Return the number of samples for the interval that is aimed at; its width shrinks with the root of it.
+
+    It is found once: who stops when the interval happens to be narrow reports intervals that are too narrow.
+    """
+    wanted = ceil(len(first) * (_interval(first).half_width / protocol.confidence) ** 2)
+    return max(len(first), min(wanted, protocol.max_samples))
 
 
 def _interval(samples: Sequence[sampling.Sample]) -> Interval:

@@ -154,6 +154,12 @@ class Evaluator:
             self.incumbent_s = min(step_s, self.incumbent_s or step_s)
         return trial
 
+    def restart(self) -> None:
+        """Measure what follows in a new process with new memory. Call it when idle."""
+        assert not self.in_flight
+        self.pool.measurer.end()
+        self.pool.replace(self.pool.measurer)
+
     def finals(self, configs: Sequence[KernelConfig], side_tasks: Mapping[int, SideTask] | None = None) -> list[Trial]:
         """Verify each finalist at full size, then time all that passed interleaved. Call it when idle.
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from lbmtune.records import Conditions, Environment
+from lbmtune.records.statistics import repeat_spread
 
 ACCESS_BYTES, WORD_BYTES = 16, 4
 """The widest load or store of a GPU thread, and a register."""
@@ -162,6 +163,11 @@ class Machine:
     calibrated_as: str = ""
     streams_digest: str = ""
     date: str = ""
+
+    @property
+    def between_runs(self) -> float | None:
+        """How far a repeat in another run lies away (`repeat_spread`), or None."""
+        return repeat_spread(self.repeats)
 
     @property
     def calibrated(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lbmtune.records import Measurement, Trial
+from lbmtune.records.repeats import RepeatInterval
 from lbmtune.records.statistics import Interval, paired_ratio
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import CEILING, NEUTRAL, Figure, interval, plain_figure, wrapped
@@ -15,12 +16,17 @@ from lbmtune.units import format_mlups
 
 @dataclass(frozen=True)
 class FinalInfo:
-    """A finalist. best_of: the kind that it leads; ratio: its speed over the winner's, by rounds of both."""
+    """A finalist. best_of: the kind that it leads; ratio: its speed over the winner's, by rounds of both.
+
+    interval: of repeats; tied: the winner's interval covers its speed.
+    """
 
     number: int
     label: str
     best_of: str
     measurement: Measurement
+    interval: RepeatInterval
+    tied: bool = False
     ratio: Interval | None = None
 
 
@@ -28,28 +34,30 @@ def finals_info(study: StudyRecord) -> tuple[FinalInfo, ...]:
     """Return the finalists, winner first, with ratios paired by round."""
     varied = varied_knobs(study)
     finalists = [t for t in study.ranked if t.final]
-    return tuple(_final(t, finalists[0], varied) for t in finalists)
+    return tuple(_final(study, t, finalists[0], varied) for t in finalists)
 
 
-def _final(trial: Trial, winner: Trial, varied: Sequence[str]) -> FinalInfo:
+def _final(study: StudyRecord, trial: Trial, winner: Trial, varied: Sequence[str]) -> FinalInfo:
     assert trial.final is not None
     assert winner.final is not None
     mine, best = trial.final.samples_s, winner.final.samples_s
     # samples are paired by round: with another number of them there are no pairs
     ratio = paired_ratio(best, mine) if trial is not winner and len(mine) == len(best) else None
-    return FinalInfo(trial.number, label(trial, varied), trial.stands_for, trial.final, ratio)
+    tied, interval = trial.number in study.tied, study.interval(trial)
+    return FinalInfo(trial.number, label(trial, varied), trial.stands_for, trial.final, interval, tied, ratio)
 
 
 def finals_panels(study: StudyRecord) -> list[Panel]:
     """Return the figure, if there were finals."""
     finals = finals_info(study)
-    caption = f"{len(finals)} finalists, measured interleaved. Finalists with overlapping intervals are not ranked."
+    tied = sum(f.tied for f in finals)
+    caption = f"{len(finals)} finalists, measured interleaved; {tied} tied with the winner, whose interval covers them."
     return [panel("finals", "Finals", caption, finals_figure(finals))] if finals else []
 
 
 def finals_figure(finals: Sequence[FinalInfo]) -> Figure:
-    """Draw the median of each finalist with its 95 % interval."""
-    figure = plain_figure("MLUPS, median and its 95 % confidence interval", "")
+    """Draw the median of each finalist with the interval that holds 90 % of repeats."""
+    figure = plain_figure("MLUPS, median and the interval of repeats", "")
     figure.add_scatter(
         x=[f.measurement.mlups for f in finals],
         y=[f"trial {f.number}" for f in finals],
@@ -57,8 +65,8 @@ def finals_figure(finals: Sequence[FinalInfo]) -> Figure:
         marker={"size": 10, "color": [CEILING] + ["#4c8bb5"] * (len(finals) - 1)},
         error_x=interval(
             [f.measurement.mlups for f in finals],
-            [f.measurement.ci_low_mlups for f in finals],
-            [f.measurement.ci_high_mlups for f in finals],
+            [f.interval.low_mlups for f in finals],
+            [f.interval.high_mlups for f in finals],
             NEUTRAL,
         ),
         text=[wrapped(f.label) for f in finals],
@@ -77,8 +85,9 @@ def finals_table(finals: Sequence[FinalInfo]) -> list[dict[str, str]]:
             "configuration": f.label,
             "best_of": f.best_of,
             "mlups": format_mlups(f.measurement.mlups),
-            "interval": f"{format_mlups(f.measurement.ci_low_mlups)} to {format_mlups(f.measurement.ci_high_mlups)}",
+            "interval": f"{format_mlups(f.interval.low_mlups)} to {format_mlups(f.interval.high_mlups)}",
             "ratio": f"{f.ratio.median:.4f}" if f.ratio else "winner" if f is finals[0] else "-",
+            "tied": "tied" if f.tied else "",
             "ratio_interval": f"{f.ratio.low:.4f} to {f.ratio.high:.4f}" if f.ratio else "",
             "samples": str(len(f.measurement.samples_s)),
         }

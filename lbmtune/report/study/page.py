@@ -96,8 +96,7 @@ def cards(study: StudyRecord) -> list[tuple[str, str, str]]:
     best, unit = study.ranked[0], study.header.spec.case.speed_unit
     m, ceiling = best.best_measurement, roofline_info(study).ceiling
     no_bound = "; no bound on chip" if kind_of(from_flat(best.config)).on_chip else ""
-    half = 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups
-    found = [("speed", f"{format_mlups(m.mlups)} {unit}", f"+- {half:.2f} % (95 % interval of the median)")]
+    found = [("speed", f"{format_mlups(m.mlups)} {unit}", str(study.interval(best)))]
     if run := best.sustained:
         energy = f", {run.nj_per_update:.3g} nJ per update" if run.nj_per_update else ""
         remark = f"{'disturbed; ' if run.disturbed else ''}over {run.seconds:.1f} s without a pause{energy}"

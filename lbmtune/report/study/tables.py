@@ -15,7 +15,8 @@ from lbmtune.report.tables import Pairs, product_text
 Cell = str | float | int | None
 _DIGITS = {
     "MLUPS": 1,
-    "95 % interval, +- %": 2,
+    "interval, +- %": 2,
+    "within the run, +- %": 2,
     "% of ceiling": 1,
     "predicted MLUPS": 1,
     "measured / predicted": 3,
@@ -70,7 +71,8 @@ def _row(study: StudyRecord, trial: Trial, varied: Sequence[str], *, sustained: 
         "trial": trial.number,
         "outcome": trial.outcome.value,
         "MLUPS": m.mlups if m else None,
-        "95 % interval, +- %": 50 * (m.ci_high_mlups - m.ci_low_mlups) / m.mlups if m else None,
+        "interval, +- %": 100 * study.interval(trial).half_width if m else None,
+        "within the run, +- %": 100 * study.interval(trial).within if m else None,
         "% of ceiling": 100 * study.share_of_ceiling(trial) if m else None,
         "predicted MLUPS": predicted or None,
         "measured / predicted": trial.mlups / predicted if trial.mlups and predicted else None,

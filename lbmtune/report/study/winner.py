@@ -55,13 +55,14 @@ def stale_warning(winner: Trial, kernel: Kernel) -> str:
 def winner_table(study: StudyRecord, kernel: Kernel | None = None) -> Pairs:
     """Return the measurement of the winner, its shares of all bandwidths, prediction and resources."""
     winner, case = study.ranked[0], study.header.spec.case
-    m = winner.best_measurement
+    m, spread = winner.best_measurement, study.interval(winner)
     rows = [
         ("speed", f"{format_mlups(m.mlups)} {case.speed_unit}"),
         (
-            "95 % interval of the median",
-            f"{format_mlups(m.ci_low_mlups)} to {format_mlups(m.ci_high_mlups)} {case.speed_unit}",
+            "interval",
+            f"{format_mlups(spread.low_mlups)} to {format_mlups(spread.high_mlups)} {case.speed_unit}, {spread}",
         ),
+        ("tied with", f"{len(study.tied)} trials, whose speed that interval covers"),
         ("samples", f"{len(m.samples_s)}{' in the finals' if winner.final else ''}, {m.steps_per_sample} steps each"),
         ("bandwidth", format_rate(m.bandwidth_bytes_per_s)),
         ("bytes per update", moved(m.bytes_per_update)),

@@ -48,6 +48,17 @@ def test_a_planted_fault_costs_one_trial(evaluator: Evaluator, fault: str, outco
     assert following.outcome is Outcome.OK, following.reason
 
 
+def test_a_restart_measures_in_another_process(evaluator: Evaluator) -> None:
+    evaluator.submit(0, config())
+    first, before = evaluator.next(), evaluator.pool.measurer
+    evaluator.restart()
+    assert evaluator.pool.measurer is not before
+    evaluator.submit(0, config())
+    again = evaluator.next()
+    assert (again.outcome, again.key) == (Outcome.OK, first.key)
+    assert again.measurement
+
+
 def test_finals_on_the_processor(evaluator: Evaluator) -> None:
     two = [config(), replace(config(), scheme="aa")]
     trials = evaluator.finals(two)

@@ -116,6 +116,7 @@ class FakeEvaluator:
     max_in_flight = 3
     incumbent_s: float | None = None
     limits = LIMITS
+    restarts = 0
 
     def __init__(self, backend: str = "cuda", fails: Outcome | None = None, at: At = ignore) -> None:
         self.environment = environment(backend)
@@ -164,6 +165,9 @@ class FakeEvaluator:
 
     def accuracy(self, config: KernelConfig, *, brief: bool = False) -> Accuracy:
         return ACCURACY
+
+    def restart(self) -> None:
+        self.restarts += 1
 
     def finals(self, configs: Sequence[KernelConfig]) -> list[Trial]:
         self._at("finals", 0)
