@@ -5,8 +5,8 @@
 
 A kernel is compiled for the domain of its sample, as a best.json holds it, and runs on others: tiny ones, prime ones,
 and those that are a cell off what fits. Where the rules admit the domain it is compared with the oracle, and so is the
-kernel of steps that are left over; what the file would say of each domain has to agree with the rules. Prints how many
-of each family are right and refused, and the kernels that are wrong.
+kernel of steps that are left over; neither may write outside its arrays. What the file would say of each domain has to
+agree with the rules. Prints how many of each family are right and refused, and the kernels that are wrong.
 """
 
 import argparse
@@ -34,8 +34,10 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
+from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification.verify import compare, describe_failure, verify_single
 from lbmtune.records.domain_format import DomainRules
+from lbmtune.runtime.memory import array_names
 from tests.support.conformance.choices import ROOMY, Sample
 from tests.support.conformance.covering import everything
 
@@ -138,11 +140,17 @@ def _place(program: Program, where: str) -> tuple[Callable[[Program], Binary], D
 
 
 def _run(program: Program, made: _Made, case: Case) -> tuple[str, str]:
-    found = [compare(program, made.binary, made.device, case, _PERIODS)]
-    if made.single:
-        found.append(verify_single(program, made.binary, made.device, made.single, case))
-    wrong = "; ".join(describe_failure(one) for one in found if not one.passed)
-    return (WRONG, wrong) if wrong else (RIGHT, "")
+    device = PooledDevice(made.device)  # with guard bands around what it gives
+    checks = [lambda: compare(program, made.binary, device, case, _PERIODS)]
+    if single := made.single:
+        checks.append(lambda: verify_single(program, made.binary, device, single, case))
+    for check in checks:
+        device.reset()
+        found = check()
+        if not found.passed:
+            return WRONG, describe_failure(found)
+        device.check_guards(array_names(program))
+    return RIGHT, ""
 
 
 def _survived(sample: Sample, seed: int, where: str) -> list[Outcome]:

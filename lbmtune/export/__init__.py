@@ -118,4 +118,6 @@ def _repeats(found: RepeatInterval) -> dict[str, float]:
 
 
 def _alternate(rank: int, trial: Trial) -> Alternate:
-    return made_of(Alternate, trial.best_measurement, rank=rank, key=trial.key, configuration=trial.config)
+    return made_of(
+        Alternate, trial.best_measurement, rank=rank, key=trial.key, configuration=trial.config, proven=trial.proven
+    )

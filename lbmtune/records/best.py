@@ -58,7 +58,10 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Alternate:
-    """A verified configuration of a lower rank."""
+    """A configuration of a lower rank, verified on small domains.
+
+    proven: whether it was verified on the whole domain, too (false in files that do not say it).
+    """
 
     rank: Count
     key: str
@@ -66,6 +69,7 @@ class Alternate:
     mlups: Positive
     ci_low_mlups: NotNegative
     ci_high_mlups: NotNegative
+    proven: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

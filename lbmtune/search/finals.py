@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Accuracy, Outcome, Trial
 from lbmtune.records.store import append_trial, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.interfaces import Search
 from lbmtune.search.kinds import Kind, Rounding, kind_of, rounding_of
+from lbmtune.units import mlups
 
 _MOST_FINALS = 20
 """Rounds of finals in which finalists that fail are replaced by the next best."""
@@ -57,12 +59,41 @@ def _leaders(ranked: tuple[Trial, ...]) -> Mapping[int, Kind]:
 def hold_finals(search: Search) -> None:
     """Verify the finalists at full size and measure them interleaved, until as many as wanted have passed."""
     for _ in range(_MOST_FINALS):
-        record = read_study(search.folder)
+        record = _measured_again(search, read_study(search.folder))
         finalists = finalists_of(record)
         if not finalists or _is_complete(record, finalists):
             return
         search.observer.finals(finalists)
         _hold_round(search, record, finalists)
+
+
+def fastest_s(case: Case, done: Sequence[Trial]) -> float | None:
+    """Return the seconds per step of the fastest trial by first measurements; None without a verified trial."""
+    speeds = [t.measurement.mlups for t in done if t.measurement and t.mlups]
+    return case.fluid_sites / (max(speeds) * 1e6) if speeds else None
+
+
+def _measured_again(search: Search, record: StudyRecord) -> StudyRecord:
+    """Measure trials again that were dismissed beside one that has lost its speed since; return the study then."""
+    spec = record.header.spec
+    incumbent_s = fastest_s(spec.case, record.trials)
+    slowest_mlups = mlups(spec.case.fluid_sites, 1, spec.protocol.bail_out * incumbent_s) if incumbent_s else 0.0
+    waiting = [t for t in record.ranked if t.measurement and t.measurement.dismissed]
+    waiting = [t for t in waiting if t.measurement and t.measurement.mlups > slowest_mlups]
+    if not waiting:
+        return record
+    before, in_flight = {t.number: t for t in waiting}, 0
+    search.evaluator.incumbent_s = incumbent_s
+    while waiting or in_flight:
+        while waiting and in_flight < search.evaluator.max_in_flight:
+            trial = waiting.pop(0)
+            search.evaluator.submit(trial.number, from_flat(trial.config))
+            in_flight += 1
+        answer, in_flight = search.evaluator.next(), in_flight - 1
+        first = before[answer.number]
+        found = _answered(first, answer, answer.costs.measure_s, "measured again")
+        append_trial(search.folder, replace(found, measurement=answer.measurement, prediction=answer.prediction))
+    return read_study(search.folder)
 
 
 def _is_complete(record: StudyRecord, finalists: Sequence[Trial]) -> bool:

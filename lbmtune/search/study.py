@@ -27,7 +27,7 @@ from lbmtune.records.store import (
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.choice import Choice
 from lbmtune.search.estimates import estimates, refined
-from lbmtune.search.finals import hold_finals, record_accuracy, run_sustained
+from lbmtune.search.finals import fastest_s, hold_finals, record_accuracy, run_sustained
 from lbmtune.search.interfaces import Search
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.space import Space
@@ -132,7 +132,7 @@ class _Loop:
         self._clock_s = time.monotonic() - max((t.elapsed_s or 0.0 for t in done), default=0.0)
         self._next_number = max((t.number for t in done), default=-1) + 1
         self._budget = budget_left(spec, done)
-        search.evaluator.incumbent_s = fastest_s(spec, done)
+        search.evaluator.incumbent_s = fastest_s(spec.case, done)
         if min(self._budget) > 0:
             search.evaluator.prepare(space.configs)
         predictions = estimates(search.predict, space.configs)
@@ -191,12 +191,6 @@ class _Loop:
         self._choice.observe(self._index[trial.key], trial.mlups)
         self._search_s = time.perf_counter() - begin
         self._search.observer.finished(trial)
-
-
-def fastest_s(spec: StudySpec, done: Sequence[Trial]) -> float | None:
-    """Return the seconds per step of the fastest trial by first measurements; None without a verified trial."""
-    speeds = [t.measurement.mlups for t in done if t.measurement and t.mlups]
-    return spec.case.fluid_sites / (max(speeds) * 1e6) if speeds else None
 
 
 def optuna_name(header: StudyHeader) -> str:

@@ -30,10 +30,10 @@ def test_without_the_compiler_of_numba_there_is_no_device(monkeypatch: pytest.Mo
 def test_memory_and_processors_are_those_of_the_control_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "memory", lambda: quotas.Memory(2 << 30, 700 << 20, True))
     opened, case = open_device("cpu"), box("d3q19", "bgk", (256, 256, 160))
-    assert (opened.limits.memory_bytes, opened.environment.memory_bytes) == (188 << 20, 2 << 30)
+    assert (opened.limits.memory_bytes, opened.environment.memory_bytes) == (350 << 20, 2 << 30)
     reason = fits_in_memory(case, cpu.Direct(scheme="aa"), opened.limits)
     assert reason
-    assert "the device has 188 MiB free within the memory limit of this process, enough for" in reason
+    assert "the device has 350 MiB free within the memory limit of this process, enough for" in reason
     with pytest.raises(OutOfMemoryError, match="within the memory limit of this process"):
         opened.empty(800 << 20, "uint8")
     monkeypatch.setattr(quotas, "memory", lambda: quotas.Memory(300 << 20, 200 << 20, True))

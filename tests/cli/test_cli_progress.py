@@ -1,5 +1,6 @@
 import io
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -259,10 +260,19 @@ def test_an_undisturbed_run_of_seconds_has_no_mark(tmp_path):
     assert "disturbed; over" not in page(record)
 
 
+def whole_domain(record):
+    """Trials with a speed by what the report says of their proof."""
+    table = trial_table(record)
+    column = table.columns.index("proven")
+    return {said: n for said, n in Counter(row[column] for row in table.rows).items() if said}
+
+
 def test_the_table_of_the_best_says_what_was_measured_how(tmp_path):
     record = shown(tmp_path, False, axes=one_family(), protocol=TimingProtocol(finalists=2))[1]
     columns = {column.header: list(column.cells) for column in ranking(record).columns}
     assert columns["measured"] == ["final", "final", "first", "first", "first"]
+    assert columns["proven"] == ["yes", "yes", "no", "no", "no"]
+    assert whole_domain(record) == {"at full size": 2, "not at full size": len(record.ranked) - 2}
     assert faster_first(record) == ""
     winner, other = record.winner, record.ranked[-1]
     faster = replace(other.measurement, mlups=winner.final.ci_high_mlups * 1.1)

@@ -67,6 +67,7 @@ def test_best_holds_the_winner(written: Path) -> None:
     assert found.kernel.source == render(found.case, found.config).source
     assert found.verification == winner.verification
     assert [a.key for a in found.alternates] == [t.key for t in study.ranked[1:21]]
+    assert [a.proven for a in found.alternates] == [t.proven for t in study.ranked[1:21]]
     assert found.environment.device == "NVIDIA H200"
     assert found == best(study)
 

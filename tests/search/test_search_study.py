@@ -1,3 +1,4 @@
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -229,6 +230,43 @@ def test_finals_go_on_until_one_passes(tmp_path):
     assert record.winner.final
     assert record.winner.proven
     assert [t.key for t in record.ranked[:5]] == [t.key for t in record.ranked if t.final]
+
+
+def test_what_was_dismissed_beside_a_false_winner_is_measured_again(tmp_path):
+    """A kernel that is wrong at full size was fastest and had the others dismissed after a first look."""
+    study = spec(axes=one_family(), budget=Budget(trials=8), protocol=TimingProtocol(finalists=1))
+    false = {}
+
+    class Dismissing(FakeEvaluator):
+        def next(self):
+            trial = super().next()
+            if not trial.mlups:
+                return trial
+            false.setdefault("key", trial.key)
+            if trial.key == false["key"]:
+                return replace(trial, measurement=replace(trial.measurement, mlups=1e6))
+            slow = study.case.fluid_sites / trial.measurement.mlups / 1e6 > 1.25 * (self.incumbent_s or 1e-6)
+            return replace(trial, measurement=replace(trial.measurement, dismissed=slow))
+
+        def finals(self, configs):
+            return [
+                replace(t, final=None, outcome=Outcome.WRONG_RESULT, reason="wrong") if t.key == false["key"] else t
+                for t in super().finals(configs)
+            ]
+
+    evaluator = Dismissing()
+    evaluator.incumbent_s = None
+    record = run(tmp_path, study, evaluator)
+    wrong = next(t for t in record.trials if t.key == false["key"])
+    assert (wrong.outcome, wrong.reason) == (Outcome.WRONG_RESULT, "in the finals: wrong")
+    others = [t for t in record.ranked if t.measurement]
+    assert len(others) > 2
+    again = Counter(evaluator.tried)
+    fastest = max(t.measurement.mlups for t in others)
+    for trial in others:
+        assert trial.measurement.dismissed == (trial.measurement.mlups < fastest / 1.25)
+        assert again[trial.key] == (1 if trial.measurement.dismissed else 2)
+    assert len(record.trials) == 8
 
 
 def test_where_none_passes_at_full_size_nothing_wins(tmp_path):

@@ -77,6 +77,7 @@ def _row(study: StudyRecord, trial: Trial, varied: Sequence[str], *, sustained: 
         "% of ceiling": 100 * study.share_of_ceiling(trial) if m else None,
         "predicted MLUPS": predicted or None,
         "measured / predicted": trial.mlups / predicted if trial.mlups and predicted else None,
+        "proven": ("at full size" if trial.proven else "not at full size") if m else None,
     }
     if sustained:
         run = trial.sustained
