@@ -71,7 +71,8 @@ def ranking(record: StudyRecord, length: int = 5) -> Table:
 
 def _row(record: StudyRecord, trial: Trial) -> tuple[object, ...]:
     measured = trial.best_measurement
-    half = percent(record.interval(trial).half_width)
+    interval = record.interval(trial)
+    half = f"{'>= ' * (interval.between is None)}{percent(interval.half_width)}"
     registers = trial.resources.registers if trial.resources else 0
     return (
         format_mlups(measured.mlups),

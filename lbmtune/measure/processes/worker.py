@@ -4,21 +4,18 @@ A worker opens its session once, then answers requests in order. It announces ea
 timeout is attributed to one. It ends with its parent, however the parent ends.
 """
 
-import ctypes
 import errno
-import faulthandler
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.connection import Pipe, wait
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -42,7 +39,6 @@ _STAGE_CALLED = "request"
 _LOG_TAIL_BYTES = 4096
 _LOG_BYTES = 1 << 20
 """Longest log; what is printed before is dropped."""
-_PR_SET_PDEATHSIG = 1
 POLL_S = 0.5
 _EXIT_S = 5.0
 """How long a process may take to end after it closed its pipe."""
@@ -115,7 +111,7 @@ class Worker:
         self._oom_kills = quotas.oom_kills()
         self.connection, theirs = Pipe()
         # a plain process rather than multiprocessing's: it does not import the caller's main module again
-        call = f"from lbmtune.measure.processes.worker import serve; serve({theirs.fileno()}, {os.getpid()})"
+        call = f"from lbmtune.measure.processes.serve import serve; serve({theirs.fileno()}, {os.getpid()})"
         with _opened(log) as output, theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {call}"],
@@ -292,48 +288,6 @@ def _cause(code: int | None) -> str:
     return f"ended with exit code {code}"
 
 
-def serve(handle: int, parent: int) -> None:
-    """Run the worker's main loop. handle: its end of the pipe; parent: process id."""
-    die_with_parent(parent)
-    os.register_at_fork(after_in_child=_end_with_parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
-    faulthandler.enable()
-    connection = Connection(handle)
-    stage = STAGE_START
-
-    def progress(name: str) -> None:
-        nonlocal stage
-        stage = name
-        connection.send(Stage(name))
-
-    messages = _received(connection)
-    try:
-        if (opener := next(messages, None)) is None:
-            return
-        greeting, session = opener()
-        connection.send(Greeting(greeting))
-        for request in messages:
-            connection.send(Answer(session(request, progress)))
-    except LbmtuneError as error:
-        connection.send(Death(stage, str(error), error=error))
-    except BaseException as error:  # the isolation boundary: any error costs this process and one trial
-        with suppress(OSError):  # the log may lie on a full disk
-            traceback.print_exc()
-            sys.stderr.flush()
-        connection.send(Death(stage, f"{_described(error)} during {stage}", error=no_room(error)))
-        os._exit(1)  # without clean-up, which may hang on a faulty device
-
-
-def _received(connection: Connection) -> Iterator[Any]:
-    """Yield what the parent sends until it is gone or done."""
-    while True:
-        try:
-            message = connection.recv()
-        except EOFError:
-            return
-        yield message
-
-
 def no_room(error: BaseException) -> InputError | None:
     """Return the error for a disk that is full or cannot be written; None if that is not what happened."""
     if not isinstance(error, OSError) or error.errno not in _NO_ROOM:
@@ -352,21 +306,3 @@ def _opened(log: Path) -> Iterator[BinaryIO]:
         raise no_room(error) or error from error
     with file:
         yield file
-
-
-def _described(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {str(error).strip() or 'no message'}{where}"
-
-
-def die_with_parent(parent: int) -> None:
-    """Have Linux kill this process when its parent ends."""
-    _end_with_parent()
-    if os.getppid() != parent:  # the parent ended before the call
-        os._exit(1)
-
-
-def _end_with_parent() -> None:
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -65,14 +65,15 @@ def trial_table(study: StudyRecord) -> TrialTable:
 def _row(study: StudyRecord, trial: Trial, varied: Sequence[str], *, sustained: bool) -> dict[str, Cell]:
     """Return the values of a trial by column; those of sustained runs if the study has any."""
     m = trial.best_measurement if trial.mlups is not None else None
+    spread = study.interval(trial) if m else None
     predicted = trial.prediction.mlups if trial.prediction else None
     resources = trial.resources if trial.resources and trial.resources.registers else None
     row: dict[str, Cell] = {
         "trial": trial.number,
         "outcome": trial.outcome.value,
         "MLUPS": m.mlups if m else None,
-        "interval, +- %": 100 * study.interval(trial).half_width if m else None,
-        "within the run, +- %": 100 * study.interval(trial).within if m else None,
+        "interval, +- %": 100 * spread.half_width if spread and spread.between is not None else None,
+        "within the run, +- %": 100 * spread.within if spread else None,
         "% of ceiling": 100 * study.share_of_ceiling(trial) if m else None,
         "predicted MLUPS": predicted or None,
         "measured / predicted": trial.mlups / predicted if trial.mlups and predicted else None,

@@ -10,7 +10,7 @@ from lbmtune.measure.calibration import microbench, repeats
 
 def small_cpu(_: str) -> Device:
     """Open the CPU with small arrays and short samples."""
-    microbench._CPU_STREAM_BYTES = 1 << 16
+    microbench._CPU_STREAM_BYTES = 1 << 19
     microbench._TIMES_CACHE = 0
     microbench._SAMPLES = 3
     microbench._WARMUP_S = 1e-3
