@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from math import ceil
@@ -30,15 +30,19 @@ class Reading(NamedTuple):
     conditions: Conditions
 
 
-def sustain(simulation: Simulation, protocol: TimingProtocol) -> Sustained:
+def sustain(
+    simulation: Simulation, protocol: TimingProtocol, on_warm: Callable[[], object] = lambda: None
+) -> Sustained:
     """Run a simulation on its own domain for `settling_s` and, without a pause, for `sustained_s` that count.
 
+    on_warm: called once before that, when the warm-up has made ghost cells and values between tiles those of the state.
     Raises WrongResultError, DeviceFaultError.
     """
     excite(simulation)
     step_s = sampling.undisturbed_s(sampling.warm_up(simulation, protocol).samples)
     steps = sampling.steps_per_sample(simulation, step_s, min(SLICE_S, protocol.sustained_s / 4))
     simulation.prepare(steps)
+    on_warm()
     settling, wanted = (max(1, ceil(s / (steps * step_s))) for s in (protocol.settling_s, protocol.sustained_s))
     readings: list[Reading] = []
     config = simulation.program.config

@@ -122,6 +122,8 @@ def _in_words(said: str, table: dict[str, Any]) -> str:
         return f"{_name((*steps, missing[1]))} is missing, which the description of a machine has to have"
     types = re.fullmatch(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`", what)
     path, value = _at(table, steps, types[2] if types else "")
+    if what.startswith(("Expected `float` <", "Expected `float` >")) and (plausible := range_of(path[-1])):
+        return _outside(plausible, _name(path), value)
     if types and types[1] in _WANTED:
         return f"{_name(path)} is {_shown(value)}, which has to be {_WANTED[types[1]]}"
     if what == "Number out of range":
@@ -181,8 +183,12 @@ def _check(machine: Machine) -> None:
 
 def _refuse(plausible: Range | None, name: str, value: float) -> None:
     if plausible and not plausible.low <= value <= plausible.high:  # NaN is refused as well
-        bounds = f"from {_bound(plausible.low)} to {_bound(plausible.high)}"
-        raise ValueError(f"{name} is {_shortened(str(value))}, which has to be {plausible.unit} {bounds}")
+        raise ValueError(_outside(plausible, name, value))
+
+
+def _outside(plausible: Range, name: str, value: float) -> str:
+    bounds = f"from {_bound(plausible.low)} to {_bound(plausible.high)}"
+    return f"{name} is {_shortened(str(value))}, which has to be {plausible.unit} {bounds}"
 
 
 def _whole(table: str, missing: Iterator[str]) -> None:
