@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 Fact = tuple[str, str]
+_ORDERS = 6
 
 
 def facts(parameters: Mapping[str, Any]) -> frozenset[Fact]:
@@ -38,18 +39,26 @@ def pairs(said: frozenset[Fact]) -> frozenset[tuple[Fact, Fact]]:
 def drawn(samples: Sequence[frozenset[Hashable]], one_in: int, costs: Sequence[float] | None = None) -> set[int]:
     """Numbers of the samples for every day: by their facts a greedy cover, filled up at random to one in so many.
 
-    costs: of the samples; the cover then takes what is new for the least. What later ones have made needless is left
-    out again, the dearest first.
+    costs: of the samples; the cheapest of some covers is taken then, which begin in other orders.
     """
-    order = random.Random(len(samples)).sample(range(len(samples)), len(samples))
+    dear = costs or [1.0] * len(samples)
+    random_ = random.Random(len(samples))
+    orders = [random_.sample(range(len(samples)), len(samples)) for _ in range(_ORDERS if costs else 1)]
+    covers = [_cover(samples, order, dear) for order in orders]
+    kept = min(covers, key=lambda cover: sum(dear[n] for n in cover))
+    others = [n for n in orders[0] if n not in kept]
+    return {*kept, *others[: max(0, -(-len(samples) // one_in) - len(kept))]}
+
+
+def _cover(samples: Sequence[frozenset[Hashable]], order: Sequence[int], costs: Sequence[float]) -> list[int]:
+    """Take what is new for the least; leave out again what later ones have made needless, the dearest first."""
     missing, kept = set[Hashable]().union(*samples), list[int]()
     while missing:
-        best = max(order, key=lambda n: len(samples[n] & missing) / (costs[n] if costs else 1))
+        best = max(order, key=lambda n: len(samples[n] & missing) / costs[n])
         kept.append(best)
         missing -= samples[best]
-    for n in sorted(kept, key=lambda n: costs[n] if costs else 1, reverse=True):
+    for n in sorted(kept, key=lambda n: costs[n], reverse=True):
         rest = [samples[m] for m in kept if m != n]
         if samples[n] <= set[Hashable]().union(*rest):
             kept.remove(n)
-    others = [n for n in order if n not in kept]
-    return {*kept, *others[: max(0, -(-len(samples) // one_in) - len(kept))]}
+    return kept
