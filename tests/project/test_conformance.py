@@ -59,7 +59,9 @@ def for_every_day(backend: str) -> list[Sample]:
     """A part of the list in which each choice stands at each of its values, on small lattices where it can."""
     samples = kernels(backend)
     costs = [_START + _length(sample) for sample in samples]
-    return [samples[n] for n in sorted(drawn([facts(_said(sample)) for sample in samples], len(samples), costs))]
+    return [
+        samples[n] for n in sorted(drawn([facts(_said(sample)) for sample in samples], len(samples), costs, covers=6))
+    ]
 
 
 def _said(sample: Sample) -> dict[str, Any]:

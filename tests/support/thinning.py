@@ -9,7 +9,6 @@ from itertools import combinations
 from typing import Any
 
 Fact = tuple[str, str]
-_ORDERS = 6
 
 
 def facts(parameters: Mapping[str, Any]) -> frozenset[Fact]:
@@ -36,16 +35,17 @@ def pairs(said: frozenset[Fact]) -> frozenset[tuple[Fact, Fact]]:
     return frozenset(combinations(sorted(said), 2))
 
 
-def drawn(samples: Sequence[frozenset[Hashable]], one_in: int, costs: Sequence[float] | None = None) -> set[int]:
+def drawn(
+    samples: Sequence[frozenset[Hashable]], one_in: int, costs: Sequence[float] | None = None, covers: int = 1
+) -> set[int]:
     """Numbers of the samples for every day: by their facts a greedy cover, filled up at random to one in so many.
 
-    costs: of the samples; the cheapest of some covers is taken then, which begin in other orders.
+    costs: of the samples; the cheapest of some covers is taken, which begin in other orders.
     """
     dear = costs or [1.0] * len(samples)
     random_ = random.Random(len(samples))
-    orders = [random_.sample(range(len(samples)), len(samples)) for _ in range(_ORDERS if costs else 1)]
-    covers = [_cover(samples, order, dear) for order in orders]
-    kept = min(covers, key=lambda cover: sum(dear[n] for n in cover))
+    orders = [random_.sample(range(len(samples)), len(samples)) for _ in range(covers)]
+    kept = min((_cover(samples, order, dear) for order in orders), key=lambda cover: sum(dear[n] for n in cover))
     others = [n for n in orders[0] if n not in kept]
     return {*kept, *others[: max(0, -(-len(samples) // one_in) - len(kept))]}
 
