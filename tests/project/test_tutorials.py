@@ -17,7 +17,7 @@ TUTORIALS = ROOT / "docs" / "tutorial"
 GUIDE = TUTORIALS.parent / "guide"
 SHORT = ("case.domain=48x24x20", "budget.trials=4", "protocol.final_rounds=2", "protocol.sustained_top=0")
 SMALL = tuple(word for override in (*SHORT, "protocol.bail_out=1000") for word in ("--set", override))
-"""Options that make the study of the tutorial short, and take any speed of a machine that runs other tests beside it."""
+"""Options that make the study of the tutorial short, and take any speed: other tests may run beside it."""
 
 
 def blocks(page: str) -> Iterator[tuple[str, str]]:
