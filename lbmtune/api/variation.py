@@ -32,7 +32,7 @@ from lbmtune.records.study import StudySpec, tables
 
 @dataclass(frozen=True)
 class Variation:
-    """What the model expects of each value of a knob.
+    """Hold what the model expects of each value of a knob.
 
     predictions: by legal value, in order; illegal: the reason of each other value; compiled: whether the predictions
     know registers and spills of the compiled kernels.

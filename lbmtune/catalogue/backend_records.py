@@ -16,7 +16,7 @@ Block = Cells
 
 @dataclass(frozen=True, kw_only=True)
 class CudaConfig(KernelConfig):
-    """What CUDA families share."""
+    """Hold the knobs and the usual answers that all CUDA families share."""
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cuda"
     without: ClassVar[frozenset[str]] = frozenset({"stride"})
@@ -81,7 +81,7 @@ class CudaConfig(KernelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class CpuConfig(KernelConfig):
-    """What CPU families share."""
+    """Hold the knobs and the usual answers that all CPU families share."""
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cpu"
     by_device: ClassVar[tuple[str, ...]] = ("threads", "vector_bits")
@@ -114,7 +114,7 @@ class CpuConfig(KernelConfig):
 
     @property
     def loop(self) -> str:
-        """What the parallel loop runs over: z, zy or tile."""
+        """Return what the parallel loop runs over: z, zy or tile."""
         return "z"
 
     @property
@@ -144,7 +144,7 @@ class CpuConfig(KernelConfig):
 
     @property
     def placed(self) -> bool:
-        """Whether memory is placed otherwise than NumPy does."""
+        """Return whether memory is placed otherwise than NumPy does."""
         return (self.pages, self.first_touch) != ("default", "serial")
 
     @property

@@ -1,4 +1,4 @@
-"""What a domain must obey, as data: by it rules refuse a domain, and from it the conditions in best.json are made."""
+"""Write what a domain must obey as data: rules refuse a domain by it, and best.json has its conditions from it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -13,9 +13,10 @@ from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.workers.evaluate import Evaluator
-from lbmtune.records import Outcome, Trial
+from lbmtune.records import Outcome
 from lbmtune.records.study import TimingProtocol
 from tests.support.cuda_samples import flows, one_of_each_kind
+from tests.support.stages import judged
 
 pytestmark = pytest.mark.gpu
 
@@ -63,21 +64,6 @@ def evaluator() -> Iterator[Evaluator]:
         yield opened
 
 
-def judged(evaluator: Evaluator, fault: str) -> tuple[str, Trial]:
-    """Return the stage in which a kernel fails, and its trial there; '' if it passes them all."""
-    evaluator.submit(0, config(fault))
-    first = evaluator.next()
-    if first.outcome is not Outcome.OK:
-        return "first", first
-    final, right = evaluator.finals([config(fault), config()])
-    assert right.outcome is Outcome.OK, right.reason
-    assert right.final, right.reason
-    if final.outcome is not Outcome.OK:
-        return "final", final
-    (run,) = evaluator.sustained([config(fault)], [True])
-    return "" if run.outcome is Outcome.OK else "sustained", run
-
-
 @pytest.mark.parametrize(
     ("fault", "stages", "reason"),
     [
@@ -94,7 +80,7 @@ def judged(evaluator: Evaluator, fault: str) -> tuple[str, Trial]:
 def test_a_planted_fault_is_told_and_not_ranked(
     evaluator: Evaluator, fault: str, stages: tuple[str, ...], reason: str
 ) -> None:
-    stage, trial = judged(evaluator, fault)
+    stage, trial = judged(evaluator, config(fault), config())
     print(f"{fault}: {stage}, {trial.reason}")
     assert stage in stages, trial.reason
     assert trial.outcome is Outcome.WRONG_RESULT
@@ -104,7 +90,7 @@ def test_a_planted_fault_is_told_and_not_ranked(
 
 @pytest.mark.parametrize("harmless", ["", "read that is not taken"])
 def test_a_right_kernel_passes_every_proof(evaluator: Evaluator, harmless: str) -> None:
-    stage, trial = judged(evaluator, harmless)
+    stage, trial = judged(evaluator, config(harmless), config())
     assert stage == "", trial.reason
     assert trial.sustained
 

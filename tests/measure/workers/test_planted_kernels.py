@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from lbmtune.measure.workers.evaluate import Evaluator
-from lbmtune.records import Outcome, Trial
+from lbmtune.records import Outcome
 from lbmtune.records.study import TimingProtocol
 from tests.support.devices.planted_faults import CASE, Alone, config, planted
+from tests.support.stages import judged
 
 PROTOCOL = TimingProtocol(
     verify_periods=2,
@@ -29,21 +30,6 @@ PROTOCOL = TimingProtocol(
 def evaluator() -> Iterator[Evaluator]:
     with Evaluator(CASE, "cpu", PROTOCOL, renderer=planted, opener=Alone) as opened:
         yield opened
-
-
-def judged(evaluator: Evaluator, fault: str) -> tuple[str, Trial]:
-    """Return the stage in which a kernel fails, and its trial there; '' if it passes them all."""
-    evaluator.submit(0, config(fault))
-    first = evaluator.next()
-    if first.outcome is not Outcome.OK:
-        return "first", first
-    final, right = evaluator.finals([config(fault), config()])
-    assert right.outcome is Outcome.OK, right.reason
-    assert right.final, right.reason
-    if final.outcome is not Outcome.OK:
-        return "final", final
-    (run,) = evaluator.sustained([config(fault)], [True])
-    return "" if run.outcome is Outcome.OK else "sustained", run
 
 
 @pytest.mark.parametrize(
@@ -80,20 +66,20 @@ def judged(evaluator: Evaluator, fault: str) -> tuple[str, Trial]:
 def test_a_planted_fault_is_told_and_not_ranked(
     evaluator: Evaluator, fault: str, stage: str, outcome: Outcome, reason: str
 ) -> None:
-    found, trial = judged(evaluator, fault)
+    found, trial = judged(evaluator, config(fault), config())
     assert (found, trial.outcome) == (stage, outcome), trial.reason
     assert reason in trial.reason
     assert trial.mlups is None
 
 
 def test_a_kernel_whose_process_ends_is_not_ranked_though_a_child_lives_on(evaluator: Evaluator) -> None:
-    found, trial = judged(evaluator, "forks and dies")
+    found, trial = judged(evaluator, config("forks and dies"), config())
     assert found == "first"
     assert trial.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT)
 
 
 @pytest.mark.parametrize("harmless", ["", "read behind that is not taken", "talkative", "forks"])
 def test_a_right_kernel_passes_every_proof(evaluator: Evaluator, harmless: str) -> None:
-    stage, trial = judged(evaluator, harmless)
+    stage, trial = judged(evaluator, config(harmless), config())
     assert stage == "", trial.reason
     assert trial.sustained

@@ -48,7 +48,7 @@ class Direct(BoxOfRows, Propagated):
 
     @property
     def loop(self) -> str:
-        """What the parallel loop runs over: z, zy or tile."""
+        """Return what the parallel loop runs over: z, zy or tile."""
         return self.parallel_loop.partition("-")[0]
 
     @property
