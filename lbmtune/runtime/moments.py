@@ -6,6 +6,7 @@ the same density, momentum and second moments, and no others. A step depends on 
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from math import prod
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +19,8 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.lattice import Lattice
 
 Array = Any
+_FEW_VALUES = 1 << 18
+"""Moments of a window whose places are computed at once."""
 
 
 def moments_of(shifted: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Array]:
@@ -27,7 +30,7 @@ def moments_of(shifted: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Arr
 
 def populations_of(moments: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Array]:
     """Yield each f_i, not shifted, of the state with some moments, shape (moments, nz, ny, nx)."""
-    products = _products(_polynomials(lattice), moments, xp)
+    products = _products(polynomials(lattice), moments, xp)
     return (float(w) + found for w, found in zip(lattice.weights, products, strict=True))
 
 
@@ -43,7 +46,7 @@ def moved_by_moments(shifted: Sequence[float], lattice: Lattice) -> list[float]:
 
     shifted: the largest |f_j - w_j| of each direction.
     """
-    moved: list[float] = (np.abs(_polynomials(lattice)) @ (np.abs(_powers(lattice)) @ np.array(shifted))).tolist()
+    moved: list[float] = (np.abs(polynomials(lattice)) @ (np.abs(_powers(lattice)) @ np.array(shifted))).tolist()
     return moved
 
 
@@ -64,7 +67,7 @@ def _powers(lattice: Lattice) -> Array:
 
 
 @cache
-def _polynomials(lattice: Lattice) -> Array:
+def polynomials(lattice: Lattice) -> Array:
     """Return the share of moments in f_i - w_i (q, moments): w_i (rho + 3 c.j + 9/2 (c c - I/3) : (Pi - I rho / 3))."""
     unit, rows = float(smallest_weight(lattice)), []
     for c, w in zip(lattice.velocities, lattice.weights, strict=True):
@@ -79,6 +82,16 @@ def _factor(c: tuple[int, int, int], n: tuple[int, int, int]) -> float:
     if sum(n) == 1:
         return 3.0 * _power(c, n)
     return 4.5 * (_power(c, n) - 1 / 3) if 2 in n else 9.0 * _power(c, n)
+
+
+def few_places(case: Case, config: KernelConfig, window: Window | None) -> Array | None:
+    """Return the places of all values, (moments, nz, ny, nx), if the cells of a window are few; None otherwise.
+
+    They are computed on the host, because so many small operations are slow on a GPU.
+    """
+    if window is None or config.stored_extents(case).q * prod(map(len, window)) > _FEW_VALUES:
+        return None
+    return np.stack(list(places(case, config, np, window)))
 
 
 def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | None = None) -> Iterator[Array]:

@@ -38,17 +38,30 @@ class Placement(NamedTuple):
 
 
 def placements(
-    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window | None = None
+    case: Case,
+    config: KernelConfig,
+    parity: int,
+    xp: ModuleType,
+    window: Window | None = None,
+    numbered_by: ModuleType | None = None,
 ) -> Iterator[Placement]:
-    """Yield one Placement per direction, in order, of the cells of a window (None: of the domain)."""
-    return _BY_SOURCE[config.place_source](case, config, parity, xp, window or whole(case.domain))
+    """Yield one Placement per direction, in order, of the cells of a window (None: of the domain).
+
+    numbered_by: the module that holds the numbering of listed sites; None: xp.
+    """
+    cells = window or whole(case.domain)
+    return _BY_SOURCE[config.place_source](case, config, parity, xp, cells, numbered_by or xp)
 
 
-def _fixed(case: Case, config: KernelConfig, _parity: int, xp: ModuleType, window: Window) -> Iterator[Placement]:
+def _fixed(
+    case: Case, config: KernelConfig, _parity: int, xp: ModuleType, window: Window, _numbered_by: ModuleType
+) -> Iterator[Placement]:
     return (Placement(indices, 0.0) for indices in places(case, config, xp, window))
 
 
-def _by_scheme(case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window) -> Iterator[Placement]:
+def _by_scheme(
+    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window, _numbered_by: ModuleType
+) -> Iterator[Placement]:
     """Yield the places that the scheme's table names, of cells of a box."""
     seen, phase = seen_by(case, config), config.propagation.phase(case.stencil, parity)
     for access in phase.accesses:
@@ -65,20 +78,24 @@ def _by_scheme(case: Case, config: KernelConfig, parity: int, xp: ModuleType, wi
         yield Placement(indices, gain)
 
 
-def _of_sites(case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window) -> Iterator[Placement]:
+def _of_sites(
+    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window, numbered_by: ModuleType
+) -> Iterator[Placement]:
     """Yield the places that the scheme's table names, of listed sites; what is no node shares a spare node.
 
     They follow from the table and the numbering of nodes, not from the index list that a kernel reads.
     """
-    numbering, layout = nodes(case, config, xp), config.memory
-    extents, at = config.stored_extents(case), numbering.at
-    own, seen = _nodes_at(at, window, HERE, xp), seen_by(case, config)
+    numbering, layout = nodes(case, config, numbered_by), config.memory
+    extents = config.stored_extents(case)
+    around = _nodes_around(numbering.at, window, numbered_by)
+    around = around if xp is numbered_by else numbered_by.asnumpy(around)
+    own, seen = _at(around, HERE), seen_by(case, config)
     fluid = (own >= 0) & (own < numbering.fluid)
     phase = config.propagation.phase(case.stencil, parity)
     for access in phase.accesses:
         kinds = cut_kind(seen, negate(case.stencil.velocities[access.direction]), window, xp)
         cut, both = kinds != OPEN, (access.read, access.cut_read)
-        opened, closed = (_nodes_at(at, window, place.offset, xp) for place in both)
+        opened, closed = (_at(around, place.offset) for place in both)
         node = xp.where(cut, closed, opened)
         has_state = node >= 0 if config.implicit else fluid  # skipped solid nodes have a state, too
         node = xp.where(has_state, node, xp.full_like(opened, numbering.fluid))
@@ -91,13 +108,20 @@ def _of_sites(case: Case, config: KernelConfig, parity: int, xp: ModuleType, win
 _BY_SOURCE = {"scheme": _by_scheme, "list": _of_sites, "fixed": _fixed}
 
 
-def _nodes_at(at: Array, window: Window, offset: Vector, xp: ModuleType) -> Array:
-    """Return the nodes at an offset from each cell of a window; they wrap around the box. at: the node of each cell."""
-    for axis, (r, o) in enumerate(zip(window, offset, strict=True)):
-        n = at.shape[2 - axis]
-        if o or r != range(n):
-            at = xp.take(at, xp.arange(r.start + o, r.stop + o) % n, axis=2 - axis)
+def _nodes_around(at: Array, window: Window, xp: ModuleType) -> Array:
+    """Return the nodes of the cells of a window and of a layer around it; they wrap around the box.
+
+    at: the node of each cell of the box.
+    """
+    for axis, r in enumerate(window):
+        at = xp.take(at, xp.arange(r.start - 1, r.stop + 1) % at.shape[2 - axis], axis=2 - axis)
     return at
+
+
+def _at(around: Array, offset: Vector) -> Array:
+    """Return the nodes at an offset from each cell of a window, from those in and around it."""
+    x, y, z = (slice(1 + o, n - 1 + o) for o, n in zip(offset, reversed(around.shape), strict=True))
+    return around[z, y, x]
 
 
 def blocks(
@@ -108,8 +132,8 @@ def blocks(
     if window == whole(case.domain) and case.stencil.q * case.sites <= _FEW_VALUES:
         yield _at_once(case, config, parity, xp)
         return
-    if config.place_source != "list" and case.stencil.q * prod(map(len, window)) <= _VALUES_OF_FEW_CELLS:
-        yield _stacked(case, config, parity, xp, window)
+    if case.stencil.q * prod(map(len, window)) <= _VALUES_OF_FEW_CELLS:
+        yield _stacked(case, config, parity, xp, window, xp)
         return
     for place in placements(case, config, parity, xp, window):
         yield Placement(place.indices[None], place.gain)
@@ -118,12 +142,14 @@ def blocks(
 @lru_cache(maxsize=8)
 def _at_once(case: Case, config: KernelConfig, parity: int, xp: ModuleType) -> Placement:
     """Return one placement for all directions of a whole domain."""
-    return _stacked(case, config, parity, xp, whole(case.domain))
+    return _stacked(case, config, parity, xp, whole(case.domain), np)
 
 
-def _stacked(case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window) -> Placement:
+def _stacked(
+    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window, numbered_by: ModuleType
+) -> Placement:
     """Return one placement for all directions, computed on the host: small operations are slow on a GPU."""
-    each = list(placements(case, config, parity, np, window))
+    each = list(placements(case, config, parity, np, window, numbered_by))
     indices = np.stack([place.indices for place in each])
     gain = np.stack([np.broadcast_to(place.gain, indices.shape[1:]) for place in each])
     return Placement(xp.asarray(indices), xp.asarray(gain))

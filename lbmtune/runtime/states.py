@@ -52,6 +52,13 @@ class State(ABC):
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
         """Yield all f_i in order as float64, k at a time: (k, nz, ny, nx)."""
 
+    @abstractmethod
+    def totals(self, buffer: Array, parity: int, window: Window, fluid: Array | None) -> tuple[Array, Array]:
+        """Return the sum of f_i - w_i over a window and a bound of its largest size, each of every direction, (q,).
+
+        fluid: whether a cell counts, (nz, ny, nx); None: all do.
+        """
+
     def sums(self, buffer: Array, parity: int) -> Sums:
         """Return the sums of f_i and c_i f_i of the whole domain."""
         return summed((f for block in self.blocks(buffer, parity) for f in block), self.case.stencil)
@@ -78,10 +85,21 @@ class PopulationState(State):
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
         """Yield all f_i; k is q if the cells are few and 1 otherwise, so that a large state is not held twice."""
-        first, xp = 0, self.xp
-        for place in blocks(self.case, self.config, parity, xp, window):
-            part = slice(first, first := first + len(place.indices))
-            yield self.config.stored.deviations(buffer[place.indices], xp) + (place.gain + self.weights[part])
+        first = 0
+        for f in self._deviations(buffer, parity, window):
+            part = slice(first, first := first + len(f))
+            yield f + self.weights[part]
+
+    def totals(self, buffer: Array, parity: int, window: Window, fluid: Array | None) -> tuple[Array, Array]:
+        """Return the sums and the largest sizes."""
+        each = (_totals(f, fluid, self.xp) for f in self._deviations(buffer, parity, window))
+        sums, sizes = zip(*each, strict=True)
+        return self.xp.concatenate(sums), self.xp.concatenate(sizes)
+
+    def _deviations(self, buffer: Array, parity: int, window: Window | None) -> Iterator[Array]:
+        """Yield f_i - w_i as `blocks` yields f_i."""
+        for place in blocks(self.case, self.config, parity, self.xp, window):
+            yield self.config.stored.deviations(buffer[place.indices], self.xp) + place.gain
 
 
 class MomentState(State):
@@ -93,10 +111,23 @@ class MomentState(State):
             buffer[indices] = self.config.stored.stored(values, self.xp, self.config.unit)
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
-        """Yield all f_i, one at a time, from the moments."""
+        """Yield all f_i from the moments: at once if the cells are few, else one at a time."""
+        few = moments.few_places(self.case, self.config, window)
+        if few is not None:
+            held = self._value(buffer, self.xp.asarray(few))
+            yield self.xp.stack(list(moments.populations_of(held, self.case.stencil, self.xp)))
+            return
         held = self.xp.stack([self._value(buffer, at) for at in self._places(window)])
         for population in moments.populations_of(held, self.case.stencil, self.xp):
             yield population[None]
+
+    def totals(self, buffer: Array, parity: int, window: Window, fluid: Array | None) -> tuple[Array, Array]:
+        """Return the sums and bounds of the largest sizes, from those of the moments."""
+        xp = self.xp
+        each = (_totals(self._value(buffer, at)[None], fluid, xp) for at in self._places(window))
+        sums, sizes = (xp.concatenate(of) for of in zip(*each, strict=True))
+        matrix = xp.asarray(moments.polynomials(self.case.stencil))
+        return matrix @ sums, xp.abs(matrix) @ sizes
 
     def sums(self, buffer: Array, parity: int) -> Sums:
         """Return density and momentum, which are stored."""
@@ -123,6 +154,13 @@ class MomentState(State):
     @cached_property
     def _all_places(self) -> list[Array]:
         return list(moments.places(self.case, self.config, self.xp))
+
+
+def _totals(values: Array, fluid: Array | None, xp: ModuleType) -> tuple[Array, Array]:
+    """Return the sum and the largest size of values of the shape (k, nz, ny, nx), each (k,)."""
+    values = values if fluid is None else xp.where(fluid, values, 0.0)
+    rows = values.reshape(len(values), -1)
+    return rows.sum(axis=1), xp.maximum(rows.max(axis=1), -rows.min(axis=1))
 
 
 _STATES: Mapping[str, type[State]] = {"populations": PopulationState, "moments": MomentState}

@@ -1,7 +1,7 @@
 """Measure kernels again in other processes with other memory: how far the speeds of one kernel lie apart."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from math import log
@@ -11,7 +11,9 @@ from lbmtune.backend.registry import compiler_for
 from lbmtune.catalogue.config import completed, flat_values, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
+from lbmtune.cores import usable_cores
 from lbmtune.errors import LbmtuneError
 from lbmtune.measure.processes.precompile import precompiled
 from lbmtune.measure.processes.worker import Progress, Session, await_answer, temporary_worker
@@ -34,6 +36,8 @@ _DOMAINS: Mapping[str, tuple[tuple[int, int, int], ...]] = {
 _PROTOCOL = TimingProtocol(max_samples=8)
 _LIMIT_S = 8.0
 """Seconds after which a visit measures no further domain."""
+_MANY_CORES = 8
+"""Cores above which other processes compile the kernels, all at once."""
 _START_LIMIT_S = 60.0
 Speeds = Mapping[str, float]
 """MLUPS by kernel and domain."""
@@ -69,21 +73,30 @@ def _open(opener: Callable[[], Device]) -> tuple[None, Session]:
 def measured_speeds(device: Device, progress: Progress) -> Speeds:
     """Return the speed of each kernel and domain; those that time or memory does not allow are left out."""
     progress("the same kernels in another process")
-    environment, pooled, end = device.environment, PooledDevice(device), time.monotonic() + _LIMIT_S
+    pooled, end = PooledDevice(device), time.monotonic() + _LIMIT_S
+    programs = dict(_programs(device))
+    processes = len(_KERNELS[device.environment.backend]) if usable_cores() > _MANY_CORES else 0
     speeds: dict[str, float] = {}
-    with precompiled(compiler_for(environment), (), 0) as compiler:
-        for domain, text in product(_DOMAINS[environment.backend], _KERNELS[environment.backend]):
-            case = stable_case(
-                Case(flow="taylor-green", lattice="d3q19", collision="bgk", domain=domain, relaxation_rate=1.6)
-            )
-            config = from_flat(completed({"backend": environment.backend, **flat_values(text)}, device.limits))
-            program = render(case, config)
-            needed = pooled_bytes(program.array_bytes(domain))
-            late = bool(speeds) and time.monotonic() > end
-            if late or broken(case, config, device.limits) or 2 * needed > device.limits.memory_bytes > 0:
-                continue
-            pooled.reset(needed)
+    with precompiled(compiler_for(device.environment), (of for _, of in programs.values()), processes) as compiler:
+        for name, (case, program) in programs.items():
+            if speeds and time.monotonic() > end:
+                break
+            pooled.reset(pooled_bytes(program.array_bytes(case.domain)))
             pooled.reset()
             simulation = Simulation(program, compiler(program), pooled, case)
-            speeds[f"{text}, {domain}"] = measure(simulation, _PROTOCOL).mlups
+            speeds[name] = measure(simulation, _PROTOCOL).mlups
     return speeds
+
+
+def _programs(device: Device) -> Iterator[tuple[str, tuple[Case, Program]]]:
+    """Yield each kernel and domain of which a device can hold two, by name."""
+    backend, limits = device.environment.backend, device.limits
+    for domain, text in product(_DOMAINS[backend], _KERNELS[backend]):
+        case = stable_case(
+            Case(flow="taylor-green", lattice="d3q19", collision="bgk", domain=domain, relaxation_rate=1.6)
+        )
+        config = from_flat(completed({"backend": backend, **flat_values(text)}, limits))
+        program = render(case, config)
+        too_large = 2 * pooled_bytes(program.array_bytes(domain)) > limits.memory_bytes > 0
+        if not (too_large or broken(case, config, limits)):
+            yield f"{text}, {domain}", (case, program)

@@ -3,7 +3,7 @@
 A kernel may be right at first and go wrong after many launches: a barrier word that wraps, flags that are not reset.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import fsum, isfinite, prod
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -16,14 +16,14 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import LOCAL
 from lbmtune.measure.timing.state import WrongResultError, excite
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.reference_states import map_slabs
+from lbmtune.measure.verification.reference_states import map_parts, map_slabs
 from lbmtune.measure.verification.verify import describe_failure, deviation, rounding_bounds
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.states import State, state_of
 
 Array = Any
-_SLAB_CELLS, _LINE_CELLS = 1 << 20, 1 << 12
-"""Most cells of a slab and of a line that are read."""
+_SLAB_UPDATES, _LINE_UPDATES = 1 << 16, 1 << 12
+"""Most updates of cells by the oracle for a slab and for a line: a few hundredths of what measuring takes."""
 _LEAST, _MOST = 2.0**-14, 0.1
 """Deviations from the weights below which some formats round absolutely, and above which a flow may amplify
 roundings."""
@@ -47,7 +47,7 @@ def check_line(simulation: Simulation) -> None:
     """
     random, dimensions = np.random.default_rng(simulation.steps_done), simulation.case.stencil.dimensions
     axis = int(random.integers(1, dimensions))  # rows of cells lie along x, so that a line along it is but one of them
-    line = _place(simulation.case, _steps(simulation), (axis,), random, _LINE_CELLS)
+    line = _place(simulation.case, _steps(simulation), (axis,), random, _LINE_UPDATES)
     _compare(simulation, [line], simulation.steps_done, np)  # on the host: few cells are slow on a GPU
 
 
@@ -61,9 +61,9 @@ def check_slabs(simulation: Simulation, timed_steps: int | None = None) -> None:
     case, done = simulation.case, simulation.steps_done if timed_steps is None else timed_steps
     if timed_steps is not None:
         excite(simulation)
-        simulation.step(2 * simulation.parity_steps)  # until ghost cells are those of the state
+        simulation.step(simulation.parity_steps)  # until ghost cells are those of the state
     random, axes = np.random.default_rng(done), range(case.stencil.dimensions)
-    slabs = [_place(case, _steps(simulation), {*range(3)} - {axis}, random, _SLAB_CELLS) for axis in axes]
+    slabs = [_place(case, _steps(simulation), {*range(3)} - {axis}, random, _SLAB_UPDATES) for axis in axes]
     _compare(simulation, slabs, done, simulation.xp)
 
 
@@ -73,17 +73,17 @@ def _steps(simulation: Simulation) -> int:
     return program.steps if program.steps > 1 else simulation.parity_steps * (1 + program.persistent)
 
 
-def _place(case: Case, layers: int, along: Collection[int], random: np.random.Generator, most_cells: int) -> Place:
-    """Return cells at a random place: one across, and all along some axes, or fewer if that were too many.
+def _place(case: Case, steps: int, along: Collection[int], random: np.random.Generator, most_updates: int) -> Place:
+    """Return cells at a random place: one across, and all along some axes, or fewer if that were too many updates.
 
-    layers: around what is compared, beyond a periodic face those of the image.
+    Around what is compared a layer is read for each step, beyond a periodic face those of the image.
     """
     lengths = [n if axis in along else 1 for axis, n in enumerate(case.domain)]
     while True:
-        ranges = [_ranges(case, axis, length, layers, random) for axis, length in enumerate(lengths)]
+        ranges = [_ranges(case, axis, length, steps, random) for axis, length in enumerate(lengths)]
         x, y, z = ranges
         place = Place((x[0], y[0], z[0]), (x[1], y[1], z[1]))
-        if max(lengths) == 1 or prod(map(len, place.read)) <= most_cells:
+        if max(lengths) == 1 or steps * prod(map(len, place.read)) <= most_updates:
             return place
         longest = lengths.index(max(lengths))
         lengths[longest] = -(-lengths[longest] // 2)
@@ -104,15 +104,20 @@ def _ranges(case: Case, axis: int, length: int, layers: int, random: np.random.G
 def _compare(simulation: Simulation, places: Sequence[Place], timed_steps: int, xp: ModuleType) -> None:
     """Advance the state and compare it with the oracle at some places. xp: the array module that computes."""
     steps, case = _steps(simulation), simulation.case
-    kept = simulation.kept if xp is simulation.xp else state_of(case, simulation.program.config, xp)
-    before = (xp.concatenate(list(_blocks(simulation, xp, place.read))) for place in places)
-    expected = [_expected(kept, f, place, steps) for f, place in zip(before, places, strict=True)]
+    config = simulation.program.config
+    kept, on_host = (state_of(case, config, module) for module in (xp, np))
+
+    def expect(place: Place) -> tuple[Array, list[float]]:
+        return _expected(kept, xp.concatenate(list(_blocks(simulation, xp, place.read))), place, steps)
+
+    expected = map_parts(expect, places, xp)
     simulation.step(steps)
     for place, (state, reached) in zip(places, expected, strict=True):
         if max(reached) > _MOST:
             continue
-        bounds = rounding_bounds(case, kept.config, _COHERENT * steps, max(reached), reached)
-        found = deviation(kept, _blocks(simulation, xp, place.part), state, steps, bounds, place.part)
+        bounds = rounding_bounds(case, config, _COHERENT * steps, max(reached), reached)
+        # on the host: a GPU is slow at finding the worst of few cells
+        found = deviation(on_host, _blocks(simulation, np, place.part), _moved(state, xp), steps, bounds, place.part)
         if not found.passed:
             raise WrongResultError(f"the state goes wrong after {timed_steps} timed steps: {describe_failure(found)}")
 
@@ -140,21 +145,30 @@ def _reached(kept: State, f: Array, window: Window) -> list[float]:
     if kept.case.geometry:
         deviations[:, solid_in(kept.case, window, kept.xp)] = 0.0
     found: list[float] = deviations.reshape(len(f), -1).max(axis=1).tolist()
-    if not all(map(isfinite, found)):
-        raise WrongResultError("the timed run left values that are not finite numbers")
+    _require_finite(found)
     return found
+
+
+def _require_finite(values: Iterable[float]) -> None:
+    if not all(map(isfinite, values)):
+        raise WrongResultError("the timed run left values that are not finite numbers")
 
 
 def _blocks(simulation: Simulation, xp: ModuleType, window: Window) -> Iterator[Array]:
     """Yield the populations of a window as arrays of the module that computes, some directions at a time."""
     found = simulation.population_blocks(window)
-    return found if xp is simulation.xp else map(simulation.xp.asnumpy, found)
+    return found if xp is simulation.xp else (_moved(one, simulation.xp) for one in found)
+
+
+def _moved(array: Array, xp: ModuleType) -> Array:
+    """Return an array of a module on the host."""
+    return array if xp is np else xp.asnumpy(array)
 
 
 class Sums(NamedTuple):
     """Sums over the fluid cells of a state, to compare with those of a later one.
 
-    totals: of f_i - w_i, by direction; reached: the largest deviation of each direction.
+    totals: of f_i - w_i, by direction; reached: a bound of the largest deviation of each direction.
     """
 
     steps_done: int
@@ -165,19 +179,21 @@ class Sums(NamedTuple):
 def sums(simulation: Simulation) -> Sums:
     """Return the sums of the state as it is. Raises WrongResultError if it is not finite."""
     kept, xp = simulation.kept, simulation.xp
+    simulation.device.synchronize()
 
     def of(parts: Sequence[Window]) -> list[tuple[list[float], list[float]]]:
         found = []
         for part in parts:
-            f = xp.concatenate(list(simulation.population_blocks(part)))
-            if kept.case.geometry:
-                f = xp.where(solid_in(kept.case, part, xp), kept.weights, f)
-            found.append(((f - kept.weights).sum(axis=(1, 2, 3)).tolist(), _reached(kept, f, part)))
+            fluid = ~solid_in(kept.case, part, xp) if kept.case.geometry else None
+            totals, reached = kept.totals(simulation.state, simulation.parity, part, fluid)
+            found.append((totals.tolist(), reached.tolist()))
         return found
 
     totals, reached = zip(*map_slabs(of, kept.case, xp, thin=True), strict=True)
     each = zip(*totals, strict=True), zip(*reached, strict=True)
-    return Sums(simulation.steps_done, tuple(map(fsum, each[0])), tuple(map(max, each[1])))
+    found = Sums(simulation.steps_done, tuple(map(fsum, each[0])), tuple(map(max, each[1])))
+    _require_finite((*found.totals, *found.reached))
+    return found
 
 
 def check_sums(simulation: Simulation, before: Sums) -> None:

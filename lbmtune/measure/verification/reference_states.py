@@ -19,6 +19,7 @@ from lbmtune.cores import usable_cores
 from lbmtune.measure.verification import oracle
 
 T = TypeVar("T")
+P = TypeVar("P")
 _REMEMBERED_BYTES = 1 << 30
 """Cache of states of small domains: about a hundred."""
 _WHOLE_BYTES = min(16 << 30, quotas.memory().total // 4)
@@ -123,10 +124,16 @@ def map_slabs(
     most = min(_THREADS, usable_cores()) if xp is np else 1
     parts = list(slabs(case, _slab_cells(case, xp, most, thin=thin)))
     threads = min(most, len(parts))
+    return [one for found in map_parts(work, [parts[k::threads] for k in range(threads)], xp) for one in found]
+
+
+def map_parts(work: Callable[[P], T], parts: Sequence[P], xp: ModuleType) -> list[T]:
+    """Return the results of a function on each part of a domain; on a host threads share the parts."""
+    threads = min(_THREADS, usable_cores(), len(parts)) if xp is np else 1
     if threads == 1:
-        return work(parts)
+        return list(map(work, parts))
     with ThreadPoolExecutor(threads) as pool:
-        return [one for found in pool.map(work, [parts[k::threads] for k in range(threads)]) for one in found]
+        return list(pool.map(work, parts))
 
 
 def slabs(case: Case, cells: int) -> Iterator[Window]:

@@ -129,16 +129,16 @@ def test_which_sums_a_step_conserves() -> None:
     assert [*aftermath._conserved(forced, config)] == ["mass"]
 
 
-@pytest.mark.parametrize("most_cells", [10**6, 2000, 100])
+@pytest.mark.parametrize("most_updates", [10**6, 2000, 100])
 @pytest.mark.parametrize("layers", [1, 4])
-def test_a_place_has_the_layers_that_affect_it(most_cells: int, layers: int) -> None:
+def test_a_place_has_the_layers_that_affect_it(most_updates: int, layers: int) -> None:
     """Beyond periodic faces those of the image, none beyond walls; fewer cells are compared if they were too many."""
     case = cavity("d3q19", "bgk", (40, 20, 6), 1.2)
     case = replace(case, faces=(*case.faces[:4], "periodic", "periodic"))
     random = np.random.default_rng(1)
     for across in range(3):
         for _ in range(50):
-            part, read = aftermath._place(case, layers, {*range(3)} - {across}, random, most_cells)
+            part, read = aftermath._place(case, layers, {*range(3)} - {across}, random, most_updates)
             assert len(part[across]) == 1
             for axis, (inner, outer, n) in enumerate(zip(part, read, case.domain, strict=True)):
                 assert 0 <= inner.start < inner.stop <= n
@@ -149,4 +149,4 @@ def test_a_place_has_the_layers_that_affect_it(most_cells: int, layers: int) -> 
                 else:
                     assert outer == range(max(0, inner.start - layers), min(n, inner.stop + layers))
             cells = len(read[0]) * len(read[1]) * len(read[2])
-            assert cells <= most_cells or max(map(len, part)) == 1
+            assert cells <= most_updates or max(map(len, part)) == 1
