@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lbmtune.catalogue.boundaries.cut_links import MOVING, OPEN, Window, cut_kind, may_cut, seen_by, whole
+from lbmtune.catalogue.boundaries.cut_links import MOVING, OPEN, Window, cells_around, cut_kind, may_cut, seen_by, whole
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patches import wall_velocity
@@ -87,7 +87,8 @@ def _of_sites(
     """
     numbering, layout = nodes(case, config, numbered_by), config.memory
     extents = config.stored_extents(case)
-    around = _nodes_around(numbering.at, window, numbered_by)
+    x, y, z = (range(r.start - 1, r.stop + 1) for r in window)
+    around = cells_around(numbering.at, case.domain, (x, y, z), HERE, numbered_by)
     around = around if xp is numbered_by else numbered_by.asnumpy(around)
     own, seen = _at(around, HERE), seen_by(case, config)
     fluid = (own >= 0) & (own < numbering.fluid)
@@ -106,16 +107,6 @@ def _of_sites(
 
 
 _BY_SOURCE = {"scheme": _by_scheme, "list": _of_sites, "fixed": _fixed}
-
-
-def _nodes_around(at: Array, window: Window, xp: ModuleType) -> Array:
-    """Return the nodes of the cells of a window and of a layer around it; they wrap around the box.
-
-    at: the node of each cell of the box.
-    """
-    for axis, r in enumerate(window):
-        at = xp.take(at, xp.arange(r.start - 1, r.stop + 1) % at.shape[2 - axis], axis=2 - axis)
-    return at
 
 
 def _at(around: Array, offset: Vector) -> Array:
