@@ -28,7 +28,7 @@ from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.state import WrongResultError, excite
-from lbmtune.measure.verification.aftermath import check_line, check_slabs, check_sums, sums
+from lbmtune.measure.verification.aftermath import check_line, check_slab, check_slabs, check_sums, sums
 from lbmtune.measure.verification.verify import short_chunks, verify
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.memory import array_names
@@ -92,7 +92,7 @@ def _leave_a_state(simulation: Simulation) -> None:
     before = sums(simulation)
     simulation.step(_STEPS // simulation.parity_steps * simulation.parity_steps)
     check_sums(simulation, before)
-    check_slabs(simulation)
+    check_slab(simulation)
     check_slabs(simulation, simulation.steps_done)
     check_line(simulation)
 

@@ -5,7 +5,7 @@ the same density, momentum and second moments, and no others. A step depends on 
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -55,6 +55,9 @@ def _products(matrix: Array, values: Array, xp: ModuleType) -> Iterator[Array]:
     if xp is np:
         yield from np.tensordot(matrix, values, axes=1)
         return
+    if values.size <= _FEW_VALUES:
+        yield from (xp.asarray(matrix).reshape(*matrix.shape, 1, 1, 1) * values).sum(axis=1)
+        return
     for row in xp.asarray(matrix).reshape(*matrix.shape, 1, 1, 1):
         yield (row * values).sum(axis=0)
 
@@ -84,6 +87,7 @@ def _factor(c: tuple[int, int, int], n: tuple[int, int, int]) -> float:
     return 4.5 * (_power(c, n) - 1 / 3) if 2 in n else 9.0 * _power(c, n)
 
 
+@lru_cache(maxsize=4)
 def few_places(case: Case, config: KernelConfig, window: Window | None) -> Array | None:
     """Return the places of all values, (moments, nz, ny, nx), if the cells of a window are few; None otherwise.
 

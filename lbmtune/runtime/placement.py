@@ -136,10 +136,14 @@ def _at_once(case: Case, config: KernelConfig, parity: int, xp: ModuleType) -> P
     return _stacked(case, config, parity, xp, whole(case.domain), np)
 
 
+@lru_cache(maxsize=4)
 def _stacked(
     case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window, numbered_by: ModuleType
 ) -> Placement:
-    """Return one placement for all directions, computed on the host: small operations are slow on a GPU."""
+    """Return one placement for all directions, computed on the host: small operations are slow on a GPU.
+
+    The last ones are cached, because the same cells are read before and after a step.
+    """
     each = list(placements(case, config, parity, np, window, numbered_by))
     indices = np.stack([place.indices for place in each])
     gain = np.stack([np.broadcast_to(place.gain, indices.shape[1:]) for place in each])

@@ -3,7 +3,7 @@
 A kernel may be right at first and go wrong after many launches: a barrier word that wraps, flags that are not reset.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import fsum, isfinite, prod
 from typing import Any, NamedTuple
 
@@ -50,20 +50,28 @@ def check_line(simulation: Simulation) -> None:
     _compare(simulation, [line], simulation.steps_done)
 
 
-def check_slabs(simulation: Simulation, timed_steps: int | None = None) -> None:
-    """Compare a thin slab across each axis at a random place, from the state as it is or from random values.
+def check_slab(simulation: Simulation) -> None:
+    """Compare a thin slab across one axis at a random place, from the state as it is. Raises WrongResultError."""
+    random = np.random.default_rng(simulation.steps_done)
+    axis = int(random.integers(simulation.case.stencil.dimensions))
+    _compare(simulation, [_slab(simulation, axis, random)], simulation.steps_done)
 
-    timed_steps: before a refill with random values, because a state may have settled so far that it does not show what
-    no longer advances; None: no refill. It leaves what else the kernel keeps: words of barriers, sums between tiles.
-    Raises WrongResultError.
+
+def check_slabs(simulation: Simulation, timed_steps: int) -> None:
+    """Compare a thin slab across each axis at a random place, from random values.
+
+    A state may have settled so far that it does not show what no longer advances. A refill leaves what else the kernel
+    keeps: words of barriers, sums between tiles. timed_steps: before the refill. Raises WrongResultError.
     """
-    case, done = simulation.case, simulation.steps_done if timed_steps is None else timed_steps
-    if timed_steps is not None:
-        excite(simulation)
-        simulation.step(simulation.parity_steps)  # until ghost cells are those of the state
-    random, axes = np.random.default_rng(done), range(case.stencil.dimensions)
-    slabs = [_place(case, _steps(simulation), {*range(3)} - {axis}, random, _SLAB_UPDATES) for axis in axes]
-    _compare(simulation, slabs, done)
+    excite(simulation)
+    simulation.step(simulation.parity_steps)  # until ghost cells are those of the state
+    random = np.random.default_rng(timed_steps)
+    slabs = [_slab(simulation, axis, random) for axis in range(simulation.case.stencil.dimensions)]
+    _compare(simulation, slabs, timed_steps)
+
+
+def _slab(simulation: Simulation, axis: int, random: np.random.Generator) -> Place:
+    return _place(simulation.case, _steps(simulation), {*range(3)} - {axis}, random, _SLAB_UPDATES)
 
 
 def _steps(simulation: Simulation) -> int:
@@ -107,7 +115,7 @@ def _compare(simulation: Simulation, places: Sequence[Place], timed_steps: int) 
     kept = state_of(case, config, np)
 
     def expect(place: Place) -> tuple[Array, list[float]]:
-        return _expected(kept, np.concatenate(list(_blocks(simulation, place.read))), place, steps)
+        return _expected(kept, _populations(simulation, place.read), place, steps)
 
     expected = map_parts(expect, places, simulation.xp)
     simulation.step(steps)
@@ -115,7 +123,9 @@ def _compare(simulation: Simulation, places: Sequence[Place], timed_steps: int) 
         if max(reached) > _MOST:
             continue
         bounds = rounding_bounds(case, config, _COHERENT * steps, max(reached), reached)
-        found = deviation(kept, _blocks(simulation, place.part), state, steps, bounds, place.part)
+        # the same cells, because their places in memory are known now
+        after = _populations(simulation, place.read)[:, *_inner(place)]
+        found = deviation(kept, [after], state, steps, bounds, place.part)
         if not found.passed:
             raise WrongResultError(f"the state goes wrong after {timed_steps} timed steps: {describe_failure(found)}")
 
@@ -131,9 +141,7 @@ def _expected(kept: State, f: Array, place: Place, steps: int) -> tuple[Array, l
     first = _reached(kept, f, place.read)
     for _ in range(steps):
         f = oracle.step(f, case, xp, place.read, implicit=implicit)
-    inner = (slice(p.start - r.start, p.stop - r.start) for p, r in zip(place.part, place.read, strict=True))
-    x, y, z = inner
-    f = f[:, z, y, x]
+    f = f[:, *_inner(place)]
     return f, [max(_LEAST, *both) for both in zip(first, _reached(kept, f, place.part), strict=True)]
 
 
@@ -152,10 +160,17 @@ def _require_finite(values: Iterable[float]) -> None:
         raise WrongResultError("the timed run left values that are not finite numbers")
 
 
-def _blocks(simulation: Simulation, window: Window) -> Iterator[Array]:
-    """Yield the populations of a window as arrays of the host, some directions at a time."""
-    xp, found = simulation.xp, simulation.population_blocks(window)
-    return found if xp is np else map(xp.asnumpy, found)
+def _inner(place: Place) -> tuple[slice, slice, slice]:
+    """Return the slices of the compared cells in those that are read, along z, y and x."""
+    x, y, z = (slice(p.start - r.start, p.stop - r.start) for p, r in zip(place.part, place.read, strict=True))
+    return z, y, x
+
+
+def _populations(simulation: Simulation, window: Window) -> Array:
+    """Return the populations of a window as an array of the host."""
+    xp = simulation.xp
+    f = xp.concatenate(list(simulation.population_blocks(window)))
+    return f if xp is np else xp.asnumpy(f)
 
 
 class Sums(NamedTuple):

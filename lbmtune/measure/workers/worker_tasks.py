@@ -34,7 +34,7 @@ from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.accuracy import measure_accuracy
-from lbmtune.measure.verification.aftermath import Sums, check_line, check_slabs, check_sums, sums
+from lbmtune.measure.verification.aftermath import Sums, check_line, check_slab, check_slabs, check_sums, sums
 from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation, verify_single
 from lbmtune.measure.workers.messages import (
     AccuracyRequest,
@@ -241,7 +241,7 @@ def _sustained(
     begun: list[Sums] = []
     found = sustain(simulation, protocol, lambda: begun.append(sums(simulation)))
     check_sums(simulation, begun[0])
-    check_slabs(simulation)
+    check_slab(simulation)
     check_slabs(simulation, found.steps)
     device.check_guards(array_names(program))
     return found
