@@ -65,6 +65,7 @@ class KernelConfig(Declared):
     links = "all"
     prefetch_index = 0
     macroscopics = "never"
+    shift = 1
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Registers a family."""

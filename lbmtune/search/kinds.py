@@ -64,12 +64,18 @@ class Kind:
 
 
 class Rounding(NamedTuple):
-    """Kernels that round alike, except for the order of sums. steps: time steps per launch."""
+    """Kernels that round alike, except for the order of sums. steps: time steps per launch; shift: as the knob."""
 
     state: str
     storage: str
     compute: str
     steps: int
+    shift: int = 1
+
+    @property
+    def stored(self) -> str:
+        """Name the storage format, and if it holds populations as they are."""
+        return self.storage if self.shift else f"{self.storage}, not shifted"
 
 
 def kind_of(config: KernelConfig) -> Kind:
@@ -86,7 +92,7 @@ def kind_of(config: KernelConfig) -> Kind:
 
 def rounding_of(config: KernelConfig) -> Rounding:
     """Return what the rounding of a configuration depends on."""
-    return Rounding(kind_of(config).state, config.storage, config.compute, config.fused_steps)
+    return Rounding(kind_of(config).state, config.storage, config.compute, config.fused_steps, config.shift)
 
 
 def steps_per_launch(steps: int) -> str:

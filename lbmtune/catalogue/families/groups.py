@@ -25,6 +25,8 @@ SWAPPING = tuple(name for name, found in SCHEMES.items() if exchanges_slots(foun
 BLOCKWISE = tuple(name for name, found in SCHEMES.items() if found.phase(_D2Q9, 0).blockwise)
 ORDERED = tuple(name for name, found in SCHEMES.items() if found.phase(_D2Q9, 0).ordered)
 READING_ALONG_X = tuple(name for name, found in SCHEMES.items() if reads_along_x(found, _D2Q9))
+UNSHIFTED = ("fp64", "fp32")
+"""Formats that hold populations as they are: 16 bits of them hold no flow."""
 USUAL_SCHEMES = ("pull", "push", "aa", "esoteric-twist", "esoteric-pull")
 """Those with several passes move more: baselines, for a study that asks for them."""
 VECTORS = Acts(on="vector_bits", values=(0,), unless=True, because="a scalar loop is vectorised by the compiler")
@@ -40,6 +42,19 @@ class Propagated(KernelConfig):
         "one kernel for both parities, whose pointers to slots are swapped (1), or one each (0)",
         allowed=(0, 1),
         acts=(Acts(on="scheme", values=SWAPPING, because="its steps differ in more than slots, or not at all"),),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shifted(KernelConfig):
+    """What is stored of a population."""
+
+    shift: int = knob(
+        1,
+        "populations stored less their weights, f - w (1), or as they are, f (0)",
+        allowed=(0, 1),
+        least=0,
+        acts=(Acts(on="storage", values=UNSHIFTED, because="its range or its scale is for deviations"),),
     )
 
 

@@ -159,7 +159,7 @@ def rounding_table(study: StudyRecord) -> list[dict[str, str]]:
         {
             "state": rounding.state,
             "steps per launch": str(rounding.steps),
-            "stored": rounding.storage,
+            "stored": rounding.stored,
             "computed": rounding.compute,
             "time steps": f"{after.steps:,}",
             "u0": f"{after.velocity_scale:g}",

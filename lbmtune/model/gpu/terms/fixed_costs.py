@@ -48,7 +48,8 @@ def launch_curve(inputs: Inputs) -> list[tuple[int, float]]:
 def first_and_last(inputs: Inputs) -> Term:
     """Return the instructions of a kernel of one step that memory does not hide: those of one wave of blocks.
 
-    Counted are the collision on the printed text, a load, a store and their addresses for each value, and conversions.
+    Counted are the collision on the printed text, a load, a store and their addresses for each value, conversions, and
+    weights that are taken and added where populations are stored as they are.
     """
     case, config, machine = inputs.case, inputs.config, inputs.machine
     found = rates(machine, inputs.threads // WARP, meeting=False)
@@ -56,7 +57,8 @@ def first_and_last(inputs: Inputs) -> Term:
     values = 2 * case.stencil.q
     converted = values if config.stored.bytes < config.computed.bytes else 0
     moved = converted + 2 * values / config.cells_per_thread
-    slots = each * collision_slots(case.collision, case.lattice, case.forced) + moved
+    weights = 0 if config.shift else values
+    slots = each * (collision_slots(case.collision, case.lattice, case.forced) + weights) + moved
     at_once = machine.multiprocessors * inputs.blocks
     warps = inputs.block_warps / inputs.block_threads
     turns = max(1.0, inputs.launched_blocks / at_once)
