@@ -20,7 +20,7 @@ _MULTIPLY_ADD, _INDEPENDENT = "multiply-add, ", 8
 """The instruction that was measured, and how many independent ones each warp has."""
 _SLOTS_OF_DOUBLES = {"sm_35": 3, "sm_37": 3, **dict.fromkeys(("sm_60", "sm_70", "sm_80", "sm_90", "sm_100"), 2)}
 _FEW_DOUBLES = 64
-"""Units for single over those for double precision, by architecture if there is no data sheet; others have 1/32 or fewer.
+"""Units for single over those for double precision, by architecture; the others have 1/32 or fewer of them.
 
 Source: CUDA C++ Programming Guide, throughput of arithmetic instructions.
 """
