@@ -28,7 +28,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InputError, match=r"cannot write 8.0 MB of density and velocity in .*: No space left on device;"):
+    with pytest.raises(InputError, match=r"cannot write 8.0 MB of .*: No space left on device;"):
         file.write(np.zeros(1_000_000))
 
 
