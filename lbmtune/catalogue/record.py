@@ -80,6 +80,11 @@ class KernelConfig(Declared):
         return "pull"
 
     @property
+    def chases(self) -> bool:
+        """Whether the index list holds pointers along the axes alone, for every node, from which others are chased."""
+        return self.links != "all"
+
+    @property
     def implicit(self) -> bool:
         """Whether solid cells are skipped, so that a population comes back after two steps (implicit bounce-back)."""
         return self.boundary == "implicit"
