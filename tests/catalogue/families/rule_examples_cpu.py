@@ -127,6 +127,12 @@ _ROWS: tuple[Example, ...] = (
 DIRECT: tuple[Example, ...] = (
     *_ROWS,
     Example(
+        "shift=0",
+        "shift=0,collision_passes=two",
+        "collision_passes=two is not supported for shift=0 (use one): each load of a population would take its weight "
+        "again",
+    ),
+    Example(
         "",
         "",
         "domain 256x256x256 needs 2.533 GiB in fp32 pull; the device has 1 GiB free, enough for 176x176x176",
