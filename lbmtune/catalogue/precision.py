@@ -1,7 +1,8 @@
 """Storage formats of populations, and arithmetic precisions.
 
 The stored value is the deviation f_i - w_i times a power of two (`scale`). The collision operator is homogeneous in it
-if the density one is replaced by `scale`, so loads and stores need no scaling.
+if the density one is replaced by `scale`, so loads and stores need no scaling. Two formats, for comparison with
+published kernels, hold f_i itself: weights are taken after the loads and added before the stores.
 
 The 16-bit formats, for the deviation d = f_i - w_i:
 
@@ -85,7 +86,7 @@ class Codes:
 class Storage:
     """A storage format. bytes: per value; dtype: NumPy name; epsilon: unit round-off of one rounding.
 
-    codes: conversion of its 16-bit codes (dtype uint16), if no dtype represents them.
+    shifted: deviations f_i - w_i are stored, else f_i as it is; codes: conversion of its 16-bit codes (dtype uint16), if no dtype represents them.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Storage:
     scale: float
     epsilon: float
     codes: Codes | None = None
+    shifted: bool = True
 
     def stored(self, values: Array, xp: ModuleType, scale: float = 0) -> Array:
         """Return deviations as stored: scaled (by `scale` if given) and rounded to nearest."""
@@ -131,6 +133,8 @@ STORAGES: Mapping[str, Storage] = {
         Storage("fp16s", "IEEE half of shifted populations times 2^15", 2, "float16", 2.0**15, 2.0**-11),
         Storage("fp16c", "custom half: 4 exponent, 11 mantissa bits", 2, "uint16", 1.0, 2.0**-12, FP16C),
         Storage("bf16", "bfloat16: 8 exponent, 7 mantissa bits", 2, "uint16", 1.0, 2.0**-8, BF16),
+        Storage("fp64-unshifted", "IEEE double of populations as they are", 8, "float64", 1.0, 2.0**-53, shifted=False),
+        Storage("fp32-unshifted", "IEEE single of populations as they are", 4, "float32", 1.0, 2.0**-24, shifted=False),
     )
 }
 COMPUTES: Mapping[str, Compute] = {

@@ -165,7 +165,7 @@ class Accuracy:
     """Accuracy of a storage format and an arithmetic precision. domain: of the vortex.
 
     points: one per peak velocity, at one physical time; after: after many steps; representation, steps: values that a
-    cell keeps and steps per launch of the kernel; shift: 1 if it stores f_i - w_i, 0 if it stores f_i.
+    cell keeps and steps per launch of the kernel.
     """
 
     lattice: str
@@ -177,4 +177,3 @@ class Accuracy:
     after: AccuracyPoint | None = None
     representation: str = "populations"
     steps: int = 1
-    shift: int = 1

@@ -81,7 +81,7 @@ class PopulationState(State):
         for place in blocks(self.case, self.config, 0, xp, window):
             part = slice(first, first := first + len(place.indices))
             values = xp.asarray(populations[part])
-            values = values - self.weights[part] if self.config.shift else values
+            values = values - self.weights[part] if self.config.stored.shifted else values
             buffer[place.indices] = self.config.stored.stored(values - place.gain, xp)
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
@@ -103,7 +103,7 @@ class PopulationState(State):
         for place in blocks(self.case, self.config, parity, self.xp, window):
             part = slice(first, first := first + len(place.indices))
             found = self.config.stored.deviations(buffer[place.indices], self.xp) + place.gain
-            yield found if self.config.shift else found - self.weights[part]
+            yield found if self.config.stored.shifted else found - self.weights[part]
 
 
 class MomentState(State):

@@ -60,18 +60,12 @@ class Kind:
 
 
 class Rounding(NamedTuple):
-    """Kernels that round alike, except for the order of sums. steps: time steps per launch; shift: as the knob."""
+    """Kernels that round alike, except for the order of sums. steps: time steps per launch."""
 
     state: str
     storage: str
     compute: str
     steps: int
-    shift: int = 1
-
-    @property
-    def stored(self) -> str:
-        """Name the storage format, and if it holds populations as they are."""
-        return self.storage if self.shift else f"{self.storage}, not shifted"
 
 
 def kind_of(config: KernelConfig) -> Kind:
@@ -89,7 +83,7 @@ def kind_of(config: KernelConfig) -> Kind:
 
 def rounding_of(config: KernelConfig) -> Rounding:
     """Return what the rounding of a configuration depends on."""
-    return Rounding(kind_of(config).state, config.storage, config.compute, config.fused_steps, config.shift)
+    return Rounding(kind_of(config).state, config.storage, config.compute, config.fused_steps)
 
 
 def steps_per_launch(steps: int) -> str:

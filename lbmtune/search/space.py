@@ -177,8 +177,8 @@ def within(space: Space, bound: float, accuracy: Accurate) -> Space:
 
 def excess(accuracy: Accuracy | None, rounding: Rounding, bound: float) -> str:
     """Explain why kernels of a rounding exceed a bound; empty if they do not."""
-    steps = steps_per_launch(rounding.steps)
-    what = f"{rounding.state} stored as {rounding.stored}, computed in {rounding.compute}, {steps}"
+    state, storage, compute, steps = rounding
+    what = f"{state} stored as {storage}, computed in {compute}, {steps_per_launch(steps)}"
     after = accuracy.after if accuracy else None
     if after is None:
         return f"{what}: the accuracy is unknown, and the study allows {bound:g}"

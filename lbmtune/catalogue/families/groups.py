@@ -12,8 +12,9 @@ from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.moments.representation import REPRESENTATIONS
 from lbmtune.catalogue.pointer_swap import exchanges_slots, period_phases
+from lbmtune.catalogue.precision import STORAGES
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Cells, KernelConfig
+from lbmtune.catalogue.record import STORAGE, Cells, KernelConfig
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import reads_along_x
 from lbmtune.catalogue.sparse.index_list import CHAINS, listed_rows, used
@@ -25,8 +26,6 @@ SWAPPING = tuple(name for name, found in SCHEMES.items() if exchanges_slots(foun
 BLOCKWISE = tuple(name for name, found in SCHEMES.items() if found.phase(_D2Q9, 0).blockwise)
 ORDERED = tuple(name for name, found in SCHEMES.items() if found.phase(_D2Q9, 0).ordered)
 READING_ALONG_X = tuple(name for name, found in SCHEMES.items() if reads_along_x(found, _D2Q9))
-UNSHIFTED = ("fp64", "fp32")
-"""Formats that hold populations as they are: 16 bits of them hold no flow."""
 USUAL_SCHEMES = ("pull", "push", "aa", "esoteric-twist", "esoteric-pull")
 """Those with several passes move more: baselines, for a study that asks for them."""
 VECTORS = Acts(on="vector_bits", values=(0,), unless=True, because="a scalar loop is vectorised by the compiler")
@@ -46,16 +45,10 @@ class Propagated(KernelConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shifted(KernelConfig):
-    """What is stored of a population."""
+class AnyStorage(KernelConfig):
+    """All storage formats, those of populations as they are included."""
 
-    shift: int = knob(
-        1,
-        "populations stored less their weights, f - w (1), or as they are, f (0)",
-        allowed=(0, 1),
-        least=0,
-        acts=(Acts(on="storage", values=UNSHIFTED, because="its range or its scale is for deviations"),),
-    )
+    storage: str = knob("fp32", STORAGE, allowed=tuple(STORAGES))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,9 +47,8 @@ def accuracy_table(found: Accuracy, config: KernelConfig) -> Table:
     """Return the errors of a precision as a table: one row per velocity, relative L2 norms."""
     domain = "x".join(map(str, found.domain))
     kept = f"{kind_of(config).state}, {found.steps} step{'s' if found.steps > 1 else ''} per launch"
-    shifted = "" if found.shift else ", not shifted"
     title = (
-        f"L2 errors of {found.lattice} {found.collision}, {kept}, stored as {found.storage}{shifted}, computed in "
+        f"L2 errors of {found.lattice} {found.collision}, {kept}, stored as {found.storage}, computed in "
         f"{found.compute}, on {domain} cells"
     )
     columns = ("u0>", "steps>", "velocity>", "density>", "to exact>", "fp64>", "density to exact>", "fp64>")

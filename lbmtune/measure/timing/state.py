@@ -75,7 +75,7 @@ def excite(simulation: Simulation) -> None:
     amplitude = 0.01 * float(min(stencil.weights))
     for buffer in simulation.buffers.values():
         fill_random(buffer, amplitude, simulation.xp, stored)
-    if not simulation.program.config.shift:
+    if not simulation.program.config.stored.shifted:
         _initialise_random(simulation, amplitude)
 
 

@@ -69,7 +69,6 @@ def measure_accuracy(
         after=point(replace(box, velocity_scale=_AFTER_VELOCITY, relaxation_rate=rate), AFTER_STEPS),
         representation=config.kept.name,
         steps=config.fused_steps,
-        shift=config.shift,
     )
 
 

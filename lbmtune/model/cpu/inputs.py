@@ -89,7 +89,7 @@ class CpuInputs:
     def text(self) -> str:
         """The assignments of an update of a cell."""
         collision = collision_text(self.case, self.config.collision_passes)
-        return collision if self.config.shift else "\n".join((collision, shift_text(self.case)))
+        return collision if self.config.stored.shifted else "\n".join((collision, shift_text(self.case)))
 
 
 @dataclass(frozen=True)

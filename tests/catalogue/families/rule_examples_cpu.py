@@ -127,9 +127,9 @@ _ROWS: tuple[Example, ...] = (
 DIRECT: tuple[Example, ...] = (
     *_ROWS,
     Example(
-        "shift=0",
-        "shift=0,collision_passes=two",
-        "collision_passes=two is not supported for shift=0 (use one): each load of a population would take its weight "
+        "storage=fp32-unshifted",
+        "storage=fp32-unshifted,collision_passes=two",
+        "collision_passes=two is not supported for storage=fp32-unshifted (use one): each load would take the weight "
         "again",
     ),
     Example(

@@ -176,7 +176,7 @@ class RowKernel:
     def _relaxed(self, row: Row, completion: Sequence[str] = ()) -> list[str]:
         """Return the lines from the loads of a cell to its relaxed populations. completion: lines of faces."""
         lines = [*completion, *self._collision[1]]
-        if self._phase.collides and not self.config.shift:
+        if self._phase.collides and not self.config.stored.shifted:
             minus, plus = shift_lines(self.case, self.constants)
             lines = [*minus, *lines, *plus]
         return [*row.loads(), *lines]

@@ -33,7 +33,7 @@ def _entries(case: Case, config: CudaConfig, parts: Parts) -> str:
     if _skips(case, config):
         pairs = "\n".join(f"    exchange({i}, {j});" for i, j in case.stencil.pairs)
         texts.insert(0, fill("direct/implicit_walls.cu", {"pairs": pairs}))
-    if not config.shift:
+    if not config.stored.shifted:
         texts.insert(0, physics.shift_functions(case.lattice))
     if words_of(case, config).walls:
         texts.insert(0, fill("shared/moving_walls.cu", {}))

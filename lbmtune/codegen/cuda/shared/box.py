@@ -95,7 +95,7 @@ def collide_call(case: Case) -> str:
 
 def shifted(config: CudaConfig, lines: list[str]) -> str:
     """Return lines that update cell v; if memory holds no deviations, its populations are such between them."""
-    return "\n".join(lines if config.shift else ["        shift(f, v);", *lines, "        unshift(f, v);"])
+    return "\n".join(lines if config.stored.shifted else ["        shift(f, v);", *lines, "        unshift(f, v);"])
 
 
 def buffers_of(phase: Phase) -> tuple[str, str]:

@@ -57,7 +57,7 @@ def first_and_last(inputs: Inputs) -> Term:
     values = 2 * case.stencil.q
     converted = values if config.stored.bytes < config.computed.bytes else 0
     moved = converted + 2 * values / config.cells_per_thread
-    weights = 0 if config.shift else values
+    weights = 0 if config.stored.shifted else values
     slots = each * (collision_slots(case.collision, case.lattice, case.forced) + weights) + moved
     at_once = machine.multiprocessors * inputs.blocks
     warps = inputs.block_warps / inputs.block_threads
