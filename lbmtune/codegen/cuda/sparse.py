@@ -35,6 +35,8 @@ from lbmtune.lattice import Vector
 
 _SITES, _GROUPS, _SHARED = "sparse/sites.cu", "sparse/groups.cu", "sparse/shared_buffers.cu"
 _COUNTS = ("sites", "nodes")
+ABLATABLE = True
+"""Parts of its kernels can be left out."""
 
 
 def render(case: Case, config: Sparse, parts: Parts = WHOLE) -> Program:

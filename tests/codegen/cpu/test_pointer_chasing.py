@@ -19,9 +19,10 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.codegen.support import support_of
 from lbmtune.errors import InputError
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from tests.catalogue.boundaries.test_implicit import rocks
 from tests.support.conformance.choices import LIMITS, case_of
+from tests.support.full_size import verify_full_size
 
 
 def config(**axes: Any) -> CpuConfig:
