@@ -37,7 +37,7 @@ ERRORS: tuple[Kind, ...] = ("velocity-error", "density-error")
 
 SIDE_TASKS: Mapping[str, str] = {
     "macroscopics": "density and velocity are written to the device's memory",
-    "save": "density and velocity are written and copied to the host",
+    "save": "density and velocity are written, copied to the host and saved in a file on its disk",
     "residual": "they are copied to the host, which compares the velocity with that of the time before meanwhile",
     "refresh": "ghost cells are refreshed once more, so that the time that it takes shows",
     "staged": "the domain stays on the host and passes through the device part by part",
@@ -131,6 +131,7 @@ class Claim:
     are variants, or variant@series if a variant has several.
     at_least, at_most: the claim holds if the interval lies within; published: range of the printed figures;
     untestable: by backend, the reason why no measurement can decide.
+    own: whether it is a question of this tool, which the document does not claim; such are counted by themselves.
     """
 
     name: str
@@ -145,6 +146,7 @@ class Claim:
     every: int = 1
     velocities: tuple[float, ...] = ()
     untestable: dict[str, str] = field(default_factory=dict)
+    own: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from lbmtune.catalogue.backend_records import Block, CpuConfig, CudaConfig
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES, tables
 from lbmtune.catalogue.boundaries.cut_links import seen_by
-from lbmtune.catalogue.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
+from lbmtune.catalogue.families.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.limits import WARP
@@ -16,7 +16,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells, KernelConfig
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import reads_along_x
-from lbmtune.catalogue.sparse.index_list import listed_rows, used
+from lbmtune.catalogue.sparse.index_list import CHAINS, listed_rows, used
 from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.lattice import LATTICES
 
@@ -73,15 +73,9 @@ class Listed(KernelConfig):
     prefetch_index: int = knob(0, "sites ahead whose words of the index list are prefetched; 0: none", unit="sites")
     links: str = knob(
         "all",
-        "pointers per site in the index list: to every node it accesses, or three, from which others are chased",
-        allowed=("all", "three_pointers"),
-        acts=(
-            Acts(
-                on="scheme",
-                values=("esoteric-twist",),
-                because="only its pointers lead forward along all axes",
-            ),
-        ),
+        "pointers per site in the index list: to every node it accesses, or along the axes, to chase others from",
+        allowed=("all", *CHAINS.values()),
+        acts=(Acts(on="scheme", values=tuple(CHAINS), because="only pointers of esoteric-twist and aa are chased"),),
     )
     boundary: str = knob(
         "branch", "cut links: a branch, or solid cells skipped (implicit bounce-back)", allowed=("branch", "implicit")

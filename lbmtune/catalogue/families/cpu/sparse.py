@@ -63,4 +63,4 @@ def _listed_scheme(case: Case, config: Sparse, limits: Limits) -> str | None:
     return None
 
 
-RULES = (_listed_scheme, *rules.MACHINE, common_rules.implicit, common_rules.nodes)
+RULES = (_listed_scheme, *rules.MACHINE, common_rules.implicit, common_rules.chains, common_rules.nodes)
