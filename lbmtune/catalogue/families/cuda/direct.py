@@ -58,9 +58,10 @@ def _boundary(case: Case, config: Direct, limits: Limits) -> str | None:
         )
     layered = (axis for axis, ghost in enumerate(config.frame(case.stencil).ghost) if ghost)
     if periodic := [axis for axis in layered if case.faces[2 * axis] == "periodic"]:
+        along = " and ".join("xyz"[axis] for axis in periodic)
         return (
-            f"flags={config.flags} is not supported for wrap=ghost with periodic faces along "
-            f"{' and '.join('xyz'[axis] for axis in periodic)} (use arithmetic): the refresh of ghost rows reads no words"
+            f"flags={config.flags} is not supported for wrap=ghost with periodic faces along {along} (use arithmetic): "
+            "the refresh of ghost rows reads no words"
         )
     if config.macroscopics != "never":
         return (
