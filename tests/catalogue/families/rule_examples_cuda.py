@@ -219,7 +219,8 @@ DIRECT: tuple[Example, ...] = (
     Example(
         "wrap=ghost",
         "flags=memory,wrap=ghost",
-        "flags=memory is not supported for wrap=ghost (use arithmetic): ghost rows know faces alone",
+        "flags=memory is not supported for wrap=ghost with periodic faces along z (use arithmetic): "
+        "the refresh of ghost rows reads no words",
         case=walled(CASE),
     ),
     Example(
@@ -232,7 +233,8 @@ DIRECT: tuple[Example, ...] = (
     Example(
         "",
         "wrap=ghost",
-        "flags=compiled is not supported for wrap=ghost (use arithmetic): ghost rows know faces alone",
+        "flags=compiled is not supported for wrap=ghost with periodic faces along z (use arithmetic): "
+        "the refresh of ghost rows reads no words",
         case=patched(CASE),
     ),
     Example(
