@@ -17,7 +17,7 @@ Source: shifted populations: Skordos 1993; fp16s, fp16c: Lehmann et al. 2022 (ar
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -86,7 +86,8 @@ class Codes:
 class Storage:
     """A storage format. bytes: per value; dtype: NumPy name; epsilon: unit round-off of one rounding.
 
-    shifted: deviations f_i - w_i are stored, else f_i as it is; codes: conversion of its 16-bit codes (dtype uint16), if no dtype represents them.
+    codes: conversion of its 16-bit codes (dtype uint16), if no dtype represents them; shifted: it holds deviations
+    f_i - w_i, else f_i as it is.
     """
 
     name: str
@@ -133,10 +134,18 @@ STORAGES: Mapping[str, Storage] = {
         Storage("fp16s", "IEEE half of shifted populations times 2^15", 2, "float16", 2.0**15, 2.0**-11),
         Storage("fp16c", "custom half: 4 exponent, 11 mantissa bits", 2, "uint16", 1.0, 2.0**-12, FP16C),
         Storage("bf16", "bfloat16: 8 exponent, 7 mantissa bits", 2, "uint16", 1.0, 2.0**-8, BF16),
-        Storage("fp64-unshifted", "IEEE double of populations as they are", 8, "float64", 1.0, 2.0**-53, shifted=False),
-        Storage("fp32-unshifted", "IEEE single of populations as they are", 4, "float32", 1.0, 2.0**-24, shifted=False),
     )
 }
+UNSHIFTED: Mapping[str, Storage] = {
+    f"{name}-unshifted": replace(
+        STORAGES[name],
+        name=f"{name}-unshifted",
+        title=f"{STORAGES[name].title} of populations as they are, not less their weights",
+        shifted=False,
+    )
+    for name in ("fp64", "fp32")
+}
+"""Formats for comparison with published kernels, which direct kernels have."""
 COMPUTES: Mapping[str, Compute] = {
     c.name: c for c in (Compute("fp64", 8, "float64", 2.0**-53), Compute("fp32", 4, "float32", 2.0**-24))
 }
@@ -144,7 +153,7 @@ COMPUTES: Mapping[str, Compute] = {
 
 def storage(name: str) -> Storage:
     """Return the storage format of that name. Raises InputError for an unknown one."""
-    return named("storage", name, STORAGES)
+    return named("storage", name, {**STORAGES, **UNSHIFTED})
 
 
 def compute(name: str) -> Compute:

@@ -55,7 +55,7 @@ class KernelConfig(Declared):
     clipped_knob: ClassVar[str] = ""
     """Knob of the extents of a thread block whose x may be cut to a short row."""
 
-    storage: str = knob("fp32", STORAGE, allowed=tuple(name for name, one in STORAGES.items() if one.shifted))
+    storage: str = knob("fp32", STORAGE, allowed=tuple(STORAGES))
     compute: str = knob("fp32", "arithmetic precision", allowed=tuple(COMPUTES))
     layout: Layout = knob(SoA(), "memory layout of a cell's values", search=("soa", "aosoa"), allowed=ANY_LAYOUT)
 

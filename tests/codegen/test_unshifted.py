@@ -127,11 +127,14 @@ def test_the_model_counts_the_weights() -> None:
     case = box("d3q19", "bgk", (128, 128, 128))
     on_gpu, on_cpu = (read_machine(RECORDED / name / "machine.toml") for name in ("nvidia-h200", "xeon-2-cores"))
     slots = [
-        int(first_and_last(gpu_inputs(case, cuda.Direct(storage=storage), on_gpu)).sentence.split()[0]) for storage in STORED
+        int(first_and_last(gpu_inputs(case, cuda.Direct(storage=storage), on_gpu)).sentence.split()[0])
+        for storage in STORED
     ]
     assert slots[1] - slots[0] == 2 * 19
     assert on_cpu.cpu is not None
-    plain = [operations(cpu_inputs(case, cpu.Direct(storage=storage), on_cpu, on_cpu.cpu).text).plain for storage in STORED]
+    plain = [
+        operations(cpu_inputs(case, cpu.Direct(storage=storage), on_cpu, on_cpu.cpu).text).plain for storage in STORED
+    ]
     assert plain[1] - plain[0] == 2 * 19
 
 

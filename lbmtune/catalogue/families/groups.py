@@ -12,7 +12,7 @@ from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.moments.representation import REPRESENTATIONS
 from lbmtune.catalogue.pointer_swap import exchanges_slots, period_phases
-from lbmtune.catalogue.precision import STORAGES
+from lbmtune.catalogue.precision import STORAGES, UNSHIFTED
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import STORAGE, Cells, KernelConfig
 from lbmtune.catalogue.schemes import SCHEMES
@@ -48,7 +48,7 @@ class Propagated(KernelConfig):
 class AnyStorage(KernelConfig):
     """All storage formats, those of populations as they are included."""
 
-    storage: str = knob("fp32", STORAGE, allowed=tuple(STORAGES))
+    storage: str = knob("fp32", STORAGE, allowed=(*STORAGES, *UNSHIFTED))
 
 
 @dataclass(frozen=True, kw_only=True)
