@@ -385,6 +385,18 @@ SPARSE: tuple[Example, ...] = (
         "prefetch_index=64 is not supported for vector_bits=0 (use prefetch_index=0): a scalar loop is "
         "vectorised by the compiler",
     ),
+    Example(
+        "prefetch_propagated=64,scheme=esoteric-twist",
+        "prefetch_propagated=64,scheme=esoteric-twist,links=three_pointers",
+        "prefetch_propagated=64 is not supported for links=three_pointers (use prefetch_propagated=0): later nodes are "
+        "known when their pointers have been chased",
+    ),
+    Example(
+        "prefetch_local=64",
+        "prefetch_local=64,vector_bits=0",
+        "prefetch_local=64 is not supported for vector_bits=0 (use prefetch_local=0): a scalar loop is vectorised by "
+        "the compiler",
+    ),
 )
 
 MOMENTS_WAVEFRONT: tuple[Example, ...] = (

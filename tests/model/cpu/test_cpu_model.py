@@ -118,6 +118,15 @@ def test_what_is_asked_for_ahead_has_its_share_of_both_rates() -> None:
     assert memory.seconds == close(expected)
 
 
+def test_sites_of_a_list_have_their_share_of_both_rates() -> None:
+    listed = cpu.Sparse(scheme="aa", vector_bits=512, threads=4)
+    found = subject(replace(listed, prefetch_propagated=64, prefetch_local=32))
+    assert subject(listed).prefetched == 0
+    assert found.prefetched == 1
+    plain, ahead = (terms(inputs)[0].seconds for inputs in (subject(listed), found))
+    assert ahead / plain == close(RATES["in place, 64 bytes"] / RATES["in place, 64 bytes, ahead"])
+
+
 def test_few_threads_have_so_many_times_what_one_has() -> None:
     one, two, three = (
         terms(subject(replace(ODD, threads=threads)))[0].seconds / terms(subject(ODD))[0].seconds

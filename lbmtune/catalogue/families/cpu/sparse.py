@@ -9,7 +9,7 @@ from lbmtune.catalogue.families.cpu import rules
 from lbmtune.catalogue.families.groups import VECTORS, Listed, Propagated
 from lbmtune.catalogue.families.small_domains import distinct
 from lbmtune.catalogue.footprint import pass_bytes
-from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells
@@ -28,6 +28,18 @@ class Sparse(Listed, CpuConfig, Propagated):
 
     prefetch_index: int = knob(
         0, "sites ahead whose words of the index list are prefetched; 0: none", unit="sites", acts=(VECTORS,)
+    )
+    prefetch_propagated: int = knob(
+        0,
+        "sites ahead whose populations from neighbours are prefetched, of each vector those of its first site; 0: none",
+        unit="sites",
+        acts=(
+            VECTORS,
+            Acts(on="links", values=("all",), because="later nodes are known when their pointers have been chased"),
+        ),
+    )
+    prefetch_local: int = knob(
+        0, "sites ahead whose populations of the site itself are prefetched; 0: none", unit="sites", acts=(VECTORS,)
     )
     gather: str = knob(
         "vector",
