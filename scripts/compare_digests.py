@@ -31,7 +31,7 @@ from lbmtune.codegen.code_text import Language, code_of
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
-from lbmtune.records.legacy import config_of
+from lbmtune.records.legacy.configurations import config_of
 from scripts.paths import ROOT
 
 _MADE_FOR = "Generated text; the support module it was made for"

@@ -17,7 +17,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
-from lbmtune.records.legacy import DEFAULTS, is_legacy, migrated, name_in
+from lbmtune.records.legacy.configurations import DEFAULTS, is_legacy, migrated, name_in
 
 LOG = logging.getLogger("lbmtune")
 Config = KernelConfig | Mapping[str, Scalar] | str

@@ -8,8 +8,8 @@ from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, Knob, Scalar, bac
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.files.source import Source
-from lbmtune.records.legacy import DEFAULTS, RENAMED
-from lbmtune.records.legacy_spaces import is_legacy_table, migrated_tables
+from lbmtune.records.legacy.configurations import DEFAULTS, RENAMED
+from lbmtune.records.legacy.spaces import is_legacy_table, migrated_tables
 
 LOG = logging.getLogger("lbmtune")
 Values = dict[str, tuple[Scalar, ...]]

@@ -10,8 +10,8 @@ from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, bac
 from lbmtune.errors import InputError, nearest
 from lbmtune.files.axesfile import plain_values
 from lbmtune.files.source import TOO_MUCH_TOML
-from lbmtune.records.legacy import name_in
-from lbmtune.records.legacy_spaces import is_legacy_table
+from lbmtune.records.legacy.configurations import name_in
+from lbmtune.records.legacy.spaces import is_legacy_table
 
 LOG = logging.getLogger("lbmtune")
 Known = Mapping[str, tuple[str, ...]]

@@ -7,7 +7,7 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import MODELS, predict
 from lbmtune.records import Term
-from lbmtune.records.legacy import config_of
+from lbmtune.records.legacy.configurations import config_of
 from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
 from lbmtune.units import format_rate
 

@@ -18,7 +18,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
 from lbmtune.records.kernel_format import Kernel, Storage, source_digest
-from lbmtune.records.legacy import config_of, is_legacy, previous_key
+from lbmtune.records.legacy.configurations import config_of, is_legacy, previous_key
 from lbmtune.records.quantities import Count, NotNegative, Positive
 from lbmtune.records.store import decoded
 from lbmtune.records.study import Ceiling

@@ -37,7 +37,7 @@ ERRORS: tuple[Kind, ...] = ("velocity-error", "density-error")
 
 SIDE_TASKS: Mapping[str, str] = {
     "macroscopics": "density and velocity are written to the device's memory",
-    "save": "density and velocity are written and copied to the host",
+    "save": "density and velocity are written, copied to the host and saved in a file on its disk",
     "residual": "they are copied to the host, which compares the velocity with that of the time before meanwhile",
     "refresh": "ghost cells are refreshed once more, so that the time that it takes shows",
     "staged": "the domain stays on the host and passes through the device part by part",

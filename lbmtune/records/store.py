@@ -15,8 +15,8 @@ import platformdirs
 
 from lbmtune.errors import InputError, LbmtuneError
 from lbmtune.records import SCHEMA_VERSION, Trial
-from lbmtune.records.legacy import config_of
-from lbmtune.records.legacy_spaces import current_tables
+from lbmtune.records.legacy.configurations import config_of
+from lbmtune.records.legacy.spaces import current_tables
 from lbmtune.records.study import StudyHeader, StudyRecord, tables
 
 HEADER, TRIALS = "study.json", "trials.jsonl"

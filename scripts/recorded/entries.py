@@ -29,7 +29,7 @@ from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
 from lbmtune.process_pool import mapped, pool
 from lbmtune.records import Entry, Trial
-from lbmtune.records.legacy import config_of
+from lbmtune.records.legacy.configurations import config_of
 from lbmtune.records.store import HEADER, TRIALS, read_study, write_atomically
 from scripts.paths import RECORDED
 

@@ -17,7 +17,7 @@ import msgspec
 
 from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.toml import read_machine
-from lbmtune.records.legacy import config_of
+from lbmtune.records.legacy.configurations import config_of
 from lbmtune.records.profile import Profile
 from lbmtune.report.profile import write_profile_page
 from lbmtune.report.profile_tables import Deviation, deviation

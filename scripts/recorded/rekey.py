@@ -31,7 +31,7 @@ from lbmtune.codegen.walk_probes import walks_digest
 from lbmtune.export import best, encode_best
 from lbmtune.measure.workers.side_tasks import with_side_task
 from lbmtune.records.claims import SideTask
-from lbmtune.records.legacy import config_of, is_legacy
+from lbmtune.records.legacy.configurations import config_of, is_legacy
 from lbmtune.records.store import FAMILIES_SINCE, HEADER, TRIALS, current_header, read_study
 from lbmtune.records.study import StudyHeader
 from scripts.compare_digests import digest_of

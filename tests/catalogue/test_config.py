@@ -26,7 +26,7 @@ from lbmtune.catalogue.knobs import own_knobs
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.layouts.layout import Layout
 from lbmtune.errors import InputError
-from lbmtune.records.legacy import previous_key
+from lbmtune.records.legacy.configurations import previous_key
 
 RECORDS = [record for families in FAMILIES.values() for record in families.values()]
 

@@ -8,7 +8,7 @@ import tomllib
 
 import lbmtune
 from lbmtune.catalogue.config import FAMILIES, backend_knobs
-from lbmtune.records.legacy import RENAMED
+from lbmtune.records.legacy.configurations import RENAMED
 from tests.support.paths import ROOT
 
 

@@ -14,7 +14,7 @@ from lbmtune.catalogue.config import FAMILIES, Scalar, flat_values, from_flat
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.errors import InputError
-from lbmtune.records.legacy import (
+from lbmtune.records.legacy.configurations import (
     DEFAULTS,
     config_of,
     is_legacy,
@@ -22,7 +22,7 @@ from lbmtune.records.legacy import (
     previous_key,
     previous_values,
 )
-from lbmtune.records.legacy_spaces import is_legacy_table, migrated_tables
+from lbmtune.records.legacy.spaces import is_legacy_table, migrated_tables
 from lbmtune.records.store import FAMILIES_SINCE, HEADER, TRIALS, append_trial, read_study, write_header
 from lbmtune.search.space import legal_set
 from tests.records.test_store import HEADER_RECORD, TRIAL

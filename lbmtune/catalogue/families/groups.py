@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from lbmtune.catalogue.backend_records import Block, CpuConfig, CudaConfig
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES, tables
 from lbmtune.catalogue.boundaries.cut_links import seen_by
-from lbmtune.catalogue.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
+from lbmtune.catalogue.families.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.limits import WARP

@@ -25,7 +25,7 @@ from lbmtune.files.studyfile import TABLES, check_acts, load_study
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Environment, Resources
 from lbmtune.records.best import read_best
-from lbmtune.records.legacy import previous_key
+from lbmtune.records.legacy.configurations import previous_key
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import Axes, StudySpec, tables
 

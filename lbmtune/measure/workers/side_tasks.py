@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from math import lcm, sqrt
+from math import lcm
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from lbmtune.codegen.passes import REFRESH
 from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
 from lbmtune.measure.timing.pooled_device import PooledDevice, WrappedDevice, pooled_bytes
 from lbmtune.measure.timing.state import stable_case
+from lbmtune.measure.workers.field_file import FieldFile
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.simulation import Plan
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:  # workers start often, and its import takes long
 
 PARTS = 2
 """Parts of a staged domain, as in Valero-Lara 2017."""
+_AT_ONCE = 1 << 15
+"""Numbers of a residual that are compared at once: temporary arrays of them stay in a cache."""
 
 
 def with_side_task(program: Program, side_task: SideTask | None) -> Program:
@@ -104,14 +107,16 @@ class Storing(Simulation):
 
 
 class Saving(Storing):
-    """Copies the stored fields to the host; writing the file is left out."""
+    """Copies the stored fields to the host and writes them to a file (`FieldFile`)."""
 
     def __init__(self, program: Program, binary: Binary, device: Device, case: Case, every: int) -> None:
         super().__init__(program, binary, device, case, every)
         self.host = device.host_empty(MACROSCOPIC_FIELDS * self.case.sites, program.config.computed.dtype)
+        self.file = FieldFile()
 
     def _process(self) -> None:
         to_host(self.outputs[MACROSCOPICS], self.host)
+        self.file.write(self.host)
 
 
 class Comparing(Storing):
@@ -152,12 +157,16 @@ def _twice(launch: Launch) -> tuple[Launch, ...]:
 
 
 def residual(velocity: Array, before: Array) -> float:
-    """Return the relative L2 norm of a change of velocity; infinite for a flow at rest.
+    """Return the sum of absolute changes of a velocity over that of its absolute values; infinite for a flow at rest.
 
-    Source: de Oliveira, Lugarini, Franco 2019, equation 7.
+    The sums are over all components, shape (n,). Source: de Oliveira, Lugarini, Franco 2019, equation 7.
     """
-    change, size = (float(np.dot(a, a)) for a in (velocity - before, velocity))
-    return sqrt(change / size) if size else float("inf")
+    change = size = 0.0
+    for start in range(0, len(velocity), _AT_ONCE):
+        now, then = (array[start : start + _AT_ONCE] for array in (velocity, before))
+        change += float(np.abs(now - then).sum(dtype=np.float64))
+        size += float(np.abs(now).sum(dtype=np.float64))
+    return change / size if size else float("inf")
 
 
 class _HostSide(WrappedDevice):

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
+from lbmtune.catalogue.families.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import HERE, Place, Scheme, shared_slot
 from lbmtune.codegen.program import Program

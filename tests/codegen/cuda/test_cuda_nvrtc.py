@@ -13,8 +13,8 @@ import pytest
 
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary, CompileError
-from lbmtune.catalogue.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.config import CudaConfig, cuda
+from lbmtune.catalogue.families.cache_hints import L2_PREFETCHES, LOAD_HINTS, STORE_HINTS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.program import Program

@@ -88,8 +88,9 @@ GOLDENS: dict[str, Sample] = {
 
 @pytest.mark.parametrize("name", GOLDENS)
 def test_text_is_the_golden_one(name: str) -> None:
-    file = GOLDEN / f"{name}.cu.txt"
-    found = render(*GOLDENS[name]).source
+    case, chosen = GOLDENS[name]
+    file = GOLDEN / chosen.family / f"{name}.cu.txt"
+    found = render(case, chosen).source
     if os.environ.get(REWRITE):
         file.write_text(found, encoding="utf-8")
     assert found == file.read_text(encoding="utf-8"), f"{file} differs; {REWRITE}=1 rewrites it"

@@ -1,7 +1,7 @@
 """The stored values of a kernel as C text: types, conversion, cache hints and the index functions of a layout."""
 
-from lbmtune.catalogue.cache_hints import load_instruction, store_instruction
 from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.families.cache_hints import load_instruction, store_instruction
 from lbmtune.catalogue.footprint import index_fits
 from lbmtune.catalogue.layouts.layout import Extents, arrays
 from lbmtune.catalogue.problem.case import Case

@@ -5,7 +5,16 @@ from itertools import product
 
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, Scalar, knobs_by_name
 from lbmtune.errors import InputError
-from lbmtune.records.legacy import DEFAULTS, HANDLED, OF_LAYOUT, TILES, composed, family_meant, gone, name_in
+from lbmtune.records.legacy.configurations import (
+    DEFAULTS,
+    HANDLED,
+    OF_LAYOUT,
+    TILES,
+    composed,
+    family_meant,
+    gone,
+    name_in,
+)
 from lbmtune.records.study import Table
 
 _DECIDING = ("addressing", "representation", "launch", "halo", "steps", "march", "scheme")
