@@ -199,6 +199,33 @@ def test_cpu_text_with_prefetched_populations(scheme: str) -> None:
     assert found.passed, found
 
 
+def test_sites_stream_what_stays_with_them() -> None:
+    """Pull writes to the site alone; AA in every other step, and the rest population in the others."""
+    assert len(lines_of(cpu("pull", vector_bits=512, streaming_stores=1), "stream(", "simd.fence()")) == 9 + 1
+    config = cpu("aa", vector_bits=512, streaming_stores=1)
+    assert len(lines_of(config, "stream(")) == 9 + 1
+    assert len(lines_of(config, "simd.fence()")) == 2
+    assert not lines_of(cpu("aa", vector_bits=512), "stream", "simd.fence()")
+
+
+STREAMED: dict[str, dict[str, Any]] = {
+    "soa": {"padding": 16},
+    "rows": {},
+    "aosoa": {"width": 16},
+    "bundle-aosoa": {"width": 32},
+}
+
+
+@pytest.mark.parametrize(("scheme", "layout", "storage"), list(product(["pull", "aa"], STREAMED, ["fp32", "fp64"])))
+def test_cpu_text_with_streaming_stores(scheme: str, layout: str, storage: str) -> None:
+    """A store that is not aligned would be an error here."""
+    config = cpu(scheme, storage, vector_bits=512, streaming_stores=1, layout=layout, **STREAMED[layout])
+    case = flow("both", "d2q9")
+    assert broken(case, config, Limits()) is None
+    found = cpu_cases.interpret(cpu_cases.program_of(case, config))
+    assert found.passed, found
+
+
 @on_host
 def test_verification_finds_a_wrong_pointer_of_a_solid_node(monkeypatch: pytest.MonkeyPatch) -> None:
     program = render(flow("solid", "d2q9"), cuda("esoteric-twist", links="three_pointers"))

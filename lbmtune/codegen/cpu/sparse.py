@@ -60,6 +60,7 @@ def render(case: Case, config: Sparse) -> Program:
         "chase": config.links == "three_pointers",
         "lanes": needs_lanes(case, config.lanes, by_word=True),
         "lists": True,
+        "prefetches": _prefetches_populations(config),
     }
     support = [name for name, is_used in used.items() if is_used]
     width, group = _grouping(case, config)
@@ -75,10 +76,17 @@ def _grouping(case: Case, config: Sparse) -> tuple[str, str]:
     return str(width), str(along(width, extents) - along(0, extents))
 
 
+def _prefetches_populations(config: Sparse) -> bool:
+    return bool(config.prefetch_propagated or config.prefetch_local)
+
+
 def _names(config: Sparse, support: list[str], width: str, group: str) -> list[str]:
     names = [f"{name} = by_list.{name}" for name in _BY_LIST]
-    ahead = config.prefetch_index or config.prefetch_propagated or config.prefetch_local
-    names += ["prefetch = simd.prefetch"] if ahead else []
+    if _prefetches_populations(config):
+        names += ["prefetch = prefetches.prefetch"]
+    elif config.prefetch_index:
+        names += ["prefetch = simd.prefetch"]
+    names += ["stream = many.stream"] if config.streaming_stores else []
     if "chase" in support:
         access = f'"{config.computed.dtype}", {config.lanes}, {width}, {group}, "{config.gather}"{codes(config)}'
         names += [f"by_chase = chase.nodes({access})", *(f"{name} = by_chase.{name}" for name in _BY_CHASE)]
@@ -104,6 +112,7 @@ def _step(case: Case, config: Sparse, one: Pass, constants: Constants) -> str:
         lanes=config.lanes,
         block=_BLOCK,
         before=indented([*invariants, *gains, *sites.before()], 1),
+        fence=indented(["simd.fence()"] if config.streaming_stores else [], 2),
         body=indented([*sites.cell(), *sites.prefetches(), *sites.loads(), *completion, *body, *sites.stores()], 2),
     ).rstrip()
 
@@ -191,7 +200,12 @@ class Sites:
     def stores(self) -> list[str]:
         """Return the lines that store g0, g1, ..."""
         streams = zip(self.streams.directions, self.streams.writes, strict=True)
-        return [self._call(s, "store", "scatter", f"g{i}{self._gained(s)}") for i, s in streams]
+        return [self._call(s, self._leave(s), "scatter", f"g{i}{self._gained(s)}") for i, s in streams]
+
+    def _leave(self, s: Stream) -> str:
+        """Return the function that stores to the site itself."""
+        streams = self.streams.config.streaming_stores and not selects(self.streams.case, s)
+        return "stream" if streams else "store"
 
     def _chased_pointers(self) -> list[Pointer]:
         """Return the chased pointers of the pass, each after the one that it starts from."""

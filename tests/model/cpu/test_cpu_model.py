@@ -72,6 +72,8 @@ def subject(config: CpuConfig, machine: Machine = MACHINE, domain: tuple[int, in
         (varied(ALIGNED, padding=1), Walk("copy", 64, shifted=True)),
         (varied(ALIGNED, padding=208), Walk("copy", 64)),
         (replace(ALIGNED, streaming_stores=1), Walk("streaming", 64)),
+        (replace(ALIGNED, streaming_stores=1, scheme="aa"), Walk("in place", 64)),
+        (cpu.Sparse(streaming_stores=1, vector_bits=512, threads=4), Walk("streaming", 64)),
         (replace(ALIGNED, scheme="aa", vector_bits=256), Walk("in place", 32)),
         (replace(ALIGNED, storage="fp16s"), Walk("copy", 32, shifted=True)),
         (replace(ALIGNED, storage="fp64", compute="fp64"), Walk("copy", 64)),
