@@ -325,6 +325,7 @@ _VERBS = (
     "render",
     "predict",
     "vary",
+    "plan",
     "list",
     "report",
     "export",
@@ -348,7 +349,19 @@ _OPTIONS = (
         "--page",
         "-o",
     ),
-    *("--trials", "--time", "--objective", "--seed", "--nope", "--help", "-d", "--output", "--vary"),
+    *(
+        "--trials",
+        "--time",
+        "--objective",
+        "--seed",
+        "--nope",
+        "--help",
+        "-d",
+        "--output",
+        "--vary",
+        "--memory",
+        "--devices",
+    ),
 )
 
 

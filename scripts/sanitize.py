@@ -86,6 +86,10 @@ CASES: Mapping[str, tuple[str, str, str, str]] = {
     "sparse": ("rocks", "d3q19", "bgk", _SPARSE),
     "sparse, in place, prefetch": ("rocks", "d3q19", "bgk", f"{_SPARSE},scheme=aa,prefetch_index=96"),
     "sparse, three pointers": ("rocks", "d3q19", "bgk", f"{_SPARSE},scheme=esoteric-twist,links=three_pointers"),
+    "sparse, six pointers": (
+        *("rocks", "d3q19", "bgk"),
+        f"{_SPARSE},scheme=aa,boundary=implicit,links=six_pointers",
+    ),
     "sparse, several sites": ("rocks", "d3q19", "bgk", f"{_SPARSE},prefetch_sites=1,sites_per_thread=3"),
     "sparse, cp.async": ("rocks", "d3q19", "bgk", f"{_SPARSE},prefetch_sites=2,prefetch_to=shared,sites_per_thread=3"),
     "sparse, pointer swap": ("solids", "d3q19", "bgk", f"{_SPARSE},scheme=esoteric-pull,pointer_swap=1"),

@@ -2,6 +2,7 @@
 
     predict, render, verify, measure, accuracy, profile    one configuration of one case
     rank, vary                                             the space of a study, by the model
+    plan                                                   the largest domain in a memory, and the devices needed
     study, Study                                           a search on a device, and what it found
     reproduce                                              published experiments on a device
     load                                                   a kernel from best.json, ready to step
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from lbmtune.api.inventory import listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.measured_machines import machine_file, measured_machine
+    from lbmtune.api.planning import plan
     from lbmtune.api.profiling import profile, profiler_target
     from lbmtune.api.ranking import rank, ranked_before
     from lbmtune.api.reproduction import reproduce
@@ -40,6 +42,7 @@ _NAMES = {
     "lbmtune.api.inventory": ("listing",),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
     "lbmtune.api.measured_machines": ("machine_file", "measured_machine"),
+    "lbmtune.api.planning": ("plan",),
     "lbmtune.api.profiling": ("profile", "profiler_target"),
     "lbmtune.api.ranking": ("rank", "ranked_before"),
     "lbmtune.api.reproduction": ("reproduce",),
@@ -57,8 +60,8 @@ _NAMES = {
     "lbmtune.search.optuna_storage": ("without_password",),
     "lbmtune.search.study": ("nothing_valid",),
 }
-__all__ = ["Case", "Study", "accuracy", "load", "measure", "predict", "profile", "prove", "rank", "render", "reproduce"]
-__all__ += ["study", "vary", "verify"]
+__all__ = ["Case", "Study", "accuracy", "load", "measure", "plan", "predict", "profile", "prove", "rank", "render"]
+__all__ += ["reproduce", "study", "vary", "verify"]
 # of the command line
 __all__ += ["case_summary", "check_knob", "compiled_before", "costs", "estimated", "listing", "load_documents"]
 __all__ += ["machine_file", "measured_machine", "nothing_valid", "predictor", "profiler_target", "ranked_before"]

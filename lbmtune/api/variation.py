@@ -11,7 +11,6 @@ from lbmtune.api.estimates import predictor
 from lbmtune.api.machines import as_machine
 from lbmtune.api.ranking import compiled_first, compiler_of, rank
 from lbmtune.catalogue.config import (
-    DEFAULT_FAMILY,
     KernelConfig,
     Scalar,
     backend_knobs,
@@ -28,6 +27,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.legacy.configurations import name_in, names_today
 from lbmtune.records.study import StudySpec, tables
+from lbmtune.search.space import families_of
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _variation(
 
 def _values(spec: StudySpec, backend: str, knob: str, base: KernelConfig) -> list[Scalar]:
     """Return the values of the study and that of the configuration: numbers by size, names as the study has them."""
-    spaces = [one for one in tables(spec.axes[backend]) if base.family in one.get("family", (DEFAULT_FAMILY,))]
+    spaces = [one for one in tables(spec.axes[backend]) if type(base) in families_of(backend, one)]
     given = [value for table in spaces for value in table.get(knob, ())]
     found = list(dict.fromkeys((*given, base.flat()[knob])))
     return sorted(found) if all(isinstance(value, int) for value in found) else found

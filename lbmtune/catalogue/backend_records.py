@@ -106,11 +106,9 @@ class CpuConfig(KernelConfig):
 
     wrap = "ghost"
     streaming_stores = 0
-    row_offset = row_padding = 0
     collision_passes = "one"
     row_tail = "in_loop"
     prefetch_propagated = prefetch_local = prefetch_rows = 0
-    gather = "vector"
 
     @property
     def loop(self) -> str:

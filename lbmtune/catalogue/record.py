@@ -45,6 +45,8 @@ class KernelConfig(Declared):
     """Whether a launch loads cells around those that it updates."""
     state_place: ClassVar[str] = ""
     """Place of the state in words, if it is not in arrays of all cells."""
+    on_chip: ClassVar[bool] = False
+    """Whether the state stays on chip through all steps of a launch, whose number is an argument."""
     tiled: ClassVar[bool] = False
     """Whether thread blocks update tiles whose shape decides how much they load."""
     length_knob: ClassVar[str] = ""
@@ -76,6 +78,11 @@ class KernelConfig(Declared):
     def scheme(self) -> str:
         """Name of the propagation scheme."""
         return "pull"
+
+    @property
+    def chases(self) -> bool:
+        """Whether the index list holds pointers along the axes alone, for every node, from which others are chased."""
+        return self.links != "all"
 
     @property
     def implicit(self) -> bool:

@@ -74,7 +74,7 @@ def judge(document: str, claim: Claim, readings: Mapping[str, Reading], backend:
         found = _quantity(claim, of, over, rates)
     except _UntestableError as error:
         return Verdict(document=document, claim=claim.name, holding=Holding.UNTESTABLE, reason=str(error))
-    holding = decide(found, claim.at_least, claim.at_most)
+    holding = decide(found, claim.at_least, claim.at_most, claim.published)
     used = [] if claim.kind in ("footprint", *ERRORS) else [*of, *over]
     return Verdict(
         document=document,
@@ -102,12 +102,18 @@ def rests_on(claim: Claim, readings: Mapping[str, Reading]) -> tuple[Reading, ..
     return (*found, *([max(sides[0], key=_seconds_per_site)] if claim.kind == "spread" else ()))
 
 
-def decide(found: Interval, at_least: float | None, at_most: float | None) -> Holding:
-    """Decide by an interval: holds if it lies within the bounds, fails if it lies beyond one, otherwise undecided."""
+def decide(
+    found: Interval, at_least: float | None, at_most: float | None, published: tuple[float, float] | None = None
+) -> Holding:
+    """Decide by an interval: holds if it lies within the bounds, fails if it lies beyond one.
+
+    If it covers a bound, it fails where it does not reach the published range, and is undecided where it does or where
+    no figure is printed.
+    """
     if (at_least is not None and found.high < at_least) or (at_most is not None and found.low > at_most):
         return Holding.FAILS
     if (at_least is not None and found.low < at_least) or (at_most is not None and found.high > at_most):
-        return Holding.UNDECIDED
+        return Holding.FAILS if beside(found, published) in ("less", "more") else Holding.UNDECIDED
     return Holding.HOLDS
 
 
@@ -240,4 +246,6 @@ def _sentence(claim: Claim, found: Interval, holding: Holding) -> str:
     asked = " and ".join(f"{word} {shown(claim.kind, value)}" for word, value in bounds if value is not None)
     printed = f", printed {shown_range(claim)}" if claim.published else ""
     covers = ", which its interval covers" if holding is Holding.UNDECIDED else ""
+    if holding is Holding.FAILS and decide(found, claim.at_least, claim.at_most) is Holding.UNDECIDED:
+        covers = ": its interval covers the bound and does not reach what is printed"
     return f"measured {shown_interval(claim.kind, found)}; {asked} is claimed{printed}{covers}"

@@ -34,6 +34,7 @@ VERBS = {
     "render": Verb("inspect:render", "Print the source text of a kernel."),
     "predict": Verb("predict:predict", "Predict the speed of a configuration on a device."),
     "rank": Verb("predict:rank", "Rank the space of a study by the model."),
+    "plan": Verb("plan:plan", "Plan memory: largest domains, and devices needed."),
     "vary": Verb("predict:vary", "Predict the speed for each value of a knob."),
     "verify": Verb("run:verify", "Check a configuration against the oracle."),
     "measure": Verb("run:measure", "Verify a configuration, then time it."),

@@ -144,7 +144,7 @@ def _buffers(program: Program) -> Iterator[Buffer]:
 
 def _list_formula(program: Program) -> str:
     config: Any = program.config
-    words = "nodes" if config.links == "three_pointers" else "sites"
+    words = "nodes" if config.chases else "sites"
     return f"{listed_rows(program.case, config).rows} * {words}"
 
 

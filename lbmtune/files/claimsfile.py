@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -33,6 +34,10 @@ T = TypeVar("T")
 PAST_CAPACITY = "past capacity"
 """The domain of a series that follows from the memory budget."""
 _BACKENDS = ("cuda", "cpu")
+_POSSIBLE: Mapping[Kind, tuple[float, float]] = {"loss": (-inf, 1.0), "interval-loss": (0.0, 1.0)}
+"""Least and greatest value of a kind of claim, of others 0 and infinity."""
+_NO_EFFECT: Mapping[Kind, float] = {"ratio": 1.0, "footprint": 1.0, "loss": 0.0, "interval-loss": 0.0, "spread": 0.0}
+"""Value of a kind of claim where nothing differs."""
 _VELOCITIES = "some of " + ", ".join(map(str, VELOCITIES))
 _ON = re.compile(r"(\w[\w -]*?)(?: every (\d+))?")
 
@@ -236,6 +241,32 @@ def _check_askable(claim: Claim, key: str, source: Source) -> None:
         source.fail(f"{key}.over", f"a {claim.kind} takes {takes}; correct the claim.")
     if claim.at_least is None and claim.at_most is None:
         source.fail(f"{key}.at_least", "neither at_least nor at_most is given; say when the claim holds.")
+    _check_can_fail(claim, key, source)
+
+
+def _check_can_fail(claim: Claim, key: str, source: Source) -> None:
+    """Check that a measurement can refute a claim, and that the printed figures do not.
+
+    A bound that every value satisfies says nothing. A printed effect needs a bound that the lack of any effect misses,
+    "at most" aside; so does a printed range that begins at no effect ("up to 25 times").
+    """
+    least, most = _POSSIBLE.get(claim.kind, (0.0, inf))
+    at_least = -inf if claim.at_least is None else claim.at_least
+    at_most = inf if claim.at_most is None else claim.at_most
+    if at_least <= least and at_most >= most:
+        source.fail(f"{key}.at_least", f"no {claim.kind} can miss it; give a bound that a measurement can miss.")
+    if claim.published is None:
+        return
+    low, high = claim.published
+    if high < at_least or low > at_most:
+        source.fail(f"{key}.published", "the printed figure itself misses the bounds; correct one of them.")
+    none = _NO_EFFECT.get(claim.kind)
+    if none is None or low == high == none:
+        return
+    is_gain = at_most == inf and low >= none and (at_least < none or at_least == none == low)
+    if is_gain or (at_least == -inf and high < none < at_most):
+        place = "at_least" if is_gain else "at_most"
+        source.fail(f"{key}.{place}", f"a {claim.kind} of {none:g}, no effect, holds; give a bound that it misses.")
 
 
 def _checked(tree: Mapping[str, Any], kind: type[T], table: str, source: Source, **given: str) -> T:

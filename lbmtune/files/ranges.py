@@ -53,6 +53,8 @@ SEED = Range(0, 2**32 - 1)
 PRINTED, COMPILABLE = Range(1, 1_000_000_000), Range(0, 1_000_000_000)
 """Numbers of a ranking's configurations that are printed, and compiled."""
 MEMORY_BYTES = Range(1, inf)
+DEVICES = Range(1, 100_000)
+"""Numbers of devices that share a domain."""
 SPEED = Range(-0.5, 0.5)
 """Speeds of a wall or a flow, in cells per step: the method holds for small ones alone."""
 

@@ -131,6 +131,7 @@ class Claim:
     are variants, or variant@series if a variant has several.
     at_least, at_most: the claim holds if the interval lies within; published: range of the printed figures;
     untestable: by backend, the reason why no measurement can decide.
+    own: whether it is a question of this tool, which the document does not claim; such are counted by themselves.
     """
 
     name: str
@@ -145,6 +146,7 @@ class Claim:
     every: int = 1
     velocities: tuple[float, ...] = ()
     untestable: dict[str, str] = field(default_factory=dict)
+    own: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

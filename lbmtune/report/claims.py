@@ -8,6 +8,7 @@ from lbmtune.claims.evidence import Evidence, evidence, reasons
 from lbmtune.claims.figures import Figure as Row
 from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown_interval, shown_range
+from lbmtune.claims.tally import Standing, of_claims, of_questions, tally, verdicts_of
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.statistics import Interval
 from lbmtune.records.store import write_atomically
@@ -21,6 +22,14 @@ COLOURS = {
     Holding.FAILS: "#d1495b",
     Holding.UNDECIDED: "#e9a03b",
     Holding.UNTESTABLE: "#9aa0a6",
+}
+_CARDS = {
+    Standing.AS_PUBLISHED: "#2a9d6f",
+    Standing.MORE: "#5cb891",
+    Standing.LESS: "#5cb891",
+    Standing.NOT_HERE: "#d1495b",
+    Standing.UNDECIDED: "#e9a03b",
+    Standing.NOT_ASKED: "#9aa0a6",
 }
 _PUBLISHED = "rgba(201,133,0,0.38)"
 _CAPTION = "Points: measured on this device, with 95 % intervals. Bars: published."
@@ -36,6 +45,16 @@ class Judged:
     reasons: tuple[str, ...] = ()
 
     @property
+    def is_asked(self) -> bool:
+        """Return whether a measurement could decide."""
+        return self.verdict.holding is not Holding.UNTESTABLE
+
+    @property
+    def label(self) -> str:
+        """Return the name in a figure."""
+        return f"{self.claim.name} (own)" if self.claim.own else self.claim.name
+
+    @property
     def measured(self) -> str:
         """Return the measured value with its interval."""
         v = self.verdict
@@ -46,12 +65,21 @@ class Judged:
 
 @dataclass(frozen=True)
 class Section:
-    """A document of the page."""
+    """A document of the page. counts: sentences on its claims and on own questions."""
 
     document: Document
     judged: tuple[Judged, ...]
+    counts: tuple[str, ...]
     panels: tuple[Panel, ...]
     rows: tuple[Row, ...]
+
+    @property
+    def tables(self) -> list[tuple[str, list[Judged]]]:
+        """Return the tables of verdicts with their titles: claims, own questions, claims that cannot be asked."""
+        published, own = ([one for one in self.judged if one.claim.own is own] for own in (False, True))
+        asked, without = ([one for one in published if one.is_asked is asked] for asked in (True, False))
+        tables = (("Claims", asked), ("Own questions", own), ("Claims that cannot be asked here", without))
+        return [(title, judged) for title, judged in tables if judged]
 
 
 def write_claims_page(claims: Claims, path: Path) -> None:
@@ -68,7 +96,8 @@ def claims_page(claims: Claims) -> str:
         [one for section in each for one in section.panels],
         header=claims.header,
         headline=headline(claims),
-        cards=[(str(holding), _count(claims, holding), COLOURS[holding]) for holding in Holding],
+        own=of_questions(claims),
+        cards=[(str(one), count, _CARDS[one]) for one, count in tally(verdicts_of(claims, own=False)).items()],
         disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
         sections=each,
         published=shown_range,
@@ -79,14 +108,8 @@ def claims_page(claims: Claims) -> str:
 
 
 def headline(claims: Claims) -> str:
-    """State how many claims could be tested, and how many of those hold."""
-    holds = _count(claims, Holding.HOLDS)
-    judged = len(claims.verdicts) - _count(claims, Holding.UNTESTABLE)
-    return f"{holds} of {judged} claims that could be tested hold on {claims.header.environment.device}."
-
-
-def _count(claims: Claims, holding: Holding) -> int:
-    return sum(verdict.holding is holding for verdict in claims.verdicts)
+    """State what became of the published claims on the device."""
+    return f"{(of_claims(claims) or 'no claims').capitalize()}, on {claims.header.environment.device}."
 
 
 def sections(claims: Claims) -> list[Section]:
@@ -109,7 +132,8 @@ def _section(claims: Claims, document: Document) -> Section:
         panels.append(panel(f"{letters}ratios", "Ratios of speeds", caption, ratio_figure(ratios)))
     if shares:
         panels.append(panel(f"{letters}shares", "Losses, spreads and shares", _CAPTION, share_figure(shares)))
-    return Section(document, tuple(judged), tuple(panels), tuple(table_of(claims, document)))
+    counts = tuple(filter(None, (of_claims(claims, document.name), of_questions(claims, document.name))))
+    return Section(document, tuple(judged), counts, tuple(panels), tuple(table_of(claims, document)))
 
 
 def ratio_figure(judged: Sequence[Judged]) -> Figure:
@@ -132,7 +156,7 @@ def share_figure(judged: Sequence[Judged]) -> Figure:
 def _figure(title: str, judged: Sequence[Judged], scale: float) -> Figure:
     """Draw claims below each other: published ranges as bars, measured intervals as points on top."""
     figure = plain_figure(title, "")
-    printed = [(one.claim.name, one.claim.published) for one in judged if one.claim.published]
+    printed = [(one.label, one.claim.published) for one in judged if one.claim.published]
     for number, (name, (low, high)) in enumerate(printed):
         figure.add_scatter(
             x=[scale * low, scale * high],
@@ -148,7 +172,7 @@ def _figure(title: str, judged: Sequence[Judged], scale: float) -> Figure:
     for holding in Holding:
         if mine := [one for one in judged if one.verdict.holding is holding]:
             _add_points(figure, mine, holding, scale)
-    order = [one.claim.name for one in judged]
+    order = [one.label for one in judged]
     figure.update_yaxes(categoryorder="array", categoryarray=order[::-1], type="category")
     return figure
 
@@ -160,7 +184,7 @@ def _add_points(figure: Figure, judged: Sequence[Judged], holding: Holding, scal
     )
     figure.add_scatter(
         x=median,
-        y=[one.claim.name for one in judged],
+        y=[one.label for one in judged],
         mode="markers",
         marker={"size": 10, "color": COLOURS[holding]},
         error_x=interval(median, low, high, COLOURS[holding]),

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.families.cuda.persistent import ON_CHIP
 
 _LATTICES = {1: "one lattice", 2: "two lattices"}
 _LINKS = {"compiled": "", "flags": ", flags read", "list": ", sites listed"}
@@ -15,7 +14,8 @@ class Kind:
     """Kernels that are compared with one another by their best.
 
     representation: "populations" or "moments"; place: of the state, empty for arrays of all cells; lattices: copies of
-    the state; links: source of cut links, "compiled", "flags" or "list"; steps: time steps per launch.
+    the state; links: source of cut links, "compiled", "flags" or "list"; steps: time steps per launch; on_chip: whether
+    the state stays on chip through all steps of a launch, whose number is an argument.
     """
 
     representation: str
@@ -24,6 +24,7 @@ class Kind:
     links: str
     scheme: str
     steps: int
+    on_chip: bool
 
     @property
     def state(self) -> str:
@@ -37,11 +38,6 @@ class Kind:
         Without the last, one step in place would have no final if several steps in place lead.
         """
         return self.state, self.lattices, self.links, self.steps > 1
-
-    @property
-    def on_chip(self) -> bool:
-        """Return whether the state stays on chip through all steps of a launch, whose number is an argument."""
-        return self.place == ON_CHIP
 
     @property
     def pattern(self) -> str:
@@ -81,6 +77,7 @@ def kind_of(config: KernelConfig) -> Kind:
         config.link_source,
         config.scheme,
         config.fused_steps,
+        config.on_chip,
     )
 
 

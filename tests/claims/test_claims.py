@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,6 +123,26 @@ def test_a_verdict_follows_from_where_the_interval_lies(low: float, width: float
     found = Interval(low, low + width / 2, low + width)
     expected = Holding.HOLDS if low >= threshold else Holding.FAILS if low + width < threshold else Holding.UNDECIDED
     assert decide(found, threshold, None) is expected
+
+
+def test_an_interval_at_the_bound_that_excludes_the_printed_figure_decides() -> None:
+    none = Interval(0.9998, 1.0, 1.0003)
+    assert decide(none, 1.0, None) is Holding.UNDECIDED, "nothing is printed"
+    assert decide(none, 1.0, None, (1.05, 1.05)) is Holding.FAILS
+    assert decide(Interval(0.98, 1.0, 1.06), 1.0, None, (1.05, 1.05)) is Holding.UNDECIDED
+    assert decide(none, None, 1.0, (0.6, 0.6)) is Holding.FAILS
+    assert decide(Interval(1.01, 1.02, 1.03), 1.0, None, (1.05, 1.05)) is Holding.HOLDS, "less, and yet more than none"
+    covers = judge(
+        "made-up",
+        claim(),
+        {"a": reading("a", [1.0, *[0.999] * 7, *[1.001] * 7], GROUP), "b": reading("b", [1.0] * 15, GROUP)},
+        "cuda",
+        RATES,
+    )
+    assert covers.holding is Holding.FAILS
+    assert covers.reason.endswith(
+        "printed 1.1x .. 1.2x: its interval covers the bound and does not reach what is printed"
+    )
 
 
 def test_figures_beside_the_printed_range() -> None:
@@ -278,6 +298,24 @@ def test_a_spread_needs_two_and_names_what_is_missing() -> None:
             "claims.faster.over: a density-error takes no over",
         ),
         ("published", "at_least = 1.0\npublished", "claims.faster.at_least: neither at_least nor at_most is given"),
+        ("at_least = 0.9", "at_least = 1.0", "claims.faster.at_least: a ratio of 1, no effect, holds; give a bound"),
+        ("at_least = 0.0", "at_least = 1.0", "claims.faster.at_least: no ratio can miss it; give a bound"),
+        ("at_least = 1.3", "at_least = 1.0", "claims.faster.published: the printed figure itself misses the bounds"),
+        (
+            "published = [1.0, 25.0]",
+            "published = [1.1, 1.2]",
+            "claims.faster.at_least: a ratio of 1, no effect, holds; give a bound that it misses",
+        ),
+        (
+            "at_most = 1.05\npublished = 0.6",
+            "at_least = 1.0\npublished = [1.1, 1.2]",
+            "claims.faster.at_most: a ratio of 1, no effect, holds; give a bound that it misses",
+        ),
+        (
+            'kind = "interval-loss"\nat_most = 1.0',
+            "at_least = 1.0\npublished = [1.1, 1.2]",
+            "claims.faster.at_least: no interval-loss can miss it",
+        ),
         ("", 'over = "slow"\n', "claims.faster.over: a ratio takes over, the variants that it is compared with"),
         ("", 'sentence = "The fast one is faster."', "claims.faster.sentence: is missing"),
         ('"32y32"', '"32x32x32"', "made-up.toml, line 9: series.box.cuda: domain '32y32' is not"),
@@ -288,6 +326,46 @@ def test_errors_of_a_file_name_line_and_key(wrong: str, right: str, complaint: s
     with pytest.raises(InputError) as error:
         document(TEXT.replace(right, wrong, 1))
     assert complaint in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        "at_least = 0.95\npublished = 1.0",
+        "at_least = 0.9\npublished = 0.932",
+        "at_most = 1.02\npublished = 1.0",
+        "at_least = 2.0\npublished = [1.0, 25.0]",
+        "at_least = 0.85\nat_most = 1.15\npublished = 1.0",
+        'kind = "loss"\nat_least = 0.0\npublished = 0.4',
+        'kind = "loss"\nat_most = 0.055\npublished = [0.002, 0.055]',
+    ],
+)
+def test_bounds_that_a_measurement_can_miss_are_right(bounds: str) -> None:
+    right = document(TEXT.replace("at_least = 1.0\npublished = [1.1, 1.2]", bounds))
+    assert right.claims[0].published
+
+
+_MEANT: dict[str, Callable[[Claim], bool]] = {
+    "over": lambda one: one.kind == "ratio" and (one.at_least or 0) >= 1,
+    "free": lambda one: (one.kind == "ratio" and one.at_least is not None) or one.at_most is not None,
+    "costs": lambda one: one.kind in ("loss", "interval-loss") and one.at_least is not None,
+    "half": lambda one: one.at_most is not None and one.at_most < 1,
+    "often": lambda one: one.at_least is not None,
+    "seldom": lambda one: one.at_most is not None,
+    "constant": lambda one: one.kind == "ratio" and one.at_least is not None and one.at_least < 1,
+    "equal": lambda one: one.at_least is not None and one.at_most is not None,
+    "worst": lambda one: one.at_most is not None,
+    "recovers": lambda one: one.kind == "ratio" and one.at_least is not None,
+    "spill": lambda one: one.kind == "ratio" and one.at_most is not None,
+}
+"""What a word in the name of a claim says on its bounds."""
+
+
+def test_names_of_shipped_claims_say_what_holds() -> None:
+    claims = [claim for one in load_documents(()) for claim in one.claims if claim.of]
+    said = [(word, claim) for claim in claims for word in claim.name.split("-") if word in _MEANT]
+    assert {word for word, _ in said} == set(_MEANT)
+    assert [claim.name for word, claim in said if not _MEANT[word](claim)] == []
 
 
 def test_what_the_catalogue_lacks_is_no_error_of_the_file() -> None:
@@ -501,7 +579,7 @@ def test_counters_are_read_of_the_kernels_behind_claims_that_do_not_hold(tmp_pat
     text = TEXT.replace("scheme=aa,block=32x1x1", "scheme=aa,block=32x1x1,launch=graph")
     holding = run(tmp_path / "holds", document(text), count=count)
     assert not asked
-    failing = document(text.replace("at_least = 1.0", "at_least = 2.0"))
+    failing = document(text.replace("at_least = 1.0", "at_least = 2.0").replace("[1.1, 1.2]", "[2.1, 2.2]"))
     found = run(tmp_path / "fails", failing, count=count)
     (kernels,) = asked
     assert [(case.domain, c.scheme, c.flat()["launch"]) for case, c in kernels] == [

@@ -75,7 +75,7 @@ def test_help_is_for_people(run, monkeypatch):
     """On 80 columns no summary of a verb is cut, and nothing is said in names of Python's types."""
     monkeypatch.setenv("COLUMNS", "80")
     verbs = re.findall(r"^  ([a-z]+)  +\S.*$", run("--help")[1].partition("Commands:")[2], re.MULTILINE)
-    assert len(verbs) == 15
+    assert len(verbs) == 16
     for verb in ("", *verbs):
         text = run(*filter(None, [verb]), "--help")[1]
         assert not re.search(r"<\w+|\bbool\b|\bTEXT\b|\.\.\.$", text.replace("block=256x1x1,...", "")), text
@@ -956,3 +956,18 @@ def test_a_study_is_ranked_by_its_name(run, monkeypatch, tmp_path):
     code, _, err = run("predict", "quick", "--machine", "volta")
     assert code == 2
     assert "there is no machine 'volta'" in err
+
+
+def test_plan_tells_what_fits_in_a_memory(run):
+    code, out, _ = run("plan", "quick", "--memory", "80GiB", "--set", "case.domain=2048x1024x1024", "--devices", "2")
+    assert code == 0
+    assert out.startswith("2 devices of 80 GiB: largest domains, and devices needed for 2048x1024x1024\n")
+    assert "in proportion" in out
+    assert "MLUPS" not in out
+    facts = json.loads(run("plan", "quick", "--machine", "k20", "--json")[1])
+    assert facts["memory_bytes"] == 5 * 10**9
+    first = facts["kernels"][0]
+    assert {"family", "scheme", "storage", "bytes_per_cell", "largest_cube", "devices_needed", "parts"} < first.keys()
+    assert first["mlups_per_device"] > 100
+    assert run("plan", "quick", "--memory", "much")[0] == 2
+    assert run("plan", "quick", "--memory", "1GiB", "--devices", "0")[0] == 2

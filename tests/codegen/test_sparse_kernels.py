@@ -26,11 +26,12 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.timing.pooled_device import PooledDevice
-from lbmtune.measure.verification.verify import verify, verify_full_size, verify_simulation
+from lbmtune.measure.verification.verify import verify, verify_simulation
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, memory
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled, cpu_cases
+from tests.support.full_size import verify_full_size
 
 SCHEMES = {
     name: one

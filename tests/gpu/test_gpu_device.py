@@ -186,8 +186,9 @@ def test_finalists_are_right_at_full_size() -> None:
 @pytest.mark.parametrize("order", ORDERS)
 def test_lists_made_on_the_device_are_those_made_on_the_host(device: Device, order: str) -> None:
     case = replace(POROUS, domain=(37, 26, 19))
-    for scheme in ("pull", "push", "esoteric-twist", "esoteric-pull"):
-        for axes in ({}, {"links": "three_pointers"}, {"boundary": "implicit"}):
+    six = {"links": "six_pointers", "boundary": "implicit"}
+    for scheme in ("pull", "push", "aa", "esoteric-twist", "esoteric-pull"):
+        for axes in ({}, {"links": "three_pointers"}, {"boundary": "implicit"}, six):
             made = cuda.Sparse(scheme=scheme, order=order, **axes)
             if broken(case, made, Limits()) is None:
                 assert (device.xp.asnumpy(index_list(case, made, device.xp)) == index_list(case, made)).all()

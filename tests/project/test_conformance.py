@@ -182,6 +182,8 @@ def test_kernels_of_several_steps_have_every_collision(lattice: str) -> None:
         (cuda.Sparse, {"boundary": "implicit", "storage": "bf16"}),
         (cuda.Sparse, {"links": "three_pointers", "layout": "aos"}),
         (cuda.Sparse, {"links": "three_pointers", "prefetch_sites": 3}),
+        (cuda.Sparse, {"links": "six_pointers", "layout": "aos"}),
+        (cuda.Sparse, {"links": "six_pointers", "prefetch_sites": 3}),
         (cpu.Wavefront, {"steps": 3, "layout": "bundle"}),
         (cpu.Wavefront, {"steps": 3, "flow": "solids"}),
         (cpu.Wavefront, {"prefetch_rows": 1, "flow": "cavity"}),

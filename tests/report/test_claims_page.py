@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from lbmtune.claims.judge import shown_range
 from lbmtune.claims.store import PAGE, claims_folder, write_claims
 from lbmtune.cli.app import app
-from lbmtune.cli.format.claims import variant_table
+from lbmtune.cli.format.claims import variant_table, verdict_table
 from lbmtune.cli.format.output import emit_json
 from lbmtune.records.claims import Claims, Holding, Verdict
 from lbmtune.report.claims import claims_page, headline, sections, write_claims_page
@@ -28,7 +28,9 @@ def claims(tmp_path_factory: pytest.TempPathFactory) -> Claims:
     losing = replace(text.claims[0], name="losing", kind="loss", published=(0.1, 0.2), sentence="It costs </script>.")
     unsure = replace(text.claims[0], name="unsure", published=None)
     failing = replace(text.claims[0], name="failing", at_least=2.0)
-    found = run(tmp_path_factory.mktemp("claims"), replace(text, claims=(*text.claims, losing, unsure, failing)))
+    mine = replace(text.claims[0], name="mine", own=True, sentence="It is asked by nobody else.")
+    every = (*text.claims, losing, unsure, failing, mine)
+    found = run(tmp_path_factory.mktemp("claims"), replace(text, claims=every))
     assert isinstance(found, Claims)
     return replace(found, verdicts=tuple(_undecided(v) if v.claim == "unsure" else v for v in found.verdicts))
 
@@ -37,9 +39,28 @@ def _undecided(verdict: Verdict) -> Verdict:
     return replace(verdict, holding=Holding.UNDECIDED, low=0.9, high=1.3, disturbed=True)
 
 
-def test_headline_counts_what_could_be_tested(claims: Claims) -> None:
+def test_the_headline_counts_published_claims_alone(claims: Claims) -> None:
     assert {v.holding for v in claims.verdicts} == set(Holding)
-    assert headline(claims) == f"1 of 4 claims that could be tested hold on {environment('cuda').device}."
+    assert headline(claims) == (
+        "Of 5 claims: 1 as published, 0 more, 0 less, 2 not here, 1 undecided, 1 cannot be asked, "
+        f"on {environment('cuda').device}."
+    )
+    assert "Besides, own questions, 1: 1 holds." in claims_page(claims)
+
+
+def test_claims_and_own_questions_and_what_cannot_be_asked_have_tables_of_their_own(claims: Claims) -> None:
+    (section,) = sections(claims)
+    found = {title: [one.claim.name for one in judged] for title, judged in section.tables}
+    assert found == {
+        "Claims": ["faster", "losing", "unsure", "failing"],
+        "Own questions": ["mine"],
+        "Claims that cannot be asked here": ["unheard-of"],
+    }
+    page = claims_page(claims)
+    assert all(f"<h3>{title}</h3>" in page for title in found)
+    own = verdict_table(claims, claims.documents[0], own=True)
+    assert (own.title, list(own.columns[1].cells)) == ("own questions", ["It is asked by nobody else."])
+    assert verdict_table(claims, claims.documents[0]).row_count == 5
 
 
 def test_every_claim_and_every_variant_has_a_row(claims: Claims) -> None:

@@ -58,6 +58,12 @@ def resources(
     return found
 
 
+def ptx(program: Program, architecture: str = "compute_90") -> str:
+    """The PTX of a program, which shows the width of loads and stores."""
+    _, image = nvrtc.product_of(program.source, (*program.options, f"--gpu-architecture={architecture}"), "PTX")
+    return image.rstrip(b"\0").decode()
+
+
 @cache
 def kept(file: str) -> Mapping[str, Kept]:
     """The lines of a file by architecture and name."""

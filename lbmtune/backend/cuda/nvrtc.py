@@ -60,20 +60,14 @@ def compile_text(source: str, options: tuple[str, ...], name: str = _NAME) -> Bi
     """Compile any text. options: with the architecture; name: file name in messages and line tables."""
     installed = version()
     with_log = (*options, "--ptxas-options=-v", *(("--minimal",) if installed >= _MINIMAL else ()))
-    log, image = _compile(source, with_log, "CUBIN", name)
+    log, image = product_of(source, with_log, "CUBIN", name)
     if "registers" not in log and installed >= _CACHES:
-        log, image = _compile(source, (*with_log, "--no-cache"), "CUBIN", name)
+        log, image = product_of(source, (*with_log, "--no-cache"), "CUBIN", name)
     return Binary(image, hashlib.sha256(image).hexdigest(), resources(log, image), log)
 
 
-def ptx(program: Program, architecture: str = "compute_90") -> str:
-    """Return the PTX of a program, which shows the width of loads and stores."""
-    _, image = _compile(program.source, (*program.options, f"--gpu-architecture={architecture}"), "PTX")
-    return image.rstrip(b"\0").decode()
-
-
-def _compile(source: str, options: tuple[str, ...], product: str, name: str = _NAME) -> tuple[str, bytes]:
-    """Return the log and the product: "CUBIN" or "PTX"."""
+def product_of(source: str, options: tuple[str, ...], product: str, name: str = _NAME) -> tuple[str, bytes]:
+    """Compile any text; return the log and the product: "CUBIN" or "PTX"."""
     library, handle = nvrtc(), c_void_p()
     _check(library, library.nvrtcCreateProgram(byref(handle), source.encode(), name.encode(), 0, None, None))
     try:

@@ -13,7 +13,7 @@ from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import KernelConfig
 from lbmtune.catalogue.schemes.scheme import not_reversed
-from lbmtune.catalogue.sparse.index_list import MAX_NODES
+from lbmtune.catalogue.sparse.index_list import CHAINS, MAX_NODES, listed_rows
 from lbmtune.catalogue.sparse.site_orders import order
 from lbmtune.units import format_bytes
 
@@ -142,6 +142,21 @@ def implicit(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     lost = not_reversed(scheme, case.stencil)
     if lost is not None:
         return f"{what} scheme={config.scheme} (use branch): a skipped cell does not reverse f_{lost}"
+    return None
+
+
+def chains(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    """Chains of pointers that lead to all places of the scheme, and that no cut link interrupts."""
+    if not config.chases:
+        return None
+    what, own = f"links={config.links} is not supported for", CHAINS[config.scheme]
+    if config.links != own:
+        sides = "forward alone" if own == "three_pointers" else "to all sides"
+        return f"{what} scheme={config.scheme} (use {own}): its pointers lead {sides}"
+    if any(found.link for found in listed_rows(case, config).pointers):
+        if case.walled:
+            return f"{what} scheme={config.scheme} with walls at faces (use all): chains end at cut links"
+        return f"{what} boundary={config.boundary} (use implicit): chains end at cut links"
     return None
 
 

@@ -16,7 +16,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells, KernelConfig
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import reads_along_x
-from lbmtune.catalogue.sparse.index_list import listed_rows, used
+from lbmtune.catalogue.sparse.index_list import CHAINS, listed_rows, used
 from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.lattice import LATTICES
 
@@ -79,15 +79,9 @@ class Listed(KernelConfig):
     prefetch_index: int = knob(0, "sites ahead whose words of the index list are prefetched; 0: none", unit="sites")
     links: str = knob(
         "all",
-        "pointers per site in the index list: to every node it accesses, or three, from which others are chased",
-        allowed=("all", "three_pointers"),
-        acts=(
-            Acts(
-                on="scheme",
-                values=("esoteric-twist",),
-                because="only its pointers lead forward along all axes",
-            ),
-        ),
+        "pointers per site in the index list: to every node it accesses, or along the axes, to chase others from",
+        allowed=("all", *CHAINS.values()),
+        acts=(Acts(on="scheme", values=tuple(CHAINS), because="only pointers of esoteric-twist and aa are chased"),),
     )
     boundary: str = knob(
         "branch", "cut links: a branch, or solid cells skipped (implicit bounce-back)", allowed=("branch", "implicit")

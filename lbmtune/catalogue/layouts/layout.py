@@ -39,6 +39,10 @@ class Layout:
         """Adjacent cells of a row for one component; 0: the whole row."""
         return 0
 
+    def run_in(self, row: int) -> int:
+        """Return the adjacent cells of one component before another one begins, in rows of that many; 0: all cells."""
+        return self.run
+
     @property
     def tile(self) -> Tile:
         """Numbers of which the storage extents along x, y and z must be multiples."""

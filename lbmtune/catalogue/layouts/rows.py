@@ -21,6 +21,10 @@ class Rows(Layout):
 
     group: int = 1
 
+    def run_in(self, row: int) -> int:
+        """Return the whole row, after which that of the next component begins."""
+        return row
+
     def along_x(self, x: Int, extents: Extents) -> Int:
         """Return the offset of cell x in a row of groups; not valid for a smaller last group."""
         return x * self.group

@@ -8,7 +8,8 @@ The table of the scheme determines the rows:
   link is cut, and whether by a moving wall. In in-place schemes the read of direction i and the write of its opposite
   have the same place, so they share the pointer.
 - If all such places lie forward along the axes, the list may hold three pointers, one per axis, for every node; other
-  nodes are found by pointer chasing, as the neighbour of a neighbour.
+  nodes are found by pointer chasing, as the neighbour of a neighbour. If they lie on all sides (AA), it may hold six,
+  provided that no link is cut: with implicit bounce-back all neighbours of a site are nodes, and no chain ends early.
 - If a place stays in its cell, or shares its pointer, but has another slot when its link is cut, it has one bit in
   one more word of the site, the mask.
 - Conditions of a site at faces, and the velocity of its wall if there are several, are in one more word, its type
@@ -35,6 +36,8 @@ from lbmtune.lattice import Lattice, Vector, negate
 CUT_BIT, MOVING_BIT = 31, 30
 """Bits of a pointer: its link is cut; it is cut by a moving wall. In the mask, MOVING_BIT says that any link is."""
 MAX_NODES = 1 << MOVING_BIT
+CHAINS = {"esoteric-twist": "three_pointers", "aa": "six_pointers"}
+"""Schemes whose pointers are chased, and what their lists then hold: those of Esoteric Twist all lead forward."""
 
 
 class Linked(Protocol):
@@ -87,7 +90,7 @@ class NodeList:
     @property
     def kept(self) -> tuple[Pointer, ...]:
         """The pointers that have a row."""
-        return tuple(p for p in self.pointers if sum(p.open) == 1) if self.chased else self.pointers
+        return tuple(p for p in self.pointers if steps(p.open) == 1) if self.chased else self.pointers
 
     @property
     def rows(self) -> int:
@@ -132,10 +135,16 @@ def _uncut(offset: Vector) -> Pointer:
     return Pointer(offset, offset, None)
 
 
+def steps(offset: Vector) -> int:
+    """Return the steps along the axes to an offset: the pointers of its chain."""
+    return sum(map(abs, offset))
+
+
 def _last_unit(offset: Vector) -> Vector:
-    """Return the unit vector along the first axis on which an offset is not zero."""
+    """Return the step along the first axis on which an offset is not zero."""
     axis = next(n for n, part in enumerate(offset) if part)
-    return (int(axis == 0), int(axis == 1), int(axis == 2))
+    x, y, z = (part if n == axis else 0 for n, part in enumerate(offset))
+    return (x, y, z)
 
 
 def ways(lattice: Lattice, phase: Phase) -> Iterator[Way]:
@@ -183,7 +192,7 @@ def node_list(case: Case, scheme: Scheme, chased: bool = False) -> NodeList:
 
 def listed_rows(case: Case, config: KernelConfig) -> NodeList:
     """Return the rows of the list of a configuration."""
-    return node_list(seen_by(case, config), config.propagation, config.links == "three_pointers")
+    return node_list(seen_by(case, config), config.propagation, config.chases)
 
 
 class Used(NamedTuple):

@@ -81,7 +81,7 @@ def counts(case: Case, config: KernelConfig) -> Counts:
 def pitch(case: Case, config: KernelConfig) -> int:
     """Return the words of a row of the list: one per site or, if pointers are chased, per node."""
     _, sites, count = counts(case, config)
-    return count if config.links == "three_pointers" else sites
+    return count if config.chases else sites
 
 
 def most_nodes(case: Case, config: KernelConfig) -> int:

@@ -11,6 +11,7 @@ from lbmtune.claims.evidence import evidence, reasons
 from lbmtune.claims.figures import figures
 from lbmtune.claims.plan import Plan
 from lbmtune.claims.run import Observer
+from lbmtune.claims.tally import verdicts_of
 from lbmtune.cli.format.output import table
 from lbmtune.cli.format.progress import Shown, clock
 from lbmtune.records.claims import Claims, Document, Verdict
@@ -18,10 +19,10 @@ from lbmtune.records.claims import Group as Measured
 from lbmtune.units import format_mlups
 
 
-def verdict_table(found: Claims, document: Document) -> Table:
-    """Return the verdicts on a document's claims as a table."""
+def verdict_table(found: Claims, document: Document, *, own: bool = False) -> Table:
+    """Return the verdicts on a document's claims, or on own questions, as a table."""
     named = {claim.name: claim for claim in document.claims}
-    mine = [verdict for verdict in found.verdicts if verdict.document == document.name]
+    mine = verdicts_of(found, own=own, document=document.name)
 
     def why(verdict: Verdict) -> str:
         claim = named[verdict.claim]
@@ -29,7 +30,8 @@ def verdict_table(found: Claims, document: Document) -> Table:
         return "; ".join((f"{verdict.reason}{' (disturbed)' if verdict.disturbed else ''}", *because))
 
     rows = ((str(verdict.holding), named[verdict.claim].sentence, why(verdict)) for verdict in mine)
-    return table("claims", ("verdict", "claim", "why"), rows)
+    title, what = ("own questions", "question") if own else ("claims", "claim")
+    return table(title, ("verdict", what, "why"), rows)
 
 
 def variant_table(found: Claims, document: Document) -> Table:

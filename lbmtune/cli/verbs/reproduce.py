@@ -14,6 +14,7 @@ from lbmtune.api.devices import chosen, folder_name
 from lbmtune.api.folders import RESULTS, check_begun
 from lbmtune.claims.store import PAGE
 from lbmtune.claims.store import RESULTS as STORED
+from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.cli.arguments.numbers import memory_bytes
 from lbmtune.cli.arguments.options import Device, Json
 from lbmtune.cli.format import output
@@ -75,8 +76,12 @@ def _show(found: Claims, folder: Path, *, as_json: bool) -> None:
         output.emit_json(found)
     else:
         for document in found.documents:
-            tables = formats.variant_table(found, document), formats.verdict_table(found, document)
-            output.stdout().print(tables[0], "", tables[1], "")
+            output.stdout().print(formats.variant_table(found, document), "")
+            for own in (False, True):
+                if (verdicts := formats.verdict_table(found, document, own=own)).row_count:
+                    output.stdout().print(verdicts, "")
+        for counts in filter(None, (of_claims(found), of_questions(found))):
+            output.stdout().print(counts, "", markup=False)
         output.stdout().print(f"claims  {folder / STORED}", markup=False)
         output.stdout().print(f"page    {folder / PAGE}", markup=False)
     if not any(row.trial and not row.why_not for group in found.groups for row in group.rows):

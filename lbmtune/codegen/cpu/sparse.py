@@ -19,6 +19,7 @@ from lbmtune.catalogue.sparse.index_list import (
     listed_rows,
     pointer,
     selects,
+    steps,
     used,
 )
 from lbmtune.codegen.cpu.shared.collision import collision_lines, completion_lines, needs_lanes, wall_gain_lines
@@ -57,7 +58,7 @@ def render(case: Case, config: Sparse) -> Program:
         config, case.stencil, lambda one: [Launch(one.entry, launch_arguments(case, config, one, _EXTENTS))]
     )
     used = {
-        "chase": config.links == "three_pointers",
+        "chase": config.chases,
         "lanes": needs_lanes(case, config.lanes, by_word=True),
         "lists": True,
         "prefetches": _prefetches_populations(config),
@@ -210,7 +211,7 @@ class Sites:
     def _chased_pointers(self) -> list[Pointer]:
         """Return the chased pointers of the pass, each after the one that it starts from."""
         pointers = (self.rows.pointers[n] for n in self._used.pointers)
-        return sorted(pointers, key=lambda p: sum(p.open)) if self.rows.chased else []
+        return sorted(pointers, key=lambda p: steps(p.open)) if self.rows.chased else []
 
     @property
     def _used(self) -> Used:

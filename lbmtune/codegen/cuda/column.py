@@ -11,6 +11,8 @@ from lbmtune.codegen.passes import Pass, passes
 from lbmtune.codegen.program import Program
 
 _COLUMN = "column/column.cu"
+ABLATABLE = True
+"""Parts of its kernels can be left out."""
 
 
 def render(case: Case, config: Column, parts: Parts = WHOLE) -> Program:

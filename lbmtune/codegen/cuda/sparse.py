@@ -20,6 +20,7 @@ from lbmtune.catalogue.sparse.index_list import (
     listed_rows,
     pointer,
     selects,
+    steps,
     used,
     ways,
 )
@@ -34,13 +35,15 @@ from lbmtune.lattice import Vector
 
 _SITES, _GROUPS, _SHARED = "sparse/sites.cu", "sparse/groups.cu", "sparse/shared_buffers.cu"
 _COUNTS = ("sites", "nodes")
+ABLATABLE = True
+"""Parts of its kernels can be left out."""
 
 
 def render(case: Case, config: Sparse, parts: Parts = WHOLE) -> Program:
     """Return the program of a legal configuration: one entry per parity of its scheme."""
     seen = seen_by(case, config)
     period = period_of(config, case.stencil, lambda one: [_launch(seen, config, one)])
-    texts = [fill("sparse/pointer_chasing.cu", {})] * (config.links == "three_pointers")
+    texts = [fill("sparse/pointer_chasing.cu", {})] * config.chases
     texts += [fill("sparse/list_prefetch.cu", {})] * bool(config.prefetch_index)
     texts += [fill("shared/moving_walls.cu", {})] * bool(words_of(case, config).walls)
     regions = {
@@ -133,7 +136,7 @@ def _declared(rows: NodeList, needed: Used, own: Callable[[int], str]) -> list[s
     own: the word at the site itself of a row.
     """
     found = [rows.pointers[n] for n in needed.pointers]
-    found = sorted(found, key=lambda p: sum(p.open)) if rows.chased else found
+    found = sorted(found, key=lambda p: steps(p.open)) if rows.chased else found
     words = {_name(p): _pointer(rows, p, own) for p in found}
     words |= {name: own(row) for name, row in _others(rows, needed)}
     return [f"    const Words {name} = {word};" for name, word in words.items()]

@@ -43,13 +43,8 @@ def verify(program: Program, binary: Binary, device: Device, periods: int = 3) -
     return replace(_worst(found), domains=tuple(domains))
 
 
-def verify_full_size(program: Program, binary: Binary, device: Device) -> Verification:
-    """Verify a program on every cell of the case's own domain: index overflow shows only here."""
-    return verify_simulation(Simulation(program, binary, device))
-
-
 def verify_simulation(simulation: Simulation) -> Verification:
-    """Verify a simulation on every cell of its domain, slab by slab.
+    """Verify a simulation on every cell of its domain, slab by slab: index overflow shows only at full size.
 
     It takes as many steps as parities and buffer swaps need; persistent launches take twice as many, so that blocks
     overwrite what others have read.

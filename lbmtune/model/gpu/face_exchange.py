@@ -110,7 +110,7 @@ def _issue(inputs: FaceExchangeInputs) -> list[Term]:
     issued = rates(machine, inputs.threads // WARP, meeting=inputs.blocks == 1)
     if issued is None:
         return []
-    needed = slots(case, config, machine.environment.architecture)
+    needed = slots(case, config, precision_slots(config, machine))
     warps = inputs.launched_blocks * inputs.block_warps / case.fluid_sites
     sentence = f"{needed:.0f} issue slots of a warp for {1 / warps:.3g} updates"
     return [Term(ISSUE, needed * warps / issued.issued, sentence, issued.source)]
@@ -158,9 +158,9 @@ def waits_s(inputs: FaceExchangeInputs) -> float:
     return waited / inputs.machine.multiprocessors / inputs.case.fluid_sites
 
 
-def slots(case: Case, config: FaceExchange, architecture: str) -> float:
-    """Return the issue slots of a lane for an update."""
-    computed = precision_slots(config, architecture) * _arithmetic(case.lattice, case.forced, case.relaxes)
+def slots(case: Case, config: FaceExchange, each: int) -> float:
+    """Return the issue slots of a lane for an update. each: those of an arithmetic instruction."""
+    computed = each * _arithmetic(case.lattice, case.forced, case.relaxes)
     values, links = config.kept.values(case.stencil), case.stencil.q - 1
     converted = 2 * values if config.stored.bytes < config.computed.bytes else 0
     faces = _faces(case.lattice, config.tile, _FACE + _COPIED * (config.prefetch_to == "shared"))

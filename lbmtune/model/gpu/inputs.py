@@ -99,9 +99,7 @@ class Inputs:
     @cached_property
     def run_bytes(self) -> int:
         """Bytes of one direction that lie together before another one begins; 0: all of them."""
-        memory = self.config.memory
-        cells = self.case.domain[0] if memory.name == "rows" else memory.run
-        return cells * self.config.stored.bytes
+        return self.config.memory.run_in(self.case.domain[0]) * self.config.stored.bytes
 
     @property
     def row_bytes(self) -> float:

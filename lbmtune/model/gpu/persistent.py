@@ -175,11 +175,11 @@ def step(case: Case, config: Persistent, machine: Machine) -> Step | None:
     if found is None or machine.calibration is None or not clock_hz:
         return None
     at_once = blocks * prod(tile) * machine.multiprocessors / WARP
-    architecture = machine.environment.architecture
+    each = precision_slots(config, machine)
     if config.of_moments:
-        needed, exchanged = _slots_of_moments(case, config, architecture), _words_of_moments(case, config)
+        needed, exchanged = _slots_of_moments(case, config, each), _words_of_moments(case, config)
     else:
-        needed = _slots(case, config, architecture)
+        needed = _slots(case, config, each)
         exchanged = 2 * _values(case, config) * config.computed.bytes / WORD_BYTES
     issued = Issue(
         slots=needed,
@@ -196,16 +196,14 @@ def _values(case: Case, config: Persistent) -> float:
     return case.stencil.q + face_values(case.stencil, config)
 
 
-def _slots(case: Case, config: Persistent, architecture: str) -> float:
-    each = precision_slots(config, architecture)
+def _slots(case: Case, config: Persistent, each: int) -> float:
     moved = _values(case, config)
     converted = moved if config.stored.bytes < config.computed.bytes else 0
     return each * collision_slots(case.collision, case.lattice, case.forced) + 2 * (moved + converted)
 
 
-def _slots_of_moments(case: Case, config: Persistent, architecture: str) -> float:
+def _slots_of_moments(case: Case, config: Persistent, each: int) -> float:
     """Return the slots of a stage, and of what is sent and received through faces."""
-    each = precision_slots(config, architecture)
     found, words = moments_stage(case), config.computed.bytes // WORD_BYTES
     values = config.kept.values(case.stencil)
     pieces = 2 * _in_shared_memory(config) * -(-values * config.stored.bytes // ACCESS_BYTES)

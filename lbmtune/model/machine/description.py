@@ -111,7 +111,8 @@ class CpuCalibration:
 class Datasheet:
     """Data sheet of a GPU. clock_hz: the highest, for which the rates of operations are given.
 
-    registers, shared: of a multiprocessor; source: the documents.
+    fp32, fp64: operations; their ratio is the issue slots of an instruction in double precision; registers, shared:
+    of a multiprocessor; source: the documents.
     """
 
     memory_bytes_per_s: float

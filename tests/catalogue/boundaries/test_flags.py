@@ -24,7 +24,7 @@ from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, InputError
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from lbmtune.runtime import Simulation, simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
@@ -39,6 +39,7 @@ from tests.support.cuda_samples import (
     legal,
     samples,
 )
+from tests.support.full_size import verify_full_size
 
 needs_a_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 ROCK = "blocks:fraction=0.3"
@@ -238,7 +239,16 @@ def test_the_description_lists_the_tables() -> None:
             "boundary=predicated is not supported for cells_per_thread=4 (use branch): a vector has one address",
         ),
         (LID, {"boundary": "predicated"}, "boundary=predicated is not supported for flags=compiled (use boundary="),
-        (LID, {"flags": "memory", "wrap": "ghost"}, "flags=memory is not supported for wrap=ghost (use arithmetic)"),
+        (
+            replace(LID, faces=(*LID.faces[:4], "periodic", "periodic")),
+            {"flags": "memory", "wrap": "ghost"},
+            "flags=memory is not supported for wrap=ghost with periodic faces along z (use arithmetic): the refresh",
+        ),
+        (
+            replace(LID, faces=("wall", "wall", *("periodic",) * 4)),
+            {"flags": "memory", "wrap": "ghost"},
+            "flags=memory is not supported for wrap=ghost with periodic faces along y and z (use arithmetic)",
+        ),
         (
             LID,
             {"flags": "memory", "scheme": "ghost-cell"},

@@ -20,9 +20,10 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.cuda_samples import config as sample_config
+from tests.support.full_size import verify_full_size
 
 on_host = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
@@ -92,6 +93,9 @@ SAMPLES: list[tuple[str, str, dict[str, Any]]] = [
     ("esoteric-pull", "d2q9", {"storage": "fp16s", "cells_per_thread": 8}),
     ("esoteric-twist", "d3q27", {**SPARSE, "links": "three_pointers", "order": "tile"}),
     ("esoteric-pull", "d2q9", {**SPARSE, "cells_per_thread": 4}),
+    ("aa", "d3q27", {**SPARSE, "links": "six_pointers", "order": "hilbert", "prefetch_index": 32}),
+    ("aa", "d2q9", {**SPARSE, "links": "six_pointers", "cells_per_thread": 4, "layout": "aosoa", "width": 16}),
+    ("aa", "d3q19", {**SPARSE, "links": "six_pointers", "sites_per_thread": 3, "prefetch_sites": 2}),
     ("aa", "d2q9", {**SPARSE, "storage": "fp64", "compute": "fp64"}),
 ]
 

@@ -348,8 +348,19 @@ SPARSE: tuple[Example, ...] = (
     Example(
         "scheme=esoteric-twist,links=three_pointers",
         "scheme=aa,links=three_pointers",
-        "links=three_pointers is not supported for scheme=aa (use links=all): only its pointers lead forward "
-        "along all axes",
+        "links=three_pointers is not supported for scheme=aa (use six_pointers): its pointers lead to all sides",
+    ),
+    Example(
+        "scheme=esoteric-twist,links=three_pointers",
+        "scheme=pull,links=three_pointers",
+        "links=three_pointers is not supported for scheme=pull (use links=all): only pointers of esoteric-twist and aa "
+        "are chased",
+    ),
+    Example(
+        "scheme=aa,boundary=implicit,links=six_pointers",
+        "scheme=aa,links=six_pointers",
+        "links=six_pointers is not supported for boundary=branch (use implicit): chains end at cut links",
+        case=solid(SMALL),
     ),
     Example(
         "",

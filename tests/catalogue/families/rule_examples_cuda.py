@@ -9,18 +9,17 @@ from tests.catalogue.families.rule_examples import (
     BARE,
     CASE,
     DEVICE,
-    FLAT,
-    MOMENTS,
     SCARCE,
     SMALL,
-    SMALL_MOMENTS,
     Example,
     patched,
     sized,
-    slipping,
     solid,
     walled,
 )
+from tests.catalogue.families.rule_examples_cuda_face_exchange import FACE_EXCHANGE
+from tests.catalogue.families.rule_examples_cuda_persistent import PERSISTENT
+from tests.catalogue.families.rule_examples_cuda_temporal_blocking import TEMPORAL_BLOCKING
 
 _BOX: tuple[Example, ...] = (
     Example(
@@ -220,7 +219,8 @@ DIRECT: tuple[Example, ...] = (
     Example(
         "wrap=ghost",
         "flags=memory,wrap=ghost",
-        "flags=memory is not supported for wrap=ghost (use arithmetic): ghost rows know faces alone",
+        "flags=memory is not supported for wrap=ghost with periodic faces along z (use arithmetic): "
+        "the refresh of ghost rows reads no words",
         case=walled(CASE),
     ),
     Example(
@@ -233,7 +233,8 @@ DIRECT: tuple[Example, ...] = (
     Example(
         "",
         "wrap=ghost",
-        "flags=compiled is not supported for wrap=ghost (use arithmetic): ghost rows know faces alone",
+        "flags=compiled is not supported for wrap=ghost with periodic faces along z (use arithmetic): "
+        "the refresh of ghost rows reads no words",
         case=patched(CASE),
     ),
     Example(
@@ -521,8 +522,19 @@ SPARSE: tuple[Example, ...] = (
     Example(
         "scheme=esoteric-twist,links=three_pointers",
         "scheme=aa,links=three_pointers",
-        "links=three_pointers is not supported for scheme=aa (use links=all): only its pointers lead forward "
-        "along all axes",
+        "links=three_pointers is not supported for scheme=aa (use six_pointers): its pointers lead to all sides",
+    ),
+    Example(
+        "scheme=esoteric-twist,links=three_pointers",
+        "scheme=pull,links=three_pointers",
+        "links=three_pointers is not supported for scheme=pull (use links=all): only pointers of esoteric-twist and aa "
+        "are chased",
+    ),
+    Example(
+        "scheme=aa,boundary=implicit,links=six_pointers",
+        "scheme=aa,links=six_pointers",
+        "links=six_pointers is not supported for boundary=branch (use implicit): chains end at cut links",
+        case=solid(SMALL),
     ),
     Example(
         "index_bits=64,scheme=aa,layout=aos",
@@ -574,564 +586,6 @@ SPARSE: tuple[Example, ...] = (
         "boundary=branch",
         "boundary=predicated",
         "boundary=predicated is not supported for family sparse (use branch or implicit)",
-    ),
-)
-
-TEMPORAL_BLOCKING: tuple[Example, ...] = (
-    Example(
-        "steps=2",
-        "steps=1",
-        "steps=1 is not supported for representation=populations (use 2 to 8, or family direct or column)",
-    ),
-    Example(
-        "representation=moments,steps=1",
-        "representation=moments,steps=1",
-        "representation=moments is not supported for collision=bgk (use populations, or "
-        "case.collision=regularised): only regularised collision depends on moments alone",
-        case=CASE,
-        legal_case=MOMENTS,
-    ),
-    Example(
-        "representation=moments,storage=fp16s",
-        "representation=moments,storage=fp16c",
-        "storage=fp16c is not supported for representation=moments (use fp16s or bf16): it holds numbers below "
-        "2, and moments are larger",
-        case=MOMENTS,
-    ),
-    Example(
-        "representation=moments",
-        "representation=moments",
-        "slip face x- is not supported for representation=moments (use populations): its cells complete what "
-        "arrives, population by population, which moments do not hold",
-        case=slipping(MOMENTS),
-        legal_case=walled(MOMENTS),
-    ),
-    Example(
-        "flags=memory",
-        "flags=memory",
-        "a moving patch is not supported for family temporal-blocking (use direct): whole faces only",
-        case=patched(CASE),
-        legal_case=walled(CASE),
-    ),
-    Example(
-        "flags=memory",
-        "flags=memory",
-        "flags=memory is not supported for flow box (use compiled): it has neither walls nor solid cells",
-        case=CASE,
-        legal_case=walled(CASE),
-    ),
-    Example(
-        "flags=memory,chunk_planes=32",
-        "chunk_planes=32",
-        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
-        case=solid(SMALL),
-    ),
-    Example(
-        "rows=1",
-        "rows=2",
-        "rows=2 is not supported for lattice=d2q9 (use 1): in two dimensions warps go up along y on their own",
-        case=FLAT,
-    ),
-    Example(
-        "warp_sync=block",
-        "warp_sync=neighbours",
-        "warp_sync=neighbours is not supported for lattice=d2q9 (use block): in two dimensions warps go up along "
-        "y on their own",
-        case=FLAT,
-    ),
-    Example(
-        "z_buffer=registers",
-        "z_buffer=shared",
-        "z_buffer=shared is not supported for lattice=d2q9 (use registers): in two dimensions warps go up along "
-        "y on their own",
-        case=FLAT,
-    ),
-    Example(
-        "chunk_schedule=uniform",
-        "chunk_schedule=tapered",
-        "chunk_schedule=tapered is not supported for lattice=d2q9 (use uniform): in two dimensions warps go up "
-        "along y on their own",
-        case=FLAT,
-    ),
-    Example(
-        "representation=moments,pack=2",
-        "representation=moments,pack=3",
-        "pack=3 is not supported for family temporal-blocking (use 1, 2, 4 or 8)",
-        case=MOMENTS,
-    ),
-    Example(
-        "representation=moments,pack=8",
-        "representation=moments,pack=8",
-        "pack=8 is not supported for lattice=d2q9: a cell has 6 moments",
-        case=FLAT,
-        legal_case=MOMENTS,
-    ),
-    Example(
-        "pack=2,plane_fetch=cp_async,storage=fp16s,cells_per_thread=2",
-        "pack=2,plane_fetch=cp_async,storage=fp16s",
-        "plane_fetch=cp_async with 2 bytes at once: an asynchronous copy moves 4, 8 or 16",
-    ),
-    Example(
-        "pack=2,cells_per_thread=4",
-        "pack=4,cells_per_thread=4",
-        "pack=4 is not supported for lattice=d3q19: the last 3 of 19 populations are no vector",
-    ),
-    Example(
-        "cells_per_thread=2",
-        "cells_per_thread=2",
-        "domain 127x64x64: nx=127 is not a multiple of cells_per_thread=2",
-        case=sized(CASE, 127, 64, 64),
-        legal_case=sized(CASE, 128, 64, 64),
-    ),
-    Example(
-        "plane_fetch=bulk",
-        "plane_fetch=bulk",
-        "plane_fetch=bulk with nx=130: bulk copies move multiples of 16 bytes, which is 4 cells of fp32 with pack=1",
-        case=sized(CASE, 130, 64, 64),
-        legal_case=sized(CASE, 132, 64, 64),
-    ),
-    Example("block=32x8x1", "block=64x8x1", "block 64x8x1 is not supported for temporal blocking (use 32 x n x 1)"),
-    Example(
-        "block=32x9x1,steps=4",
-        "block=32x8x1,steps=4",
-        "steps=4: the halo leaves 24 x 0 cells of a tile (use fewer steps, or a larger block)",
-    ),
-    Example(
-        "z_buffer=registers,block=32x20x1,cells_per_thread=2",
-        "z_buffer=shared,block=32x20x1,cells_per_thread=2,steps=4",
-        "315,392 bytes of shared memory; a block of this device has 232,448",
-    ),
-    Example(
-        "",
-        "",
-        "5,100,273,664 elements of a plane with cut links; at most 2,147,483,647",
-        case=walled(sized(CASE, 4194304, 64, 64)),
-        legal_case=sized(CASE, 1024, 64, 64),
-    ),
-    Example("chunk_planes=256", "chunk_planes=257", "chunk_planes=257: a column of this domain has 256 cells"),
-    Example(
-        "block=32x32x1",
-        "block=32x33x1",
-        "block 32x33x1 = 1056 threads; this device allows 1024 (use fewer along an axis)",
-    ),
-    Example(
-        "storage=fp64,compute=fp64,cells_per_thread=2",
-        "storage=fp64,compute=fp64,cells_per_thread=4",
-        "cells_per_thread=4 x 8 bytes = 32; one access moves at most 16 bytes",
-    ),
-    Example(
-        "register_limit=8-blocks",
-        "register_limit=9-blocks",
-        "9 blocks of 256 threads; a multiprocessor holds 2048 threads (use fewer or smaller blocks)",
-    ),
-    Example(
-        "register_limit=64-registers",
-        "register_limit=20-registers",
-        "register_limit=20-registers is not supported (use 32-registers to 255-registers)",
-    ),
-    Example(
-        "plane_fetch=cp_async",
-        "plane_fetch=cp_async",
-        "plane_fetch=cp_async is not supported by this device (use registers): it has no cp.async",
-        limits=BARE,
-    ),
-    Example(
-        "plane_fetch=bulk",
-        "plane_fetch=bulk",
-        "plane_fetch=bulk is not supported by this device (use cp_async): it has no bulk copies",
-        limits=replace(DEVICE, bulk=False),
-    ),
-    Example(
-        "register_limit=2-blocks",
-        "register_limit=3-blocks",
-        "3 blocks of (22,528 + 1,024 reserved) bytes of shared memory; a multiprocessor has 49,152",
-        limits=BARE,
-    ),
-    Example(
-        "rows=5,block=32x4x1,register_limit=32-registers",
-        "rows=6,block=32x4x1,register_limit=32-registers",
-        "steps=2 x rows=6 x cells_per_thread=1: 228 registers from plane to plane, more than 6 times the 32 that "
-        "a thread has (use fewer of them, or a smaller block)",
-    ),
-    Example(
-        "launch=dependent",
-        "launch=dependent",
-        "launch=dependent is not supported by this device (use call or graph): it needs compute capability 9.0",
-        limits=BARE,
-    ),
-    Example(
-        "representation=moments,chunk_planes=2",
-        "representation=moments,chunk_planes=2",
-        "grid 1x65536x1 for block 32x8x1; this device allows 2147483647x65535x65535",
-        case=sized(FLAT, 64, 131_072, 1),
-        legal_case=sized(FLAT, 64, 131_070, 1),
-    ),
-    Example(
-        "plane_fetch=registers,overread=1",
-        "plane_fetch=none,overread=1",
-        "overread=1 is not supported for plane_fetch=none (use overread=0): no plane is read ahead",
-    ),
-    Example(
-        "layout=rows,pack=2",
-        "layout=soa,pack=2",
-        "pack=2 is not supported for layout=soa (use pack=1): arrays of single values are what soa means",
-    ),
-    Example(
-        "steps=8,block=32x20x1",
-        "steps=9,block=32x20x1",
-        "steps=9 is not supported for family temporal-blocking (use 1 to 8)",
-    ),
-    Example(
-        "chunk_planes=1",
-        "chunk_planes=0",
-        "chunk_planes=0 is not supported for family temporal-blocking (use a whole number from 1 up)",
-    ),
-    Example(
-        "storage=fp64,compute=fp64", "storage=fp64", "compute=fp32 is narrower than storage=fp64; use compute=fp64"
-    ),
-    Example(
-        "",
-        "",
-        "domain 256x256x256 needs 2.375 GiB in fp32 push; the device has 1 GiB free, enough for 176x176x176",
-        legal_case=sized(CASE, 64, 64, 64),
-        limits=SCARCE,
-    ),
-)
-
-PERSISTENT: tuple[Example, ...] = (
-    Example(
-        "representation=moments",
-        "representation=moments",
-        "representation=moments is not supported for collision=bgk (use populations, or "
-        "case.collision=regularised): only regularised collision depends on moments alone",
-        case=SMALL,
-        legal_case=SMALL_MOMENTS,
-    ),
-    Example(
-        "representation=moments,layout=rows",
-        "representation=moments,layout=aos",
-        "layout=aos is not supported for representation=moments (use soa or rows)",
-        case=SMALL_MOMENTS,
-    ),
-    Example(
-        "representation=moments,rows=1,block=32x4x1,cells_per_thread=8",
-        "representation=moments,rows=2,block=32x4x1,cells_per_thread=8",
-        "rows=2 is not supported for lattice=d2q9 (use 1): threads go up along y",
-        case=FLAT,
-    ),
-    Example(
-        "representation=moments,register_planes=2",
-        "representation=moments,register_planes=3",
-        "register_planes=3 is not supported for tile_planes=4: registers keep one plane of each two, three or "
-        "more, by which the planes of a tile are divisible",
-        case=SMALL_MOMENTS,
-    ),
-    Example(
-        "",
-        "",
-        "slip face x- is not supported for family persistent (use direct): its kernels complete no populations",
-        case=slipping(SMALL),
-        legal_case=walled(SMALL),
-    ),
-    Example(
-        "flags=memory",
-        "flags=memory",
-        "a moving patch is not supported for family persistent (use direct): whole faces only",
-        case=patched(SMALL),
-        legal_case=walled(SMALL),
-    ),
-    Example(
-        "block=32x4x1",
-        "block=16x4x1",
-        "block 16x4x1 is not supported (use 32 x n x 1): tiles are whole rows",
-        case=SMALL,
-    ),
-    Example("block=32x4x1", "block=32x5x1", "the domain 32x32x32 is not divisible into tiles of 32x5x4", case=SMALL),
-    Example(
-        "representation=moments,block=16x4x1,cells_per_thread=2",
-        "representation=moments,block=64x4x1",
-        "block 64x4x1 is not supported for moments (use for example 32x4x1): 1, 2, 4, 8, 16 or 32 threads have a "
-        "row, whole warps the rows",
-        case=SMALL_MOMENTS,
-    ),
-    Example(
-        "representation=moments,block=16x4x1,cells_per_thread=2",
-        "representation=moments,block=16x4x1",
-        "block 16x4x1 x 1 cells is not supported for moments (use 32 cells along x): tiles are whole rows",
-        case=SMALL_MOMENTS,
-    ),
-    Example(
-        "representation=moments,block=32x4x1",
-        "representation=moments,block=32x5x1",
-        "32 rows of the domain 32x32x32 are not divisible into tiles of 5",
-        case=SMALL_MOMENTS,
-    ),
-    Example(
-        "representation=moments,register_planes=2",
-        "representation=moments,register_planes=2",
-        "register_planes=2: nz=31 of the domain 32x32x31 is not a multiple of the 2 planes of a pass",
-        case=sized(SMALL_MOMENTS, 32, 32, 31),
-        legal_case=SMALL_MOMENTS,
-    ),
-    Example(
-        "block=32x32x1,tile_planes=1",
-        "block=32x64x1,tile_planes=1",
-        "block 32x64x1 = 2048 threads; this device allows 1024 (use fewer along an axis)",
-        case=sized(SMALL, 32, 64, 32),
-    ),
-    Example(
-        "min_blocks=16,tile_planes=1",
-        "min_blocks=17,tile_planes=1",
-        "17 blocks of 128 threads; a multiprocessor holds 2048 threads (use fewer or smaller blocks)",
-        case=SMALL,
-    ),
-    Example(
-        "representation=moments,register_planes=8,tile_planes=16",
-        "representation=moments,register_planes=9,tile_planes=18",
-        "register_planes=9 is not supported (use up to 8): each has a text",
-        case=sized(SMALL_MOMENTS, 32, 32, 144),
-    ),
-    Example(
-        "representation=moments,block=32x8x1,register_planes=8,tile_planes=16",
-        "representation=moments,block=32x16x1,register_planes=8,tile_planes=16,rows=2",
-        "moments of 18 cells of a thread at once: 180 registers; with these blocks it has 128 (use fewer "
-        "cells_per_thread, rows or register_planes, or a smaller block)",
-        case=SMALL_MOMENTS,
-    ),
-    Example(
-        "block=32x8x1,tile_planes=4",
-        "block=32x32x1,tile_planes=8",
-        "a tile of 32x32x8 needs 608 KiB of shared memory; a block here has 227 KiB",
-        case=SMALL,
-    ),
-    Example(
-        "",
-        "",
-        "family persistent is not supported by this device: it has no cooperative launch",
-        case=SMALL,
-        limits=replace(DEVICE, cooperative=False),
-    ),
-    Example(
-        "",
-        "",
-        "1024 blocks of 32x4x4 cells do not run at once: 132 multiprocessors hold 1 each",
-        case=sized(SMALL, 32, 128, 128),
-        legal_case=SMALL,
-    ),
-    Example(
-        "flags=memory",
-        "flags=memory",
-        "flags=memory is not supported for flow box (use compiled): it has neither walls nor solid cells",
-        case=SMALL,
-        legal_case=walled(SMALL),
-    ),
-    Example(
-        "flags=memory",
-        "",
-        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
-        case=solid(SMALL),
-    ),
-    Example(
-        "grid_sync=neighbours",
-        "grid_sync=some",
-        "grid_sync=some is not supported for family persistent (use all or neighbours)",
-        case=SMALL,
-    ),
-    Example(
-        "representation=moments,cells_per_thread=2,block=16x4x1",
-        "cells_per_thread=2,block=16x4x1",
-        "cells_per_thread=2 is not supported for representation=populations (use cells_per_thread=1): a thread "
-        "has one column of its tile of populations",
-        case=SMALL_MOMENTS,
-    ),
-    Example(
-        "layout=tiled-cells,layout_tile=8x4x32",
-        "layout=tiled-cells,layout_tile=8x4x64",
-        "layout_tile=8x4x64 is larger than the domain 32x32x32; use a smaller tile",
-        case=SMALL,
-    ),
-    Example(
-        "index_bits=64",
-        "index_bits=64",
-        "index_bits=64 is the same as 0: 4,295,491,616 elements need as many",
-        case=sized(SMALL, 32, 16384, 8192),
-        legal_case=SMALL,
-        limits=replace(DEVICE, multiprocessors=2**30),
-    ),
-    Example(
-        "",
-        "",
-        "grid 1x8x8 for block 32x4x1; this device allows 1024x4x8",
-        case=SMALL,
-        limits=replace(DEVICE, grid=(1024, 4, 8)),
-    ),
-    Example(
-        "storage=fp64,compute=fp64,block=32x2x1",
-        "storage=fp64,block=32x2x1",
-        "compute=fp32 is narrower than storage=fp64; use compute=fp64",
-        case=SMALL,
-    ),
-    Example(
-        "",
-        "",
-        "domain 32x32x32 needs 4.75 MiB in fp32 pull; the device has 1 MiB free, enough for 16x16x16",
-        case=SMALL,
-        limits=replace(DEVICE, memory_bytes=2**20),
-    ),
-)
-
-FACE_EXCHANGE: tuple[Example, ...] = (
-    Example(
-        "",
-        "",
-        "family face-exchange is not supported for collision=bgk (use family direct, or "
-        "case.collision=regularised): only regularised collision depends on moments alone",
-        case=CASE,
-        legal_case=MOMENTS,
-    ),
-    Example(
-        "storage=fp16s",
-        "storage=fp16c",
-        "storage=fp16c is not supported for family face-exchange (use fp16s or bf16): it holds numbers below "
-        "2, and moments are larger",
-        case=MOMENTS,
-    ),
-    Example(
-        "",
-        "",
-        "slip face x- is not supported for family face-exchange (use family direct): its cells complete what "
-        "arrives, population by population, which moments do not hold",
-        case=slipping(MOMENTS),
-        legal_case=walled(MOMENTS),
-    ),
-    Example(
-        "flags=memory",
-        "flags=memory",
-        "a moving patch is not supported for family face-exchange (use direct): whole faces only",
-        case=patched(MOMENTS),
-        legal_case=walled(MOMENTS),
-    ),
-    Example(
-        "tile=32x8x4",
-        "tile=32x8x4",
-        "tile 32x8x4 needs 74.26 KiB of shared memory; a block here has 48 KiB",
-        case=MOMENTS,
-        limits=BARE,
-    ),
-    Example(
-        "flags=memory",
-        "flags=memory",
-        "flags=memory is not supported for flow box (use compiled): it has neither walls nor solid cells",
-        case=MOMENTS,
-        legal_case=walled(MOMENTS),
-    ),
-    Example(
-        "flags=memory",
-        "",
-        "flags=compiled is not supported for geometry sphere (use memory, or family sparse): solid cells have flags",
-        case=solid(SMALL_MOMENTS),
-    ),
-    Example(
-        "tile=16x8x8",
-        "tile=32x8x8",
-        "block 32x8x8 = 2048 threads; this device allows 1024 (use fewer along an axis)",
-        case=MOMENTS,
-    ),
-    Example(
-        "padding=1,layout=soa",
-        "padding=-1,layout=soa",
-        "padding=-1 is not supported for family face-exchange (use a whole number from 0 up)",
-        case=MOMENTS,
-    ),
-    Example(
-        "layout=soa,tile=8x8x8",
-        "layout=soa,tile=8x8x8",
-        "tile 8x8x8 is larger than the domain 8x4x8 along y or z",
-        case=sized(MOMENTS, 8, 4, 8),
-        legal_case=sized(MOMENTS, 8, 8, 8),
-    ),
-    Example(
-        "tile=32x4x4", "tile=64x4x4", "tile 64x4x4 covers 64 cells of a row of 32", case=sized(MOMENTS, 32, 32, 32)
-    ),
-    Example(
-        "register_limit=2-blocks",
-        "register_limit=5-blocks",
-        "5 blocks of 512 threads; a multiprocessor holds 2048 threads (use fewer or smaller blocks)",
-        case=MOMENTS,
-    ),
-    Example(
-        "register_limit=32-registers",
-        "register_limit=31-registers",
-        "register_limit=31-registers is not supported (use 32-registers to 255-registers)",
-        case=MOMENTS,
-    ),
-    Example(
-        "layout=aosoa,width=32",
-        "layout=aosoa,width=48",
-        "domain 256x256x256: nx=256 is not a multiple of the AoSoA width=48",
-        case=MOMENTS,
-    ),
-    Example(
-        "prefetch_to=shared",
-        "prefetch_to=shared,storage=fp16s",
-        "prefetch_to=shared is not supported for storage=fp16s with compute=fp32 (use registers): a copy does "
-        "not convert",
-        case=MOMENTS,
-    ),
-    Example(
-        "prefetch_to=shared",
-        "prefetch_to=shared",
-        "prefetch_to=shared is not supported by this device (use registers): it needs compute capability 8.0",
-        case=MOMENTS,
-        limits=BARE,
-    ),
-    Example(
-        "register_limit=2-blocks",
-        "register_limit=2-blocks",
-        "2 blocks of (37,448 + 1,024 reserved) bytes of shared memory; a multiprocessor has 49,152",
-        case=MOMENTS,
-        limits=BARE,
-    ),
-    Example(
-        "index_bits=64",
-        "index_bits=64",
-        "index_bits=64 is the same as 0: 10,747,944,960 elements need as many",
-        case=sized(MOMENTS, 1024, 1024, 1024),
-        legal_case=MOMENTS,
-    ),
-    Example(
-        "launch=dependent",
-        "launch=dependent",
-        "launch=dependent is not supported by this device (use call or graph): it needs compute capability 9.0",
-        case=MOMENTS,
-        limits=BARE,
-    ),
-    Example(
-        "tile=8x1x1,layout=soa",
-        "tile=8x1x1,layout=soa",
-        "grid 1x65536x8 for block 8x1x1; this device allows 2147483647x65535x65535",
-        case=sized(MOMENTS, 8, 65536, 8),
-        legal_case=sized(MOMENTS, 8, 65535, 8),
-    ),
-    Example(
-        "layout=tiled-cells,layout_tile=8x4x256",
-        "layout=tiled-cells,layout_tile=8x4x512",
-        "layout_tile=8x4x512 is larger than the domain 256x256x256; use a smaller tile",
-        case=MOMENTS,
-    ),
-    Example(
-        "storage=fp64,compute=fp64",
-        "storage=fp64",
-        "compute=fp32 is narrower than storage=fp64; use compute=fp64",
-        case=MOMENTS,
-    ),
-    Example(
-        "",
-        "",
-        "domain 512x512x512 needs 6.875 GiB in fp32 pull; the device has 1 GiB free, enough for 256x256x256",
-        case=sized(MOMENTS, 512, 512, 512),
-        legal_case=MOMENTS,
-        limits=SCARCE,
     ),
 )
 

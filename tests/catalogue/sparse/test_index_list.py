@@ -21,7 +21,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.catalogue.problem.geometry import solid
 from lbmtune.catalogue.schemes import SCHEMES as ALL_SCHEMES
-from lbmtune.catalogue.sparse.index_list import CUT_BIT, MAX_NODES, MOVING_BIT, Pointer, listed_rows, node_list
+from lbmtune.catalogue.sparse.index_list import CHAINS, CUT_BIT, MAX_NODES, MOVING_BIT, Pointer, listed_rows, node_list
 from lbmtune.catalogue.sparse.nodes import counts, index_list, nodes
 from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.codegen.render import render
@@ -101,7 +101,7 @@ def test_esoteric_twist_with_seven_pointers_and_a_type_in_every_step() -> None:
 def test_chased_pointers_are_read_as_often_and_kept_less() -> None:
     """Geier, Schoenherr 2017: Esoteric Twist reads 34 values and writes 27; it keeps 30 of a node, AA would keep 33.
 
-    Here the mask is kept beside them; AA keeps a pointer to each neighbour, since a way over a solid cell has no node.
+    Here the mask is kept beside them; AA keeps a pointer to each neighbour, unless solid cells are nodes, too.
     """
     case, config = sample("d3q27"), indirect("esoteric-twist", "fp32", links="three_pointers")
     moved = traffic(case, config)
@@ -113,6 +113,21 @@ def test_chased_pointers_are_read_as_often_and_kept_less() -> None:
     every, aa = indirect("esoteric-twist", "fp32"), indirect("aa", "fp32")
     assert footprint_bytes(case, every) == 4 * (27 * count + (7 + 1) * sites)
     assert listed_rows(case, aa).rows == 26
+
+
+def test_aa_keeps_33_values_and_reads_26_pointers_in_every_second_step() -> None:
+    """Geier, Schoenherr 2017, section 4.1: 27 + 6 values of a node; 27 + 26 / 2 reads of a step; 30 / 33 = 0.909."""
+    case = sample("d3q27")
+    aa, twist = (indirect(one, "fp32", links=CHAINS[one], boundary="implicit") for one in ("aa", "esoteric-twist"))
+    moved = traffic(case, aa)
+    assert (moved.populations + moved.index) / 4 == (27 + 26 / 2) + 27
+    assert moved.flags == traffic(case, twist).flags == 0
+    axes = [(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1)]
+    assert {p.open for p in listed_rows(case, aa).kept} == set(axes)
+    (_, _, around), (_, _, forward) = counts(case, aa), counts(case, twist)
+    assert footprint_bytes(case, aa) == 4 * around * (27 + 6)
+    assert footprint_bytes(case, twist) == 4 * forward * (27 + 3)
+    assert around > forward, "ghost nodes on all sides, not in the positive octant alone"
 
 
 def test_fused_swap_as_printed_and_as_its_formula_gives() -> None:
@@ -229,14 +244,27 @@ def test_pointers_of_pull_lead_to_neighbours_or_stay(lattice: str, order: str) -
 def test_chased_pointers_lead_where_kept_ones_do(lattice: str, order: str) -> None:
     case = sample(lattice)
     every, three = (indirect("esoteric-twist", order=order, links=name) for name in ("all", "three_pointers"))
+    _assert_chains_lead_where_kept_pointers_do(case, every, three)
     rows, (fluid, _, count) = listed_rows(case, three), counts(case, three)
     kept = index_list(case, three).reshape(rows.rows, count)
+    full = index_list(case, every).reshape(listed_rows(case, every).rows, -1)
+    assert (kept[rows.mask_row, :fluid] == full[-1, :fluid]).all()
+
+
+@pytest.mark.parametrize(("lattice", "order"), list(product(LATTICES, ORDERS)))
+def test_six_chased_pointers_lead_where_kept_ones_do(lattice: str, order: str) -> None:
+    every, six = (indirect("aa", order=order, links=name, boundary="implicit") for name in ("all", "six_pointers"))
+    _assert_chains_lead_where_kept_pointers_do(sample(lattice), every, six)
+
+
+def _assert_chains_lead_where_kept_pointers_do(case: Case, every: cuda.Sparse, chasing: cuda.Sparse) -> None:
+    rows, (fluid, _, count) = listed_rows(case, chasing), counts(case, chasing)
+    kept = index_list(case, chasing).reshape(rows.rows, count)
     full = index_list(case, every).reshape(listed_rows(case, every).rows, -1)
     for number, pointer in enumerate(rows.pointers):
         start = rows.before(pointer)
         at = np.arange(fluid) if start is None else full[rows.pointers.index(start), :fluid]
         assert kept[rows.row(pointer), at].tolist() == full[number, :fluid].tolist()
-    assert (kept[rows.mask_row, :fluid] == full[-1, :fluid]).all()
 
 
 def test_spare_sites_lead_to_themselves() -> None:
@@ -299,9 +327,11 @@ def test_lists_are_made_by_functions_that_numpy_and_cupy_have(order: str) -> Non
 
 
 REASONS = {
-    "family=sparse,scheme=aa,links=three_pointers": "is not supported for scheme=aa (use links=all): only its pointers",
+    "family=sparse,scheme=aa,links=three_pointers": "is not supported for scheme=aa (use six_pointers): its poin",
+    "family=sparse,scheme=esoteric-twist,links=six_pointers": "scheme=esoteric-twist (use three_pointers): its point",
+    "family=sparse,scheme=aa,links=six_pointers": "boundary=branch (use implicit): chains end at cut links",
     "family=sparse,scheme=esoteric-pull,links=three_pointers": "is not supported for scheme=esoteric-pull (use links=",
-    "family=sparse,scheme=esoteric-twist,links=some": "links=some is not supported for family sparse (use all or three",
+    "family=sparse,scheme=esoteric-twist,links=some": "links=some is not supported for family sparse (use all, three",
     "family=sparse,prefetch_index=-1": "prefetch_index=-1 is not supported for family sparse (use a whole number",
     "family=sparse,block=64x2x1": "block 64x2x1 is not supported for family sparse (use 64x1x1): sites have one index",
 }
@@ -335,12 +365,32 @@ def test_three_pointers_are_for_schemes_whose_pointers_all_lead_forward_along_th
     scheme: str, lattice: str
 ) -> None:
     """Others are redirected by walls, or lead back, so that nodes on the way to theirs may be missing."""
-    knob = knobs_by_name(cuda.Sparse)["links"]
     lid = replace(cavity(lattice, "bgk", sample(lattice).domain, 1.3), geometry=POROUS)
     for case in (sample(lattice), sample(lattice, geometry=""), lid):
         pointers = node_list(seen_by(case, indirect(scheme)), SCHEMES[scheme]).pointers
         forward = all(p.link is None and set(p.open) <= {0, 1} for p in pointers)
-        assert forward == (knob.neutral({"scheme": scheme}) is None)
+        assert forward == (CHAINS.get(scheme) == "three_pointers")
+        three = broken(case, indirect(scheme, links="three_pointers"), Limits())
+        assert (three is None) == forward
+
+
+@pytest.mark.parametrize("lattice", LATTICES)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_six_pointers_are_for_aa_if_no_link_is_cut(scheme: str, lattice: str) -> None:
+    """A site whose neighbours all are nodes has every node on the way to them, too."""
+    lid = cavity(lattice, "bgk", sample(lattice).domain, 1.3)
+    for case, boundary, legal in (
+        (sample(lattice), "implicit", True),
+        (sample(lattice), "branch", False),
+        (sample(lattice, geometry=""), "branch", True),
+        (lid, "branch", False),
+        (replace(lid, geometry=POROUS), "branch", False),
+    ):
+        reason = broken(case, indirect(scheme, links="six_pointers", boundary=boundary), Limits())
+        assert (reason is None) == (legal and scheme == "aa"), reason
+    assert "with walls at faces" in str(broken(lid, indirect("aa", links="six_pointers"), Limits()))
+    knob = knobs_by_name(cuda.Sparse)["links"]
+    assert (knob.neutral({"scheme": scheme}) is None) == (scheme in CHAINS)
     assert knobs_by_name(cpu.Sparse)["links"] == knob
 
 

@@ -23,9 +23,10 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Verification
 from tests.support.cpu_cases import PRECISIONS, SCHEMES_AND_LAYOUTS, case_of, config_of, program_of
+from tests.support.full_size import verify_full_size
 
 
 @pytest.fixture(scope="session")

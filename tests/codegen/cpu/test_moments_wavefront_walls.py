@@ -19,12 +19,13 @@ from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from tests.codegen.cpu.test_moments_wavefront import LIMITS, config, flow
 from tests.support.conformance.choices import case_of
 from tests.support.cpu_cases import InterpretingDevice, interpret
+from tests.support.full_size import verify_full_size
 
 
 def made(name: str, lattice: str = "d3q19", **axes: Any) -> Program:

@@ -19,9 +19,10 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.codegen.support import support_of
 from lbmtune.errors import InputError
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from tests.catalogue.boundaries.test_implicit import rocks
 from tests.support.conformance.choices import LIMITS, case_of
+from tests.support.full_size import verify_full_size
 
 
 def config(**axes: Any) -> CpuConfig:
@@ -47,6 +48,14 @@ def test_seven_nodes_are_found_by_three_rows() -> None:
     assert corner.count("node_ppp = led_on(links, 0 * nodes, node_opp)") == 2
 
 
+def test_26_nodes_are_found_by_six_rows_in_every_second_step() -> None:
+    case = case_of("rocks", "d3q27", "bgk")
+    source = render(case, config(scheme="aa", links="six_pointers", boundary="implicit", prefetch_index=64)).source
+    assert len(re.findall(r"= led_by\(links, ", source)) == 6
+    assert len(re.findall(r"= led_on\(links, ", source)) == 20
+    assert len(re.findall(r"prefetch\(links, ", source)) == 6
+
+
 def test_others_do_not_import_what_chases() -> None:
     case = case_of("rocks", "d3q19", "bgk")
     kept, chased = (render(case, config(links=name)).source for name in ("all", "three_pointers"))
@@ -68,6 +77,7 @@ def test_as_many_words_are_read_and_fewer_kept() -> None:
     assert footprint_bytes(case, chased) - footprint_bytes(case, kept) == 4 * (3 * nodes - 7 * sites)
 
 
+SIX = {"scheme": "aa", "links": "six_pointers", "boundary": "implicit"}
 SAMPLES: list[tuple[str, str, dict[str, Any]]] = [
     ("grinder", "d2q9", {"links": "three_pointers"}),
     ("solids", "d3q19", {"links": "three_pointers", "gather": "lanes", "order": "tile", "vector_bits": 256}),
@@ -75,6 +85,9 @@ SAMPLES: list[tuple[str, str, dict[str, Any]]] = [
     ("rocks", "d3q27", {"links": "three_pointers", "boundary": "implicit", "prefetch_index": 64, "threads": 2}),
     ("rocks", "d2q9", {"links": "three_pointers", "layout": "aosoa", "width": 16, "storage": "fp16c"}),
     ("rocks", "d2q9", {"boundary": "implicit", "scheme": "aa", "storage": "fp64"}),
+    ("rocks", "d3q27", {**SIX, "prefetch_index": 64}),
+    ("rocks", "d3q19", {**SIX, "gather": "lanes", "order": "tile", "vector_bits": 256}),
+    ("rocks", "d2q9", {**SIX, "vector_bits": 0, "storage": "fp64", "layout": "aos"}),
     ("rocks", "d2q9", {"boundary": "implicit", "scheme": "esoteric-pull", "vector_bits": 0, "order": "hilbert"}),
 ]
 
@@ -116,8 +129,8 @@ def test_a_kernel_that_skips_does_not_pass_for_one_that_bounces_back() -> None:
 REASONS: list[tuple[Case, dict[str, Any], str]] = [
     (rocks(), {"scheme": "pull", "boundary": "implicit"}, "scheme=pull"),
     (case_of("cavity", "d2q9", "bgk"), {"scheme": "aa", "boundary": "implicit"}, "has no solid cells to skip"),
-    (rocks(), {"scheme": "esoteric-pull", "links": "three_pointers"}, "only its pointers lead forward along all axes"),
-    (rocks(), {"links": "some"}, "links=some is not supported for family sparse (use all or three_pointers)"),
+    (rocks(), {"scheme": "esoteric-pull", "links": "three_pointers"}, "only pointers of esoteric-twist and"),
+    (rocks(), {"links": "some"}, "links=some is not supported for family sparse (use all, three_pointers or six_"),
 ]
 
 

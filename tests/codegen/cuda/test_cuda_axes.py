@@ -16,11 +16,12 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import lattice
 from lbmtune.measure.verification.oracle import random_state
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.configs import varied
 from tests.support.cuda_samples import VECTOR_SCHEMES, Sample, config, flows, label, legal, samples
+from tests.support.full_size import verify_full_size
 
 needs_a_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 

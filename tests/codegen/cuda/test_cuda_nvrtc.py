@@ -23,6 +23,7 @@ from lbmtune.codegen.skeleton import kernels_folder
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Entry, Resources
 from tests.support import compiled
+from tests.support.compiled import ptx
 from tests.support.cuda_samples import Sample, config, flows, legal, needs_nvrtc, one_of_each_kind, sampled
 from tests.support.thinning import drawn, facts, pairs
 
@@ -272,7 +273,7 @@ def test_every_cache_hint_makes_other_code(architecture: str) -> None:
 )
 def test_each_population_is_loaded_and_stored_with_the_hints(scheme: str, hint: str, load: str, store: str) -> None:
     one = config(scheme=scheme, block=(32, 2, 1), cells_per_thread=4, load_hint=hint, store_hint=hint, l2_prefetch=128)
-    text = nvrtc.ptx(render(BOX, one), "compute_90")
+    text = ptx(render(BOX, one), "compute_90")
     assert text.count(load) == BOX.stencil.q * one.propagation.period
     assert text.count(store) >= BOX.stencil.q
     assert not re.findall(r"(ld\.global(\.nc)?\.|st\.global(\.wb)?\.)(v4\.)?f32", text)
@@ -296,7 +297,7 @@ def test_blocks_per_multiprocessor_act() -> None:
     ],
 )
 def test_each_population_is_one_vector_load_and_store(storage: str, cells: int, load: str, store: str) -> None:
-    text = nvrtc.ptx(render(BOX, config(block=(32, 2, 1), storage=storage, cells_per_thread=cells)), "compute_90")
+    text = ptx(render(BOX, config(block=(32, 2, 1), storage=storage, cells_per_thread=cells)), "compute_90")
     assert text.count(load) == BOX.stencil.q
     assert text.count(store) == BOX.stencil.q
     shuffled = sum(1 for c in BOX.stencil.velocities if c[0])
@@ -306,12 +307,12 @@ def test_each_population_is_one_vector_load_and_store(storage: str, cells: int, 
 def test_bf16_is_converted_in_pairs_by_the_hardware_that_can() -> None:
     program = render(BOX, config(block=(32, 2, 1), storage="bf16", cells_per_thread=8))
     pairs = BOX.stencil.q * 4
-    assert nvrtc.ptx(program, "compute_80").count("cvt.rn.bf16x2.f32") == pairs
-    assert "cvt.rn.bf16" not in nvrtc.ptx(program, "compute_75")
+    assert ptx(program, "compute_80").count("cvt.rn.bf16x2.f32") == pairs
+    assert "cvt.rn.bf16" not in ptx(program, "compute_75")
 
 
 def test_stores_without_vectors_are_ordinary() -> None:
-    text = nvrtc.ptx(render(BOX, config(block=(64, 1, 1))), "compute_90")
+    text = ptx(render(BOX, config(block=(64, 1, 1))), "compute_90")
     assert text.count("ld.global.nc.f32") == text.count("st.global.f32") == BOX.stencil.q
     assert "shfl" not in text
 
@@ -366,14 +367,14 @@ def test_without_nvrtc_the_message_says_what_to_install(monkeypatch: pytest.Monk
 
 def test_a_result_from_the_drivers_cache_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its log says nothing about registers."""
-    honest, seen = nvrtc._compile, []
+    honest, seen = nvrtc.product_of, []
 
     def caching(source: str, options: tuple[str, ...], product: str, name: str) -> tuple[str, bytes]:
         seen.append(options)
         log, image = honest(source, options, product, name)
         return (log if "--no-cache" in options else ""), image
 
-    monkeypatch.setattr(nvrtc, "_compile", caching)
+    monkeypatch.setattr(nvrtc, "product_of", caching)
     assert nvrtc.compile_cuda(render(BOX, cuda.Direct())).resources.registers > 0
     assert len(seen) == 2
 
@@ -427,7 +428,7 @@ def test_only_a_version_that_caches_is_asked_not_to(
         log = "Compiling entry function 'step_0' for 'sm_90'\nptxas info: Used 40 registers"
         return log if "--no-cache" in options else "", b"image"
 
-    monkeypatch.setattr(nvrtc, "_compile", compiled)
+    monkeypatch.setattr(nvrtc, "product_of", compiled)
     monkeypatch.setattr(nvrtc, "version", lambda: version)
     found = nvrtc.compile_text("", ("--gpu-architecture=sm_90",))
     assert len(asked) == times

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.verify import verify
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.compiled import ptx
 from tests.support.configs import refusal
 from tests.support.cuda_samples import config, flows, needs_nvrtc
 
@@ -52,8 +52,8 @@ def test_every_entry_begins_with_its_wait_and_nothing_else_changes(name: str) ->
 @needs_nvrtc
 def test_the_wait_is_an_instruction_where_there_is_one() -> None:
     early = program("ghost", "dependent")
-    assert nvrtc.ptx(early).count("griddepcontrol.wait") == len(early.entries)
-    assert "griddepcontrol" not in nvrtc.ptx(early, "compute_80")
+    assert ptx(early).count("griddepcontrol.wait") == len(early.entries)
+    assert "griddepcontrol" not in ptx(early, "compute_80")
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")

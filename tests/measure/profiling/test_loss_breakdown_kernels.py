@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import cpu
@@ -37,6 +36,7 @@ from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, S
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.compiled import ptx
 from tests.support.cuda_samples import config, flows, needs_nvrtc
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
@@ -144,7 +144,7 @@ def test_all_else_is_as_in_the_kernel(name: str) -> None:
 
 
 def counts(program: Program) -> dict[str, int]:
-    text = nvrtc.ptx(program)
+    text = ptx(program)
     patterns = {
         "ld": r"ld\.global|cp\.async\.ca",
         "st": r"st\.global",

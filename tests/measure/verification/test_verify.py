@@ -28,6 +28,7 @@ from lbmtune.runtime import Simulation, moments
 from lbmtune.runtime.placement import placements
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.devices.fake_device import FakeDevice, compiler, config, renderer
+from tests.support.full_size import verify_full_size
 
 CASES = [
     box("d3q19", "bgk", (6, 5, 9)),
@@ -145,7 +146,7 @@ def test_a_host_with_room_works_out_the_state_that_kernels_are_compared_with_onc
         monkeypatch.setattr(module, "reference_slabs", counted)
     program = renderer(case, config("right"))
     for _ in range(2):
-        assert verify.verify_full_size(program, compiler(program), FakeDevice()).passed
+        assert verify_full_size(program, compiler(program), FakeDevice()).passed
     begun = [0, 0]
     assert sorted(asked) == sorted([*begun, *worked_out])
 
@@ -243,7 +244,7 @@ def test_full_size_verification_names_the_wrong_cell(fault: str, monkeypatch: py
     monkeypatch.setitem(refs._SLAB_CELLS, "cpu", 40)
     case = box("d2q9", "bgk", (16, 12, 1))
     program = renderer(case, config(fault))
-    found = verify.verify_full_size(program, compiler(program), FakeDevice())
+    found = verify_full_size(program, compiler(program), FakeDevice())
     assert found.full_size
     assert found.domains == (case.domain,)
     assert found.passed == (fault == "right")

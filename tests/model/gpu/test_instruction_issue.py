@@ -8,6 +8,7 @@ from statistics import median
 
 import pytest
 
+from lbmtune.api.machines import as_machine
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.rules import Limits
@@ -26,7 +27,7 @@ from lbmtune.model.gpu.temporal_blocking.instruction_issue import (
     together,
 )
 from lbmtune.model.gpu.temporal_blocking.overlap import overlapped
-from lbmtune.model.gpu.terms.instructions import rates
+from lbmtune.model.gpu.terms.instructions import precision_slots, rates
 from lbmtune.model.gpu.terms.mva import shares
 from lbmtune.model.instructions import arithmetic
 from lbmtune.model.machine.description import Machine
@@ -123,6 +124,21 @@ def besides(accesses: int, rows: int, steps: int, cells: int = 1, flags: int = 0
     return (27 + 4.3 * accesses * rows + 5 * rows * steps + flags) / (rows * steps * cells)
 
 
+@pytest.mark.parametrize(("architecture", "many"), [("sm_90a", 2), ("sm_89", 64), ("sm_35", 3)])
+def test_slots_of_doubles_follow_the_architecture_or_the_data_sheet(architecture: str, many: int) -> None:
+    """A GeForce of compute capability 3.5 has an eighth of the units for doubles that a Tesla K20 has."""
+    machine = replace(CARD, environment=replace(CARD.environment, architecture=architecture))
+    assert precision_slots(TWO, machine) == 1
+    assert precision_slots(DOUBLE, machine) == many
+    tesla = as_machine("k20")
+    sheet = tesla.datasheet
+    assert sheet is not None
+    assert precision_slots(DOUBLE, replace(machine, datasheet=sheet)) == 3
+    geforce = replace(sheet, fp64_flops_per_s=sheet.fp64_flops_per_s / 8)
+    assert precision_slots(DOUBLE, replace(machine, datasheet=geforce)) == 24
+    assert precision_slots(TWO, replace(machine, datasheet=geforce)) == 1
+
+
 def test_slots_of_a_cell_and_step() -> None:
     """Operations; 5 populations go each way by shuffles; rim rows hand on 5 sums in two accesses, each way.
 
@@ -130,19 +146,19 @@ def test_slots_of_a_cell_and_step() -> None:
     waits, 14 words are brought along where a pass takes one plane, as that of THREE does.
     """
     case = cube(256)
-    assert slots(case, TWO, "sm_90") == pytest.approx(STAGE + 10 + 8 / 3 + 9 / 2 + besides(3, 3, 2))
-    assert slots(case, THREE, "sm_90") == pytest.approx(STAGE + COPIED + 10 + 8 / 2 + 6 / 3 + besides(3, 2, 3))
-    half = slots(case, replace(THREE, storage="fp16s"), "sm_90")  # pairs are converted at once when they are stored
+    assert slots(case, TWO, 1) == pytest.approx(STAGE + 10 + 8 / 3 + 9 / 2 + besides(3, 3, 2))
+    assert slots(case, THREE, 1) == pytest.approx(STAGE + COPIED + 10 + 8 / 2 + 6 / 3 + besides(3, 2, 3))
+    half = slots(case, replace(THREE, storage="fp16s"), 1)  # pairs are converted at once when they are stored
     assert half == pytest.approx(STAGE + 10 + 8 / 2 + (6 + 15) / 3 + besides(3, 2, 3))
     double = 20 + 20 / 2 + 20 / 2 + besides(10, 2, 2)
-    assert slots(case, DOUBLE, "sm_90") == pytest.approx(2 * (STAGE + 14) + double)
-    assert slots(case, DOUBLE, "sm_89") == pytest.approx(64 * (STAGE + 14) + double)
+    assert slots(case, DOUBLE, 2) == pytest.approx(2 * (STAGE + 14) + double)
+    assert slots(case, DOUBLE, 64) == pytest.approx(64 * (STAGE + 14) + double)
     shelved = replace(THREE, z_buffer="shared")  # 5 sums in two accesses, there and back
-    assert slots(case, shelved, "sm_90") - slots(case, THREE, "sm_90") == pytest.approx(4 - COPIED)
+    assert slots(case, shelved, 1) - slots(case, THREE, 1) == pytest.approx(4 - COPIED)
     waiting = replace(THREE, warp_sync="neighbours")
-    assert slots(case, waiting, "sm_90") - slots(case, THREE, "sm_90") == pytest.approx(31 / 6)
+    assert slots(case, waiting, 1) - slots(case, THREE, 1) == pytest.approx(31 / 6)
     pairs = replace(MOMENTS, cells_per_thread=2, pack=2)
-    assert slots(case, pairs, "sm_90") == pytest.approx(STAGE + COPIED + 5 + 8 + 2 * 5 / 2 + besides(5, 1, 1, cells=2))
+    assert slots(case, pairs, 1) == pytest.approx(STAGE + COPIED + 5 + 8 + 2 * 5 / 2 + besides(5, 1, 1, cells=2))
 
 
 def test_words_that_are_exchanged() -> None:
@@ -169,9 +185,9 @@ def test_what_has_no_register_is_stored_and_loaded_once_per_plane() -> None:
     assert registers(case, THREE) == 168
     assert registers(case, replace(THREE, z_buffer="shared")) == 168 - 2 * 3 * 5
     many = replace(THREE, block=(32, 16, 1))
-    assert slots(case, many, "sm_90") - slots(case, THREE, "sm_90") == pytest.approx(2 * 4 * (168 - 128) / (2 * 3))
-    assert slots(case, replace(THREE, register_limit="128-registers"), "sm_90") == slots(case, many, "sm_90")
-    assert slots(case, replace(THREE, block=(32, 12, 1)), "sm_90") == slots(case, THREE, "sm_90")
+    assert slots(case, many, 1) - slots(case, THREE, 1) == pytest.approx(2 * 4 * (168 - 128) / (2 * 3))
+    assert slots(case, replace(THREE, register_limit="128-registers"), 1) == slots(case, many, 1)
+    assert slots(case, replace(THREE, block=(32, 12, 1)), 1) == slots(case, THREE, 1)
 
 
 def test_cells_lanes_and_multiprocessors_that_are_wasted() -> None:
@@ -247,7 +263,7 @@ def test_blocks_share_a_multiprocessor_as_registers_allow() -> None:
 @pytest.mark.parametrize(("config", "compiled"), [(TWO, 134.8), (THREE, 133.8), (HALF, 140.5)])
 def test_counted_instructions_are_those_that_are_compiled(config: CudaConfig, compiled: float) -> None:
     """Those of the loop over planes for compute capability 9.0, of a cell and step, as disassembled."""
-    assert slots(cube(256), config, "sm_90") / compiled == pytest.approx(1, abs=0.03)
+    assert slots(cube(256), config, 1) / compiled == pytest.approx(1, abs=0.03)
 
 
 def compiled_instructions(image: bytes, entry: str) -> int:
@@ -289,7 +305,7 @@ def test_the_binding_resource_is_named() -> None:
     assert one.binding == "memory"
     assert one.terms[0].sentence == "80 bytes per update at 4080 GB/s, 19.6 ps alone, 3 planes in flight"
     assert three.binding == "instructions"
-    per_update = slots(cube(256), THREE, "sm_90") * (320 * 352 * 280) / 256**3
+    per_update = slots(cube(256), THREE, 1) * (320 * 352 * 280) / 256**3
     assert three.limit.startswith(f"instructions: {per_update:.0f} issue slots per update, halos included")
     lanes_per_s = 132 * 128 * 1.98e9
     alone = per_update / lanes_per_s / (640 / 660)

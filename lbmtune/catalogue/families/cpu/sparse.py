@@ -81,4 +81,11 @@ def _listed_scheme(case: Case, config: Sparse, limits: Limits) -> str | None:
     return None
 
 
-RULES = (_listed_scheme, *rules.MACHINE, rules.streaming_to_sites, common_rules.implicit, common_rules.nodes)
+RULES = (
+    _listed_scheme,
+    *rules.MACHINE,
+    rules.streaming_to_sites,
+    common_rules.implicit,
+    common_rules.chains,
+    common_rules.nodes,
+)

@@ -26,7 +26,6 @@ from lbmtune.catalogue.problem.cell_types import told
 from lbmtune.lattice import Lattice
 from lbmtune.units import format_bytes
 
-ON_CHIP = "on chip"
 _MOMENTS = Acts(on="representation", values=("moments",), because="a thread has one column of its tile of populations")
 _WHOLE_ROWS = "tiles are whole rows"
 _MOST_HELD = 8
@@ -40,7 +39,8 @@ class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
     family: ClassVar[str] = "persistent"
     title: ClassVar[str] = "state on chip"
     layouts: ClassVar[tuple[str, ...]] = ("soa", "aos", "aosoa", "rows", "tiled", "tiled-cells")
-    state_place: ClassVar[str] = ON_CHIP
+    state_place: ClassVar[str] = "on chip"
+    on_chip: ClassVar[bool] = True
     tiled: ClassVar[bool] = True
     length_knob: ClassVar[str] = "tile_planes"
     launch = "resident"

@@ -124,6 +124,7 @@ RULES = (
     launch_rules.whole_warps,
     launch_rules.register_limit,
     common_rules.implicit,
+    common_rules.chains,
     _turns,
     launch_rules.asynchronous,
     launch_rules.prefetch_buffer,

@@ -15,6 +15,8 @@ from lbmtune.codegen.passes import Pass, passes
 from lbmtune.codegen.program import Program
 
 _BARRIER = "\n    __syncthreads();  // the whole block has read"
+ABLATABLE = True
+"""Parts of its kernels can be left out."""
 
 
 def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:

@@ -4,14 +4,12 @@ Without reads, values are made from the place of the cell. Without writes, value
 depends on all of them and is never true. The case leaves out collision (`catalogue.collisions.none`).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lbmtune.catalogue.families import module_of
 from lbmtune.codegen.passes import REFRESH
 from lbmtune.codegen.program import Program
 
-_FAMILIES = ("direct", "column", "sparse", "temporal-blocking")
-"""Those whose module prints a kernel without some of its parts."""
 _EACH = "#pragma unroll\n    for (int {0} = 0; {0} < {1}; ++{0}) {{\n"
 _ALL = _EACH.format("i", "Q") + _EACH.format("v", "CELLS")
 NEVER_STORED = f"""\
@@ -58,14 +56,19 @@ def writing(parts: Parts, text: str) -> str:
 
 
 def can_be_ablated(program: Program) -> bool:
-    """Return whether parts of a program can be left out: it has one kernel per time step or launch."""
+    """Return whether parts of a program can be left out: it has one kernel per time step or launch.
+
+    The module of its family says ABLATABLE if its `render` takes `Parts`.
+    """
     one_kernel = not any(entry.startswith(REFRESH) for entry in program.entries)
-    return one_kernel and program.target == "cuda" and program.config.family in _FAMILIES
+    return one_kernel and program.target == "cuda" and getattr(_module(program), "ABLATABLE", False)
 
 
 def ablated(program: Program, *, reads: bool, writes: bool) -> Program:
     """Return the program without its reads, its writes, or both."""
-    found: Program = module_of("lbmtune.codegen.cuda", program.config).render(
-        program.case, program.config, Parts(reads, writes)
-    )
+    found: Program = _module(program).render(program.case, program.config, Parts(reads, writes))
     return found
+
+
+def _module(program: Program) -> Any:
+    return module_of("lbmtune.codegen.cuda", program.config)

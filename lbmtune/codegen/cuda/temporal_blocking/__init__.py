@@ -24,6 +24,8 @@ _NO_LANE_COPIES = dict.fromkeys(("commit_copies", "wait_copies", "last_copies"),
 _BUFFERS = "const Stored* __restrict__ source, Stored* __restrict__ target"
 _FETCHES = {"none": 0, "registers": 1, "cp_async": 2, "bulk": 2}
 """Buffer of the next plane: none, registers (1) or shared memory (2)."""
+ABLATABLE = True
+"""Parts of its kernels can be left out."""
 
 
 def render(case: Case, config: TemporalBlocking, parts: Parts = WHOLE) -> Program:

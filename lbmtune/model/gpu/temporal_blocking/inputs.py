@@ -86,9 +86,7 @@ class TemporalInputs(Inputs):
     @cached_property
     def run_bytes(self) -> int:
         """Bytes of a group of values that lie together before another one begins; 0: all of them."""
-        memory = self.config.memory
-        cells = self.case.domain[0] * self.config.pack if memory.name == "rows" else memory.run
-        return cells * self.config.stored.bytes
+        return self.config.memory.run_in(self.case.domain[0] * self.config.pack) * self.config.stored.bytes
 
     @property
     def planes(self) -> float:

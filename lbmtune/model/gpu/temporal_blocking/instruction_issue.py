@@ -80,7 +80,7 @@ def issue(
     if found is None:
         return None
     share = efficiency(case, config, machine.multiprocessors, known, walls=walls)
-    needed = slots(case, config, machine.environment.architecture, spills=not known) / share.cells
+    needed = slots(case, config, precision_slots(config, machine), spills=not known) / share.cells
     exchanged = exchanges(case, config) / share.cells
     return Issue(
         slots=needed,
@@ -130,10 +130,9 @@ def together(case: Case, config: TemporalBlocking) -> int:
     return next((n for n in range(_MOST_THREADS // threads, 1, -1) if registers_allowed(n * threads) >= wanted), 1)
 
 
-def slots(case: Case, config: TemporalBlocking, architecture: str, spills: bool = True) -> float:
-    """Return the issue slots of one lane for one cell and time step, without waste."""
+def slots(case: Case, config: TemporalBlocking, each: int, spills: bool = True) -> float:
+    """Return the issue slots of one lane for one cell and step, without waste. each: of an arithmetic instruction."""
     stage = stage_of(case, config)
-    each = precision_slots(config, architecture)
     words = config.computed.bytes // WORD_BYTES
     shuffles = 2 * words * stage.movers / config.cells_per_thread
     # sums go up and down, and cells at the rim of the rows of a thread receive them

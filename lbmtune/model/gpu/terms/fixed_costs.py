@@ -52,7 +52,7 @@ def first_and_last(inputs: Inputs) -> Term:
     """
     case, config, machine = inputs.case, inputs.config, inputs.machine
     found = rates(machine, inputs.threads // WARP, meeting=False)
-    each = precision_slots(config, machine.environment.architecture)
+    each = precision_slots(config, machine)
     values = 2 * case.stencil.q
     converted = values if config.stored.bytes < config.computed.bytes else 0
     moved = converted + 2 * values / config.cells_per_thread

@@ -56,9 +56,16 @@ def rates(machine: Machine, warps: int, *, meeting: bool) -> Rates | None:
     return Rates(issued, min(measured["shuffle"], measured["shared memory"]), "micro-benchmark `instructions`")
 
 
-def precision_slots(config: CudaConfig, architecture: str) -> int:
-    """Return the issue slots of an arithmetic instruction in the precision of a kernel."""
-    return _SLOTS_OF_DOUBLES.get(architecture.rstrip("af"), _FEW_DOUBLES) if config.compute == "fp64" else 1
+def precision_slots(config: CudaConfig, machine: Machine) -> int:
+    """Return the issue slots of an arithmetic instruction in the precision of a kernel.
+
+    Cards of one architecture differ in their units for double precision, which a data sheet tells by its rates.
+    """
+    if config.compute != "fp64":
+        return 1
+    if sheet := machine.datasheet:
+        return max(1, round(sheet.fp32_flops_per_s / sheet.fp64_flops_per_s))
+    return _SLOTS_OF_DOUBLES.get(machine.environment.architecture.rstrip("af"), _FEW_DOUBLES)
 
 
 @lru_cache(maxsize=64)

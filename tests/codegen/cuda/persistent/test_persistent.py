@@ -21,12 +21,14 @@ from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, simulation
 from tests.shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
+from tests.support.compiled import ptx
 from tests.support.configs import configured, refusal
 from tests.support.cuda_samples import needs_nvrtc
+from tests.support.full_size import verify_full_size
 
 H200 = Limits(
     shared_bytes_per_block=227 << 10,
@@ -189,7 +191,7 @@ def test_what_a_block_has_sent_is_seen_by_those_who_see_that_it_has(
 ) -> None:
     """On the host other text does that, so that no result tells whether this one releases and acquires."""
     one = config(grid_sync=meeting, representation=representation, block=(32, 2, 1))
-    text = nvrtc.ptx(render(box("d3q19", "regularised", (32, 6, 9)), one), "compute_90")
+    text = ptx(render(box("d3q19", "regularised", (32, 6, 9)), one), "compute_90")
     assert set(re.findall(r"\b(?:ld|st|red)\.(?!global|shared|param)\S+", text)) == {said, "ld.acquire.gpu.global.u32"}
 
 

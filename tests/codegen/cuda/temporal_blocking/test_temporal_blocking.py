@@ -19,13 +19,14 @@ from lbmtune.codegen.describe import describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Verification
 from lbmtune.runtime.placement import placements
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
 from tests.support.configs import configured, refusal
 from tests.support.cuda_samples import needs_nvrtc
+from tests.support.full_size import verify_full_size
 
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")

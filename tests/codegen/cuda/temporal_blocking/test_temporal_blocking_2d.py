@@ -18,7 +18,7 @@ from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.describe import describe_storage
 from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from lbmtune.runtime.moments import places
 from tests.codegen.cuda.temporal_blocking.test_temporal_blocking_moments import LIMITS, _text
 from tests.codegen.cuda.temporal_blocking.test_temporal_blocking_moments import config as solid_config
@@ -26,6 +26,7 @@ from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.configs import refusal
 from tests.support.conformance.choices import case_of
 from tests.support.cuda_samples import needs_nvrtc
+from tests.support.full_size import verify_full_size
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 D2Q9 = LATTICES["d2q9"]

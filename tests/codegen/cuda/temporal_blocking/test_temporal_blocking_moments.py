@@ -28,7 +28,7 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES, Lattice
 from lbmtune.measure.verification import oracle
-from lbmtune.measure.verification.verify import error_bounds, verify, verify_full_size
+from lbmtune.measure.verification.verify import error_bounds, verify
 from lbmtune.model.gpu.temporal_blocking.inputs import chunk_planes
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
@@ -37,6 +37,7 @@ from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
 from tests.support.configs import configured, refusal
 from tests.support.cuda_samples import needs_nvrtc
+from tests.support.full_size import verify_full_size
 
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
 FORCE = (1e-3, -5e-4, 2e-4)

@@ -16,13 +16,14 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Faces
 from lbmtune.catalogue.problem.flows import cavity, channel, half_channel, porous
 from lbmtune.codegen.render import render
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from tests.codegen.cuda.temporal_blocking.test_temporal_blocking_moments import LIMITS, config
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
 from tests.support.configs import refusal
 from tests.support.conformance.choices import case_of
 from tests.support.cuda_samples import needs_nvrtc
+from tests.support.full_size import verify_full_size
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 SIZE = (64, 64, 64)

@@ -13,12 +13,13 @@ from lbmtune.catalogue.footprint import footprint_bytes, traffic
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import cavity, half_channel
 from lbmtune.codegen.render import render
-from lbmtune.measure.verification.verify import verify, verify_full_size
+from lbmtune.measure.verification.verify import verify
 from tests.codegen.cuda.temporal_blocking.test_temporal_blocking import LIMITS, _text
 from tests.codegen.cuda.temporal_blocking.test_temporal_blocking import config as solid_config
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.configs import refusal
 from tests.support.conformance.choices import case_of
+from tests.support.full_size import verify_full_size
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 
