@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
 from lbmtune.catalogue.config import cpu
 from lbmtune.catalogue.layouts import SoA
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.catalogue.problem.patches import Patch
 from lbmtune.codegen.program import Launch
@@ -52,10 +54,10 @@ def is_not_a_number(target: Any, _: Any) -> None:
     target[4, 7] = np.nan
 
 
-def timed(steps: int = 20) -> Simulation:
+def timed(steps: int = 20, case: Case = CASE) -> Simulation:
     """A simulation after some right steps."""
     wished = cpu.Direct(vector_bits=0, wrap="select", row_offset=0, layout=SoA(), storage="fp64", compute="fp64")
-    program = renderer(CASE, wished)
+    program = renderer(case, wished)
     simulation = Simulation(program, compiler(program), FakeDevice())
     excite(simulation)
     simulation.step(steps)
@@ -63,7 +65,7 @@ def timed(steps: int = 20) -> Simulation:
 
 
 def spoil(simulation: Simulation, fault: Callable[[Any, Any], None]) -> None:
-    assert isinstance(simulation.executable, FakeExecutable)
+    assert isinstance(simulation.executable, FakeExecutable | Changed)
     simulation.executable = Changed(simulation.executable, fault)  # type: ignore[assignment]
 
 
@@ -259,6 +261,34 @@ def test_every_place_is_compared() -> None:
         spoil(simulation, one_row_is_left)
         with pytest.raises(WrongResultError, match=r", 7, 0\) of 16x12x1 is off"):
             aftermath._compare(simulation, [place_at(row) for row in rows], 20)
+
+
+@pytest.mark.parametrize("garbage", [5.0, 1e-3])
+def test_what_is_stored_for_solid_cells_does_not_count(garbage: float) -> None:
+    """It is neither compared nor summed, nor taken for a flow that is too fast to be compared."""
+    porous = replace(CASE, geometry="blocks:fraction=0.3", flow="porous")
+    solid = solid_in(porous, whole(porous.domain))[0]
+    assert 10 < solid.sum() < 100
+
+    def litters(target: Any, _: Any) -> None:
+        target[:, solid] = garbage * np.random.default_rng().uniform(0.5, 1.0)
+
+    def litters_and_leaves(target: Any, before: Any) -> None:
+        litters(target, before)
+        target[:, 7, ~solid[7]] = before[:, 7, ~solid[7]]
+
+    simulation = timed(case=porous)
+    spoil(simulation, litters)
+    simulation.step(2)
+    before = sums(simulation)
+    assert max(before.reached) < 1e-2
+    simulation.step(20)
+    check_sums(simulation, before)
+    for row in range(3, 9):
+        aftermath._compare(simulation, [place_at(row)], 20)
+    spoil(simulation, litters_and_leaves)
+    with pytest.raises(WrongResultError, match=r", 7, 0\) of 16x12x1 is off"):
+        aftermath._compare(simulation, [place_at(7)], 20)
 
 
 def test_what_is_larger_than_roundings_is_wrong() -> None:
