@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -120,3 +121,17 @@ def test_a_moving_wall_adds_to_what_is_read_beside_it() -> None:
     case, config = SAMPLES["aa, a lid"]
     kept, buffer = filled(case, config)
     assert all(kept.totals(0 * buffer, parity, whole(case.domain), None)[1].max() > 1e-3 for parity in (0, 1))
+
+
+@pytest.mark.parametrize("name", [name for name, (_, config) in SAMPLES.items() if not config.of_moments])
+def test_places_computed_at_once_are_those_of_each_direction(name: str) -> None:
+    case, config = SAMPLES[name]
+    found = []
+    for parity, window in product(range(config.propagation.period), (whole(case.domain), *WINDOWS)):
+        (at_once,) = placement.blocks(case, config, parity, np, window)
+        each = list(placement.placements(case, config, parity, np, window))
+        np.testing.assert_array_equal(at_once.indices, np.stack([one.indices for one in each]))
+        for gain, one in zip(at_once.gain, each, strict=True):
+            np.testing.assert_array_equal(gain, np.broadcast_to(one.gain, gain.shape))
+        found.append(at_once.indices.tobytes())
+    assert len(set(found)) == len(found)  # of each parity and window others
