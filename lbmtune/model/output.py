@@ -13,9 +13,9 @@ Parts = dict[str, float]
 """Seconds of each part of an output, by name."""
 
 
-def fields_bytes(case: Case, config: KernelConfig) -> int:
-    """Return the bytes of density and velocity of all cells."""
-    return MACROSCOPIC_FIELDS * case.sites * config.computed.bytes
+def fields_bytes(case: Case, config: KernelConfig | None = None) -> int:
+    """Return the bytes of density and velocity of all cells, in the compute precision; None: single precision."""
+    return MACROSCOPIC_FIELDS * case.sites * (config.computed.bytes if config else 4)
 
 
 def pass_bytes(case: Case, config: KernelConfig) -> float:
@@ -41,7 +41,8 @@ def output_parts(
     a CPU that computes one are those of the kernel: it hides nothing.
     """
     fields = fields_bytes(case, config)
-    parts = {"pass": pass_bytes(case, config) / bandwidth_bytes_per_s}
+    slower = min(bandwidth_bytes_per_s, rates.pass_bytes_per_s or bandwidth_bytes_per_s)
+    parts = {"pass": pass_bytes(case, config) / slower}
     if kind in (SAVE, RESIDUAL) and rates.copy_bytes_per_s:
         parts["copy to the host"] = fields / rates.copy_bytes_per_s
     if kind == SAVE:

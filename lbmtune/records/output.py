@@ -32,12 +32,14 @@ class Output:
 class OutputRates:
     """Measured rates in bytes per second: copy to page-locked memory of the host, file with fsync, and residual.
 
-    copy: None on a CPU, whose memory is that of the host; residual: of velocities, one thread; folder: of the file.
+    copy: None on a CPU, whose memory is that of the host; residual: of velocities, one thread; pass: that computes
+    density and velocity, with all cores of a CPU, None on a GPU, where it is as fast as memory; folder: of the file.
     """
 
     copy_bytes_per_s: Positive | None
     file_bytes_per_s: Positive
     residual_bytes_per_s: Positive
+    pass_bytes_per_s: Positive | None = None
     folder: str = ""
 
 

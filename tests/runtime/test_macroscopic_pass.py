@@ -1,77 +1,116 @@
-"""Density and velocity of states, by a kernel of its own, are those that the host sums up, for every family."""
+"""Density and velocity by a pass of their own between two launches are those that the host sums up.
+
+Conformance compares them for the covering kernels of every family; here are those of each kind of table.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 
-from lbmtune.backend.cpu import open_cpu
-from lbmtune.backend.protocol import Binary, Device
-from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
-from lbmtune.codegen.program import Program
+from lbmtune.backend.cpu import compile_cpu, open_cpu
+from lbmtune.backend.cuda.nvrtc import compile_cuda
+from lbmtune.catalogue.config import parse_config
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import FLOWS
+from lbmtune.codegen.cuda.macroscopic_pass import macroscopic_pass
 from lbmtune.codegen.render import render
-from lbmtune.records import Resources
-from lbmtune.runtime import Simulation
-from lbmtune.runtime.macroscopic_pass import MacroscopicPass
-from tests.support.conformance.choices import Sample
-from tests.support.conformance.covering import everything
+from lbmtune.runtime import macroscopic_pass as passes
+from lbmtune.runtime.macroscopic_places import factors
+from scripts.conformance import wrong_fields
+from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.cuda_samples import needs_nvrtc
 
-_NONE = Binary(b"", "", Resources())
-_EVERY = {"cuda": 16, "cpu": 12}
-
-
-class _Idle:
-    """A device that loads nothing but the pass: states are written by the test."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-
-    def load(self, program: Program, binary: Binary) -> Any:
-        return self._device.load(program, binary) if binary.image else None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._device, name)
-
-
-@cache
-def samples(backend: str) -> tuple[Sample, ...]:
-    return everything(backend).samples[:: _EVERY[backend]]
-
-
-def with_state(sample: Sample, device: Device, parity: int) -> Simulation:
-    """A simulation whose buffers hold small numbers everywhere, before a step of a parity."""
-    case, config = sample
-    program = render(case, config)
-    simulation = Simulation(program, _NONE, _Idle(device), replace(case, domain=config.awkward_domain(case)))  # type: ignore[arg-type]
-    random, stored = np.random.default_rng(parity), program.config.stored
-    for buffer in simulation.buffers.values():
-        values = 1e-2 * random.uniform(-1, 1, buffer.size) / case.stencil.q
-        buffer[...] = stored.stored(values, np, config.unit)
-    simulation.steps_done = parity
-    return simulation
-
-
-def check(sample: Sample, device: Device, compiler: Any) -> None:
-    case, config = sample
-    for parity in range(config.propagation.period):
-        simulation = with_state(sample, device, parity)
-        found = MacroscopicPass(simulation, device, compiler)().reshape(4, *simulation.case.domain[::-1])
-        density, velocity = simulation.macroscopic()
-        solid = (
-            solid_in(simulation.case, whole(simulation.case.domain)) if case.geometry else np.zeros(density.shape, bool)
-        )
-        bound = {"fp64": 1e-12, "fp32": 2e-6}[config.compute]
-        assert np.abs(found[0] - density)[~solid].max() < bound, (parity, sample)
-        assert np.abs(found[1:] - velocity)[:, ~solid].max() < bound, (parity, sample)
-        assert (found[0][solid] == 1).all()
-        assert (found[1:][:, solid] == 0).all()
+on_shim = pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
+DOMAIN = (16, 12, 8)
+CASES = {
+    "box": Case("box", "d3q19", "bgk", DOMAIN, 1.6, force=(1e-3, 0.0, -2e-3)),
+    "cavity": Case(
+        "cavity", "d3q19", "bgk", DOMAIN, 1.6, faces=("wall",) * 5 + ("moving",), wall_velocity=(0.05, 0.0, 0.0)
+    ),
+    "pipe": Case(
+        "pipe",
+        "d3q19",
+        "bgk",
+        DOMAIN,
+        1.6,
+        faces=("velocity", "pressure", "wall", "wall", "slip", "slip"),
+        inlet_velocity=(0.02, 0.0, 0.0),
+    ),
+    "porous": Case("porous", "d3q19", "bgk", DOMAIN, 1.6, geometry="blocks:fraction=0.4", force=(1e-4, 0.0, 0.0)),
+}
+CPU = {
+    "box": [
+        "scheme=aa",
+        "scheme=esoteric-twist,layout=aosoa,width=16",
+        "scheme=pull,storage=fp16s",
+        "family=wavefront",
+    ],
+    "cavity": [
+        "scheme=aa,storage=fp64,compute=fp64",
+        "scheme=push,layout=aos,vector_bits=0",
+        "scheme=swap,storage=bf16",
+    ],
+    "pipe": ["scheme=aa", "scheme=pull,storage=fp16c"],
+    "porous": ["family=sparse,scheme=aa", "family=sparse,scheme=esoteric-twist", "flags=memory,scheme=pull"],
+}
+CUDA = {
+    "box": ["scheme=aa", "scheme=esoteric-pull,layout=bundle,group=5", "scheme=pull,storage=fp16s,launch=graph"],
+    "cavity": ["scheme=aa,flags=memory", "scheme=push,storage=fp64,compute=fp64"],
+    "pipe": ["scheme=aa", "scheme=pull,storage=bf16"],
+    "porous": ["family=sparse,scheme=aa", "family=sparse,scheme=pull", "flags=memory,scheme=esoteric-pull"],
+}
 
 
-@pytest.mark.parametrize("number", range(200))
-def test_fields_on_a_cpu(number: int) -> None:
-    if number < len(samples("cpu")):
-        check(samples("cpu")[number], open_cpu(), None)
+def samples(texts: dict[str, list[str]]) -> list[Any]:
+    return [pytest.param(name, text, id=f"{name}-{text}") for name, several in texts.items() for text in several]
+
+
+def of_moments(backend: str) -> tuple[Case, Any]:
+    family = "moments-wavefront" if backend == "cpu" else "temporal-blocking,representation=moments"
+    case = replace(CASES["box"], collision="regularised", domain=(64, 16, 16))
+    return case, parse_config(f"family={family}", backend)
+
+
+@pytest.mark.parametrize(("name", "text"), samples(CPU))
+def test_fields_on_a_cpu(name: str, text: str) -> None:
+    assert wrong_fields(render(CASES[name], parse_config(text, "cpu")), open_cpu(), compile_cpu) is None
+
+
+@on_shim
+@pytest.mark.parametrize(("name", "text"), samples(CUDA))
+def test_fields_of_cuda_kernels(name: str, text: str) -> None:
+    assert wrong_fields(render(CASES[name], parse_config(text)), HostDevice(), compile_on_host) is None
+
+
+def test_fields_of_moments() -> None:
+    assert wrong_fields(render(*of_moments("cpu")), open_cpu(), compile_cpu) is None
+    if COMPILER:
+        assert wrong_fields(render(*of_moments("cuda")), HostDevice(), compile_on_host) is None
+
+
+def test_a_wrong_sign_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def turned(case: Case, config: Any) -> list[list[float]]:
+        rho, x, *others = factors(case, config)
+        return [rho, [-one for one in x], *others]
+
+    monkeypatch.setattr(passes, "factors", turned)
+    program = render(CASES["box"], parse_config("scheme=aa", "cpu"))
+    assert "is off by" in str(wrong_fields(program, open_cpu(), compile_cpu))
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("storage", ["fp64", "fp32", "fp16s", "fp16c", "bf16"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_the_text_compiles(storage: str, listed: bool) -> None:
+    program = render(CASES["box"], parse_config(f"storage={storage},compute={'fp64' if storage == 'fp64' else 'fp32'}"))
+    text = macroscopic_pass(program, factors(program.case, program.config), listed=listed, words=not listed)
+    found = compile_cuda(text, architecture="sm_90").resources
+    assert 0 < found.registers <= 96
+    assert not found.spill_bytes
+
+
+def test_every_flow_is_a_case_of_these() -> None:
+    assert set(CASES) <= set(FLOWS)

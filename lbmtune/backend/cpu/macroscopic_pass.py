@@ -1,6 +1,6 @@
 """Density and velocity of a state between two launches, by tables of the places of its values.
 
-Fields are density and the components of velocity of each cell, (4, cells). codes: the numbers of 16-bit codes, or empty.
+Fields are density and the components of velocity of each cell, (4, cells). codes: numbers of 16-bit codes, or empty.
 """
 
 from __future__ import annotations
@@ -37,6 +37,13 @@ def _value_of(state: Any, codes: Any, at: int) -> Callable[..., Any]:  # noqa: A
     return decoded if isinstance(state.dtype, types.Integer) else plain
 
 
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _add(part: Any, codes: Reals, factor: float, sums: Reals) -> None:
+    if factor != 0:
+        for x in range(sums.size):
+            sums[x] += factor * _value(part, codes, x)
+
+
 @numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
 def _of_box(
     state: Any,
@@ -50,50 +57,47 @@ def _of_box(
     extents: tuple[int, int, int],
 ) -> None:
     nx, ny, nz = extents
+    values = along.shape[1]
     for row in prange(ny * nz):
         y, z = nx + row % ny, nx + ny + row // ny
-        m = fields[:, row * nx : (row + 1) * nx]
-        for d in range(4):
-            m[d, :] = first[d]
-        for k in range(along.shape[1]):
+        here = row * nx
+        rho = fields[0][here : here + nx]  # arrays of one axis: those of two are not known to be contiguous
+        jx, jy, jz = fields[1][here : here + nx], fields[2][here : here + nx], fields[3][here : here + nx]
+        rho[:], jx[:], jy[:], jz[:] = first[0], first[1], first[2], first[3]
+        for k in range(values):
             at, start = along[0, k], along[0, k, y] + along[0, k, z]
-            rho, jx, jy, jz = factors[0, k], factors[1, k], factors[2, k], factors[3, k]
-            begin, end = (1, nx - 1) if straight[k] else (0, 0)
-            inner = start + at[begin] - begin
-            for x in range(begin, end):
-                value = _value(state, codes, inner + x)
-                m[0, x] += rho * value
-                m[1, x] += jx * value
-                m[2, x] += jy * value
-                m[3, x] += jz * value
-            for x in range(nx):
-                if begin <= x < end:
-                    continue
+            f0, f1, f2, f3 = factors[0, k], factors[1, k], factors[2, k], factors[3, k]
+            if straight[k]:
+                begin = start + at[1]
+                part = state[begin : begin + nx - 2]
+                _add(part, codes, f0, rho[1 : nx - 1])
+                _add(part, codes, f1, jx[1 : nx - 1])
+                _add(part, codes, f2, jy[1 : nx - 1])
+                _add(part, codes, f3, jz[1 : nx - 1])
+            for x in range(0, nx, nx - 1 if straight[k] else 1):
                 value = _value(state, codes, start + at[x])
-                m[0, x] += rho * value
-                m[1, x] += jx * value
-                m[2, x] += jy * value
-                m[3, x] += jz * value
+                rho[x] += f0 * value
+                jx[x] += f1 * value
+                jy[x] += f2 * value
+                jz[x] += f3 * value
         if words.size:
             for x in range(nx):
-                word = words[row * nx + x]
+                word = words[here + x]
                 if word:
-                    for d in range(4):
-                        m[d, x] = first[d]
-                    for k in range(along.shape[1]):
+                    rho[x], jx[x], jy[x], jz[x] = first[0], first[1], first[2], first[3]
+                    for k in range(values):
                         cut = (word >> np.uint32(k)) & np.uint32(1)
                         value = _value(state, codes, along[cut, k, x] + along[cut, k, y] + along[cut, k, z])
-                        for d in range(4):
-                            m[d, x] += factors[d, k] * value
+                        rho[x] += factors[0, k] * value
+                        jx[x] += factors[1, k] * value
+                        jy[x] += factors[2, k] * value
+                        jz[x] += factors[3, k] * value
+                    if word >> _SOLID:
+                        rho[x], jx[x], jy[x], jz[x] = 1, 0, 0, 0
         for x in range(nx):
-            for d in range(1, 4):
-                m[d, x] /= m[0, x]
-        if words.size:
-            for x in range(nx):
-                if words[row * nx + x] >> _SOLID:
-                    m[0, x] = 1
-                    for d in range(1, 4):
-                        m[d, x] = 0
+            jx[x] /= rho[x]
+            jy[x] /= rho[x]
+            jz[x] /= rho[x]
 
 
 @numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]

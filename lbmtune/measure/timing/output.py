@@ -25,6 +25,7 @@ from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.measure.timing.host_output import FieldFile, residual, to_host
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
 from lbmtune.records.output import MACROSCOPICS, RESIDUAL, SAVE, Output, OutputCost, OutputRates
+from lbmtune.records.study import CEILING_STREAMS
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.macroscopic_pass import MacroscopicPass
 from lbmtune.runtime.states import summed
@@ -37,6 +38,7 @@ _OVERLAP = 1.5
 _MOST_BYTES = 1 << 28
 """Most bytes by which the rates of copy, file and residual are measured."""
 _RATE_RUNS = 3
+_PASS_DOMAIN = (128, 64, 64)
 _ROUNDINGS = 256
 """Roundings of the compute precision by which density and velocity may be off: they are sums of few small values."""
 
@@ -234,10 +236,35 @@ def measure_rates(device: Device, fields_bytes: int, folder: Path | None) -> Out
         copy_bytes_per_s=None if isinstance(source, np.ndarray) else rate(lambda: to_host(source, hosts[0])),
         file_bytes_per_s=rate(lambda: file.write(hosts[0])),
         residual_bytes_per_s=rate(lambda: residual(*hosts)),
+        pass_bytes_per_s=_pass_rate(device) if device.environment.backend == "cpu" else None,
         folder=str(file.folder),
     )
     file.close()
     return found
+
+
+def _pass_rate(device: Device) -> float:
+    """Return the bytes per second of the pass of a CPU over a box in SoA, single precision, with all cores."""
+    from lbmtune.backend.cpu.macroscopic_pass import of_box  # here: Numba takes its time to come
+
+    nx, ny, nz = _PASS_DOMAIN
+    sites, values = nx * ny * nz, CEILING_STREAMS
+    state, fields = (device.empty(n * sites, "float32") for n in (values, MACROSCOPIC_FIELDS))
+    state.fill(1e-3)
+    axes = np.concatenate([np.arange(nx), nx * np.arange(ny), nx * ny * np.arange(nz)])
+    along = axes + np.r_[np.ones(nx), np.zeros(ny + nz)].astype(np.int64) * sites * np.arange(values)[:, None]
+    factors = np.ones((MACROSCOPIC_FIELDS, values), np.float32)
+    factors[1:, ::2] = 0  # as many directions as not have no component along an axis
+    tables = (np.array([along, along]), np.ones(values, bool), np.empty(0, np.uint32), factors)
+    first = np.array([1, 0, 0, 0], np.float32)
+    arguments = (state, np.empty(0, np.float32), *tables, first, fields.reshape(MACROSCOPIC_FIELDS, -1), _PASS_DOMAIN)
+
+    def run() -> None:
+        of_box(device.limits.cores, "none", *arguments)
+
+    run()
+    moved: float = sites * (state.itemsize * values + 2 * MACROSCOPIC_FIELDS * fields.itemsize)
+    return moved / min(_seconds(run) for _ in range(_RATE_RUNS))
 
 
 def _seconds(run: Callable[[], object]) -> float:
