@@ -1,4 +1,8 @@
-"""A pool of spawned processes that end with the process that started them."""
+"""A pool of spawned processes that end with the process that started them.
+
+It computes pure functions, such as predictions and compilations. What uses a device and may die runs in a worker
+(`measure.processes.worker`).
+"""
 
 import os
 import signal

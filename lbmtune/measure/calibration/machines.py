@@ -24,7 +24,7 @@ from lbmtune.measure.calibration.gpu import calibrate, texts
 from lbmtune.measure.calibration.microbench import Rate, measure_bandwidths
 from lbmtune.measure.processes.precompile import precompiled
 from lbmtune.measure.processes.worker import Progress, Session, await_answer, temporary_worker
-from lbmtune.measure.timing.sampling import Usage, cpu_share, usage
+from lbmtune.measure.timing.processor_time import Usage, cpu_share, usage
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Environment

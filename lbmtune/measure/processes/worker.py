@@ -1,7 +1,8 @@
 """Worker processes that may die; the parent learns in which stage and can start another one.
 
 A worker opens its session once, then answers requests in order. It announces each stage, so that a crash or a
-timeout is attributed to one. It ends with its parent, however the parent ends.
+timeout is attributed to one. It ends with its parent, however the parent ends. This is the parent's side of one worker
+(`serve` is the other side); an evaluator has several (`measure.workers.worker_pool`).
 """
 
 import errno

@@ -1,18 +1,15 @@
 """Samples of a simulation with their conditions and CPU share, and the warm-up before them."""
 
 import gc
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
-from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.catalogue.config import KernelConfig
 from lbmtune.measure.timing.pooled_device import PooledDevice
+from lbmtune.measure.timing.processor_time import kernel_share, usage_before
 from lbmtune.measure.timing.state import WrongResultError, probed, unchanged
 from lbmtune.records import Conditions
 from lbmtune.records.study import TimingProtocol
@@ -27,7 +24,6 @@ _SHORTEST_SHARE = 1 / 8
 """Shortest warm-up sample, as a share of the warm-up time."""
 _LONGEST_WARMUP = 20
 """Longest warm-up, in multiples of the warm-up time."""
-_TASKS = Path("/proc/self/task")
 
 
 @dataclass(frozen=True)
@@ -142,51 +138,3 @@ def garbage_collection_off() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-class Usage(NamedTuple):
-    """Seconds since the start of the process, summed over threads. waited_s: ready to run but without a core."""
-
-    ran_s: float
-    waited_s: float | None
-    wall_s: float
-
-
-def usage() -> Usage:
-    """Return the counters now; waited_s is None if the kernel does not report it."""
-    schedules = [_schedule(task) for task in _TASKS.iterdir()] if _TASKS.is_dir() else []
-    known = [s for s in schedules if s is not None]
-    if not known or not any(ran for ran, _ in known):
-        return Usage(time.process_time(), None, time.monotonic())
-    return Usage(sum(ran for ran, _ in known) / 1e9, sum(waited for _, waited in known) / 1e9, time.monotonic())
-
-
-def usage_before(config: KernelConfig) -> Usage | None:
-    """Return the counters before a kernel runs; None if it does not run on the host."""
-    return usage() if BACKENDS[config.backend].shares_host else None
-
-
-def kernel_share(before: Usage, config: Any) -> float:
-    """Return the share of the processor that a CPU kernel had since then."""
-    return cpu_share(before, usage(), config.threads)
-
-
-def cpu_share(before: Usage, after: Usage, threads: int) -> float:
-    """Return running time over the time that threads were ready to run: 1 on an idle machine.
-
-    If waiting times are unknown: process time over wall time per thread.
-    """
-    ran = after.ran_s - before.ran_s
-    if before.waited_s is None or after.waited_s is None:
-        return min(1.0, ran / max(threads * (after.wall_s - before.wall_s), 1e-9))
-    wanted = ran + after.waited_s - before.waited_s
-    return ran / wanted if wanted > 0 else 1.0
-
-
-def _schedule(task: Path) -> tuple[int, int] | None:
-    """Return (nanoseconds on a core, nanoseconds waiting for one) of a thread."""
-    try:
-        ran, waited, _ = (task / "schedstat").read_text().split()
-    except (OSError, ValueError):
-        return None  # the thread has just ended, or the kernel keeps no such statistics
-    return int(ran), int(waited)

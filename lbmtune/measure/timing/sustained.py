@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from lbmtune.measure.timing import sampling
+from lbmtune.measure.timing.processor_time import kernel_share, usage_before
 from lbmtune.measure.timing.state import check_state, excite
 from lbmtune.records import Conditions, Sustained
 from lbmtune.records.study import TimingProtocol
@@ -46,13 +47,13 @@ def sustain(
     settling, wanted = (max(1, ceil(s / (steps * step_s))) for s in (protocol.settling_s, protocol.sustained_s))
     readings: list[Reading] = []
     config = simulation.program.config
-    before = sampling.usage_before(config)
+    before = usage_before(config)
     slices_s = simulation.device.slices_s(
         lambda: simulation.step(steps), settling + ceil(_ROOM * wanted), lambda: readings.append(_reading(simulation))
     )
     counted = slice(settling, settling + _until(slices_s[settling:], protocol.sustained_s))
     if before:
-        share = sampling.kernel_share(before, config)
+        share = kernel_share(before, config)
         readings = [reading._replace(conditions=replace(reading.conditions, cpu_share=share)) for reading in readings]
     check_state(simulation)
     found = _found(simulation, slices_s[counted], steps, readings[counted])

@@ -1,4 +1,7 @@
-"""The worker processes of an evaluator: one that measures on the device, and some that compile."""
+"""The worker processes of an evaluator: one that measures on the device, and some that compile.
+
+A single one is `measure.processes.worker`; pure functions without a device run in a `lbmtune.process_pool`.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -239,7 +239,16 @@ def test_the_description_lists_the_tables() -> None:
             "boundary=predicated is not supported for cells_per_thread=4 (use branch): a vector has one address",
         ),
         (LID, {"boundary": "predicated"}, "boundary=predicated is not supported for flags=compiled (use boundary="),
-        (LID, {"flags": "memory", "wrap": "ghost"}, "flags=memory is not supported for wrap=ghost (use arithmetic)"),
+        (
+            replace(LID, faces=(*LID.faces[:4], "periodic", "periodic")),
+            {"flags": "memory", "wrap": "ghost"},
+            "flags=memory is not supported for wrap=ghost with periodic faces along z (use arithmetic): the refresh",
+        ),
+        (
+            replace(LID, faces=("wall", "wall", *("periodic",) * 4)),
+            {"flags": "memory", "wrap": "ghost"},
+            "flags=memory is not supported for wrap=ghost with periodic faces along y and z (use arithmetic)",
+        ),
         (
             LID,
             {"flags": "memory", "scheme": "ghost-cell"},

@@ -254,7 +254,7 @@ def test_a_list_of_sites_knows_the_faces_by_their_types(config: KernelConfig) ->
     ("config", "reason"),
     [
         (cuda.Direct(), None),
-        (cuda.Direct(wrap="ghost"), "flags=compiled is not supported for wrap=ghost (use arithmetic): ghost rows know"),
+        (cuda.Direct(wrap="ghost"), "flags=compiled is not supported for wrap=ghost with periodic faces along z (use"),
         (cuda.Column(z_cells=2), "a moving patch is not supported for family column (use direct): whole faces only"),
         (cuda.Direct(boundary="predicated"), "boundary=predicated is not supported for flags=compiled (use boundary="),
         (
@@ -272,7 +272,10 @@ def test_a_list_of_sites_knows_the_faces_by_their_types(config: KernelConfig) ->
         (cpu.Sparse(), None),
         (cuda.Direct(flags="memory"), None),
         (cuda.Sparse(), None),
-        (cuda.Direct(flags="memory", wrap="ghost"), "flags=memory is not supported for wrap=ghost (use arithmetic)"),
+        (
+            cuda.Direct(flags="memory", wrap="ghost"),
+            "flags=memory is not supported for wrap=ghost with periodic faces along z (use arithmetic): the refresh of",
+        ),
         (cuda.TemporalBlocking(flags="memory"), "a moving patch is not supported for family temporal-blocking (use"),
         (cuda.TemporalBlocking(), "a moving patch is not supported for family temporal-blocking (use direct)"),
         (cuda.Persistent(flags="memory"), "a moving patch is not supported for family persistent (use direct)"),
@@ -282,6 +285,12 @@ def test_parts_of_faces_are_known_by_words(config: KernelConfig, reason: str | N
     found = broken(patched(CASE), config, LIMITS)
     assert (found or "").startswith(reason or "")
     assert bool(found) == bool(reason)
+
+
+@pytest.mark.parametrize("flags", ["compiled", "memory"])
+def test_ghost_rows_that_nothing_crosses_go_with_words(flags: str) -> None:
+    closed = replace(patched(CASE), faces=(*patched(CASE).faces[:4], "wall", "wall"))
+    assert broken(closed, cuda.Direct(flags=flags, wrap="ghost"), LIMITS) is None
 
 
 def test_huge_pages_of_the_device() -> None:

@@ -50,6 +50,15 @@ def test_every_scheme_layout_and_lattice_with_walls(sample: Sample) -> None:
     _check(sample)
 
 
+@pytest.mark.parametrize("boundary", ["branch", "predicated"])
+@pytest.mark.parametrize("scheme", VECTOR_SCHEMES)
+def test_a_ghost_layer_beside_words_of_cells(scheme: str, boundary: str) -> None:
+    """As in Tran, Lee and Hong 2017: no branch at the faces, and types of cells."""
+    solid = replace(flows("d3q19", "bgk")["grinder"], geometry="blocks:fraction=0.3")
+    for case in (flows("d3q19", "bgk")["cavity"], flows("d2q9", "bgk")["cavity"], solid):
+        _check((case, config(scheme=scheme, wrap="ghost", flags="memory", boundary=boundary)))
+
+
 def test_blocks_with_rings_need_their_barrier_and_their_refresh() -> None:
     """What a block overwrites too early, or does not find in its ring, shows in every precision."""
     for storage in ("fp64", "fp32", "fp16s"):

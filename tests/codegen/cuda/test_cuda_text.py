@@ -131,6 +131,16 @@ def test_parities_are_entries_and_ghosts_are_launches() -> None:
     assert entries("aa", "ghost") == [["step_0"], ["refresh_read_1", "step_1", "refresh_write_1"]]
 
 
+@pytest.mark.parametrize("scheme", ["pull", "push", "aa"])
+def test_ghost_rows_beside_words_of_cells_are_not_refreshed(scheme: str) -> None:
+    """No link leads there: the faces along y and z are not periodic."""
+    one = config(scheme=scheme, wrap="ghost", flags="memory", boundary="predicated")
+    program = render(flows("d3q19", "bgk")["cavity"], one)
+    assert all(launch.entry.startswith("step_") for step in program.period for launch in step)
+    assert "refresh_" not in program.source
+    assert "constexpr bool WRAPS = false;" in program.source
+
+
 def test_relaxation_and_domain_are_arguments() -> None:
     """What is verified on small extents is the very text that is timed."""
     case, one = flows("d3q19", "trt")["cavity"], config()

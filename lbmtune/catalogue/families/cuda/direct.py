@@ -56,8 +56,13 @@ def _boundary(case: Case, config: Direct, limits: Limits) -> str | None:
             f"boundary=predicated is not supported for cells_per_thread={config.cells_per_thread} (use branch): "
             "a vector has one address"
         )
-    if config.wrap == "ghost":
-        return f"flags={config.flags} is not supported for wrap=ghost (use arithmetic): ghost rows know faces alone"
+    layered = (axis for axis, ghost in enumerate(config.frame(case.stencil).ghost) if ghost)
+    if periodic := [axis for axis in layered if case.faces[2 * axis] == "periodic"]:
+        along = " and ".join("xyz"[axis] for axis in periodic)
+        return (
+            f"flags={config.flags} is not supported for wrap=ghost with periodic faces along {along} (use arithmetic): "
+            "the refresh of ghost rows reads no words"
+        )
     if config.macroscopics != "never":
         return (
             f"macroscopics={config.macroscopics} is not supported for flags={config.flags} (use never): "

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lbmtune.catalogue.boundaries.arguments import in_order
-from lbmtune.catalogue.boundaries.cell_flags import tables
+from lbmtune.catalogue.boundaries.cell_flags import by_words, tables
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase, Place
@@ -129,9 +129,11 @@ def pass_scalars(case: Case, phase: Phase, gains: set[str]) -> tuple[str, ...]:
 def _crossings(case: Case, config: CudaConfig, phase: Phase) -> dict[str, tuple[Crossing, ...]]:
     """Return what is refreshed before a pass reads and after it writes: places, with the links of what arrives there.
 
-    Ghost cells lie in other rows; those of blocks also lie at the ends of a row, and are only read.
+    Ghost cells lie in other rows; those of blocks also lie at the ends of a row, and are only read. With words of cells
+    no link leads to ghost rows: such kernels need faces that are not periodic.
     """
-    if config.wrap != "ghost" and not phase.blockwise:
+    layered = config.wrap == "ghost" and not by_words(case, config)
+    if not layered and not phase.blockwise:
         return {}
     velocities, first = case.stencil.velocities, 0 if phase.blockwise else 1
     read = tuple((a.read, negate(velocities[a.direction])) for a in phase.accesses if any(a.read.offset[first:]))
