@@ -5,12 +5,17 @@ Everything else that is raised is a bug and propagates.
 """
 
 import difflib
+import errno
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from lbmtune.printable import printable
 
 T = TypeVar("T")
+_SHOWN = 60
+"""Characters of a path that is too long."""
 
 
 class LbmtuneError(Exception):
@@ -38,6 +43,20 @@ class DeviceUnavailableError(LbmtuneError):
     """The requested device cannot be used: no GPU, or no working driver."""
 
     exit_code = 3
+
+
+def given_path(reference: str | os.PathLike[str]) -> Path:
+    """Return a path that a user gave. Raises InputError if it is longer than any file system allows."""
+    path = Path(reference)
+    try:
+        path.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            shown = str(path)[:_SHOWN]
+            raise InputError(f"{shown}... names no file: {error.strerror}; correct the path.") from error
+    except ValueError:  # characters that no path has; who opens it says which
+        pass
+    return path
 
 
 def unknown(kind: str, value: object, known: Iterable[str]) -> InputError:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lbmtune.api.devices import folder_name
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, given_path
 from lbmtune.records.store import HEADER, check_writable, holds_study, read_study
 
 RESULTS = Path("lbmtune-studies")
@@ -42,7 +42,7 @@ def check_begun(folder: Path, what: str, *, exists: bool, resume: bool) -> None:
 
 def study_folder(reference: str, out: Path = RESULTS) -> Path:
     """Return the folder of a study, given as a path or as its name under `out`. Raises InputError."""
-    for folder in (Path(reference), out / reference):
+    for folder in (given_path(reference), out / reference):
         if holds_study(folder):
             return folder
     known = ", ".join(path.name for path in study_folders(out)) or "none"

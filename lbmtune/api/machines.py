@@ -4,7 +4,7 @@ from importlib import resources
 from pathlib import Path
 
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.errors import InputError, suggestion
+from lbmtune.errors import InputError, given_path, suggestion
 from lbmtune.model.machine.datasheet_scaling import with_scaled_calibration
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import described, read_machine
@@ -25,7 +25,7 @@ def named_machine(reference: str) -> Machine:
 
     One from a data sheet gets the scaled calibration of a measured one.
     """
-    path = Path(reference)
+    path = given_path(reference)
     if path.suffix or path.is_file():
         return _with_curves(_in_file(path))
     shipped = shipped_machines()

@@ -29,6 +29,7 @@ class CudaConfig(KernelConfig):
     l2_prefetch = 0
     index_bits = 0
     block_order = "row"
+    addresses = "computed"
     launch = "call"
 
     @property

@@ -38,6 +38,9 @@ class Limits:
 
 
 _SHARED_KIB = {
+    "sm_13": (16, 16),
+    "sm_52": (48, 96),
+    "sm_60": (48, 64),
     "sm_70": (96, 96),
     "sm_75": (64, 64),
     "sm_80": (163, 164),
@@ -46,7 +49,7 @@ _SHARED_KIB = {
     "sm_90": (227, 228),
     "sm_100": (227, 228),
 }
-"""Shared memory of a block and of a multiprocessor, in KiB; 48 KiB each before sm_70.
+"""Shared memory of a block and of a multiprocessor, in KiB; 48 KiB each if not listed.
 
 Source: CUDA C++ Programming Guide, technical specifications per compute capability.
 """

@@ -3,7 +3,7 @@
 from importlib import resources
 from pathlib import Path
 
-from lbmtune.errors import InputError, suggestion
+from lbmtune.errors import InputError, given_path, suggestion
 
 
 def find_study(reference: str) -> Path:
@@ -11,7 +11,7 @@ def find_study(reference: str) -> Path:
     if not reference.strip():
         known = ", ".join(shipped_studies())
         raise InputError(f"{reference!r} names no study; give a study file, or one of the shipped studies {known}.")
-    path = Path(reference)
+    path = given_path(reference)
     if path.suffix == ".toml" or path.exists():
         if path.is_file():
             return path

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 import platformdirs
 
-from lbmtune.errors import InputError, LbmtuneError
+from lbmtune.errors import InputError, LbmtuneError, given_path
 from lbmtune.records import SCHEMA_VERSION, Trial
 from lbmtune.records.legacy.configurations import config_of
 from lbmtune.records.legacy.spaces import current_tables
@@ -102,7 +102,7 @@ def append_line(path: Path, record: object) -> None:
 
 def holds_study(folder: Path) -> bool:
     """Return whether a folder holds a study. Raises InputError for trials of which nobody knows the case."""
-    if (folder / HEADER).exists():
+    if given_path(folder / HEADER).exists():
         return True
     for name in (TRIALS, f"{TRIALS}.gz"):
         if (folder / name).exists():

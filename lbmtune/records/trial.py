@@ -37,6 +37,7 @@ class Prediction:
     """A prediction of the model. limit: the terms as text, the largest first; ceiling_source: of the bandwidth.
 
     terms: parts of the time of an update, the largest first; empty in early records.
+    date: day on which a later model made it from the record; '' if it was made beside the measurement.
     """
 
     mlups: Positive
@@ -46,6 +47,7 @@ class Prediction:
     limit: str
     ceiling_source: str
     terms: tuple[Term, ...] = ()
+    date: str = ""
 
     @property
     def significant_terms(self) -> tuple[Term, ...]:

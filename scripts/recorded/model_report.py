@@ -5,7 +5,8 @@
 
 Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
 of the model's first ten against the best of the set, the bounds on these figures, and their change without each term of
-the model, by every N-th kernel (6) of sets of more than a hundred. The page shows the same, and every configuration.
+the model, by every N-th kernel (6) of sets of more than a hundred; then published speeds beside the model
+(scripts.recorded.against_published). The page shows the same, without those, and every configuration.
 The rates of a processor of a shared host are those beside the samples of each kernel, if measured; with --described
 those of its file. --docs writes the tables of whole sets into a document, between the lines that mark them.
 """
@@ -23,6 +24,7 @@ from lbmtune.model.predict import TERMS, predict
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
 from scripts.paths import RECORDED, ROOT
+from scripts.recorded import against_published
 from scripts.recorded.host_interference import under_conditions
 from scripts.recorded.model_page import (
     Judged,
@@ -124,6 +126,7 @@ def main(arguments: list[str]) -> int:
         write_tables(given.docs, tables)
     write_page(given.out, table)
     print(f"page  {given.out}")
+    print(against_published.text_of(list(against_published.rows())), end="")
     return 0
 
 

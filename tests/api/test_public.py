@@ -12,10 +12,12 @@ from functools import partial
 import pytest
 
 import lbmtune
-from lbmtune import Case, Study, api
+from lbmtune import Case, Study, api, load, study
 from lbmtune.api import kernels, studies
-from lbmtune.api.machines import named_machine
+from lbmtune.api.folders import study_folder
+from lbmtune.api.machines import as_machine, named_machine
 from lbmtune.errors import InputError, NothingValidError
+from lbmtune.files.studyfile import load_study
 from lbmtune.records.study import TimingProtocol
 from tests.support.paths import RECORDED, ROOT
 from tests.support.studies.fake_study import FakeEvaluator, stand_in
@@ -115,3 +117,14 @@ def test_remarks_are_warnings_of_a_logger(caplog) -> None:
     api.predict(CASE, "scheme=aa,block=8x8x1", "a100")
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "known by its data sheet alone" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [load_study, as_machine, study_folder, Study, lambda name: study("quick", "cpu", name), load],
+    ids=("load_study", "as_machine", "study_folder", "Study", "study", "load"),
+)
+@pytest.mark.parametrize("name", ["n" * 256, "n" * 256 + ".toml", "a/" * 2500 + "b"], ids=("name", "file", "path"))
+def test_a_path_that_is_too_long_for_a_file_system_is_bad_input(ask, name) -> None:
+    with pytest.raises(InputError, match="File name too long"):
+        ask(name)

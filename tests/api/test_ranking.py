@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lbmtune import api
 from lbmtune.api import ranking as cli_ranking
 from lbmtune.api.devices import limits_of
 from lbmtune.api.estimates import predictor
@@ -273,18 +274,29 @@ def test_a_kernel_that_was_refused_has_nothing_to_tell(monkeypatch):
 
 # machines by name
 
-UNITS = {"sm_35": (192, 64), "sm_70": (64, 32), "sm_80": (64, 32), "sm_90": (128, 64)}
+UNITS = {
+    **{"sm_13": (8, 1), "sm_35": (192, 64), "sm_52": (128, 4), "sm_60": (64, 32), "sm_70": (64, 32)},
+    **{"sm_80": (64, 32), "sm_90": (128, 64)},
+}
 """Of a multiprocessor: for single and for double precision. Source: CUDA C++ Programming Guide."""
+DATASHEETS = (
+    *("a100", "c1060", "gtx-285", "gtx-titan", "h100-datasheet", "k20", "k20x", "k40c", "p100", "titan-x", "v100"),
+)
+PER_PIN = {"c1060": 1.6e9, "gtx-285": 2.48e9, "gtx-titan": 6.0e9, "k40c": 6.0e9, "p100": 1.43e9, "titan-x": 7.0e9}
+"""Bits per second of a pin of the memory, where they are not between 1.7e9 and 5.3e9. Source: the data sheets."""
 
 
 def test_shipped_machines():
-    assert list(shipped_machines()) == ["a100", "h100", "h100-datasheet", "h200", "k20", "v100"]
+    assert list(shipped_machines()) == [
+        *("a100", "c1060", "gtx-285", "gtx-titan", "h100", "h100-datasheet", "h200", "k20", "k20x", "k40c", "p100"),
+        *("titan-x", "v100", "xeon-e5-2690v3", "xeon-phi-7210"),
+    ]
     for name in ("H100", "H200"):
         assert named_machine(name).measured
         assert named_machine(name).calibrated
 
 
-@pytest.mark.parametrize("name", ["a100", "h100-datasheet", "k20", "v100"])
+@pytest.mark.parametrize("name", DATASHEETS)
 def test_a_data_sheet_agrees_with_itself(name):
     """Operations are units times clock times two; memory clocks are those of its kind of memory."""
     machine = read_machine(shipped_machines()[name])
@@ -301,11 +313,21 @@ def test_a_data_sheet_agrees_with_itself(name):
     assert machine.copy_bytes_per_s == machine.in_place_bytes_per_s == sheet.memory_bytes_per_s
     assert sheet.clock_hz == environment.max_sm_clock_hz
     bits_per_pin = sheet.memory_bytes_per_s * 8 / sheet.bus_bits
-    assert 1.7e9 < bits_per_pin < 5.3e9
+    assert 1.7e9 < bits_per_pin < 5.3e9 or bits_per_pin == pytest.approx(PER_PIN[name], rel=0.01)
     limits = cuda_limits(environment.architecture, machine.multiprocessors, environment.memory_bytes)
     assert limits.shared_bytes_per_multiprocessor == sheet.shared_bytes
-    assert limits.cooperative == (name != "k20")
+    assert limits.cooperative == (int(environment.architecture.removeprefix("sm_")) >= 60)
     assert limits.dependent == (name == "h100-datasheet")
+
+
+@pytest.mark.parametrize(("name", "threads"), [("xeon-e5-2690v3", 48), ("xeon-phi-7210", 256)])
+def test_processors_of_data_sheets_are_predicted_by_bandwidth_and_clock(name: str, threads: int) -> None:
+    machine = named_machine(name)
+    assert not machine.measured
+    assert not machine.calibrated
+    assert limits_of(machine).cores == threads
+    expected = api.predict(CASE, "backend=cpu,scheme=aa,storage=fp64", machine)
+    assert 0.6 < expected.mlups / (machine.in_place_bytes_per_s / expected.bytes_per_update / 1e6) < 1
 
 
 def test_a_data_sheet_has_the_curves_of_what_was_measured():
@@ -372,7 +394,7 @@ def test_sizes_of_caches_and_threads_in_flight_are_scaled_as_well():
     assert ours == close(longer_s(lender, 8, 27, "in place", at_once) * 4800 / 900, rel=0.01)
 
 
-@pytest.mark.parametrize("name", ["h100-datasheet", "a100", "v100", "k20"])
+@pytest.mark.parametrize("name", DATASHEETS)
 def test_words_of_structures_take_no_longer_on_a_card_of_a_data_sheet(name: str) -> None:
     """Where they cost the lender nothing beyond what words cost anywhere, and where there are none at all."""
     lender, found = named_machine("h200"), named_machine(name)

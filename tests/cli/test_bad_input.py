@@ -17,6 +17,7 @@ from typing import Annotated, get_args, get_origin, get_type_hints
 import pytest
 
 from lbmtune.api import measured_machines
+from lbmtune.api.machines import shipped_machines
 from lbmtune.backend.cpu import compile_cpu
 from lbmtune.claims.store import append_group, read_claims
 from lbmtune.cli import main
@@ -470,7 +471,8 @@ def test_a_machine_that_is_none(refused, cpu, tmp_path, asked):
     """The file is the user's own: nothing is to be deleted."""
     (tmp_path / "text.md").write_text("Title\n")
     (tmp_path / "study.toml").write_text(QUICK)
-    what_to_do = "; give a file that lbmtune devices wrote, or one of a100, h100, h100-datasheet, h200, k20, v100."
+    names = ", ".join(shipped_machines())
+    what_to_do = f"; give a file that lbmtune devices wrote, or one of {names}."
     for name, why in {
         "text.md": "text.md: it is no TOML, expected ",
         "study.toml": "study.toml: environment is missing, which the description of a machine has to have;",

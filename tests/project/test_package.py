@@ -89,9 +89,10 @@ def test_installed_wheel_finds_kernels_and_studies(wheel: Path, tmp_path: Path) 
     code = "from lbmtune.api.machines import shipped_machines; print(*shipped_machines())"
     assert _run("-c", code, cwd=tmp_path, PYTHONPATH=str(site)).split() == [
         "a100",
+        *("c1060", "gtx-285", "gtx-titan"),
         "h100",
         "h100-datasheet",
         "h200",
-        "k20",
-        "v100",
+        *("k20", "k20x", "k40c", "p100", "titan-x"),
+        *("v100", "xeon-e5-2690v3", "xeon-phi-7210"),
     ]

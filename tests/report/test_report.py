@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.export import printed_kernel
-from lbmtune.records import Outcome, Resources, Sustained, Term
+from lbmtune.records import Outcome, Resources, Sustained, Term, Trial
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import drawing, html
@@ -197,7 +197,8 @@ def test_parity_knows_the_error_of_the_model(gpu: StudyRecord) -> None:
     found = speeds.parity_info(gpu)
     assert found.median_error == median(abs(t.prediction.mlups / t.mlups - 1) for t in gpu.ranked)
     said = f"over {len(gpu.ranked)} of {len(gpu.ranked)} trials: {found.median_error:.1%}."
-    assert speeds.error_caption(found) == f"Median error of the model, |predicted / measured - 1|, {said}"
+    model = f"Predictions of lbmtune {gpu.header.version}, {gpu.header.date[:10]}."
+    assert speeds.error_caption(found) == f"Median error of the model, |predicted / measured - 1|, {said} {model}"
     bare = replace(gpu, trials=tuple(replace(t, prediction=None) for t in gpu.trials))
     assert speeds.parity_info(bare).median_error is None
     assert "parity" not in {p.name for p in page.panels(bare)}
@@ -217,16 +218,34 @@ def flawed(study: StudyRecord, disturbed: int, dismissed: int) -> StudyRecord:
     return replace(study, trials=tuple(changed.get(t.number, t) for t in study.trials))
 
 
-def test_the_error_of_the_model_is_of_trials_that_were_left_alone_and_measured_to_the_end(gpu: StudyRecord) -> None:
-    study = flawed(gpu, 5, 3)
+def error(trials: Sequence[Trial]) -> float:
+    return median(abs(t.prediction.mlups / t.mlups - 1) for t in trials if t.prediction and t.mlups)
+
+
+def test_the_error_of_the_model_is_of_all_trials_that_were_left_alone(gpu: StudyRecord) -> None:
+    study = flawed(gpu, 5, 12)
     found, every = speeds.parity_info(study), len(gpu.ranked)
-    good = gpu.ranked[8:]
-    assert found.median_error == median(abs(t.prediction.mlups / t.mlups - 1) for t in good if t.prediction)
-    assert found.median_error != median(abs(t.prediction.mlups / t.mlups - 1) for t in study.ranked if t.prediction)
-    assert (found.counted, found.left_out) == (every - 8, {"disturbed": 5, "dismissed after a first look": 3})
+    alone = [t for t in study.ranked if not t.best_measurement.disturbed]
+    looked_at = [t for t in alone if t.best_measurement.dismissed]
+    assert (len(alone), len(looked_at)) == (every - 5, 12)
+    assert (found.median_error, found.of_dismissed) == (error(alone), error(looked_at))
+    assert found.median_error != error(study.ranked)
+    assert found.median_error != error([t for t in alone if not t.best_measurement.dismissed])
+    assert (found.counted, found.left_out) == (every - 5, {"disturbed": 5})
     (caption,) = (panel.caption for panel in page.panels(study) if panel.name == "parity")
-    assert f"over {every - 8} of {every} trials: {found.median_error:.1%}." in caption
-    assert caption.endswith("Left out, and pale: 5 disturbed, 3 dismissed after a first look.")
+    assert f"over {every - 5} of {every} trials: {found.median_error:.1%}." in caption
+    assert f"Of those dismissed after a first look: {found.of_dismissed:.1%}." in caption
+    assert caption.endswith("Left out, and pale: 5 disturbed.")
+
+
+def test_predictions_of_a_later_model_are_dated(gpu: StudyRecord) -> None:
+    later = [replace(t, prediction=replace(t.prediction, date="2026-11-26")) for t in gpu.trials if t.prediction]
+    study = replace(gpu, trials=tuple(later))
+    (caption,) = (panel.caption for panel in page.panels(study) if panel.name == "parity")
+    assert "Predictions made on 2026-11-26 from the record." in caption
+    told = dict(winner.winner_table(study))["prediction"]
+    assert ", made on 2026-11-26 from the record, limited by" in told
+    assert "made on" not in dict(winner.winner_table(gpu))["prediction"]
 
 
 def test_points_that_do_not_count_are_pale_and_say_why(gpu: StudyRecord) -> None:
@@ -238,8 +257,10 @@ def test_points_that_do_not_count_are_pale_and_say_why(gpu: StudyRecord) -> None
         for text in trace.text
     ]
     assert len(drawn) == len(gpu.ranked)
-    assert sorted(flaw for _, flaw in drawn if flaw) == ["dismissed after a first look"] * 3 + ["disturbed"] * 5
-    assert {(bool(flaw), shown) for shown, flaw in drawn} == {(True, drawing.PALE), (False, 0.75)}
+    both = "disturbed, dismissed after a first look"
+    marks = ["dismissed after a first look"] * 3 + ["disturbed"] * 4 + [both]
+    assert sorted(mark for _, mark in drawn if mark) == marks
+    assert {("disturbed" in mark, shown) for shown, mark in drawn} == {(True, drawing.PALE), (False, 0.75)}
     named = [trace.name for trace in figure.data if trace.marker.symbol and trace.showlegend]
     assert sorted(named) == sorted({kind_of(from_flat(t.config)).label for t in gpu.ranked})
 
@@ -456,6 +477,7 @@ def kind(pattern: str, steps: int, *, on_chip: bool = False) -> Kind:
         links="compiled",
         scheme="pull" if moments else pattern,
         steps=steps,
+        on_chip=on_chip,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from math import log10
 
 import pytest
 
@@ -205,6 +206,23 @@ def test_the_winner_is_named_and_no_roof_is_cut_off_above_steps(fast: StudyRecor
     others = replace(stays, stages=tuple(one for one in stays.stages if one is not stays.winner))
     shown = [trace.name for trace in steps_figure.steps_figure(others).data]
     assert shown.count("moments on chip, any number of steps, the winner") == 2, "its bytes, and its speed"
+
+
+@pytest.mark.parametrize(
+    ("field", "factor"), [("predicted_mlups", 0.3), ("predicted_mlups", 9), ("sustained_mlups", 0.3)]
+)
+def test_every_mark_lies_within_the_axis(fast: StudyRecord, field: str, factor: float) -> None:
+    """A prediction far from what was measured is the one that a reader looks for."""
+    found = steps.steps_info(fast)
+    assert found is not None
+    first, *others = found.stages
+    slow, fastest = first.mlups, max(s.memory_mlups for s in found.stages)
+    far = replace(first, **{field: slow * factor if factor < 1 else fastest * factor})
+    figure = steps_figure.steps_figure(replace(found, stages=(far, *others)))
+    low, high = figure.layout.yaxis2.range
+    shown = [y for trace in figure.data if trace.yaxis == "y2" and trace.mode == "markers" for y in trace.y if y]
+    assert getattr(far, field) in shown
+    assert low + 0.05 < log10(min(shown)) <= log10(max(shown)) < high - 0.05
 
 
 def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -> None:

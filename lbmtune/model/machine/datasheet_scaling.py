@@ -16,7 +16,15 @@ from lbmtune.model.machine.description import Calibration, Datasheet, Machine
 
 REFERENCE_BYTES_PER_S = 4.8e12
 """Memory bandwidth of the NVIDIA H200. Source: its data sheet."""
-_L1_BYTES = {"sm_35": 64 << 10, "sm_70": 128 << 10, "sm_80": 192 << 10, "sm_90": 256 << 10}
+_L1_BYTES = {
+    "sm_13": 16 << 10,
+    "sm_35": 64 << 10,
+    "sm_52": 144 << 10,
+    "sm_60": 88 << 10,
+    "sm_70": 128 << 10,
+    "sm_80": 192 << 10,
+    "sm_90": 256 << 10,
+}
 """Of a multiprocessor, shared memory included. Source: CUDA C++ Programming Guide, compute capabilities."""
 
 

@@ -12,7 +12,7 @@ from lbmtune.records.statistics import relative_error
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import NEUTRAL, PALE, Figure, choose, look, plain_figure, scatter, scheme_colour, wrapped
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.study.trials import Point, by_kind, label, points, varied_knobs
+from lbmtune.report.study.trials import DISMISSED, Point, by_kind, label, points, varied_knobs
 from lbmtune.search.kinds import Kind
 
 FEWEST = 6
@@ -139,12 +139,15 @@ def distribution_figure(distributions: Mapping[Kind, tuple[float, ...]]) -> Figu
 class ParityInfo:
     """Trials with a prediction. median_error: `relative_error` of points without a flaw, None of too few.
 
-    left_out: number of points by flaw.
+    of_dismissed: the same of those that were dismissed after a first look, whose few samples count like all others;
+    left_out: number of points by flaw; model: version and day of the predictions.
     """
 
     points: tuple[Point, ...]
     median_error: float | None
+    of_dismissed: float | None
     left_out: Mapping[str, int]
+    model: str
 
     @property
     def counted(self) -> int:
@@ -155,9 +158,24 @@ class ParityInfo:
 def parity_info(study: StudyRecord) -> ParityInfo:
     """Return the verified trials with a prediction, and the model's error of those without a flaw."""
     known = tuple(p for p in points(study) if p.predicted_mlups)
-    errors = [relative_error(p.predicted_mlups, p.mlups) for p in known if p.predicted_mlups and not p.flaw]
+    good = [p for p in known if not p.flaw]
     left_out = Counter(p.flaw for p in known if p.flaw)
-    return ParityInfo(known, median(errors) if len(errors) >= FEWEST else None, left_out)
+    of_dismissed = _median_error([p for p in good if p.dismissed])
+    return ParityInfo(known, _median_error(good), of_dismissed, left_out, _model(study))
+
+
+def _median_error(found: Sequence[Point]) -> float | None:
+    errors = [relative_error(p.predicted_mlups, p.mlups) for p in found if p.predicted_mlups]
+    return median(errors) if len(errors) >= FEWEST else None
+
+
+def _model(study: StudyRecord) -> str:
+    """Return the version and the day of the predictions: of the study, unless a later model has made them again."""
+    days = {t.prediction.date for t in study.ranked if t.prediction}
+    later = max(days, default="")
+    return (
+        f"made on {later} from the record" if later else f"of lbmtune {study.header.version}, {study.header.date[:10]}"
+    )
 
 
 def error_caption(info: ParityInfo) -> str:
@@ -167,6 +185,9 @@ def error_caption(info: ParityInfo) -> str:
         said = f"No median error of the model: {over} are too few."
     else:
         said = f"Median error of the model, |predicted / measured - 1|, over {over}: {info.median_error:.1%}."
+    if info.of_dismissed is not None:
+        said += f" Of those dismissed after a first look: {info.of_dismissed:.1%}."
+    said += f" Predictions {info.model}."
     left_out = ", ".join(f"{count:,} {flaw}" for flaw, count in info.left_out.items())
     return f"{said} Left out, and pale: {left_out}." if left_out else said
 
@@ -218,6 +239,11 @@ def _trace(name: str, found: Sequence[Point], opacity: float, *, listed: bool) -
         legendgroup=name,
         showlegend=listed,
         marker={**look(found[0].kind).marker, "opacity": opacity},
-        text=[f"trial {p.number}{f', {p.flaw}' if p.flaw else ''}<br>{wrapped(p.label)}" for p in found],
+        text=[f"trial {p.number}{_marks(p)}<br>{wrapped(p.label)}" for p in found],
         hovertemplate="%{text}<br>predicted %{x:,.0f}, measured %{y:,.0f} MLUPS<extra></extra>",
     )
+
+
+def _marks(point: Point) -> str:
+    marks = (point.flaw, DISMISSED if point.dismissed else "")
+    return "".join(f", {mark}" for mark in marks if mark)

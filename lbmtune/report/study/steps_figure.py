@@ -118,7 +118,8 @@ def _set_axes(figure: Figure, info: StepsInfo) -> None:
         margin={"r": 24},
     )
     ideal = [moved for each in info.ideal.values() for moved in each]
-    speeds = [m for s in info.stages for m in (s.mlups, s.memory_mlups, s.issue_mlups or s.mlups)]
+    drawn = [(s.mlups, s.memory_mlups, s.issue_mlups, s.predicted_mlups, s.sustained_mlups) for s in info.stages]
+    speeds = [mlups for each in drawn for mlups in each if mlups]
     speeds.append(info.bytes_per_s / min(ideal) / 1e6)
     moved = [*ideal, *(s.bytes_per_update for s in info.stages)]
     log_axis(figure.layout.yaxis.update, min(moved) / 1.3, max(moved) * 1.3)

@@ -10,6 +10,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import Kind, kind_of
 from lbmtune.units import format_mlups
 
+DISTURBED, DISMISSED = "disturbed", "dismissed after a first look"
 _LEADING = ("family", "representation", "steps", "scheme", "layout", "storage")
 
 
@@ -17,7 +18,8 @@ _LEADING = ("family", "representation", "steps", "scheme", "layout", "storage")
 class Point:
     """A verified trial. share: of the measured ceiling; intensity: flop per byte moved.
 
-    flaw: why its speed is no measure of the model's error; empty if it is one.
+    flaw: why its speed is no measure of the model's error; empty if it is one. dismissed: it was slow at a first look,
+    and not measured to the end; its few samples tell the speed all the same.
     """
 
     number: int
@@ -28,6 +30,7 @@ class Point:
     share: float
     intensity: float
     flaw: str = ""
+    dismissed: bool = False
 
 
 def points(study: StudyRecord) -> tuple[Point, ...]:
@@ -42,7 +45,8 @@ def points(study: StudyRecord) -> tuple[Point, ...]:
             predicted_mlups=t.prediction.mlups if t.prediction else None,
             share=study.share_of_ceiling(t),
             intensity=operations / t.best_measurement.bytes_per_update,
-            flaw=next(iter(flaws(t.best_measurement)), ""),
+            flaw=DISTURBED if t.best_measurement.disturbed else "",
+            dismissed=t.best_measurement.dismissed,
         )
         for t in study.ranked
     )
@@ -73,7 +77,7 @@ def varied_knobs(study: StudyRecord) -> tuple[str, ...]:
 
 def flaws(measurement: Measurement) -> tuple[str, ...]:
     """Name how a measurement deviates from the protocol."""
-    marks = {"disturbed": measurement.disturbed, "dismissed after a first look": measurement.dismissed}
+    marks = {DISTURBED: measurement.disturbed, DISMISSED: measurement.dismissed}
     return tuple(mark for mark, holds in marks.items() if holds)
 
 

@@ -88,8 +88,9 @@ def _shares(study: StudyRecord, measurement: Measurement) -> Pairs:
 
 
 def _prediction(prediction: Prediction, unit: str) -> Pairs:
+    made = f", made on {prediction.date} from the record" if prediction.date else ""
     return [
-        ("prediction", f"{format_mlups(prediction.mlups)} {unit}, limited by {prediction.limit}"),
+        ("prediction", f"{format_mlups(prediction.mlups)} {unit}{made}, limited by {prediction.limit}"),
         (
             "bandwidth of the prediction",
             f"{format_rate(prediction.bandwidth_bytes_per_s)} ({prediction.ceiling_source})",

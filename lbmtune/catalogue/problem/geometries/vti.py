@@ -125,7 +125,10 @@ class _File:
             announced = full * (count - bool(last)) + last
             data = b"" if announced != size else self._decompressed(block, word, count, compressor, size)
         else:
-            raise ValueError(f"it is compressed by {compressor} (use {' or '.join(_DECOMPRESSORS)})")
+            raise ValueError(
+                f"it is compressed by {compressor}, which is not read (save it with zlib: "
+                "SetCompressorTypeToZLib in VTK, Compressor Type in ParaView)"
+            )
         if announced != size or len(data) != size:
             raise ValueError(
                 f"the array has {min(announced, len(data)) if data else announced} bytes, its cells {size}"
