@@ -6,11 +6,8 @@ from lbmtune.catalogue.backend_records import CpuConfig
 from lbmtune.catalogue.boundaries.second_order import has_walls
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cpu.shared.module import parallel_loop
-from lbmtune.codegen.cuda.shared.assemble import fill
 from lbmtune.codegen.passes import BUFFERS
 from lbmtune.codegen.program import Launch, Program
-from lbmtune.codegen.skeleton import filled
 
 ENTRY = "walls"
 SHARE, LINKS = "wall_share", "wall_links"
@@ -51,7 +48,12 @@ def with_walls(program: Program) -> Program:
 
 def _text(config: KernelConfig) -> str:
     if not isinstance(config, CpuConfig):
+        from lbmtune.codegen.cuda.shared.assemble import fill  # here, as below: workers start without it
+
         return fill("shared/wall_pass.cu", {})
+    from lbmtune.codegen.cpu.shared.module import parallel_loop
+    from lbmtune.codegen.skeleton import filled
+
     stored, computed = (f"{one.dtype}[::1]" for one in (config.stored, config.computed))
     signature = ", ".join((stored, "uint32[::1]", "uint32[::1]", computed, "int64"))
     return "\n\n" + filled(
