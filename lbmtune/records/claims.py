@@ -135,7 +135,7 @@ class Claim:
     kernel is one; footprint, bytes of `of` over bytes of `over`; counted-bytes, bytes to and from memory by counters
     for an update of `of` over those that it has to move; moved-sectors, sectors that L1 reads and writes of L2 for an
     update of `of` over those of `over`; fewer-stores, one minus that ratio for sectors written; velocity-error and
-    density-error, the error of a vortex in the precision of `of` over that in fp64, both relative to the exact solution,
+    density-error, the error of a vortex in the precision of `of` over that in fp64, both relative to the exact one,
     at each of the peak `velocities`. Names are variants, or variant@series if a variant has several.
     at_least, at_most: the claim holds if the interval lies within; published: range of the printed figures;
     untestable: by backend, the reason why no measurement can decide.
