@@ -135,8 +135,8 @@ class Claim:
     kernel is one; footprint, bytes of `of` over bytes of `over`; counted-bytes, bytes to and from memory by counters
     for an update of `of` over those that it has to move; moved-sectors, sectors that L1 reads and writes of L2 for an
     update of `of` over those of `over`; fewer-stores, one minus that ratio for sectors written; velocity-error and
-    density-error, the error of a vortex in the precision of `of` over that in fp64, both relative to the exact one,
-    at each of the peak `velocities`. Names are variants, or variant@series if a variant has several.
+    density-error, the error of a vortex in the precision of `of` over that in fp64, both relative to the exact
+    solution, at each of the peak `velocities`. Names are variants, or variant@series if a variant has several.
     at_least, at_most: the claim holds if the interval lies within; published: range of the printed figures;
     untestable: by backend, the reason why no measurement can decide.
     own: whether it is a question of this tool, which the document does not claim; such are counted by themselves.
