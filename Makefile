@@ -32,10 +32,11 @@ check: $(DEVELOP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# reference pages and pictures from the code, and the documents as a site in build/site
+# reference pages, pictures and the table of published speeds from the code, and the documents as a site in build/site
 docs: $(DEVELOP)
 	$(BIN)/python -m scripts.docs.reference
 	$(BIN)/python -m scripts.docs.pictures
+	$(BIN)/python -m scripts.recorded.against_published --docs
 	$(BIN)/mkdocs build --quiet --strict
 
 # every legal combination of the catalogue's knobs through NVRTC (make test compiles one of each kind)

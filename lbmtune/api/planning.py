@@ -207,7 +207,7 @@ class Capacity:
     @property
     def near(self) -> Cells:
         """A domain of up to 256 cells along each axis, on which kinds of kernels are compared."""
-        if self.case.geometry or self.case.patches:
+        if self.case.geometry:
             return self.case.domain
         x, y, z = (min(cells, _NEAR) for cells in self.case.domain)
         return x, y, z
@@ -217,11 +217,11 @@ class Capacity:
         return broken(replace(self.case, domain=self.near), config, replace(self.limits, memory_bytes=_ENDLESS))
 
     def bytes_of(self, config: KernelConfig, domain: Cells) -> int:
-        """Return the bytes of all buffers on a domain; scaled with its cells for lists of fluid cells and for patches.
+        """Return the bytes of all buffers on a domain; where solid cells count, scaled with its cells.
 
-        Another domain's solid cells would have to be made to be counted, and patches may lie outside of it.
+        Those of another domain would have to be made to be counted.
         """
-        if self.case.patches or (self.case.geometry and config.indirect):
+        if self.case.geometry and (config.indirect or self.case.patches):
             return -(-footprint_bytes(self.case, config) * prod(domain) // self.case.sites)
         return footprint_bytes(replace(self.case, domain=domain), config)
 
@@ -270,7 +270,7 @@ class Capacity:
             return config
         try:
             case = replace(self.case, domain=domain)
-        except InputError:  # a patch or a face lies outside
+        except InputError:  # faces that complete populations lie in one cell
             return None
         values = config.flat()
         if not config.propagation.phase(case.stencil, 0).blockwise:

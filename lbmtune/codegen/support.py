@@ -9,7 +9,7 @@ from lbmtune.codegen.code_text import code_of
 
 _FOLDER = Path(__file__).resolve().parents[1] / "backend" / "cpu"
 _ALWAYS = ("simd", "translate", "vectors")
-_OTHERS = ("lists", "lanes", "chase", "places", "walls")
+_OTHERS = ("lists", "lanes", "chase", "places", "walls", "prefetches")
 _IMPORTED = re.compile(r"^from lbmtune\.backend\.cpu import (.*)$", re.MULTILINE)
 _MADE_FOR = re.compile(r"support module it was made for: (\w+)")
 

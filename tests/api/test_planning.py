@@ -14,6 +14,7 @@ from lbmtune.api.planning import STEP, Capacity, factors, share, with_halo
 from lbmtune.catalogue.config import parse_config
 from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.footprint import footprint_bytes
+from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.errors import InputError
 
 CASE = Case("box", "d3q19", "bgk", (128, 128, 128), 1.6)
@@ -120,6 +121,15 @@ def test_lists_of_fluid_cells_are_scaled_and_no_other_domain_is_made(monkeypatch
     for one in found:
         assert one.bytes_per_cell == footprint_bytes(case, one.config) / case.sites
         assert prod(one.cube) * one.bytes_per_cell < 4 * 16 * GIB
+
+
+def test_a_part_has_its_share_of_patches():
+    """Shapes are relative to their face."""
+    patch = Patch("velocity", "rectangle:y=0.25..0.75", "x-", (0.04, 0.0, 0.0))
+    case = Case("channel", "d3q19", "bgk", (512, 512, 512), 1.2, faces=("wall",) * 6, patches=(patch,))
+    found = {(one.config.family, one.config.scheme): one for one in plan(case, 4 * GIB).kernels}
+    assert {family for family, _ in found} == {"direct", "sparse"}
+    assert (found["direct", "aa"].cube, found["direct", "aa"].devices) == ((368, 368, 368), 3)
 
 
 def test_a_list_reaches_only_so_many_nodes():

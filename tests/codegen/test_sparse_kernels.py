@@ -159,6 +159,74 @@ def test_cpu_text_with_prefetched_words(scheme: str) -> None:
     assert found.passed, found
 
 
+def lines_of(config: CpuConfig, *starts: str) -> list[str]:
+    """Lines of the text of each pass that begin so."""
+    lines = [line.strip() for line in render(flow("solid", "d2q9"), config).source.splitlines()]
+    return [line for line in lines if line.startswith(starts)]
+
+
+def test_populations_of_the_first_site_of_a_later_vector_are_prefetched() -> None:
+    config = cpu("pull", vector_bits=512, prefetch_propagated=32, prefetch_local=16)
+    found = lines_of(config, "later", "node = ", "prefetch(source")
+    assert found[:2] == ["prefetch(source, slot0 + x + 16)", "later = min(x + 32, sites - 1)"]
+    assert found[2:4] == [
+        "node = links[later] & 1073741823",
+        "prefetch(source, (slot2 if links[later] >> 31 & 1 else slot1) + node)",
+    ]
+    assert len(found) == 2 + 2 * 8
+
+
+def test_local_steps_prefetch_populations_of_the_site_itself() -> None:
+    """AA propagates in every other step, where the rest population alone stays."""
+    local = lines_of(cpu("aa", vector_bits=512, prefetch_local=16), "prefetch(field")
+    assert len(local) == 9 + 1
+    assert len(lines_of(cpu("aa", vector_bits=512, prefetch_propagated=16), "prefetch(field")) == 8
+
+
+def test_populations_in_groups_and_behind_swapped_pointers_are_prefetched() -> None:
+    config = cpu("esoteric-twist", vector_bits=512, pointer_swap=1, prefetch_propagated=16, prefetch_local=16)
+    assert any("pointer" in line for line in lines_of(config, "prefetch(field"))
+    grouped = cpu("aa", vector_bits=512, prefetch_propagated=16, layout="aosoa", width=16)
+    assert "prefetch(field, (slot1 if links[later] >> 31 & 1 else slot2) + ((node // 16) * 144) + (node % 16))" in (
+        lines_of(grouped, "prefetch(field")
+    )
+
+
+@pytest.mark.parametrize("scheme", ["pull", "push", "aa", "esoteric-twist"])
+def test_cpu_text_with_prefetched_populations(scheme: str) -> None:
+    """The last vectors prefetch of the last site; a word beyond the list would be an error here."""
+    config = cpu(scheme, vector_bits=512, prefetch_propagated=32, prefetch_local=16)
+    found = cpu_cases.interpret(cpu_cases.program_of(flow("both", "d2q9"), config))
+    assert found.passed, found
+
+
+def test_sites_stream_what_stays_with_them() -> None:
+    """Pull writes to the site alone; AA in every other step, and the rest population in the others."""
+    assert len(lines_of(cpu("pull", vector_bits=512, streaming_stores=1), "stream(", "simd.fence()")) == 9 + 1
+    config = cpu("aa", vector_bits=512, streaming_stores=1)
+    assert len(lines_of(config, "stream(")) == 9 + 1
+    assert len(lines_of(config, "simd.fence()")) == 2
+    assert not lines_of(cpu("aa", vector_bits=512), "stream", "simd.fence()")
+
+
+STREAMED: dict[str, dict[str, Any]] = {
+    "soa": {"padding": 16},
+    "rows": {},
+    "aosoa": {"width": 16},
+    "bundle-aosoa": {"width": 32},
+}
+
+
+@pytest.mark.parametrize(("scheme", "layout", "storage"), list(product(["pull", "aa"], STREAMED, ["fp32", "fp64"])))
+def test_cpu_text_with_streaming_stores(scheme: str, layout: str, storage: str) -> None:
+    """A store that is not aligned would be an error here."""
+    config = cpu(scheme, storage, vector_bits=512, streaming_stores=1, layout=layout, **STREAMED[layout])
+    case = flow("both", "d2q9")
+    assert broken(case, config, Limits()) is None
+    found = cpu_cases.interpret(cpu_cases.program_of(case, config))
+    assert found.passed, found
+
+
 @on_host
 def test_verification_finds_a_wrong_pointer_of_a_solid_node(monkeypatch: pytest.MonkeyPatch) -> None:
     program = render(flow("solid", "d2q9"), cuda("esoteric-twist", links="three_pointers"))

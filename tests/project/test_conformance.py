@@ -208,11 +208,12 @@ def test_no_other_search_finds_a_pair_that_is_illegal(record: type[KernelConfig]
 
 
 def _drawn_legal(record: type[KernelConfig], pair: dict[str, Any], draw: random.Random) -> bool:
-    """Whether a point with a pair is legal, of one drawn for each of the choices that enable others."""
+    """Whether a point with a pair is legal, of two drawn for each of the choices that enable others."""
     values = values_of(record)
     names = [name for name in ("scheme", "flags", "flow") if name in values]
     names += ["layout"] * (len(values["scheme"]) < 6)
     enabling = [dict(zip(names, chosen, strict=True)) for chosen in product(*(values[name] for name in names))]
+    enabling *= 2
     draw.shuffle(enabling)
     points = chain.from_iterable(_drawn(record, {**chosen, **pair}, draw) for chosen in enabling)
     return any(broken(*sample_of(record, point), LIMITS) is None for point in points)

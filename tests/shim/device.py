@@ -121,10 +121,16 @@ def _type(argument: str) -> str:
     kinds = {"f0": "Stored*", "f1": "Stored*", "links": "Word*", MACROSCOPICS: "Real*", SENT_SUMS: "Real*"}
     if argument in ("flags", "moving"):
         return "const Word*"
+    if argument in ("along", "places", "cells"):
+        return "const long long*" if argument == "along" else "const unsigned long long*"
     if argument.startswith(SLOT) or argument in FACE_ARRAYS:
         return "Stored*"
     if argument == BARRIER:
         return "unsigned*"
+    if argument.startswith(("wall_at_", "wall_from_")):
+        return "const unsigned*"
+    if argument in ("wall_share", "wall_links"):
+        return "const Real*" if argument == "wall_share" else "int"
     return kinds.get(argument, "int" if argument in ("nx", "ny", "nz", "sites", "nodes", STEPS) else "Real")
 
 

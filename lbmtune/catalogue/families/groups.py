@@ -30,6 +30,12 @@ USUAL_SCHEMES = ("pull", "push", "aa", "esoteric-twist", "esoteric-pull")
 """Those with several passes move more: baselines, for a study that asks for them."""
 VECTORS = Acts(on="vector_bits", values=(0,), unless=True, because="a scalar loop is vectorised by the compiler")
 
+WHOLE_LINES = Acts(
+    on="scheme",
+    values=("pull", "aa"),
+    because="only pull, and every other step of AA, write nothing but whole lines of the cells themselves",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Propagated(KernelConfig):

@@ -10,6 +10,7 @@ from lbmtune.catalogue.families.cpu.sparse import Sparse
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import Words, words_of
+from lbmtune.catalogue.schemes.scheme import Place
 from lbmtune.catalogue.sparse.index_list import (
     MOVING_BIT,
     NodeList,
@@ -40,6 +41,8 @@ from lbmtune.codegen.program import LIST, Launch, Program, period_of
 from lbmtune.codegen.skeleton import block, filled, indented
 from lbmtune.codegen.trace import Traced, plain
 
+_NODE_MASK = (1 << MOVING_BIT) - 1
+"""Bits of a word of the list that hold the number of a node."""
 _BLOCK = 256
 """Sites that one thread takes at a time."""
 _EXTENTS = (LIST, "sites", "nodes")
@@ -58,6 +61,7 @@ def render(case: Case, config: Sparse) -> Program:
         "chase": config.chases,
         "lanes": needs_lanes(case, config.lanes, by_word=True),
         "lists": True,
+        "prefetches": _prefetches_populations(config),
     }
     support = [name for name, is_used in used.items() if is_used]
     width, group = _grouping(case, config)
@@ -73,9 +77,17 @@ def _grouping(case: Case, config: Sparse) -> tuple[str, str]:
     return str(width), str(along(width, extents) - along(0, extents))
 
 
+def _prefetches_populations(config: Sparse) -> bool:
+    return bool(config.prefetch_propagated or config.prefetch_local)
+
+
 def _names(config: Sparse, support: list[str], width: str, group: str) -> list[str]:
     names = [f"{name} = by_list.{name}" for name in _BY_LIST]
-    names += ["prefetch = simd.prefetch"] if config.prefetch_index else []
+    if _prefetches_populations(config):
+        names += ["prefetch = prefetches.prefetch"]
+    elif config.prefetch_index:
+        names += ["prefetch = simd.prefetch"]
+    names += ["stream = many.stream"] if config.streaming_stores else []
     if "chase" in support:
         access = f'"{config.computed.dtype}", {config.lanes}, {width}, {group}, "{config.gather}"{codes(config)}'
         names += [f"by_chase = chase.nodes({access})", *(f"{name} = by_chase.{name}" for name in _BY_CHASE)]
@@ -101,6 +113,7 @@ def _step(case: Case, config: Sparse, one: Pass, constants: Constants) -> str:
         lanes=config.lanes,
         block=_BLOCK,
         before=indented([*invariants, *gains, *sites.before()], 1),
+        fence=indented(["simd.fence()"] if config.streaming_stores else [], 2),
         body=indented([*sites.cell(), *sites.prefetches(), *sites.loads(), *completion, *body, *sites.stores()], 2),
     ).rstrip()
 
@@ -138,13 +151,38 @@ class Sites:
         return [here, *map(self._node, self._chased_pointers())]
 
     def prefetches(self) -> list[str]:
-        """Return the prefetches of words of the index list."""
+        """Return the prefetches of words of the index list and of populations."""
+        return [*self._prefetched_words(), *self._prefetched_populations()]
+
+    def _prefetched_words(self) -> list[str]:
         ahead = self.streams.config.prefetch_index
         if not ahead:
             return []
         kept = (p for n in self._used.pointers if (p := self.rows.pointers[n]) in self.rows.kept)
         others = [self.rows.mask_row] * self._used.masks + [self.rows.type_row] * self._used.types
         return [f"prefetch(links, {self._row(row)} + {ahead})" for row in (*map(self.rows.row, kept), *others)]
+
+    def _prefetched_populations(self) -> list[str]:
+        """Return the prefetches of what the first site of a later vector reads, in its own node and in others."""
+        config, along = self.streams.config, self.streams.config.memory.along_x
+        reads = [s for s in self.streams.reads if self.streams.ahead(s)]
+        at = plain(along(Traced(f"(x + {config.prefetch_local})", "//"), self.extents))
+        own = [f"prefetch({s.buffer}, {_slot(s.open)} + {at})" for s in reads if not any(s.open.offset)]
+        others = [line for s in reads if any(s.open.offset) for line in self._prefetched_at(s)]
+        # the list has no words beyond its last site
+        later = [f"later = min(x + {config.prefetch_propagated}, sites - 1)"] * bool(others)
+        return [*own, *later, *others]
+
+    def _prefetched_at(self, s: Stream) -> list[str]:
+        """Return the prefetch of a population at the node to which the pointer of site `later` leads."""
+        listed = pointer(self.streams.case, s)
+        assert listed is not None
+        slot, word = _slot(s.open), f"links[{self._row(self.rows.pointers.index(listed), 'later')}]"
+        if selects(self.streams.case, s):
+            row, bit = self.rows.flags(s.link)
+            slot = f"({_slot(s.cut)} if links[{self._row(row, 'later')}] >> {bit} & 1 else {slot})"
+        place = plain(self.streams.config.memory.along_x(Traced("node", "//"), self.extents))
+        return [f"node = {word} & {_NODE_MASK}", f"prefetch({s.buffer}, {slot} + {place})"]
 
     def loads(self) -> list[str]:
         """Return the lines that load f0, f1, ..."""
@@ -163,7 +201,12 @@ class Sites:
     def stores(self) -> list[str]:
         """Return the lines that store g0, g1, ..."""
         streams = zip(self.streams.directions, self.streams.writes, strict=True)
-        return [self._call(s, "store", "scatter", f"g{i}{self._gained(s)}") for i, s in streams]
+        return [self._call(s, self._leave(s), "scatter", f"g{i}{self._gained(s)}") for i, s in streams]
+
+    def _leave(self, s: Stream) -> str:
+        """Return the function that stores to the site itself."""
+        streams = self.streams.config.streaming_stores and not selects(self.streams.case, s)
+        return "stream" if streams else "store"
 
     def _chased_pointers(self) -> list[Pointer]:
         """Return the chased pointers of the pass, each after the one that it starts from."""
@@ -180,14 +223,14 @@ class Sites:
             return f"{_name(node)} = led_by(links, {self._row(row)})"
         return f"{_name(node)} = led_on(links, {row} * nodes, {_name(start)})"
 
-    def _row(self, row: int) -> str:
-        return f"{row} * {'nodes' if self.rows.chased else 'sites'} + x" if row else "x"
+    def _row(self, row: int, site: str = "x") -> str:
+        return f"{row} * {'nodes' if self.rows.chased else 'sites'} + {site}" if row else site
 
     def _call(self, s: Stream, local: str, by_list: str, *value: str) -> str:
         """Return the access of a population: at the site itself (local) or at a node of the list."""
         listed, cut = pointer(self.streams.case, s), selects(self.streams.case, s)
         taken = (s.open, s.cut) if cut else (s.open,)
-        slots = [pointer_name(place.slot) if place.pointer else f"slot{place.slot}" for place in taken]
+        slots = [*map(_slot, taken)]
         row, bit = self.rows.flags(s.link) if cut else (0, 0)
         flags = [f"{self._row(row)}, {bit}"] * cut
         name = (f"{by_list}_at" if self.rows.chased else by_list) if listed else local
@@ -211,6 +254,11 @@ class Sites:
             f" + chosen(links, {own}, {field.shift}, c1) * chosen(links, {flag}, {s.gain}_{wall})"
             for wall, field in self.words.walls
         )
+
+
+def _slot(place: Place) -> str:
+    """Return the name of the first element of a slot."""
+    return pointer_name(place.slot) if place.pointer else f"slot{place.slot}"
 
 
 def _name(found: Pointer) -> str:

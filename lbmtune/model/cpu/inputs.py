@@ -59,9 +59,9 @@ class CpuInputs:
     @property
     def kind(self) -> Kind:
         """The kind of walk through memory."""
-        if self.config.streaming_stores:
-            return "streaming"
-        return "in place" if self.config.propagation.in_place else "copy"
+        if self.config.propagation.in_place:
+            return "in place"
+        return "streaming" if self.config.streaming_stores else "copy"
 
     @property
     def grouped(self) -> bool:

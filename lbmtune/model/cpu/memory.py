@@ -37,7 +37,7 @@ def hidden_share(inputs: CpuInputs, without: Collection[str]) -> float:
 def walk(inputs: CpuInputs, without: Collection[str] = ()) -> Walk:
     """Return the walk that is most like what the kernel does with memory."""
     width = closest(inputs.widths, inputs.access_bytes)
-    if inputs.config.streaming_stores:
+    if inputs.kind == "streaming":
         return Walk("streaming", LINE_BYTES)
     return Walk(
         inputs.kind,

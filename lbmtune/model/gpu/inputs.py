@@ -17,8 +17,9 @@ from lbmtune.codegen.passes import passes_of
 from lbmtune.model.machine.description import ACCESS_BYTES, Calibration, Machine
 from lbmtune.records import Entry, Resources
 
-ADDRESS_REGISTERS = {1: 60, 2: 32}
-"""Registers of a thread besides those of its cells, by copies of the lattice; as compiled for sm_90."""
+_ADDRESS_REGISTERS = {"computed": {1: 60, 2: 32}, "shared": {1: 38, 2: 24}}
+"""Registers of a thread besides those of its cells, by where it has the starts of the directions from and by copies of
+the lattice; as compiled for sm_90."""
 
 _WARPS, _BLOCKS = 64, 32
 """Limits of a multiprocessor of data centre cards since compute capability 7.0."""
@@ -109,7 +110,8 @@ class Inputs:
     @property
     def neighbour_registers(self) -> int:
         """Registers for addresses of neighbours that the entry of a parity without neighbours does not need."""
-        return ADDRESS_REGISTERS[1] - ADDRESS_REGISTERS[2]
+        by_copies = _ADDRESS_REGISTERS[self.config.addresses]
+        return by_copies[1] - by_copies[2]
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -153,6 +155,11 @@ class Inputs:
     def shared_bytes(self) -> int:
         """Shared memory of a block, with what a launch requests and the compiler does not see."""
         return max(self.config.shared_bytes(self.case), self.resources.shared_bytes)
+
+
+def address_registers(config: CudaConfig) -> int:
+    """Return the registers of a thread besides those of its cells."""
+    return _ADDRESS_REGISTERS[config.addresses][config.copies]
 
 
 def displaced_side(phase: Phase) -> str:

@@ -199,9 +199,9 @@ DIRECT: tuple[Example, ...] = (
     ),
     Example(
         "streaming_stores=1,row_padding=15",
-        "streaming_stores=1,row_padding=15,scheme=aa",
-        "streaming_stores=1 is not supported for scheme=aa (use streaming_stores=0): only pull writes whole "
-        "aligned lines that it did not read",
+        "streaming_stores=1,row_padding=15,scheme=push",
+        "streaming_stores=1 is not supported for scheme=push (use streaming_stores=0): only pull, and every other step "
+        "of AA, write nothing but whole lines of the cells themselves",
     ),
     Example(
         "scheme=swap-ordered",
@@ -401,6 +401,28 @@ SPARSE: tuple[Example, ...] = (
         "prefetch_index=64,vector_bits=0",
         "prefetch_index=64 is not supported for vector_bits=0 (use prefetch_index=0): a scalar loop is "
         "vectorised by the compiler",
+    ),
+    Example(
+        "prefetch_propagated=64,scheme=esoteric-twist",
+        "prefetch_propagated=64,scheme=esoteric-twist,links=three_pointers",
+        "prefetch_propagated=64 is not supported for links=three_pointers (use prefetch_propagated=0): later nodes are "
+        "known when their pointers have been chased",
+    ),
+    Example(
+        "streaming_stores=1,layout=aosoa,width=32",
+        "streaming_stores=1,layout=aosoa,width=32,vector_bits=256",
+        "streaming_stores=1 with 256 bits of fp32: a store must fill a cache line of 64 bytes",
+    ),
+    Example(
+        "streaming_stores=1,padding=16",
+        "streaming_stores=1,padding=8",
+        "streaming_stores=1: padding=8 must be a multiple of 16 elements",
+    ),
+    Example(
+        "prefetch_local=64",
+        "prefetch_local=64,vector_bits=0",
+        "prefetch_local=64 is not supported for vector_bits=0 (use prefetch_local=0): a scalar loop is vectorised by "
+        "the compiler",
     ),
 )
 

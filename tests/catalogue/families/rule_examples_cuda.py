@@ -279,6 +279,21 @@ DIRECT: tuple[Example, ...] = (
         case=walled(CASE),
     ),
     Example(
+        "addresses=shared",
+        "addresses=registers",
+        "addresses=registers is not supported for family direct (use computed or shared)",
+    ),
+    Example(
+        "scheme=esoteric-twist,addresses=shared",
+        "scheme=esoteric-twist,addresses=shared,pointer_swap=1",
+        "addresses=shared is not supported for pointer_swap=1 (use addresses=computed): slots are parameters",
+    ),
+    Example(
+        "scheme=ghost-cell,block=32x4x4",
+        "scheme=ghost-cell,block=32x4x4,addresses=shared",
+        "addresses=shared is not supported for scheme=ghost-cell (use addresses=computed): its blocks have rings",
+    ),
+    Example(
         "scheme=esoteric-twist,pointer_swap=1",
         "scheme=push,pointer_swap=1",
         "pointer_swap=1 is not supported for scheme=push (use pointer_swap=0): its steps differ in more than "
@@ -398,6 +413,11 @@ COLUMN: tuple[Example, ...] = (
         "prefetch_cells=1,prefetch_to=shared,load_hint=streaming",
         "prefetch_to=shared is not supported for load_hint=streaming and l2_prefetch=0 (use registers): a copy "
         "has no such hints",
+    ),
+    Example(
+        "prefetch_cells=1,addresses=shared",
+        "prefetch_cells=1,prefetch_to=shared,addresses=shared",
+        "prefetch_to=shared is not supported for addresses=shared (use registers): cells take the shared memory",
     ),
     Example(
         "prefetch_cells=3,prefetch_to=shared,block=256x1x1",

@@ -52,6 +52,7 @@ SAMPLES: list[tuple[str, str, str, str, str, dict[str, Any]]] = [
     ("pull", "soa", "d3q19", "cavity", "fp32", {"threads": 2}),
     ("pull", "soa", "d2q9", "box", "fp32", {"streaming_stores": 1, "row_offset": 16, "row_padding": 15, "threads": 2}),
     ("pull", "soa", "d2q9", "channel", "fp64", {"streaming_stores": 1, "row_offset": 8, "row_padding": 7}),
+    ("aa", "soa", "d2q9", "moving-x", "fp32", {"streaming_stores": 1, "row_padding": 15, "threads": 2}),
     ("pull", "soa-scalar", "d3q27", "moving-x", "fp64", {}),
     ("pull", "aosoa", "d2q9", "moving-x", "fp16s", {}),
     ("aa", "soa-256", "d2q9", "moving-x", "fp16c", {}),

@@ -68,10 +68,18 @@ def test_every_precision(scheme: str, precision: str) -> None:
     assert found.passed, found
 
 
-@pytest.mark.parametrize("precision", ["fp64", "fp32"])
-def test_streaming_stores_are_aligned(precision: str) -> None:
-    config = config_of("pull", "soa", precision, streaming_stores=1, row_offset=16, row_padding=15)
+@pytest.mark.parametrize(("scheme", "precision"), list(product(["pull", "aa"], ["fp64", "fp32"])))
+def test_streaming_stores_are_aligned(scheme: str, precision: str) -> None:
+    config = config_of(scheme, "soa", precision, streaming_stores=1, row_offset=16, row_padding=15)
     assert interpret(program_of(case_of("cavity", "d3q19"), config), periods=1).passed
+
+
+def test_in_place_only_what_stays_in_its_cell_is_streamed() -> None:
+    """All 19 populations of the steps of AA that do not propagate, and the rest population of the others."""
+    config = config_of("aa", "soa", "fp32", streaming_stores=1, row_offset=16, row_padding=15)
+    source = program_of(case_of("box", "d3q19"), config).source
+    assert [len(re.findall(rf"^ +{verb}\(field", source, re.M)) for verb in ("stream", "store")] == [20, 18]
+    assert source.count("simd.fence()") == 2
 
 
 @pytest.mark.parametrize("layout", ["soa", "aosoa"])

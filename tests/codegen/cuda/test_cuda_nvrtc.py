@@ -231,6 +231,18 @@ def test_a_register_cap_acts() -> None:
     assert capped.local_bytes > 0
 
 
+@pytest.mark.parametrize(
+    ("axes", "fewer"),
+    [({}, 12), ({"scheme": "esoteric-twist"}, 24), ({"scheme": "aa", "storage": "fp64"}, 32), ({"z_cells": 8}, 8)],
+    ids=lambda value: ",".join(map(str, value.values())) if isinstance(value, dict) else str(value),
+)
+def test_addresses_in_shared_memory_take_no_registers(axes: dict[str, object], fewer: int) -> None:
+    """As the base addresses of Tran, Lee and Hong (2017), whose changes of the source take 70 registers to 40."""
+    plain, shared = (_pull(cells_per_thread=1, **axes, addresses=where) for where in ("computed", "shared"))
+    assert plain.spill_bytes == shared.spill_bytes == 0
+    assert shared.registers <= plain.registers - fewer
+
+
 @pytest.mark.parametrize("scheme", ["pull", "aa"])
 def test_reading_ahead_takes_a_second_set_of_registers(scheme: str) -> None:
     in_turn, ahead = (

@@ -59,6 +59,26 @@ def test_a_ghost_layer_beside_words_of_cells(scheme: str, boundary: str) -> None
         _check((case, config(scheme=scheme, wrap="ghost", flags="memory", boundary=boundary)))
 
 
+@pytest.mark.parametrize("layout", LAYOUT_NAMES)
+@pytest.mark.parametrize("scheme", [*VECTOR_SCHEMES, "two-step"])
+def test_addresses_in_shared_memory(scheme: str, layout: str) -> None:
+    cases = flows("d3q19", "bgk")
+    _check((cases["cavity"], config(scheme=scheme, layout=layout, addresses="shared", flags="memory")))
+    _check((cases["channel"], config(scheme=scheme, layout=layout, addresses="shared", z_cells=3, wrap="ghost")))
+
+
+def test_addresses_in_shared_memory_are_there_before_they_are_read() -> None:
+    """Also by blocks of fewer threads than directions; the launch gives the bytes."""
+    sample = flows("d3q19", "bgk")["grinder"], config(block=(8, 2, 1), addresses="shared")
+    program = render(*sample)
+    assert [launch.shared_bytes for step in program.period for launch in step] == [19 * 8]
+    hasty = replace(program, source=program.source.replace("    __syncthreads();\n", ""))
+    assert hasty.source != program.source
+    assert not verify(hasty, compile_on_host(hasty), HostDevice()).passed
+    _check(sample)
+    _check((sample[0], config(block=(8, 2, 1), addresses="shared", cells_per_thread=4)))
+
+
 def test_blocks_with_rings_need_their_barrier_and_their_refresh() -> None:
     """What a block overwrites too early, or does not find in its ring, shows in every precision."""
     for storage in ("fp64", "fp32", "fp16s"):

@@ -72,6 +72,8 @@ def subject(config: CpuConfig, machine: Machine = MACHINE, domain: tuple[int, in
         (varied(ALIGNED, padding=1), Walk("copy", 64, shifted=True)),
         (varied(ALIGNED, padding=208), Walk("copy", 64)),
         (replace(ALIGNED, streaming_stores=1), Walk("streaming", 64)),
+        (replace(ALIGNED, streaming_stores=1, scheme="aa"), Walk("in place", 64)),
+        (cpu.Sparse(streaming_stores=1, vector_bits=512, threads=4), Walk("streaming", 64)),
         (replace(ALIGNED, scheme="aa", vector_bits=256), Walk("in place", 32)),
         (replace(ALIGNED, storage="fp16s"), Walk("copy", 32, shifted=True)),
         (replace(ALIGNED, storage="fp64", compute="fp64"), Walk("copy", 64)),
@@ -116,6 +118,15 @@ def test_what_is_asked_for_ahead_has_its_share_of_both_rates() -> None:
     memory = terms(subject(config))[0]
     expected = 228 * (18 / 19 / RATES["copy, 64 bytes, ahead"] + 1 / 19 / RATES["copy, 64 bytes"])
     assert memory.seconds == close(expected)
+
+
+def test_sites_of_a_list_have_their_share_of_both_rates() -> None:
+    listed = cpu.Sparse(scheme="aa", vector_bits=512, threads=4)
+    found = subject(replace(listed, prefetch_propagated=64, prefetch_local=32))
+    assert subject(listed).prefetched == 0
+    assert found.prefetched == 1
+    plain, ahead = (terms(inputs)[0].seconds for inputs in (subject(listed), found))
+    assert ahead / plain == close(RATES["in place, 64 bytes"] / RATES["in place, 64 bytes, ahead"])
 
 
 def test_few_threads_have_so_many_times_what_one_has() -> None:

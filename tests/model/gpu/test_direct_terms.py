@@ -341,6 +341,8 @@ def test_words_and_sectors_of_a_list_take_what_the_copy_by_a_list_takes_longer()
     [
         (cuda.Direct(), 32 + 4 * 19),
         (cuda.Direct(scheme="aa"), 60 + 4 * 19),
+        (cuda.Direct(addresses="shared"), 24 + 4 * 19),
+        (cuda.Direct(addresses="shared", scheme="aa"), 38 + 4 * 19),
         (cuda.Column(prefetch_cells=1, z_cells=4), 32 + 2 * 4 * 19),
         (cuda.Sparse(), 32 + 4 * 19),
         (cuda.Direct(storage="fp64", compute="fp64"), 32 + 2 * 4 * 19),
@@ -358,6 +360,18 @@ def test_registers_that_nobody_has_compiled_are_values_and_addresses(
     assert (found.registers, found.local_bytes, found.spill_bytes) == (64, 4 * words, 3 * 4 * words)
     roomy = estimated(CASE, replace(config, register_limit="255-registers"))
     assert (roomy.registers, roomy.spill_bytes) == (wanted, 0)
+
+
+def test_addresses_in_shared_memory_are_loaded_for_each_access() -> None:
+    """Of 19 values two accesses each, by 1 and 4 cells a thread; the same threads are in flight."""
+    for cells in (1, 4):
+        plain, shared = (
+            first_and_last(subject(cuda.Direct(cells_per_thread=cells, addresses=where), Resources(registers=64)))
+            for where in ("computed", "shared")
+        )
+        slots = [float(one.sentence.partition(" issue slots")[0]) for one in (plain, shared)]
+        assert slots[1] - slots[0] == pytest.approx(2 * 19 / cells, abs=1)
+        assert shared.seconds > plain.seconds
 
 
 @pytest.mark.parametrize(("left_out", "share", "depth"), [("threads in flight", in_flight, 256), ("waves", waves, 1)])

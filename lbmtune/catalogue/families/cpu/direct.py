@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from lbmtune.catalogue.families.cpu import rules
 from lbmtune.catalogue.families.cpu.rows import ROW_RULES, BoxOfRows
-from lbmtune.catalogue.families.groups import BLOCKWISE, ORDERED, AnyStorage, Propagated
+from lbmtune.catalogue.families.groups import BLOCKWISE, ORDERED, WHOLE_LINES, AnyStorage, Propagated
 from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
 from lbmtune.catalogue.knobs import Acts, Scalar, knob
 from lbmtune.catalogue.limits import Limits
@@ -32,13 +32,7 @@ class Direct(AnyStorage, BoxOfRows, Propagated):
         acts=(Acts(on="scheme", values=ORDERED, unless=True, because="a thread takes the rows of a slab in order"),),
     )
     streaming_stores: int = knob(
-        0,
-        "non-temporal stores (1) or ordinary ones (0)",
-        search=(0, 1),
-        allowed=(0, 1),
-        acts=(
-            Acts(on="scheme", values=("pull",), because="only pull writes whole aligned lines that it did not read"),
-        ),
+        0, "non-temporal stores (1) or ordinary ones (0)", search=(0, 1), allowed=(0, 1), acts=(WHOLE_LINES,)
     )
 
     @classmethod

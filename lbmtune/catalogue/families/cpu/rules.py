@@ -67,12 +67,9 @@ def streaming_stores(case: Case, config: Any, limits: Limits) -> Iterator[str | 
     """Stores that fill cache lines."""
     if not config.streaming_stores:
         return
-    line = 64 // config.stored.bytes
-    if config.vector_bits != 512 or config.computed.bytes != config.stored.bytes:
-        yield (
-            f"streaming_stores=1 with {config.vector_bits} bits of {config.storage}: "
-            "a store must fill a cache line of 64 bytes"
-        )
+    line = _line(config)
+    if partial := _partial_lines(config):
+        yield partial
     if config.memory.name != "soa":
         yield f"streaming_stores=1 is not supported for layout={config.memory.name} (use soa)"
     stride, padding = _of_soa(config)
@@ -83,6 +80,30 @@ def streaming_stores(case: Case, config: Any, limits: Limits) -> Iterator[str | 
         yield said.format(value=config.stored_extents(case).x)
     because = f"streaming_stores=1 fills lines of {line} elements"
     yield Condition(value=lambda place: place.stored.x, multiple=line, because=because, said=said)
+
+
+def streaming_to_sites(case: Case, config: Any, limits: Limits) -> str | None:
+    """Stores of listed sites that fill cache lines; a slot starts at a line, and groups hold whole vectors."""
+    if not config.streaming_stores:
+        return None
+    line, (_, padding) = _line(config), _of_soa(config)
+    if padding % line:
+        return f"streaming_stores=1: padding={padding} must be a multiple of {line} elements"
+    return _partial_lines(config)
+
+
+def _line(config: CpuConfig) -> int:
+    """Return the elements of a cache line."""
+    return 64 // config.stored.bytes
+
+
+def _partial_lines(config: CpuConfig) -> str | None:
+    if config.vector_bits == 512 and config.computed.bytes == config.stored.bytes:
+        return None
+    return (
+        f"streaming_stores=1 with {config.vector_bits} bits of {config.storage}: "
+        "a store must fill a cache line of 64 bytes"
+    )
 
 
 MACHINE = (vectors, threads, pages)

@@ -6,10 +6,10 @@ from typing import ClassVar
 from lbmtune.catalogue.backend_records import CpuConfig
 from lbmtune.catalogue.families import common_rules
 from lbmtune.catalogue.families.cpu import rules
-from lbmtune.catalogue.families.groups import VECTORS, Listed, Propagated
+from lbmtune.catalogue.families.groups import VECTORS, WHOLE_LINES, Listed, Propagated
 from lbmtune.catalogue.families.small_domains import distinct
 from lbmtune.catalogue.footprint import pass_bytes
-from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells
@@ -28,6 +28,24 @@ class Sparse(Listed, CpuConfig, Propagated):
 
     prefetch_index: int = knob(
         0, "sites ahead whose words of the index list are prefetched; 0: none", unit="sites", acts=(VECTORS,)
+    )
+    prefetch_propagated: int = knob(
+        0,
+        "sites ahead whose populations from neighbours are prefetched, of each vector those of its first site; 0: none",
+        unit="sites",
+        acts=(
+            VECTORS,
+            Acts(on="links", values=("all",), because="later nodes are known when their pointers have been chased"),
+        ),
+    )
+    prefetch_local: int = knob(
+        0, "sites ahead whose populations of the site itself are prefetched; 0: none", unit="sites", acts=(VECTORS,)
+    )
+    streaming_stores: int = knob(
+        0,
+        "non-temporal stores to the site itself (1) or ordinary ones (0)",
+        allowed=(0, 1),
+        acts=(VECTORS, WHOLE_LINES),
     )
     gather: str = knob(
         "vector",
@@ -51,7 +69,7 @@ class Sparse(Listed, CpuConfig, Propagated):
 
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of populations that one update moves: each pass reads, allocates and writes once."""
-        return pass_bytes(case, self, allocates=True)
+        return pass_bytes(case, self, allocates=not self.streaming_stores)
 
 
 def _listed_scheme(case: Case, config: Sparse, limits: Limits) -> str | None:
@@ -63,4 +81,11 @@ def _listed_scheme(case: Case, config: Sparse, limits: Limits) -> str | None:
     return None
 
 
-RULES = (_listed_scheme, *rules.MACHINE, common_rules.implicit, common_rules.chains, common_rules.nodes)
+RULES = (
+    _listed_scheme,
+    *rules.MACHINE,
+    rules.streaming_to_sites,
+    common_rules.implicit,
+    common_rules.chains,
+    common_rules.nodes,
+)

@@ -8,14 +8,25 @@ from typing import ClassVar
 from lbmtune.catalogue.backend_records import Block
 from lbmtune.catalogue.domain_conditions import Condition, DomainRule, along, at_least, blocks
 from lbmtune.catalogue.families.cuda import launch_rules
-from lbmtune.catalogue.families.groups import CacheHints, Indexed, Launched, Propagated, ThreadBlocks, Vectorised
+from lbmtune.catalogue.families.groups import (
+    BLOCKWISE,
+    CacheHints,
+    Indexed,
+    Launched,
+    Propagated,
+    ThreadBlocks,
+    Vectorised,
+)
 from lbmtune.catalogue.families.small_domains import odd, rounded
 from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
-from lbmtune.catalogue.knobs import knob
+from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
+
+_START_BYTES = 8
+"""Bytes of the place where a direction starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +42,15 @@ class Box(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Propagated):
         allowed=("arithmetic", "ghost"),
     )
     block_order: str = knob("row", "order of thread blocks over the grid", allowed=("row", "z-curve"))
+    addresses: str = knob(
+        "computed",
+        "where each direction starts in storage: computed by a thread, or loaded from shared memory for each access",
+        allowed=("computed", "shared"),
+        acts=(
+            Acts(on="pointer_swap", values=(0,), because="slots are parameters"),
+            Acts(on="scheme", values=BLOCKWISE, unless=True, because="its blocks have rings"),
+        ),
+    )
 
     def block_cells(self, lattice: Lattice) -> Block:
         """Return the cells along each axis that a thread block updates."""
@@ -58,6 +78,10 @@ class Box(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Propagated):
         """Return the frame of one warp; planes of rows share no sector, so that ghost rows do not count."""
         in_rows = self.memory.tile[1:] == (1, 1)
         return replace(self, block=threads, wrap="arithmetic" if in_rows else self.wrap).frame(lattice)
+
+    def shared_bytes(self, case: Case) -> int:
+        """Return the shared memory of a thread block for where the directions start."""
+        return case.stencil.q * _START_BYTES if self.addresses == "shared" else 0
 
     def awkward_domain(self, case: Case) -> Block:
         """Return extents of no whole block; with a z-curve, of so many blocks that the curve fills several squares."""

@@ -74,7 +74,7 @@ class Column(Box):
         cell beyond an end of the row that a warp has of it.
         """
         if self.prefetch_to != "shared":
-            return 0
+            return super().shared_bytes(case)
         threads, cells, element = prod(self.block), self.cells_per_thread, self.stored.bytes
         ends = threads // min(self.block[0], WARP) if cells > 1 else 0
         of_block = case.stencil.q * (threads * cells * element + ends * max(LEAST_BYTES, element))
@@ -137,6 +137,8 @@ def _copies(case: Case, config: Column, limits: Limits) -> str | None:
             f"prefetch_to=shared is not supported for load_hint={config.load_hint} and "
             f"l2_prefetch={config.l2_prefetch} (use registers): a copy has no such hints"
         )
+    if config.addresses == "shared":
+        return "prefetch_to=shared is not supported for addresses=shared (use registers): cells take the shared memory"
     return launch_rules.prefetch_buffer(case, config, limits)
 
 

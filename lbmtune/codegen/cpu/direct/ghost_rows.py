@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.schemes.scheme import Place
 from lbmtune.codegen.cpu.direct.rows import SHIFTED, GhostRow, unique
-from lbmtune.codegen.cpu.shared.streams import Stream, Streams, rows_of
+from lbmtune.codegen.cpu.shared.streams import Stream, Streams, rows_of, stays
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class LinearRow(GhostRow):
 
     def store(self, s: Stream, value: str) -> list[str]:
         """Return the store of consecutive cells."""
-        return [f"{self.leave}({self.element(s, 'x')}, {value}{self.gained(s)})"]
+        leave = self.leave if stays(s) else "store"
+        return [f"{leave}({self.element(s, 'x')}, {value}{self.gained(s)})"]
 
     def element(self, s: Stream, at: str) -> str:
         """Return array and index of a cell's population."""

@@ -30,7 +30,8 @@ SHIFTED = {-1: "low", 0: "here", 1: "high"}
 class Row(ABC):
     """Lines before, inside and after the loop.
 
-    lanes: cells per access; leave: name of the store function; one: suffix of functions that move single values.
+    lanes: cells per access; leave: name of the function that stores to the cells themselves; one: suffix of functions
+    that move single values.
     """
 
     streams: Streams

@@ -184,6 +184,11 @@ class Streams:
         return streamed(self.case.faces[stream.link[0] > 0]) if stream.link[0] else "periodic"
 
 
+def stays(stream: Stream) -> bool:
+    """Return whether a population lies in the cell itself, also if a wall cuts its link."""
+    return not any(stream.open.offset) and not any(stream.cut.offset)
+
+
 def rows_of(place: Place) -> tuple[str, str]:
     """Return the suffixes of the names of the row and the plane of a place."""
     return _SUFFIX[place.offset[1]], _SUFFIX[place.offset[2]]

@@ -104,9 +104,13 @@ def buffers_of(phase: Phase) -> tuple[str, str]:
 
 
 def signature(case: Case, config: CudaConfig, one: Pass, name: str = "", *more: str) -> str:
-    """Return the head of the entry of a pass. more: declarations of parameters before the extents."""
+    """Return the head of the entry of a pass, with where the directions start if threads share that.
+
+    more: declarations of parameters before the extents.
+    """
     words, extents = (tables(case, config, one.phase), (), ()), ((), entry.EXTENTS, scalars(case, one.phase))
-    return pass_head(config, one, name, *entry.parameters(*words), *more, *entry.parameters(*extents))
+    head = pass_head(config, one, name, *entry.parameters(*words), *more, *entry.parameters(*extents))
+    return head if config.addresses == "computed" else "\n".join((head, fill("shared/shared_starts.cu", {})))
 
 
 def pass_head(config: CudaConfig, one: Pass, name: str, *taken: str) -> str:

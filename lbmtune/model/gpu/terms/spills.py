@@ -7,7 +7,7 @@ from lbmtune.catalogue.boundaries.cell_flags import by_words
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.limits import SECTOR_BYTES, registers_allowed
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.model.gpu.inputs import ADDRESS_REGISTERS, Inputs, has_local_steps
+from lbmtune.model.gpu.inputs import Inputs, address_registers, has_local_steps
 from lbmtune.model.gpu.terms.solid_cells import holes_s_of_a_sector, lanes
 from lbmtune.model.machine.curves import local_byte_s, retained_in_l2
 from lbmtune.model.machine.description import WORD_BYTES
@@ -84,7 +84,7 @@ def local_bytes_of_moves(inputs: Inputs) -> int:
     words = max(1, config.stored.bytes // WORD_BYTES) * inputs.config.cells_per_thread
     passes = config.propagation.passes(inputs.case.stencil, 0)
     moving = [len(one.accesses) for one in passes if not one.collides and (one.in_place or inputs.walking)]
-    wanted = ADDRESS_REGISTERS[config.copies] + words * max(moving) if moving else 0
+    wanted = address_registers(config) + words * max(moving) if moving else 0
     spilled = WORD_BYTES * max(0, wanted - allowed_registers(config, inputs.block_threads))
     return min(inputs.resources.local_bytes, spilled)
 
@@ -138,7 +138,7 @@ def left_in_l1(lines_bytes: float, local_bytes: float, passing_bytes: float = 0.
 def estimated(case: Case, config: CudaConfig, sets: int = 1) -> Resources:
     """Estimate the resources of one step of a box or of sites. sets: cells whose values are in registers."""
     words = config.computed.bytes // WORD_BYTES * sets
-    wanted = ADDRESS_REGISTERS[config.copies] + words * config.cells_per_thread * case.stencil.q
+    wanted = address_registers(config) + words * config.cells_per_thread * case.stencil.q
     return estimated_by_registers(case, config, wanted, prod(config.block))
 
 
