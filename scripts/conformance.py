@@ -19,18 +19,24 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from lbmtune.backend.protocol import Binary, CompileError, Device
+import numpy as np
+
+from lbmtune.backend.protocol import Array, Binary, CompileError, Device, Placing
 from lbmtune.backend.registry import compiler_for, open_device, reassembled
+from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
-from lbmtune.measure.timing.pooled_device import PooledDevice
+from lbmtune.measure.timing.pooled_device import PooledDevice, WrappedDevice
 from lbmtune.measure.timing.state import WrongResultError, excite
 from lbmtune.measure.verification.aftermath import check_line, check_slab, check_slabs, check_sums, sums
 from lbmtune.measure.verification.verify import short_chunks, verify
+from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
+from lbmtune.runtime.macroscopic_pass import MacroscopicPass
 from lbmtune.runtime.memory import array_names
 from tests.support.conformance.choices import Sample
 from tests.support.conformance.covering import Covering, everything
@@ -39,6 +45,8 @@ Verdict = str | None
 """The error of a kernel; None: it is right."""
 _STEPS = 24
 """Steps of a kernel on its own domain before the state that it leaves is proved."""
+_FIELD_ROUNDINGS = 32
+_NOTHING = Binary(b"", "", Resources())
 MISASSEMBLED = "wrong as assembled alone"
 """Start of the verdict on a wrong kernel whose text is right."""
 
@@ -60,7 +68,7 @@ def on_cpu(sample: Sample) -> Verdict:
 def _checked(sample: Sample, compiler: Callable[[Program], Binary], device: Device) -> Verdict:
     try:
         program = render(*sample)
-        return _verified(program, compiler(program), device)
+        return _verified(program, compiler(program), device) or wrong_fields(program, device, compiler)
     except CompileError as error:
         return f"does not compile: {str(error)[:500]}"
     except Exception:
@@ -83,6 +91,39 @@ def _verified(program: Program, binary: Binary, device: Device) -> Verdict:
     except WrongResultError as error:
         return f"wrong: {error}"
     return None
+
+
+def wrong_fields(program: Program, device: Device, compiler: Callable[[Program], Binary]) -> Verdict:
+    """Compare density and velocity by a pass of their own with those that the host sums up, for every parity."""
+    case, config = replace(program.case, domain=program.config.awkward_domain(program.case)), program.config
+    simulation = Simulation(program, _NOTHING, _Idle(device), case)
+    found = MacroscopicPass(simulation, device, compiler)
+    solid = solid_in(case, whole(case.domain), device.xp) if case.geometry else None
+    random, xp = np.random.default_rng(1), device.xp
+    for buffer in simulation.buffers.values():
+        values = random.uniform(-1e-2, 1e-2, buffer.size) / case.stencil.q  # small, as deviations are
+        buffer[...] = xp.asarray(config.stored.stored(values, np, config.unit))
+    for parity in range(config.propagation.period):
+        simulation.steps_done = parity
+        fields = found().reshape(-1, *case.domain[::-1])
+        density, velocity = simulation.macroscopic()
+        expected = xp.concatenate([density[None], velocity])
+        if solid is not None:
+            expected[0][solid] = 1.0
+        error = float(xp.abs(fields - expected).max())
+        if not error <= _FIELD_ROUNDINGS * config.computed.epsilon:
+            return f"wrong: density or velocity of parity {parity} by a pass of its own is off by {error:.3g}"
+    return None
+
+
+class _Idle(WrappedDevice):
+    """A device on which no kernel is loaded."""
+
+    def empty(self, elements: int, dtype: str, placing: Placing | None = None) -> Array:
+        return self.device.empty(elements, dtype, placing)
+
+    def load(self, _program: Program, _binary: Binary) -> Any:
+        return None
 
 
 def _leave_a_state(simulation: Simulation) -> None:

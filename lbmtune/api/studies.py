@@ -27,8 +27,10 @@ from lbmtune.export import printed_kernel, write_best
 from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
-from lbmtune.model.predict import cells_read, predict
+from lbmtune.model.output import output_parts
+from lbmtune.model.predict import ceiling, cells_read, predict
 from lbmtune.records import Accuracy, Prediction, Trial, made_of
+from lbmtune.records.output import OutputCost, OutputRates
 from lbmtune.records.remarks import last_cache, unfinished
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
@@ -140,13 +142,15 @@ def study(
     storage: str | None = None,
     refresh: bool = False,
     observer: Observer | None = None,
+    scratch: Path | str | None = None,
 ) -> Study:
     """Search the fastest verified kernel of a case on a device and return the study.
 
     spec: a study, a case (all knobs with their usual values), a study file, or the name of a shipped study. device:
     'cpu' or the index of a GPU; None: GPU 0 if there is one. folder: where records go; None: a new one under
     lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
-    of Optuna; refresh: measure the device's bandwidths again; observer: is told of each trial.
+    of Optuna; refresh: measure the device's bandwidths again; observer: is told of each trial; scratch: folder of the
+    files of a study with output (default: the one for temporary files).
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
 
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
@@ -166,8 +170,11 @@ def study(
         space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits)
         if wanted.max_error is not None:
             space = within(space, wanted.max_error, partial(_accuracy, evaluator, brief=True))
+        files = None if scratch is None else Path(scratch)
+        rates = evaluator.output_rates(files) if wanted.output else None
         header = replace(
             study_header(wanted, machine, evaluator),
+            output_rates=rates,
             legal_configurations=len(space.configs),
             illegal_configurations=space.illegal,
         )
@@ -181,6 +188,8 @@ def study(
             compiled=min(_MOST_COMPILED, _COMPILED_BY_A_CORE * usable_cores()),
             accuracy=partial(_accuracy, evaluator),
             sustain=evaluator.sustained,
+            output=partial(evaluator.output, wanted=wanted.output, folder=files) if rates else None,
+            predict_output=partial(_predicted_output, wanted.case, machine, rates) if rates else None,
         )
         with suppress(NothingValidError):  # a study without a valid kernel is recorded as well
             run_study(search, header, space, resume=resume)
@@ -204,6 +213,14 @@ def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False
     except NothingValidError as error:
         LOG.warning(str(error))
         return None
+
+
+def _predicted_output(
+    case: Case, machine: Machine, rates: OutputRates, config: KernelConfig, cost: OutputCost
+) -> dict[str, float]:
+    """Return the seconds of an output in parts, beside steps of the predicted speed."""
+    between_s = cost.every * case.fluid_sites / (1e6 * predict(case, config, machine).mlups)
+    return output_parts(case, config, cost.kind, ceiling(config, machine).bytes_per_s, rates, between_s)
 
 
 def compiled_predictor(spec: StudySpec, machine: Machine) -> Repredict | None:

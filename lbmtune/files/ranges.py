@@ -46,7 +46,7 @@ PROTOCOL: Mapping[str, Range] = {
     "measure_limit_s": _SECONDS,
 }
 TRIALS = Range(1, 1_000_000_000)
-SAMPLE = Range(0, 1_000_000_000)
+SAMPLE = INTERVAL = Range(0, 1_000_000_000)
 TIME_S = Range(0, 1_000_000_000, above=True)
 SEED = Range(0, 2**32 - 1)
 """Seeds of NumPy's generators."""

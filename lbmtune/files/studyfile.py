@@ -18,12 +18,13 @@ from lbmtune.errors import InputError, suggestion
 from lbmtune.files.axesfile import AxesFile, known_keys, spaces, usual_spaces
 from lbmtune.files.casefile import CaseFile, case_of, identified
 from lbmtune.files.override import backends, override
-from lbmtune.files.ranges import SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
+from lbmtune.files.ranges import INTERVAL, SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
 from lbmtune.files.shipped import find_study
 from lbmtune.files.source import Source, read_text
 from lbmtune.files.trees import converted, parsed
 from lbmtune.lattice import LATTICES
 from lbmtune.records import made_of
+from lbmtune.records.output import Output
 from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
 from lbmtune.units import parse_duration_s
 
@@ -62,6 +63,7 @@ class StudyFile:
     budget: BudgetFile = field(default_factory=BudgetFile)
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
     accuracy: AccuracyFile = field(default_factory=AccuracyFile)
+    output: Output = field(default_factory=Output)
     axes: dict[str, AxesFile] = field(default_factory=dict)
 
 
@@ -72,6 +74,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "budget": tuple(f.name for f in fields(BudgetFile)),
     "protocol": tuple(f.name for f in fields(TimingProtocol)),
     "accuracy": tuple(f.name for f in fields(AccuracyFile)),
+    "output": tuple(f.name for f in fields(Output)),
     "axes": tuple(FAMILIES),
     **{f"axes.{backend}": known_keys(backend) for backend in FAMILIES},
 }
@@ -165,6 +168,7 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
         "case": flow,
         "budget": {name: value for name, value in budget.items() if value},
         "protocol": asdict(spec.protocol),
+        "output": asdict(spec.output),
         "accuracy": {} if spec.max_error is None else {"max_error": spec.max_error},
         "axes": {backend: _plain(axes) for backend, axes in spec.axes.items()},
     }
@@ -207,6 +211,8 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
     if bound is not None and not 0 < bound < inf:
         source.fail("accuracy.max_error", f"{bound} must be positive and finite; leave it out for no bound.")
     check_protocol(file.protocol, source)
+    for kind, every in asdict(file.output).items():
+        check(every, INTERVAL, f"output.{kind}", source, "give a number of time steps, or 0 for no output.")
     case, axes = _case(file.case, source), file.axes
     return made_of(
         StudySpec,

@@ -15,6 +15,7 @@ from math import log
 from lbmtune.catalogue.config import Scalar
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
+from lbmtune.records.output import Output, OutputRates
 from lbmtune.records.quantities import Count, LogRatio, NotNegative, Positive
 from lbmtune.records.repeats import RepeatInterval, repeat_interval
 from lbmtune.records.statistics import repeat_spread
@@ -82,7 +83,8 @@ class StudySpec:
 
     axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
     objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break).
-    max_error: largest relative L2 error of the velocity of a vortex after many steps; None: any.
+    max_error: largest relative L2 error of the velocity of a vortex after many steps; None: any. output: whose cost is
+    measured of finalists.
     """
 
     name: str
@@ -93,6 +95,7 @@ class StudySpec:
     seed: int = 1
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
     max_error: float | None = None
+    output: Output = field(default_factory=Output)
 
 
 CEILING_STREAMS = 19
@@ -126,7 +129,7 @@ class StudyHeader:
     of a CPU, 0 if unknown; entries_by: compiler that reported resources by entry afterwards, or '';
     calibration_cpu_share: share of the processor during the calibration for the predictions, or None; finished: whether
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
-    (`model.machine.description.Machine`).
+    (`model.machine.description.Machine`); output_rates: if the study has output.
     """
 
     spec: StudySpec
@@ -143,6 +146,7 @@ class StudyHeader:
     calibration_cpu_share: NotNegative | None = None
     finished: bool | None = None
     repeats: tuple[LogRatio, ...] = ()
+    output_rates: OutputRates | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

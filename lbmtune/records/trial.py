@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 from lbmtune.records.measurement import Accuracy, Measurement, Sustained, Verification
+from lbmtune.records.output import OutputCost
 from lbmtune.records.quantities import Count, NotNegative, Number, Positive
 
 
@@ -131,7 +132,7 @@ class Trial:
     """One tried configuration. reason: for people; empty on success.
 
     measurement, final: bursts, the latter interleaved with the other finalists; again: as measurement, in another
-    process at the end of the search, of a few early trials; sustained: of the best; accuracy: of
+    process at the end of the search, of a few early trials; sustained: of the best; accuracy, output: of
     finalists; stands_for: the family or class of which a finalist is the best; elapsed_s: from the beginning of the
     search until this trial was on disk, or None.
     """
@@ -149,6 +150,7 @@ class Trial:
     again: Measurement | None = None
     sustained: Sustained | None = None
     accuracy: Accuracy | None = None
+    output: tuple[OutputCost, ...] = ()
     stands_for: str = ""
     costs: Costs = field(default_factory=Costs)
     elapsed_s: NotNegative | None = None

@@ -66,15 +66,15 @@ def _by_scheme(
     seen, phase = seen_by(case, config), config.propagation.phase(case.stencil, parity)
     for access in phase.accesses:
         i = access.direction
-        indices = _element_indices(case, config, window, access.read, xp, wrap=True)
+        indices = element_indices(case, config, window, access.read, xp, wrap=True)
         link = negate(case.stencil.velocities[i])
         gain: Array | float = 0.0
         if may_cut(seen, link):
             kind = cut_kind(seen, link, window, xp)
-            private = _element_indices(case, config, window, access.cut_read, xp, wrap=False)
+            private = element_indices(case, config, window, access.cut_read, xp, wrap=False)
             indices = xp.where(kind != OPEN, private, indices)
             if phase.wall_term == "read":
-                gain = (kind == MOVING) * _gain(seen, i, window, xp)
+                gain = (kind == MOVING) * gain_of(seen, i, window, xp)
         yield Placement(indices, gain)
 
 
@@ -102,7 +102,7 @@ def _of_sites(
         node = xp.where(has_state, node, xp.full_like(opened, numbering.fluid))
         start, other = (int(layout.component(place.slot, extents)) for place in both)
         indices = layout.along_x(node.astype(xp.int64), extents) + (start + cut * (other - start))
-        gain = (kinds == MOVING) * _gain(seen, access.direction, window, xp) if phase.wall_term == "read" else 0.0
+        gain = (kinds == MOVING) * gain_of(seen, access.direction, window, xp) if phase.wall_term == "read" else 0.0
         yield Placement(indices, gain)
 
 
@@ -150,12 +150,13 @@ def _stacked(
     return Placement(xp.asarray(indices), xp.asarray(gain))
 
 
-def _gain(case: Case, i: int, window: Window, xp: ModuleType) -> Array | float:
+def gain_of(case: Case, i: int, window: Window, xp: ModuleType) -> Array | float:
+    """Return what reading f_i over a moving wall adds to it, at each cell of a window."""
     c, w = case.stencil.velocities[i], float(case.stencil.weights[i])
     return 6 * w * sum(a * u for a, u in zip(c, wall_velocity(case, window, xp), strict=True))
 
 
-def _element_indices(
+def element_indices(
     case: Case, config: KernelConfig, window: Window, place: Place, xp: ModuleType, *, wrap: bool
 ) -> Array:
     """Return the index of a place for every cell of a window. wrap: whether ghost coordinates stand for their image."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Accuracy, Outcome, Trial
+from lbmtune.records.output import OutputCost
 from lbmtune.records.store import append_trial, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.interfaces import Search
@@ -185,3 +186,26 @@ def record_accuracy(search: Search) -> None:
         accuracy = known[rounding]
         if accuracy and not trial.accuracy:
             append_trial(search.folder, replace(trial, accuracy=accuracy))
+
+
+def record_output(search: Search) -> None:
+    """Record what output costs the finalists, unless it is on disk. Raises InputError if a file cannot be written."""
+    record = read_study(search.folder)
+    wanted = [trial for trial in record.ranked if trial.final and not trial.output]
+    if search.output is None or not wanted:
+        return
+    rates = record.header.output_rates
+    search.observer.output(wanted, rates.folder if rates else "")
+    for trial, answer in zip(wanted, search.output([from_flat(t.config) for t in wanted]), strict=True):
+        found = _answered(trial, answer, answer.costs.measure_s, "output was not measured")
+        costs = tuple(_with_prediction(search, trial, one) for one in answer.output)
+        # a kernel without a figure for its output keeps its speed, with the reason
+        append_trial(
+            search.folder, replace(found, outcome=trial.outcome, reason=found.reason or trial.reason, output=costs)
+        )
+
+
+def _with_prediction(search: Search, trial: Trial, cost: OutputCost) -> OutputCost:
+    if search.predict_output is None:
+        return cost
+    return replace(cost, predicted_s=search.predict_output(from_flat(trial.config), cost))

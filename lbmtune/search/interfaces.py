@@ -7,6 +7,7 @@ from typing import Protocol
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.records import Prediction, Trial
+from lbmtune.records.output import OutputCost
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.estimates import Repredict
 from lbmtune.search.space import Accurate
@@ -14,6 +15,12 @@ from lbmtune.search.space import Accurate
 Predict = Callable[[KernelConfig], Prediction]
 Sustain = Callable[[Sequence[KernelConfig], Sequence[bool]], list[Trial]]
 """Runs configurations for seconds without a pause. The flags say which were verified at full size before."""
+
+
+OutputOf = Callable[[Sequence[KernelConfig]], list[Trial]]
+"""Measures what output costs configurations."""
+PredictOutput = Callable[[KernelConfig, OutputCost], dict[str, float]]
+"""Predicts the seconds of an output, in parts; the measured cost says of which kind."""
 
 
 class Evaluator(Protocol):
@@ -62,13 +69,16 @@ class Observer:
     def sustained(self, trials: Sequence[Trial]) -> None:
         """Note that the sustained runs begin."""
 
+    def output(self, trials: Sequence[Trial], folder: str) -> None:
+        """Note that the cost of output is measured. folder: of its file."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
     """Everything that a run needs besides the study itself.
 
     storage_url: of Optuna, None for a file in the folder. predict_anew: predictions with compiled resources, for the
-    first `compiled` by the model. accuracy: of finalists; sustain: of the best. None if unavailable.
+    first `compiled` by the model. accuracy, output: of finalists; sustain: of the best. None if unavailable.
     """
 
     evaluator: Evaluator
@@ -80,3 +90,5 @@ class Search:
     compiled: int = 0
     accuracy: Accurate | None = None
     sustain: Sustain | None = None
+    output: OutputOf | None = None
+    predict_output: PredictOutput | None = None

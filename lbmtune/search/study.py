@@ -27,7 +27,7 @@ from lbmtune.records.store import (
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
 from lbmtune.search.choice import Choice
 from lbmtune.search.estimates import estimates, refined
-from lbmtune.search.finals import fastest_s, hold_finals, record_accuracy, run_sustained
+from lbmtune.search.finals import fastest_s, hold_finals, record_accuracy, record_output, run_sustained
 from lbmtune.search.interfaces import Search
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.space import Space
@@ -56,6 +56,7 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
         hold_finals(search)
         run_sustained(search)
         record_accuracy(search)
+        record_output(search)
         write_header(search.folder, replace(header, finished=True))
         record = read_study(search.folder)
     if record.winner is None:
@@ -87,7 +88,7 @@ def check_resumable(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
 def check_same_spec(kept: StudySpec, now: StudySpec, folder: Path) -> None:
     """Raise InputError, with the field and both values, if two studies differ in more than name and budget."""
     kept, now = _without_path(kept), _without_path(now)
-    for name in ("case", "axes", "objective", "seed", "protocol", "max_error"):
+    for name in ("case", "axes", "objective", "seed", "protocol", "max_error", "output"):
         was, here = (_fields(getattr(spec, name), name) for spec in (kept, now))
         for key in {**was, **here}:
             if was.get(key) != here.get(key):

@@ -11,6 +11,7 @@ from lbmtune.files.ranges import PROTOCOL
 from lbmtune.files.shipped import find_study, shipped_studies
 from lbmtune.files.source import line_of
 from lbmtune.files.studyfile import as_spec, load_study, overridden, parse_study
+from lbmtune.records.output import Output
 from lbmtune.records.study import TimingProtocol
 from lbmtune.search.space import legal_set
 
@@ -90,6 +91,7 @@ def test_the_quick_study_is_small_and_the_flagship_is_not():
         ("protocol.finalists=2", lambda s: s.protocol.finalists == 2),
         ("objective=footprint", lambda s: s.objective == "footprint"),
         ("seed=9", lambda s: s.seed == 9),
+        ("output.save=500", lambda s: s.output == Output(save=500)),
     ],
 )
 def test_every_field_can_be_overridden(override, found):
@@ -100,11 +102,16 @@ def test_every_field_can_be_overridden(override, found):
     ("override", "message"),
     [
         ("storag=fp64", "did you mean 'storage'"),
+        ("save=500", "did you mean 'output.save'"),
         ("domain=64x64x64", "did you mean 'case.domain'"),
         ("trials=3", "did you mean 'budget.trials'"),
         ("domian=64x64x64", "did you mean 'case.domain'"),
         ("foo=1", r"--set foo: there is no such key; there are name, objective, seed, case.\(flow, lattice, "),
-        ("foo=1", r"budget.\(trials, time, sample\), accuracy.\(max_error\), protocol.\(verify_periods, "),
+        ("foo=1", r"budget.\(trials, time, sample\), accuracy.\(max_error\), output.\(macroscopics, "),
+        (
+            "foo=1",
+            r"output.\(macroscopics, save, residual\), protocol.\(verify_periods, ",
+        ),
         ("scheme=aaa", "did you mean 'aa'"),
         ("storage", "key=value"),
         ("threads=many", "threads: 'many' is not a whole number"),
@@ -195,6 +202,7 @@ WRONG = {
     "budget.trials": ("0", "-3", "100000000000000000000"),
     "budget.sample": ("-1", "100000000000000000000"),
     "budget.time": ("0", "-5", '"0s"', "2000000000", '"99999999999999h"', *NO_NUMBERS),
+    **{f"output.{kind}": ("-1", "2000000000", "1.5") for kind in ("macroscopics", "save", "residual")},
     "accuracy.max_error": ("0.0", "-1.0", *NO_NUMBERS),
     "case.lid": ("0.6", "-0.6", *NO_NUMBERS),
     "case.velocity_scale": ("0.6", "-0.6", *NO_NUMBERS),
@@ -206,6 +214,14 @@ WRONG = {
     "case.domain": ("[0, 8, 8]", "[-1, 8, 8]", "[100000000000000000000, 1, 1]"),
 }
 """Values of the right type that make no sense."""
+
+
+def test_output_is_a_table_of_intervals():
+    text = f"{TEXT}\n[output]\nmacroscopics = 10\nresidual = 500\n"
+    assert parse_study(text, "small.toml").output == Output(macroscopics=10, residual=500)
+    assert not parse_study(TEXT, "small.toml").output
+    with pytest.raises(InputError, match=r"output.sav: unknown key; did you mean 'save'"):
+        parse_study(f"{TEXT}\n[output]\nsav = 10\n", "small.toml")
 
 
 def test_every_number_of_the_protocol_has_a_range():

@@ -121,6 +121,8 @@ def _type(argument: str) -> str:
     kinds = {"f0": "Stored*", "f1": "Stored*", "links": "Word*", MACROSCOPICS: "Real*", SENT_SUMS: "Real*"}
     if argument in ("flags", "moving"):
         return "const Word*"
+    if argument in ("along", "places", "cells"):
+        return "const long long*" if argument == "along" else "const unsigned long long*"
     if argument.startswith(SLOT) or argument in FACE_ARRAYS:
         return "Stored*"
     if argument == BARRIER:

@@ -21,11 +21,12 @@ import sympy
 from sympy import Add, Expr, Rational, Symbol
 
 from lbmtune.catalogue.boundaries.arguments import EXCESS, INLET, boundary_values
+from lbmtune.catalogue.boundaries.cut_links import Window, layer_at, whole
 from lbmtune.catalogue.collisions.operator import Assignment, Parameters, population, weight
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.catalogue.problem.faces import Face
-from lbmtune.catalogue.problem.patches import at_face, holds
+from lbmtune.catalogue.problem.patches import holds
 from lbmtune.lattice import Lattice, Vector, lattice
 
 FACE_NAMES = ("x_low", "x_high", "y_low", "y_high", "z_low", "z_high")
@@ -46,18 +47,22 @@ def arriving(found: Lattice, face: int) -> tuple[int, ...]:
     return tuple(i for i in range(found.q) if _inward(found, i, face) > 0)
 
 
-def reconstructed(f: Any, case: Case, xp: ModuleType) -> Any:
+def reconstructed(f: Any, case: Case, xp: ModuleType, window: Window | None = None) -> Any:
     """Return populations with those that arrive over the faces of a case completed.
 
-    f: (q, nz, ny, nx), not shifted.
+    f: (q, nz, ny, nx), not shifted, of the domain or of a window.
     """
+    within = window or whole(case.domain)
     weights = xp.asarray([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)
     shifted = f - weights
     values = {**boundary_values(case, 1.0), "unit": 1.0}
     values |= {f"force_{a}": value for a, value in zip("xyz", case.force, strict=True)}
     for condition in conditions(case):
-        at = shifted[(slice(None), *at_face(condition.face, case.domain))]
-        cells = ... if condition.whole else xp.asarray(holds(case, condition))
+        layer = layer_at(condition.face, case.domain, within)
+        if layer is None:
+            continue
+        at = shifted[(slice(None), *layer)]
+        cells = ... if condition.whole else xp.asarray(holds(case, condition, within))
         names: dict[str, Any] = {**values, **{str(population(i)): at[i].copy() for i in range(len(at))}}
         names |= {name: values[f"{name}{condition.values}"] for name in (*INLET, EXCESS)}
         for step in face_steps(case.lattice, condition.face, condition.kind, case.forced):

@@ -68,7 +68,7 @@ def cut_kind(case: Case, velocity: Vector, window: Window | None = None, xp: Mod
             kind[_moving_solid_at(case, window, velocity, xp)] = MOVING
     for value, name in ((WALL, "wall"), (MOVING, "moving")):
         for face, found in case.crossed(velocity):
-            layer = _layer(face, case.domain, window)
+            layer = layer_at(face, case.domain, window)
             if layer is not None and patched(case, face):
                 _set_patched(case, face, window, kind[layer], moving=value == MOVING, xp=xp)
             elif found == name and layer is not None:
@@ -137,7 +137,7 @@ def _solid_on(geometry: str, domain: tuple[int, int, int], xp: ModuleType) -> Ar
     return xp.asarray(voxels(geometry, domain))
 
 
-def _layer(face: int, domain: tuple[int, int, int], window: Window) -> tuple[Any, ...] | None:
+def layer_at(face: int, domain: tuple[int, int, int], window: Window) -> tuple[Any, ...] | None:
     """Return the index of the cells of a window that lie at a face, or None if there are none."""
     axis, high = divmod(face, 2)
     last = domain[axis] - 1 if high else 0

@@ -100,6 +100,10 @@ class Progress(Shown, Observer):
         count = len(trials)
         self._say(f"sustained: the best {count}, seconds of each without a pause" if count > 1 else _SUSTAINED)
 
+    def output(self, trials: Sequence[Trial], folder: str) -> None:
+        """Show that the cost of output is measured, and where its file lies."""
+        self._say(f"output: its cost for {len(trials)} finalists; files in {folder}")
+
     def _say(self, text: str) -> None:
         if self._live:
             self._live.update(Group(self._display(), text), refresh=True)

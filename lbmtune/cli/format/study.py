@@ -10,6 +10,7 @@ from lbmtune.records import Sustained, Trial
 from lbmtune.records.remarks import disturbance, doubt, in_cache_of, unsteadiness
 from lbmtune.records.repeats import percent
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.study.output import output_row
 from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups
 
@@ -115,6 +116,7 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
     return [
         *fluid,
         ("speed", _interval(record)),
+        *([("output costs", text)] if (text := output_row(record.ranked[0])) else []),
         (
             "evaluations",
             f"{len(record.trials)} of {record.header.legal_configurations} legal, {failed} without speed"

@@ -67,6 +67,10 @@ def study(
         ),
     ] = None,
     geometry: Geometry = None,
+    scratch: Annotated[
+        Path | None,
+        typer.Option("--scratch", metavar="FOLDER", help="where a study with output writes its file (default: TMPDIR)"),
+    ] = None,
     refresh: Annotated[bool, typer.Option("--refresh", help="measure the device's bandwidths again first")] = False,
     as_json: Json = False,
 ) -> None:
@@ -82,7 +86,16 @@ def study(
     folder = out or new_folder(spec.name, where, resume=resume)
     try:
         with formats.Progress(output.stderr()) as progress:
-            found = api.study(spec, where, folder, resume=resume, storage=storage, refresh=refresh, observer=progress)
+            found = api.study(
+                spec,
+                where,
+                folder,
+                resume=resume,
+                storage=storage,
+                refresh=refresh,
+                observer=progress,
+                scratch=scratch,
+            )
         _show(found, as_json)
     except KeyboardInterrupt:
         _stopped(where, folder, storage)

@@ -30,13 +30,16 @@ from lbmtune.measure.workers.messages import (
     DryRunRequest,
     MeasureRequest,
     MeasureResult,
+    OutputRatesRequest,
     Renderer,
 )
 from lbmtune.measure.workers.outcomes import after_death, time_interleaved
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import open_compiler
+from lbmtune.model.output import fields_bytes
 from lbmtune.records import Accuracy, Outcome, Prediction, Resources, Trial
 from lbmtune.records.claims import SideTask
+from lbmtune.records.output import Output, OutputRates
 from lbmtune.records.study import TimingProtocol
 
 _QUEUE_DEPTH = 3
@@ -183,6 +186,22 @@ class Evaluator:
         self._drop_verified()
         return trials
 
+    def output(self, configs: Sequence[KernelConfig], wanted: Output, folder: Path | None = None) -> list[Trial]:
+        """Measure what output costs each configuration. folder: of the file. Call it when idle.
+
+        Returns one trial per configuration, in order. Raises InputError if the file cannot be written.
+        """
+        return self._evaluated(configs, [{"output": wanted, "folder": folder}] * len(configs))
+
+    def output_rates(self, folder: Path | None = None) -> OutputRates:
+        """Measure the rates by which the cost of output is predicted. Call it when idle. Raises InputError."""
+        size = fields_bytes(self.case)
+        event = self.pool.answer(None, OutputRatesRequest(fields_bytes=size, folder=folder))
+        if isinstance(event, Death):
+            raise NothingValidError(f"the rates of output cannot be measured: {event.reason}.")
+        found: OutputRates = event.value
+        return found
+
     def verify(self, config: KernelConfig, *, full: bool = False) -> Trial:
         """Verify a configuration without timing it, on small domains or at full size. Call it when idle."""
         (trial,) = self._evaluated([config], [{"full": full, "timed": False}])
@@ -236,7 +255,7 @@ class Evaluator:
             path.unlink()
         self._verified.clear()
 
-    def _enqueue(self, number: int, config: KernelConfig, side_task: SideTask | None = None, **options: bool) -> None:
+    def _enqueue(self, number: int, config: KernelConfig, side_task: SideTask | None = None, **options: Any) -> None:
         """Queue a configuration. options: of the request to the measurer."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         trial = Trial(number=number, key=config.key, config=config.flat(), outcome=Outcome.OK, date=now)

@@ -8,6 +8,7 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.records import Measurement, Outcome, Resources, Sustained, Trial, Verification
+from lbmtune.records.output import Output, OutputCost
 
 Renderer = Callable[[Case, KernelConfig], Program]
 
@@ -43,13 +44,15 @@ class MeasureResult(Result):
     verification: Verification | None = None
     measurement: Measurement | None = None
     sustained: Sustained | None = None
+    output: tuple[OutputCost, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureRequest:
     """Verify and time a compiled program. full: verify on the case's own domain and do not time; timed: time at all.
 
-    sustained: run it for seconds instead of taking short samples; verify before only if `full`.
+    sustained: run it for seconds instead of taking short samples; verify before only if `full`. output: measure this
+    instead, without verification; folder: of its file, None: the one for temporary files.
     """
 
     path: Path
@@ -57,6 +60,8 @@ class MeasureRequest:
     timed: bool = True
     sustained: bool = False
     incumbent_s: float | None = None
+    output: Output | None = None
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +77,14 @@ class FinalsFailure:
 
     position: int | None
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputRatesRequest:
+    """Measure the rates of output for fields of so many bytes. folder: of the file. The answer is OutputRates."""
+
+    fields_bytes: int
+    folder: Path | None
 
 
 @dataclass(frozen=True, kw_only=True)

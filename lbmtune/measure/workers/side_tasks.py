@@ -21,9 +21,9 @@ from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.passes import REFRESH
 from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
+from lbmtune.measure.timing.host_output import FieldFile, residual, to_host
 from lbmtune.measure.timing.pooled_device import PooledDevice, WrappedDevice, pooled_bytes
 from lbmtune.measure.timing.state import stable_case
-from lbmtune.measure.workers.field_file import FieldFile
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.simulation import Plan
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # workers start often, and its import takes long
 
 PARTS = 2
 """Parts of a staged domain, as in Valero-Lara 2017."""
-_AT_ONCE = 1 << 15
-"""Numbers of a residual that are compared at once: temporary arrays of them stay in a cache."""
 
 
 def with_side_task(program: Program, side_task: SideTask | None) -> Program:
@@ -156,19 +154,6 @@ def _twice(launch: Launch) -> tuple[Launch, ...]:
     return (launch, launch) if launch.entry.startswith(REFRESH) else (launch,)
 
 
-def residual(velocity: Array, before: Array) -> float:
-    """Return the sum of absolute changes of a velocity over that of its absolute values; infinite for a flow at rest.
-
-    The sums are over all components, shape (n,). Source: de Oliveira, Lugarini, Franco 2019, equation 7.
-    """
-    change = size = 0.0
-    for start in range(0, len(velocity), _AT_ONCE):
-        now, then = (array[start : start + _AT_ONCE] for array in (velocity, before))
-        change += float(np.abs(now - then).sum(dtype=np.float64))
-        size += float(np.abs(now).sum(dtype=np.float64))
-    return change / size if size else float("inf")
-
-
 class _HostSide(WrappedDevice):
     """Host memory in place of device memory; nothing runs there."""
 
@@ -245,14 +230,6 @@ def to_device(source: Array, target: Array) -> None:
         target[...] = source
     else:
         target.set(source)
-
-
-def to_host(source: Array, target: Array) -> None:
-    """Copy contiguous elements from the device to the host and wait for them."""
-    if isinstance(source, np.ndarray):
-        target[...] = source
-    else:
-        source.get(out=target)
 
 
 _SIMULATIONS: Mapping[str, type[Simulation]] = {

@@ -21,12 +21,22 @@ from lbmtune.measure.processes.worker import (
     await_answer,
     next_event,
 )
-from lbmtune.measure.workers.worker_tasks import ACCURACY, FINALS, FULL_SIZE, SUSTAINED, final_stage, open_measurer
+from lbmtune.measure.workers.worker_tasks import (
+    ACCURACY,
+    FINALS,
+    FULL_SIZE,
+    OUTPUT,
+    SUSTAINED,
+    final_stage,
+    open_measurer,
+)
 from lbmtune.records import Environment
 from lbmtune.records.study import TimingProtocol
 from lbmtune.scratch import remove_scratch, scratch_folder
 
 _ACCURACY_LIMIT_S = 300.0
+_OUTPUT_FACTOR = 5
+"""Time limit of a measurement of output, which writes files, in multiples of that of a kernel alone."""
 _MOST_FAMILIES = 100
 """Finalists beside the best: more than there are families."""
 _FULL_SIZE_FACTOR = 10
@@ -120,6 +130,7 @@ def _limits_s(protocol: TimingProtocol) -> dict[str, float]:
         FULL_SIZE: _FULL_SIZE_FACTOR * protocol.verify_limit_s,
         "measure": protocol.measure_limit_s,
         SUSTAINED: protocol.measure_limit_s + 2 * (protocol.settling_s + protocol.sustained_s),
+        OUTPUT: _OUTPUT_FACTOR * protocol.measure_limit_s,
         ACCURACY: _ACCURACY_LIMIT_S,
         FINALS: protocol.measure_limit_s * max(1, protocol.finalists),
         **{final_stage(n): protocol.measure_limit_s for n in range(protocol.finalists + _MOST_FAMILIES)},

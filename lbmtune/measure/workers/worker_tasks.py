@@ -29,6 +29,7 @@ from lbmtune.codegen.render import render_single
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.processes.worker import Progress, Session
 from lbmtune.measure.timing.interleaved import measure_interleaved
+from lbmtune.measure.timing.output import measure_output, measure_rates
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
@@ -44,6 +45,7 @@ from lbmtune.measure.workers.messages import (
     FinalsRequest,
     MeasureRequest,
     MeasureResult,
+    OutputRatesRequest,
     Renderer,
 )
 from lbmtune.measure.workers.side_tasks import pooled_simulations, simulation_with, with_side_task
@@ -60,6 +62,7 @@ FINALS = "finals"
 ACCURACY = "accuracy"
 SUSTAINED = "measure sustained"
 DRY_RUN = "dry run"
+OUTPUT, OUTPUT_RATES = "measure output", "rates of output"
 _NO_BINARY = Binary(b"", "", Resources())
 
 
@@ -108,6 +111,7 @@ class _Measurer:
             AccuracyRequest: self._measure_accuracy,
             DryRunRequest: self._prepare,
             MeasureRequest: self._verify_and_measure,
+            OutputRatesRequest: self._measure_rates,
         }
 
     def answer(self, request: Any, progress: Progress) -> Any:
@@ -138,6 +142,10 @@ class _Measurer:
         progress(ACCURACY)
         device, compiler = self._device, compiler_for(self._device.environment)
         return measure_accuracy(request.case, request.config, device, compiler, device.reset, brief=request.brief)
+
+    def _measure_rates(self, request: OutputRatesRequest, progress: Progress) -> Any:
+        progress(OUTPUT_RATES)
+        return measure_rates(self._device.device, request.fields_bytes, request.folder)
 
     def _prepare(self, request: DryRunRequest, progress: Progress) -> None:
         progress(DRY_RUN)
@@ -207,6 +215,12 @@ def verify_and_measure(
     """Verify a program, and time it if it is right. Device faults are not caught: they end the process."""
     result = MeasureResult()
     try:
+        if request.output:
+            with _stage(OUTPUT, result, progress, device):
+                (simulation,) = pooled_simulations(device, [(program, binary, side_task)])
+                compiler = compiler_for(device.environment)
+                result.output = measure_output(simulation, request.output, device.device, compiler, request.folder)
+            return result
         if request.full or not request.sustained:
             with _stage(FULL_SIZE if request.full else "verify", result, progress, device):
                 check = partial(_verify, program, device, request, protocol, side_task)

@@ -12,6 +12,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, script_json
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels
 from lbmtune.report.study.outcomes import history_panel, outcome_info, outcome_panels
+from lbmtune.report.study.output import output_note, output_table, output_text, with_output_mlups
 from lbmtune.report.study.roofline import roofline_info, roofline_panel
 from lbmtune.report.study.speeds import distribution_panel, knobs_panels, parity_panels
 from lbmtune.report.study.steps import CellsRead
@@ -55,6 +56,8 @@ def page(study: StudyRecord, kernel: Kernel | None = None, cells_read: CellsRead
         illegal=header.illegal_configurations,
         winner=winner_section(study, kernel) if study.ranked else None,
         finals=finals_table(finals_info(study)),
+        output=output_table(study),
+        output_note=output_note(study),
         trials=script_json(trial_table(study)._asdict()),
         case=case_table(study),
         environment=environment_table(header.environment),
@@ -101,6 +104,8 @@ def cards(study: StudyRecord) -> list[tuple[str, str, str]]:
         energy = f", {run.nj_per_update:.3g} nJ per update" if run.nj_per_update else ""
         remark = f"{'disturbed; ' if run.disturbed else ''}over {run.seconds:.1f} s without a pause{energy}"
         found.append(("sustained", f"{format_mlups(run.mlups)} {unit}", remark))
+    if text := output_text(best):
+        found.append(("with output", f"{format_mlups(with_output_mlups(best))} {unit}", text))
     found += [
         (
             "of the ceiling",

@@ -137,6 +137,7 @@ def case_table(study: StudyRecord) -> Pairs:
         ("force", str(case.force) if case.forced else ""),
         ("objective", header.spec.objective),
         ("error allowed", "" if header.spec.max_error is None else f"{header.spec.max_error:g} after many steps"),
+        ("output", ", ".join(f"{kind} every {n} steps" for kind, n in header.spec.output.intervals.items())),
         ("budget", ", ".join(filter(None, limits)) or "the whole legal set"),
         ("legal configurations", f"{header.legal_configurations:,}"),
         ("seed", str(header.spec.seed)),

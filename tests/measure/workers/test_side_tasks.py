@@ -16,6 +16,7 @@ from lbmtune.catalogue.config import CudaConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
+from lbmtune.measure.timing.host_output import residual
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import verify_simulation
@@ -28,7 +29,6 @@ from lbmtune.measure.workers.side_tasks import (
     Saving,
     Staged,
     Storing,
-    residual,
     simulation_with,
     with_side_task,
 )

@@ -1,4 +1,4 @@
-"""A file of density and velocity on a local disk, whose writing is part of the measured time."""
+"""What the host does with density and velocity: copy them, write them to a file, compare velocities."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lbmtune.errors import InputError
 
 Array = Any
+_AT_ONCE = 1 << 15
+"""Numbers of a residual that are compared at once: temporary arrays of them stay in a cache."""
 
 
 class FieldFile:
@@ -52,3 +56,24 @@ class FieldFile:
         return InputError(
             f"cannot {what} in {self.folder}: {error.strerror}; choose a folder with room by --scratch or TMPDIR."
         )
+
+
+def residual(velocity: Array, before: Array) -> float:
+    """Return the sum of absolute changes of a velocity over that of its absolute values; infinite for a flow at rest.
+
+    The sums are over all components, shape (n,). Source: de Oliveira, Lugarini, Franco 2019, equation 7.
+    """
+    change = size = 0.0
+    for start in range(0, len(velocity), _AT_ONCE):
+        now, then = (array[start : start + _AT_ONCE] for array in (velocity, before))
+        change += float(np.abs(now - then).sum(dtype=np.float64))
+        size += float(np.abs(now).sum(dtype=np.float64))
+    return change / size if size else float("inf")
+
+
+def to_host(source: Array, target: Array) -> None:
+    """Copy contiguous elements from the device to the host and wait for them."""
+    if isinstance(source, np.ndarray):
+        target[...] = source
+    else:
+        source.get(out=target)

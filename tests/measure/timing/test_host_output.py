@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lbmtune.errors import InputError
-from lbmtune.measure.workers.field_file import FieldFile
+from lbmtune.measure.timing.host_output import FieldFile
 
 
 def test_a_file_holds_what_was_written_last(tmp_path: Path) -> None:

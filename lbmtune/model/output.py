@@ -1,0 +1,54 @@
+"""What output every n steps costs: density and velocity in a pass of their own, copied, saved and compared.
+
+Source of the parts: de Oliveira, Lugarini, Franco 2019, section 4.2. Rates are measured; none is fitted.
+"""
+
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.records.output import RESIDUAL, SAVE, OutputRates
+
+_PLACE_BYTES, _WORD_BYTES = 8, 4
+Parts = dict[str, float]
+"""Seconds of each part of an output, by name."""
+
+
+def fields_bytes(case: Case, config: KernelConfig | None = None) -> int:
+    """Return the bytes of density and velocity of all cells, in the compute precision; None: single precision."""
+    return MACROSCOPIC_FIELDS * case.sites * (config.computed.bytes if config else 4)
+
+
+def pass_bytes(case: Case, config: KernelConfig) -> float:
+    """Return the bytes that the pass moves: values of the state, fields, and tables of the size of the domain.
+
+    Moments that are neither density nor momentum are not read. A CPU fetches the lines of the fields before it writes
+    them. With an index list the pass has a table of all places; cells with solid ones among them have a word each.
+    """
+    listed = config.place_source == "list"
+    cells = case.fluid_sites if listed else case.sites
+    values = 1 + case.stencil.dimensions if config.of_moments else case.stencil.q
+    each = values * (config.stored.bytes + listed * _PLACE_BYTES) + (0 if listed else bool(case.geometry) * _WORD_BYTES)
+    written = MACROSCOPIC_FIELDS * config.computed.bytes * (2 if config.backend == "cpu" else 1)
+    return cells * (each + written)
+
+
+def output_parts(
+    case: Case, config: KernelConfig, kind: str, bandwidth_bytes_per_s: float, rates: OutputRates, between_s: float
+) -> Parts:
+    """Return what an output adds to the time of the steps, in parts.
+
+    between_s: seconds of the steps from one to the next, behind which a GPU hides the residual of the host. Threads of
+    a CPU that computes one are those of the kernel: it hides nothing.
+    """
+    fields = fields_bytes(case, config)
+    slower = min(bandwidth_bytes_per_s, rates.pass_bytes_per_s or bandwidth_bytes_per_s)
+    parts = {"pass": pass_bytes(case, config) / slower}
+    if kind in (SAVE, RESIDUAL) and rates.copy_bytes_per_s:
+        parts["copy to the host"] = fields / rates.copy_bytes_per_s
+    if kind == SAVE:
+        parts["file"] = fields / rates.file_bytes_per_s
+    if kind == RESIDUAL:
+        velocities = fields * (MACROSCOPIC_FIELDS - 1) / MACROSCOPIC_FIELDS
+        hidden_s = between_s if rates.copy_bytes_per_s else 0.0
+        parts["residual"] = max(0.0, velocities / rates.residual_bytes_per_s - hidden_s)
+    return parts

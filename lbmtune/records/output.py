@@ -1,0 +1,80 @@
+"""Output of a simulation besides its state: how often, what it costs, and the rates by which that is predicted."""
+
+from dataclasses import asdict, dataclass
+
+from lbmtune.records.quantities import NotNegative, Number, OneOrMore, Positive
+
+MACROSCOPICS, SAVE, RESIDUAL = "macroscopics", "save", "residual"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Time steps from one output of a kind to the next; 0: none.
+
+    macroscopics: density and velocity are written to memory of the device; save: and to a file on a disk of the host;
+    residual: and the host compares the velocity with that of the output before (de Oliveira, Lugarini, Franco 2019).
+    """
+
+    macroscopics: int = 0
+    save: int = 0
+    residual: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.intervals)
+
+    @property
+    def intervals(self) -> dict[str, int]:
+        """The intervals of the kinds that are wanted, by name."""
+        return {kind: every for kind, every in asdict(self).items() if every}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputRates:
+    """Measured rates in bytes per second: copy to page-locked memory of the host, file with fsync, and residual.
+
+    copy: None on a CPU, whose memory is that of the host; residual: of velocities, one thread; pass: that computes
+    density and velocity, with all cores of a CPU, None on a GPU, where it is as fast as memory; folder: of the file.
+    """
+
+    copy_bytes_per_s: Positive | None
+    file_bytes_per_s: Positive
+    residual_bytes_per_s: Positive
+    pass_bytes_per_s: Positive | None = None
+    folder: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputCost:
+    """Time that an output of one kind adds to the steps, in seconds.
+
+    every: steps from one to the next: those asked for, or the next whole number of launches; apart: steps between them
+    when it was measured, fewer if those would have taken long; event_s: median of the rounds, low_s and high_s the
+    range; step_s: of a step without output; predicted_s: of the model, in parts by name; None: not predicted.
+    """
+
+    kind: str
+    every: OneOrMore
+    apart: OneOrMore
+    event_s: Number
+    low_s: Number
+    high_s: Number
+    step_s: Positive
+    predicted_s: dict[str, NotNegative] | None = None
+
+    @property
+    def share(self) -> float:
+        """Share of the time of a run that the output takes."""
+        return self._share(max(0.0, self.event_s))
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The share by the fastest and the slowest round."""
+        return self._share(max(0.0, self.low_s)), self._share(max(0.0, self.high_s))
+
+    @property
+    def predicted_share(self) -> float | None:
+        """The share that the model predicts, beside the measured steps; None: not predicted."""
+        return None if self.predicted_s is None else self._share(sum(self.predicted_s.values()))
+
+    def _share(self, event_s: float) -> float:
+        return event_s / (self.every * self.step_s + event_s)
