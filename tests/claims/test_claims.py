@@ -629,6 +629,39 @@ at_least = 1.0
     assert [bool(row.counters) for row in found.groups[-1].rows] == [False, True, False]
 
 
+@pytest.mark.parametrize(
+    ("kind", "names", "found", "printed"),
+    [
+        ("moved-sectors", ("L2 sectors read by L1", "L2 sectors written by L1"), 0.75, "75.0 %"),
+        ("fewer-stores", ("L2 sectors written by L1",), 0.25, "25.0 %"),
+    ],
+)
+def test_sectors_of_one_kernel_are_held_against_those_of_another(
+    tmp_path: Path, kind: str, names: tuple[str, ...], found: float, printed: str
+) -> None:
+    """Three over four; fewer of them are a quarter."""
+    asks = f"""{TEXT}
+[claims.sectors]
+sentence = "It needs fewer."
+kind = "{kind}"
+of = "fast"
+over = "slow"
+at_most = 0.95
+"""
+    without = run(tmp_path / "without", document(asks)).verdicts[-1]
+    assert (without.holding, without.reason) == (Holding.UNTESTABLE, "no counters were read of it")
+    few, many = (
+        Counters(source="made", found=tuple(Counter(name=n, value=of, unit="") for n in names)) for of in (3.0, 4.0)
+    )
+
+    def count(kernels: Sequence[tuple[Case, KernelConfig]]) -> list[Counters]:
+        return [few if config.propagation.name == "aa" else many for _, config in kernels]
+
+    verdict = run(tmp_path / "with", document(asks), count=count).verdicts[-1]
+    assert verdict.median == pytest.approx(found)
+    assert verdict.reason == f"measured {printed}; at most 95.0 % is claimed"
+
+
 def test_what_a_single_kernel_and_a_duty_come_to() -> None:
     one = Evidence(
         title="a",
