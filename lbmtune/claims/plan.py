@@ -9,12 +9,15 @@ from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, comple
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.wall_pass import without_walls
 from lbmtune.errors import InputError
 from lbmtune.records.claims import Document, Group, Row, Series, Variant
 from lbmtune.units import format_bytes
 
 STAGED = "staged"
 """Side task of a domain on the host that passes through the device part by part."""
+WALLS = "walls"
+"""Side task of a pass that interpolates what walls send back."""
 _PART = re.compile(r"n([xyz])/([1-9]\d*)")
 CORES = "cores"
 """Value of the knob `threads` for one thread on every physical core."""
@@ -108,6 +111,8 @@ def _entry(variant: Variant, series: Series, case: Case, here: Here) -> Entry:
         reason: str | None = broken(case, config, here.limits)
     except InputError as error:
         return Entry(variant, None, f"{variant.title}: {_not_in_catalogue(str(error))}")
+    if reason is None and variant.duty and variant.duty.kind == WALLS:
+        reason = without_walls(case, config)
     if reason is None and series.past_capacity and not (variant.duty and variant.duty.kind == STAGED):
         reason = _past_budget(case, config, here.budget_bytes)
     return Entry(variant, config) if reason is None else Entry(variant, None, f"{variant.title}: {reason}")
