@@ -11,7 +11,7 @@ from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.wall_pass import without_walls
 from lbmtune.errors import InputError
-from lbmtune.records.claims import Document, Group, Row, Series, Variant
+from lbmtune.records.claims import Document, Group, Row, Series, SideTask, Variant
 from lbmtune.units import format_bytes
 
 STAGED = "staged"
@@ -63,8 +63,8 @@ class Plan:
 
     def is_of(self, group: Group) -> bool:
         """Return whether a group is the whole result of this plan: same configurations, same case, nothing missing."""
-        rows = tuple((row.variant, row.config, row.duty) for row in group.rows)
-        mine = tuple((row.variant, row.config, row.duty) for row in map(self.row, self.entries))
+        rows = tuple(map(question, group.rows))
+        mine = tuple(question(self.row(entry)) for entry in self.entries)
         same = (group.document, group.series, group.case, rows) == (self.document, self.series.name, self.case, mine)
         return (
             same
@@ -86,6 +86,11 @@ class Plan:
             duty=entry.variant.duty,
             footprint_bytes=footprint_bytes(self.case, config) if config else 0,
         )
+
+
+def question(row: Row) -> tuple[str, KernelConfig | None, SideTask | None]:
+    """Return what a row asks: its variant, configuration and side task. Knobs that came later have their default."""
+    return row.variant, from_flat(row.config) if row.config else None, row.duty
 
 
 def plans(document: Document, here: Here) -> Iterator[Plan]:
