@@ -3,7 +3,6 @@
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.machine.description import Machine
-from lbmtune.model.output import predicted_output
 from lbmtune.records.output import Output
 
 
@@ -13,6 +12,8 @@ def output_rows(case: Case, config: KernelConfig, machine: Machine, wanted: Outp
         return []
     if machine.output is None:
         return [("output", f"not predicted: {machine.name} has no rates of output (table [output] of its description)")]
+    from lbmtune.model.output import predicted_output  # here: the command line starts without the model
+
     found = predicted_output(case, config, machine, machine.output, wanted)
     return [
         ("" if n else "output costs", f"{_told(kind, wanted.intervals[kind], *one)}")

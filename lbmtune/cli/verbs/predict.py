@@ -139,7 +139,8 @@ def rank(
         output.emit_json(ranked.facts())
     else:
         print_ranking(ranked, api.case_summary(spec.case))
-        output.print_pairs(output_rows(spec.case, ranked.rows[0].first.config, on, spec.output))
+        if spec.output:
+            output.print_pairs(output_rows(spec.case, ranked.rows[0].first.config, on, spec.output))
 
 
 def vary(
