@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lbmtune.backend.registry import available, backend_of, default_device, open_device
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.families.rules import Limits, cuda_limits
-from lbmtune.cores import usable_cores
+from lbmtune.cores import physical_cores, usable_cores
 from lbmtune.errors import DeviceUnavailableError
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ def bounds(device: str, machine: Machine | None = None) -> Bounds:
     try:
         return Bounds(open_device(device).limits, True)
     except DeviceUnavailableError:
-        return Bounds(Limits(cores=usable_cores()), False)
+        return Bounds(Limits(cores=usable_cores(), physical_cores=physical_cores()), False)
 
 
 def widest(device: str) -> Limits:
     """Return upper limits of a device without opening it: the cores of a CPU, those of the largest GPU."""
     if BACKENDS[backend_of(device)].shares_host:
-        return Limits(cores=usable_cores())
+        return Limits(cores=usable_cores(), physical_cores=physical_cores())
     return cuda_limits("sm_100", 1 << 10, Limits.memory_bytes)
 
 

@@ -12,6 +12,8 @@ from lbmtune.catalogue.storage_frame import StorageFrame, aligned
 from lbmtune.lattice import Lattice
 
 Block = Cells
+ALL_PROCESSORS, PHYSICAL_CORES = "all", "cores"
+"""Words of the knob `threads`: one thread on every processor, or on one of each physical core (without SMT)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +91,13 @@ class CpuConfig(KernelConfig):
     # 1040 keeps the direction arrays of power-of-two domains out of one cache set
     searched: ClassVar[Mapping[str, tuple[Scalar, ...]]] = {"padding": (0, 64, 1040)}
 
-    threads: int = knob(1, "threads of the parallel loop; 'all': every core", unit="threads", search=("all",))
+    threads: int = knob(
+        1,
+        "threads of the parallel loop; 'all': one per processor, 'cores': one per physical core",
+        unit="threads",
+        search=(ALL_PROCESSORS,),
+        words=(ALL_PROCESSORS, PHYSICAL_CORES),
+    )
     vector_bits: int = knob(
         512,
         "bits of a SIMD access, of one register or two; 0: scalar loop",

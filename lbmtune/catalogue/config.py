@@ -5,6 +5,8 @@ from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
+from lbmtune.catalogue.backend_records import ALL_PROCESSORS as ALL_PROCESSORS
+from lbmtune.catalogue.backend_records import PHYSICAL_CORES as PHYSICAL_CORES
 from lbmtune.catalogue.backend_records import Block as Block
 from lbmtune.catalogue.backend_records import CpuConfig as CpuConfig
 from lbmtune.catalogue.backend_records import CudaConfig as CudaConfig
@@ -22,8 +24,6 @@ from lbmtune.catalogue.record import KernelConfig as KernelConfig
 from lbmtune.catalogue.record import families_with as families_with
 from lbmtune.errors import InputError, named
 
-ALL_CORES = "all"
-"""Value of the knob `threads` that stands for every core of the device."""
 DEFAULT_FAMILY = "direct"
 
 
@@ -87,15 +87,15 @@ def parse_config(text: str, backend: str = "cuda") -> KernelConfig:
 def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]:
     """Return flat values with those filled in that the device or another knob decides, if they are not given.
 
-    compute follows storage (fp64 for fp64); threads are all cores; vectors are as wide as the CPU has them; knobs that
-    another keeps from acting have the value that this means.
+    compute follows storage (fp64 for fp64); threads are those of all processors; vectors are as wide as the CPU has
+    them; knobs that another keeps from acting have the value that this means.
     """
     full = dict(values)
     record = family(str(full.setdefault("backend", "cuda")), str(full.setdefault("family", DEFAULT_FAMILY)))
     full.setdefault("compute", "fp64" if full.get("storage") == "fp64" else "fp32")
     if "threads" in record.by_device:
-        if full.setdefault("threads", ALL_CORES) == ALL_CORES:
-            full["threads"] = limits.cores
+        full.setdefault("threads", ALL_PROCESSORS)
+        full["threads"] = _threads(limits).get(full["threads"], full["threads"])
         full.setdefault("vector_bits", 0 if full.get("wrap") == "select" else limits.vector_bits)
     full = {**record.implied(full), **full}
     usual = defaults(record)
@@ -103,3 +103,8 @@ def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]
         if one.name not in full and (neutral := one.neutral({**usual, **full})) is not None and neutral != one.default:
             full[one.name] = neutral
     return full
+
+
+def _threads(limits: Limits) -> Mapping[Scalar, int]:
+    """Return what the words of the knob `threads` stand for; a device whose cores are unknown has no SMT."""
+    return {ALL_PROCESSORS: limits.cores, PHYSICAL_CORES: min(limits.physical_cores, limits.cores) or limits.cores}

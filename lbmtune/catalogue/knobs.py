@@ -41,7 +41,7 @@ class Knob:
 
     meaning: a noun phrase; unit: of a number, empty for names; default: frozen, because it is part of recorded keys;
     search: values that a study searches unless its file says otherwise; allowed: all values (empty: any number from
-    `least` up, or any extents); acts: conditions under which it acts.
+    `least` up, or any extents); acts: conditions under which it acts; words: names of numbers that a device decides.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Knob:
     allowed: tuple[Scalar, ...]
     least: int
     acts: tuple[Acts, ...]
+    words: tuple[str, ...] = ()
 
     def neutral(self, others: Mapping[str, Scalar]) -> Scalar | None:
         """Return the value that the knob must have because another keeps it from acting, or None if it acts."""
@@ -102,6 +103,7 @@ def knob(
     allowed: tuple[Scalar, ...] = (),
     least: int | None = None,
     acts: tuple[Acts, ...] = (),
+    words: tuple[str, ...] = (),
 ) -> Any:
     """Declare a field of a configuration record as a knob; see `Knob` for the arguments.
 
@@ -116,6 +118,7 @@ def knob(
         "allowed": allowed,
         "least": int(usual == 1) if least is None else least,
         "acts": acts,
+        "words": words,
     }
     return field(default=default, metadata={_METADATA: declared})
 

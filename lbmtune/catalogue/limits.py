@@ -16,7 +16,8 @@ class Limits:
     cooperative: all blocks of a launch can be resident at once; dependent: a launch may begin before the one on which
     it depends has ended (programmatic dependent launch, since compute capability 9.0); asynchronous: copies to shared
     memory overlap with the thread that issues them (cp.async, since 8.0); bulk: one thread copies contiguous runs to
-    shared memory (cp.async.bulk, since 9.0); memory_limited: this process may use less memory than the host has.
+    shared memory (cp.async.bulk, since 9.0); memory_limited: this process may use less memory than the host has;
+    cores: processors, also those of one physical core; physical_cores: 0 if unknown.
     """
 
     threads_per_block: int = 1024
@@ -24,6 +25,7 @@ class Limits:
     grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
     threads_per_multiprocessor: int = 2048
     cores: int = 1
+    physical_cores: int = 0
     vector_bits: int = 512
     memory_bytes: int = 2**63
     memory_limited: bool = False

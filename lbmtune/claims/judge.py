@@ -60,7 +60,9 @@ def _reading(variant: str, series: Series, group: Group | None, backend: str) ->
         # the document may have a variant that it had not at the time
         missing = Row(variant=variant, reason=f"{variant}: it was not measured in this run")
         return Reading(next((row for row in group.rows if row.variant == variant), missing), group)
-    without = f"{series.title}: there is no such experiment for {backend} devices"
+    asked = bool(series.cases.get(backend))
+    told = "it was not measured in this run" if asked else f"there is no such experiment for {backend} devices"
+    without = f"{series.title}: {told}"
     return Reading(Row(variant=variant, reason=series.missing or without))
 
 
@@ -94,7 +96,7 @@ def rests_on(claim: Claim, readings: Mapping[str, Reading]) -> tuple[Reading, ..
     if claim.kind in ("footprint", *ERRORS):
         return ()
     try:
-        kind = "ratio" if claim.kind == COUNTED else claim.kind  # counters may not have been read yet
+        kind = "ratio" if claim.kind in COUNTED else claim.kind  # counters may not have been read yet
         sides = [_measured(names, readings, kind) for names in (claim.of, claim.over) if names]
     except _UntestableError:
         return ()
@@ -146,7 +148,7 @@ def _measured(names: Sequence[str], readings: Mapping[str, Reading], kind: str) 
     named = [readings[name] for name in names]
     good = [one for one in named if _has(one.row, kind)]
     if not good or (kind == "spread" and len(good) < 2):
-        without = "no counters were read of it" if kind == COUNTED else "it was not measured"
+        without = "no counters were read of it" if kind in COUNTED else "it was not measured"
         raise _UntestableError(next((one.row.why_not for one in named if one.row.why_not), without))
     return good
 
@@ -154,8 +156,8 @@ def _measured(names: Sequence[str], readings: Mapping[str, Reading], kind: str) 
 def _has(row: Row, kind: str) -> bool:
     if kind == "footprint":
         return row.footprint_bytes > 0
-    if kind == COUNTED:
-        return not row.why_not and row.counters is not None and row.counters.memory_bytes is not None
+    if names := _counters_of(kind):
+        return not row.why_not and row.counters is not None and row.counters.total(*names) is not None
     return not row.why_not and (kind not in ERRORS or (row.trial is not None and row.trial.accuracy is not None))
 
 
@@ -165,19 +167,31 @@ def _quantity(claim: Claim, of: Sequence[Reading], over: Sequence[Reading], rate
     if claim.kind in ERRORS:
         return _error(claim, of[0])
     fast = min(of, key=_seconds_per_site)
-    if claim.kind == COUNTED:
-        counted = fast.row.counters.memory_bytes if fast.row.counters else None
-        return _exactly((counted or 0.0) / fast.measurement.bytes_per_update)
+    if claim.kind == "counted-bytes":
+        return _exactly(_counted(claim, fast) / fast.measurement.bytes_per_update)
     if claim.kind == "bandwidth":
         return _bandwidth(fast.measurement, rates.fitting(fast.row.config))
     if claim.kind == "spread":
         ratio = speed_ratio(fast, max(of, key=_seconds_per_site))
         return Interval(ratio.low - 1, ratio.median - 1, ratio.high - 1)
     base = min(over, key=_seconds_per_site)
+    if claim.kind in COUNTED:
+        counted = _counted(claim, fast) / _counted(claim, base)
+        return _exactly(1 - counted if claim.kind == "fewer-stores" else counted)
     if claim.kind == "interval-loss":
         return _interval_loss(fast, base, claim.every)
     ratio = speed_ratio(fast, base)
     return ratio if claim.kind == "ratio" else Interval(1 - ratio.high, 1 - ratio.median, 1 - ratio.low)
+
+
+def _counters_of(kind: str) -> tuple[str, ...]:
+    return next((names for one, names in COUNTED.items() if one == kind), ())
+
+
+def _counted(claim: Claim, of: Reading) -> float:
+    """Return the sum of the counters of a kind of claim, per update."""
+    assert of.row.counters is not None
+    return of.row.counters.total(*COUNTED[claim.kind]) or 0.0
 
 
 def _seconds_per_site(reading: Reading) -> float:

@@ -144,7 +144,7 @@ def _to_count(claims: Claims) -> Iterator[Reading]:
         for claim in document.claims:
             # an interval loss comes from side tasks alone
             failed = (document.name, claim.name) in fails and claim.kind != "interval-loss"
-            if failed or (claim.kind == COUNTED and claims.header.backend not in claim.untestable):
+            if failed or (claim.kind in COUNTED and claims.header.backend not in claim.untestable):
                 yield from rests_on(claim, readings)
 
 

@@ -118,7 +118,7 @@ def _scalar(one: Knob, value: Any, key: str, source: Source) -> Scalar:
         if one.allowed:
             source.check_name(key, value, tuple(map(str, one.allowed)))
         return value
-    if isinstance(value, str) and value in one.search:
+    if isinstance(value, str) and value in (*one.search, *one.words):
         return value
     if isinstance(value, bool) or not isinstance(value, int) or one.is_name:
         source.fail(key, f"{value!r} is not {'a name' if one.is_name else 'a whole number'}; correct it.")

@@ -18,7 +18,6 @@ from lbmtune.files.trees import converted, parsed
 from lbmtune.measure.verification.accuracy import VELOCITIES
 from lbmtune.records import made_of
 from lbmtune.records.claims import (
-    COUNTED,
     ERRORS,
     SIDE_TASKS,
     Claim,
@@ -34,9 +33,15 @@ T = TypeVar("T")
 PAST_CAPACITY = "past capacity"
 """The domain of a series that follows from the memory budget."""
 _BACKENDS = ("cuda", "cpu")
-_POSSIBLE: Mapping[Kind, tuple[float, float]] = {"loss": (-inf, 1.0), "interval-loss": (0.0, 1.0)}
+_POSSIBLE: Mapping[Kind, tuple[float, float]] = {
+    **dict.fromkeys(("loss", "fewer-stores"), (-inf, 1.0)),
+    "interval-loss": (0.0, 1.0),
+}
 """Least and greatest value of a kind of claim, of others 0 and infinity."""
-_NO_EFFECT: Mapping[Kind, float] = {"ratio": 1.0, "footprint": 1.0, "loss": 0.0, "interval-loss": 0.0, "spread": 0.0}
+_NO_EFFECT: Mapping[Kind, float] = {
+    **dict.fromkeys(("ratio", "footprint", "moved-sectors"), 1.0),
+    **dict.fromkeys(("loss", "interval-loss", "spread", "fewer-stores"), 0.0),
+}
 """Value of a kind of claim where nothing differs."""
 _VELOCITIES = "some of " + ", ".join(map(str, VELOCITIES))
 _ON = re.compile(r"(\w[\w -]*?)(?: every (\d+))?")
@@ -236,7 +241,7 @@ def _check_askable(claim: Claim, key: str, source: Source) -> None:
         source.fail(f"{key}.velocities", f"are given where an error is asked for, and there alone: {_VELOCITIES}.")
     if not set(claim.velocities) <= set(VELOCITIES):
         source.fail(f"{key}.velocities", f"{list(claim.velocities)}: errors are measured at {_VELOCITIES}.")
-    if bool(claim.over) == (claim.kind in ("spread", "bandwidth", COUNTED, *ERRORS)):
+    if bool(claim.over) == (claim.kind in ("spread", "bandwidth", "counted-bytes", *ERRORS)):
         takes = "no over" if claim.over else "over, the variants that it is compared with"
         source.fail(f"{key}.over", f"a {claim.kind} takes {takes}; correct the claim.")
     if claim.at_least is None and claim.at_most is None:

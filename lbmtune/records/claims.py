@@ -27,11 +27,17 @@ Kind = Literal[
     "bandwidth",
     "footprint",
     "counted-bytes",
+    "fewer-stores",
+    "moved-sectors",
     "velocity-error",
     "density-error",
 ]
-COUNTED: Kind = "counted-bytes"
-"""The kind of claims that hardware counters decide."""
+COUNTED: Mapping[Kind, tuple[str, ...]] = {
+    "counted-bytes": ("DRAM bytes read", "DRAM bytes written"),
+    "fewer-stores": ("L2 sectors written by L1",),
+    "moved-sectors": ("L2 sectors read by L1", "L2 sectors written by L1"),
+}
+"""The kinds of claims that hardware counters decide, and the counters that each adds up."""
 ERRORS: tuple[Kind, ...] = ("velocity-error", "density-error")
 """The kinds of claims on the accuracy of a kernel (records.Accuracy)."""
 
@@ -40,6 +46,7 @@ SIDE_TASKS: Mapping[str, str] = {
     "save": "density and velocity are written, copied to the host and saved in a file on its disk",
     "residual": "they are copied to the host, which compares the velocity with that of the time before meanwhile",
     "refresh": "ghost cells are refreshed once more, so that the time that it takes shows",
+    "walls": "a pass of its own after each step interpolates what walls send back, by where they cut their links",
     "staged": "the domain stays on the host and passes through the device part by part",
 }
 """Work of a simulation besides time steps."""
@@ -126,9 +133,10 @@ class Claim:
     minus it; interval-loss, the loss if the work of `of` is done every `every` steps; spread, the speed of the fastest
     of `of` over the slowest, minus one; bandwidth, that of `of` over that of a copy, or of an update in place if the
     kernel is one; footprint, bytes of `of` over bytes of `over`; counted-bytes, bytes to and from memory by counters
-    for an update of `of` over those that it has to move; velocity-error and density-error, the error of a vortex in the
-    precision of `of` over that in fp64, both relative to the exact solution, at each of the peak `velocities`. Names
-    are variants, or variant@series if a variant has several.
+    for an update of `of` over those that it has to move; moved-sectors, sectors that L1 reads and writes of L2 for an
+    update of `of` over those of `over`; fewer-stores, one minus that ratio for sectors written; velocity-error and
+    density-error, the error of a vortex in the precision of `of` over that in fp64, both relative to the exact
+    solution, at each of the peak `velocities`. Names are variants, or variant@series if a variant has several.
     at_least, at_most: the claim holds if the interval lies within; published: range of the printed figures;
     untestable: by backend, the reason why no measurement can decide.
     own: whether it is a question of this tool, which the document does not claim; such are counted by themselves.

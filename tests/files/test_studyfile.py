@@ -84,6 +84,7 @@ def test_the_quick_study_is_small_and_the_flagship_is_not():
         ("block=[16, 2, 2]", lambda s: s.axes["cuda"]["block"] == ("16x2x2",)),
         ("scheme=aa,push", lambda s: s.axes["cuda"]["scheme"] == ("aa", "push")),
         ("axes.cpu.threads=2", lambda s: s.axes["cpu"]["threads"] == (2,)),
+        ("axes.cpu.threads=cores,all", lambda s: s.axes["cpu"]["threads"] == ("cores", "all")),
         ("case.domain=128x64x32", lambda s: s.case.domain == (128, 64, 32)),
         ("case.viscosity=0.1", lambda s: s.case.relaxation_rate == pytest.approx(1.25)),
         ("budget.trials=10", lambda s: s.budget.trials == 10),

@@ -57,7 +57,7 @@ def test_one_thread_after_two_and_none_bound_after_one() -> None:
 
 def test_threads_take_one_processor_of_each_core_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "ALLOWED", frozenset(range(4)))
-    monkeypatch.setattr(threads, "_siblings", lambda processor: f"{processor // 2}")
+    monkeypatch.setattr(threads, "siblings", lambda processor: f"{processor // 2}")
     threads.processors.cache_clear()
     assert threads.processors() == (0, 2, 1, 3)
     threads.processors.cache_clear()

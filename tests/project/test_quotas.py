@@ -99,6 +99,18 @@ def test_processors_are_those_of_the_quota(host: Path, version: int, quota: int,
     assert cores.usable_cores() == found
 
 
+def test_processors_of_one_core_count_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of 16 processors 0 and 8 are one core, 1 and 9, and so on; 3 is a core by itself if the system says nothing."""
+    monkeypatch.setattr(cores, "_TOPOLOGY", str(tmp_path / "{}"))
+    for processor in range(16):
+        (tmp_path / str(processor)).write_text(f"{processor % 8},{processor % 8 + 8}\n", encoding="ascii")
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: set(range(16)))
+    assert cores.physical_cores() == 8
+    assert cores.physical_cores({0, 8, 1}) == 2
+    (tmp_path / "3").unlink()
+    assert cores.physical_cores() == 9
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_kills_for_want_of_memory_are_counted(host: Path, version: int) -> None:
     folder = group_of(host, version, "memory")

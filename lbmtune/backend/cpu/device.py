@@ -26,6 +26,7 @@ from lbmtune.backend.cpu.threads import ALLOWED, bind
 from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
+from lbmtune.cores import physical_cores
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Conditions, Environment, Resources
 
@@ -88,6 +89,7 @@ class CpuDevice:
         reserved = min(_RUN_BYTES, memory.available // 2) if memory.limited else 0
         return Limits(
             cores=min(_CORES, numba.config.NUMBA_NUM_THREADS),
+            physical_cores=physical_cores(ALLOWED),
             vector_bits=vector_bits(),
             memory_bytes=memory.available - reserved,
             memory_limited=memory.limited,

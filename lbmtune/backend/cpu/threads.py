@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 from threading import get_native_id
 
 import numba
@@ -15,10 +14,10 @@ from numba import prange, types
 
 from lbmtune.backend.cpu.modules import call_cached
 from lbmtune.backend.protocol import TooManyResourcesError
+from lbmtune.cores import siblings
 
 ALLOWED = frozenset(os.sched_getaffinity(0))
 """Processors of this process at its start; threads that are bound later see fewer."""
-_TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _gettid = types.ExternalFunction("gettid", types.int32())
 _bound: list[int] = []
 """System numbers of the threads that are bound now."""
@@ -79,12 +78,5 @@ def processors() -> tuple[int, ...]:
     """Return the processors in the order in which threads are bound: one of each core before its second one."""
     groups: dict[str, list[int]] = {}
     for processor in sorted(ALLOWED):
-        groups.setdefault(_siblings(processor), []).append(processor)
-    return tuple(sorted(ALLOWED, key=lambda p: (groups[_siblings(p)].index(p), p)))
-
-
-def _siblings(processor: int) -> str:
-    try:
-        return Path(_TOPOLOGY.format(processor)).read_text(encoding="ascii")
-    except OSError:
-        return str(processor)
+        groups.setdefault(siblings(processor), []).append(processor)
+    return tuple(sorted(ALLOWED, key=lambda p: (groups[siblings(p)].index(p), p)))

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from lbmtune.catalogue.config import (
-    ALL_CORES,
+    ALL_PROCESSORS,
     DEFAULT_FAMILY,
     FAMILIES,
+    PHYSICAL_CORES,
     CpuConfig,
     CudaConfig,
     KernelConfig,
@@ -205,7 +206,7 @@ def test_a_knob_of_a_family_is_one_of_a_study_file(record: type[KernelConfig], o
 
 @by_knob
 def test_each_value_of_a_knob_round_trips(record: type[KernelConfig], one: Knob) -> None:
-    for value in {*one.search, *one.allowed, one.default} - {ALL_CORES}:
+    for value in {*one.search, *one.allowed, one.default} - {ALL_PROCESSORS}:
         owner = {"layout": one.acts[-1].values[0]} if one.name in layout_knobs(record) else {}
         config = from_flat({"backend": record.backend, "family": record.family, **owner, one.name: value})
         flat = config.flat()
@@ -258,7 +259,10 @@ def test_what_is_given_is_not_filled_in(record: type[KernelConfig]) -> None:
     assert completed(given, DEVICE)["compute"] == "fp64"
     assert completed({**given, "compute": "fp32"}, DEVICE)["compute"] == "fp32"
     if record.backend == "cpu":
-        assert completed({**given, "threads": ALL_CORES}, DEVICE)["threads"] == 7
+        assert completed({**given, "threads": ALL_PROCESSORS}, DEVICE)["threads"] == 7
+        assert completed({**given, "threads": PHYSICAL_CORES}, DEVICE)["threads"] == 7, "as far as is known"
+        halves = replace(DEVICE, physical_cores=4)
+        assert completed({**given, "threads": PHYSICAL_CORES}, halves)["threads"] == 4
         full = completed({**given, "threads": 3, "vector_bits": 512}, DEVICE)
         assert (full["threads"], full["vector_bits"]) == (3, 512)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +16,8 @@ from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.pooled_device import PooledDevice
-from lbmtune.measure.workers.messages import MeasureRequest, MeasureResult
+from lbmtune.measure.workers import worker_tasks
+from lbmtune.measure.workers.messages import FinalsRequest, MeasureRequest, MeasureResult
 from lbmtune.measure.workers.worker_tasks import dry_run, verify_and_measure
 from lbmtune.records import Conditions, Outcome, Resources, Verification
 from lbmtune.records.study import TimingProtocol
@@ -125,3 +128,40 @@ def test_a_disturbed_and_wide_measurement_is_unstable(
 def test_a_dry_run_launches_nothing() -> None:
     program = renderer(CASE, config("device fault", "cuda"))
     dry_run(program, FakeDevice("cuda"))
+
+
+def test_what_a_run_of_seconds_leaves_is_proved_as_it_is_and_from_random_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The sums are those from the end of the warm-up; a refill comes last, because it hides what went before."""
+    done: list[object] = []
+
+    def sustain(simulation: object, protocol: object, warm: Callable[[], None]) -> SimpleNamespace:
+        done.append("warm-up")
+        warm()
+        done.append("run")
+        return SimpleNamespace(steps=1000)
+
+    monkeypatch.setattr(worker_tasks, "sustain", sustain)
+    monkeypatch.setattr(worker_tasks, "sums", lambda _: done.append("sums") or "begun")
+    monkeypatch.setattr(worker_tasks, "check_sums", lambda _, before: done.append(("check sums", before)))
+    monkeypatch.setattr(worker_tasks, "check_slab", lambda _: done.append("check slab"))
+    monkeypatch.setattr(worker_tasks, "check_slabs", lambda _, steps: done.append(("check slabs", steps)))
+    device = PooledDevice(FakeDevice("cuda"))
+    monkeypatch.setattr(device, "check_guards", lambda names: done.append("check guards"))
+    worker_tasks._sustained(PROGRAM, compiler(PROGRAM), device, PROTOCOL, None)
+    assert done == [
+        *("warm-up", "sums", "run", ("check sums", "begun")),
+        *("check slab", ("check slabs", 1000), "check guards"),
+    ]
+
+
+def test_each_final_is_proved_after_the_steps_that_were_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done: list[object] = []
+    monkeypatch.setattr(worker_tasks, "_read_spool", lambda path: (PROGRAM, compiler(PROGRAM), None))
+    timed = [SimpleNamespace(steps_per_sample=steps, samples_s=[1.0] * 3) for steps in (10, 20)]
+    monkeypatch.setattr(worker_tasks, "measure_interleaved", lambda *_: timed)
+    monkeypatch.setattr(worker_tasks, "check_slabs", lambda _, steps: done.append(steps))
+    measurer = worker_tasks._Measurer(PooledDevice(FakeDevice("cuda")), PROTOCOL)
+    assert measurer.answer(FinalsRequest(paths=(tmp_path, tmp_path)), lambda _: None) == timed
+    assert done == [30, 60]
