@@ -514,7 +514,7 @@ def test_rates_of_output_are_kept_and_a_folder_that_takes_no_file_leaves_them_un
     write_machine(path, replace(SHIPPED, output=RATES))
     assert read_machine(path).output == RATES
     path.write_text(path.read_text().replace("file_bytes_per_s = 50000000.0", "file_bytes_per_s = 0.05"))
-    with pytest.raises(InputError, match=r"output.file_bytes_per_s is 0.05, which has to be bytes per second from 100000"):
+    with pytest.raises(InputError, match=r"output.file_bytes_per_s is 0.05, which has to be bytes per second from 1"):
         read_machine(path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     assert devices._output_rates(open_cpu()) is None
