@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,6 +39,13 @@ def test_the_cost_of_output_is_predicted_by_the_rates_of_a_machine(machine: str)
     assert "save every 500 steps: " in found
     assert "copy to the host 0.32 ms, file 16 ms)" in found  # 16 MB
     assert "residual every 500 steps: " in found
+
+
+def test_json_has_the_parts_in_seconds(machine: str) -> None:
+    facts = json.loads(said("predict", "scheme=push,storage=fp32", *ASKED, "--machine", machine, "--json"))
+    save = facts["output_costs"]["save"]
+    assert save["seconds"]["file"] == pytest.approx(0.016)
+    assert 0 < save["share"] < 1
 
 
 def test_a_ranking_tells_it_for_its_first_kernel(machine: str) -> None:

@@ -21,6 +21,16 @@ def output_rows(case: Case, config: KernelConfig, machine: Machine, wanted: Outp
     ]
 
 
+def output_facts(case: Case, config: KernelConfig, machine: Machine, wanted: Output) -> dict[str, object]:
+    """Return the seconds of each kind of output in parts, and its share, as `output_costs`; {} if not predicted."""
+    if not wanted or machine.output is None:
+        return {}
+    from lbmtune.model.output import predicted_output  # here, as above
+
+    found = predicted_output(case, config, machine, machine.output, wanted)
+    return {"output_costs": {kind: {"seconds": parts, "share": share} for kind, (parts, share) in found.items()}}
+
+
 def _told(kind: str, every: int, parts: dict[str, float], share: float) -> str:
     inner = ", ".join(f"{name} {1e3 * s:.3g} ms" for name, s in parts.items())
     return f"{kind} every {every:,} steps: {100 * share:.2g} % of the time ({inner})"
