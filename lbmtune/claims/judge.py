@@ -60,7 +60,9 @@ def _reading(variant: str, series: Series, group: Group | None, backend: str) ->
         # the document may have a variant that it had not at the time
         missing = Row(variant=variant, reason=f"{variant}: it was not measured in this run")
         return Reading(next((row for row in group.rows if row.variant == variant), missing), group)
-    without = f"{series.title}: there is no such experiment for {backend} devices"
+    asked = bool(series.cases.get(backend))
+    told = "it was not measured in this run" if asked else f"there is no such experiment for {backend} devices"
+    without = f"{series.title}: {told}"
     return Reading(Row(variant=variant, reason=series.missing or without))
 
 

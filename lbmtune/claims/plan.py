@@ -9,12 +9,15 @@ from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, comple
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.wall_pass import without_walls
 from lbmtune.errors import InputError
-from lbmtune.records.claims import Document, Group, Row, Series, Variant
+from lbmtune.records.claims import Document, Group, Row, Series, SideTask, Variant
 from lbmtune.units import format_bytes
 
 STAGED = "staged"
 """Side task of a domain on the host that passes through the device part by part."""
+WALLS = "walls"
+"""Side task of a pass that interpolates what walls send back."""
 _PART = re.compile(r"n([xyz])/([1-9]\d*)")
 CORES = "cores"
 """Value of the knob `threads` for one thread on every physical core."""
@@ -60,8 +63,8 @@ class Plan:
 
     def is_of(self, group: Group) -> bool:
         """Return whether a group is the whole result of this plan: same configurations, same case, nothing missing."""
-        rows = tuple((row.variant, row.config, row.duty) for row in group.rows)
-        mine = tuple((row.variant, row.config, row.duty) for row in map(self.row, self.entries))
+        rows = tuple(map(question, group.rows))
+        mine = tuple(question(self.row(entry)) for entry in self.entries)
         same = (group.document, group.series, group.case, rows) == (self.document, self.series.name, self.case, mine)
         return (
             same
@@ -83,6 +86,11 @@ class Plan:
             duty=entry.variant.duty,
             footprint_bytes=footprint_bytes(self.case, config) if config else 0,
         )
+
+
+def question(row: Row) -> tuple[str, KernelConfig | None, SideTask | None]:
+    """Return what a row asks: its variant, configuration and side task. Knobs that came later have their default."""
+    return row.variant, from_flat(row.config) if row.config else None, row.duty
 
 
 def plans(document: Document, here: Here) -> Iterator[Plan]:
@@ -108,6 +116,8 @@ def _entry(variant: Variant, series: Series, case: Case, here: Here) -> Entry:
         reason: str | None = broken(case, config, here.limits)
     except InputError as error:
         return Entry(variant, None, f"{variant.title}: {_not_in_catalogue(str(error))}")
+    if reason is None and variant.duty and variant.duty.kind == WALLS:
+        reason = without_walls(case, config)
     if reason is None and series.past_capacity and not (variant.duty and variant.duty.kind == STAGED):
         reason = _past_budget(case, config, here.budget_bytes)
     return Entry(variant, config) if reason is None else Entry(variant, None, f"{variant.title}: {reason}")

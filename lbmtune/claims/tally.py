@@ -1,33 +1,51 @@
 """Counts of verdicts: claims of the documents, and questions of this tool, which no document claims."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 
-from lbmtune.records.claims import Claims, Holding, Verdict
+from lbmtune.records.claims import Claim, Claims, Document, Holding, Verdict
 
 
 class Standing(StrEnum):
-    """What became of a published claim. AS_PUBLISHED: it holds, within the printed range or without one."""
+    """What became of a published claim.
+
+    AS_PUBLISHED: it holds, within the printed range or without one. NOT_MEASURED: it could be asked here, but what it
+    compares was not measured, is not legal or failed.
+    """
 
     AS_PUBLISHED = "as published"
     MORE = "more"
     LESS = "less"
     NOT_HERE = "not here"
     UNDECIDED = "undecided"
+    NOT_MEASURED = "not measured"
     NOT_ASKED = "cannot be asked"
 
 
-_OF_HOLDING = {
-    Holding.FAILS: Standing.NOT_HERE,
-    Holding.UNDECIDED: Standing.UNDECIDED,
-    Holding.UNTESTABLE: Standing.NOT_ASKED,
-}
+_OF_HOLDING = {Holding.FAILS: Standing.NOT_HERE, Holding.UNDECIDED: Standing.UNDECIDED}
+_IF_ANY = (Standing.UNDECIDED, Standing.NOT_MEASURED)
 
 
-def standing(verdict: Verdict) -> Standing:
+def standing(verdict: Verdict, *, can_be_asked: bool = True) -> Standing:
     """Return what became of a claim; of one that holds, how its quantity compares with the printed range."""
+    if verdict.holding is Holding.UNTESTABLE:
+        return Standing.NOT_MEASURED if can_be_asked else Standing.NOT_ASKED
     return _OF_HOLDING.get(verdict.holding) or Standing(verdict.beside_published or Standing.AS_PUBLISHED)
+
+
+def can_be_asked(document: Document, claim: Claim, backend: str) -> bool:
+    """Return whether a document has what a claim compares for a backend, and no reason against it."""
+    variants = {variant.name: variant for variant in document.variants}
+    domains = {series.name for series in document.series if series.cases.get(backend)}
+
+    def is_there(name: str) -> bool:
+        variant, _, series = name.partition("@")
+        one = variants[variant]
+        return backend in one.configs and (series or one.series[0]) in domains
+
+    sides = [side for side in (claim.of, claim.over) if side]
+    return bool(claim.of) and backend not in claim.untestable and all(any(map(is_there, side)) for side in sides)
 
 
 def verdicts_of(claims: Claims, *, own: bool, document: str = "") -> tuple[Verdict, ...]:
@@ -37,16 +55,28 @@ def verdicts_of(claims: Claims, *, own: bool, document: str = "") -> tuple[Verdi
     return tuple(verdict for verdict in found if document in ("", verdict.document))
 
 
-def tally(verdicts: Sequence[Verdict]) -> dict[Standing, int]:
-    """Return how many claims have each standing; 'undecided' only if there are any."""
-    found = Counter(map(standing, verdicts))
-    return {one: found[one] for one in Standing if found[one] or one is not Standing.UNDECIDED}
+def standings(claims: Claims, document: str = "") -> dict[tuple[str, str], Standing]:
+    """Return what became of each published claim by its document and name; of one document or of all."""
+    backend = claims.header.backend
+    asked = {
+        (one.name, claim.name): can_be_asked(one, claim, backend) for one in claims.documents for claim in one.claims
+    }
+    return {
+        (verdict.document, verdict.claim): standing(verdict, can_be_asked=asked[verdict.document, verdict.claim])
+        for verdict in verdicts_of(claims, own=False, document=document)
+    }
+
+
+def tally(found: Iterable[Standing]) -> dict[Standing, int]:
+    """Return how many claims have each standing; undecided and not measured only if there are any."""
+    counted = Counter(found)
+    return {one: counted[one] for one in Standing if counted[one] or one not in _IF_ANY}
 
 
 def of_claims(claims: Claims, document: str = "") -> str:
     """Return the counts of the published claims as text, of one document or of all; '' without any."""
-    found = verdicts_of(claims, own=False, document=document)
-    counted = ", ".join(f"{count} {one}" for one, count in tally(found).items())
+    found = standings(claims, document)
+    counted = ", ".join(f"{count} {one}" for one, count in tally(found.values()).items())
     return f"of {len(found)} {'claim' if len(found) == 1 else 'claims'}: {counted}" if found else ""
 
 

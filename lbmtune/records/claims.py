@@ -46,6 +46,7 @@ SIDE_TASKS: Mapping[str, str] = {
     "save": "density and velocity are written, copied to the host and saved in a file on its disk",
     "residual": "they are copied to the host, which compares the velocity with that of the time before meanwhile",
     "refresh": "ghost cells are refreshed once more, so that the time that it takes shows",
+    "walls": "a pass of its own after each step interpolates what walls send back, by where they cut their links",
     "staged": "the domain stays on the host and passes through the device part by part",
 }
 """Work of a simulation besides time steps."""

@@ -8,7 +8,7 @@ from lbmtune.claims.evidence import Evidence, evidence, reasons
 from lbmtune.claims.figures import Figure as Row
 from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown_interval, shown_range
-from lbmtune.claims.tally import Standing, of_claims, of_questions, tally, verdicts_of
+from lbmtune.claims.tally import Standing, can_be_asked, of_claims, of_questions, standings, tally
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.statistics import Interval
 from lbmtune.records.store import write_atomically
@@ -29,6 +29,7 @@ _CARDS = {
     Standing.LESS: "#5cb891",
     Standing.NOT_HERE: "#d1495b",
     Standing.UNDECIDED: "#e9a03b",
+    Standing.NOT_MEASURED: "#9aa0a6",
     Standing.NOT_ASKED: "#9aa0a6",
 }
 _PUBLISHED = "rgba(201,133,0,0.38)"
@@ -37,17 +38,13 @@ _CAPTION = "Points: measured on this device, with 95 % intervals. Bars: publishe
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict; evidence, reasons: of one that does not hold."""
+    """A claim with its verdict; evidence, reasons: of one that does not hold; can_be_asked: on this device."""
 
     claim: Claim
     verdict: Verdict
     evidence: tuple[Evidence, ...] = ()
     reasons: tuple[str, ...] = ()
-
-    @property
-    def is_asked(self) -> bool:
-        """Return whether a measurement could decide."""
-        return self.verdict.holding is not Holding.UNTESTABLE
+    can_be_asked: bool = True
 
     @property
     def label(self) -> str:
@@ -77,7 +74,7 @@ class Section:
     def tables(self) -> list[tuple[str, list[Judged]]]:
         """Return the tables of verdicts with their titles: claims, own questions, claims that cannot be asked."""
         published, own = ([one for one in self.judged if one.claim.own is own] for own in (False, True))
-        asked, without = ([one for one in published if one.is_asked is asked] for asked in (True, False))
+        asked, without = ([one for one in published if one.can_be_asked is asked] for asked in (True, False))
         tables = (("Claims", asked), ("Own questions", own), ("Claims that cannot be asked here", without))
         return [(title, judged) for title, judged in tables if judged]
 
@@ -97,7 +94,7 @@ def claims_page(claims: Claims) -> str:
         header=claims.header,
         headline=headline(claims),
         own=of_questions(claims),
-        cards=[(str(one), count, _CARDS[one]) for one, count in tally(verdicts_of(claims, own=False)).items()],
+        cards=[(str(one), count, _CARDS[one]) for one, count in tally(standings(claims).values()).items()],
         disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
         sections=each,
         published=shown_range,
@@ -122,7 +119,9 @@ def _section(claims: Claims, document: Document) -> Section:
     judged = []
     for claim in (one for one in document.claims if one.name in mine):
         found = evidence(claims, document, claim)
-        judged.append(Judged(claim, mine[claim.name], found, tuple(reasons(claim, found, claims.header.rates))))
+        why = tuple(reasons(claim, found, claims.header.rates))
+        asked = can_be_asked(document, claim, claims.header.backend)
+        judged.append(Judged(claim, mine[claim.name], found, why, asked))
     letters = "".join(filter(str.isalpha, document.name))
     ratios = [one for one in judged if one.claim.kind == "ratio" and one.verdict.median]
     shares = [one for one in judged if one.claim.kind not in ("ratio", *ERRORS) and one.verdict.median is not None]

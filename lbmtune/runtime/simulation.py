@@ -11,7 +11,8 @@ from lbmtune.backend.protocol import Binary, Device, Executable, TooManyResource
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, words
 from lbmtune.catalogue.boundaries.cut_links import Window, solid_in, whole
-from lbmtune.catalogue.footprint import beyond_stride
+from lbmtune.catalogue.boundaries.second_order import Walls
+from lbmtune.catalogue.footprint import beyond_stride, bytes_per_update
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.codegen.program import MACROSCOPICS, PARITY, STEPS, Launch, Program
@@ -193,6 +194,16 @@ class Simulation:
     def _launches(self) -> int:
         """Launches since the state was set, of several steps or of one; the buffers swap after each."""
         return (self.steps_done - self._singly) // self.program.steps + self._singly
+
+    @property
+    def walls(self) -> Walls:
+        """The rule of solid cells."""
+        return Walls.IMPLICIT if self.program.config.implicit else Walls.HALF_WAY
+
+    @property
+    def bytes_per_update(self) -> float:
+        """Bytes of an update by the model of traffic."""
+        return bytes_per_update(self.case, self.program.config)
 
     @property
     def cycle_steps(self) -> int:

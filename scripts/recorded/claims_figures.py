@@ -1,4 +1,4 @@
-"""Print recorded claims as Markdown: those that do not hold with hardware counters, and all figures.
+"""Print recorded claims as Markdown: counts, those that do not hold with hardware counters, and all figures.
 
 python -m scripts.recorded.claims_figures [studies/recorded/nvidia-h200/claims.json.gz]
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lbmtune.claims.figures import Figure, figures
 from lbmtune.claims.store import RESULTS, decoded
+from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.records.claims import Claims, Document, Holding
 from lbmtune.report.claims import Judged, sections
 from scripts.paths import RECORDED
@@ -32,8 +33,22 @@ def failures(claims: Claims) -> Iterator[str]:
             yield from _failure(one)
 
 
+def counts(claims: Claims) -> Iterator[str]:
+    """Yield lines with the counts of each document and of all, and each claim that cannot be asked with its reason."""
+    every = (of_claims(claims), of_questions(claims))
+    yield from ("", "| document | claims | own questions |", "|---|---|---|")
+    for document in claims.documents:
+        yield f"| {document.name} | {of_claims(claims, document.name)} | {of_questions(claims, document.name)} |"
+    yield f"| all | {every[0]} | {every[1]} |"
+    yield from ("", "## Claims that cannot be asked of this device", "")
+    for section in sections(claims):
+        without = [one for one in section.judged if not one.can_be_asked and not one.claim.own]
+        yield from (f"- {section.document.name} *{one.claim.name}*: {one.verdict.reason}." for one in without)
+
+
 def _failure(one: Judged) -> Iterator[str]:
-    yield f"- *{one.claim.name}*: {one.claim.sentence} Here {one.verdict.reason}."
+    own = ", an own question" if one.claim.own else ""
+    yield f"- *{one.claim.name}*{own}: {one.claim.sentence} Here {one.verdict.reason}."
     yield from (f"  - {reason}." for reason in one.reasons)
     if any(kernel.counters.found for kernel in one.evidence):
         short = [dict(zip(_SHORT, kernel.texts.values(), strict=True)) for kernel in one.evidence]
@@ -63,7 +78,8 @@ def main() -> None:
     path = parser.parse_args().record
     content = path.read_bytes()
     claims = decoded(gzip.decompress(content) if path.suffix == ".gz" else content, path)
-    print("# Claims that do not hold", *failures(claims), "", "## Published and measured, MLUPS", sep="\n")
+    print("# Claims by what became of them", *counts(claims), sep="\n")
+    print("", "# Claims that do not hold", *failures(claims), "", "## Published and measured, MLUPS", sep="\n")
     for document in claims.documents:
         print(*compared(claims, document), sep="\n")
 

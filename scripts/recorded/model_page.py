@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from lbmtune import __version__
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records.statistics import relative_error
 from lbmtune.records.store import write_atomically
@@ -35,7 +37,7 @@ _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", 
 class Judged:
     """A measured configuration and its prediction. many: a launch does several time steps.
 
-    backend: 'cuda' or 'cpu'; sites: of the domain.
+    backend: 'cuda' or 'cpu'; sites: of the domain; dismissed: it was slow at a first look, and not measured to the end.
     """
 
     set: str
@@ -48,6 +50,7 @@ class Judged:
     limit: str
     backend: str = "cuda"
     sites: int = 256**3
+    dismissed: bool = False
 
 
 class Bar(NamedTuple):
@@ -114,6 +117,17 @@ def pooled(judged: Sequence[Judged]) -> pandas.DataFrame:
         rows[f"{name}, {kind}"] = errors(mine)
         rows |= {f"{name}, {kind}, {part}": errors(each) for part, each in _by_scheme_and_tenth(mine)}
     return pandas.DataFrame(rows).T
+
+
+def by_look(judged: Sequence[Judged]) -> pandas.DataFrame:
+    """Return errors of all kernels of GPUs, of those measured to the end, and of those dismissed after a first look."""
+    import pandas
+
+    table = frame(judged)
+    mine = table[~table.on_host.astype(bool)]
+    dismissed = mine.dismissed.astype(bool)
+    parts = {"all": mine, "measured to the end": mine[~dismissed], "dismissed after a first look": mine[dismissed]}
+    return pandas.DataFrame({name: errors(part) for name, part in parts.items() if len(part)}).T
 
 
 def _by_scheme_and_tenth(mine: pandas.DataFrame) -> Iterator[tuple[str, pandas.DataFrame]]:
@@ -194,12 +208,14 @@ def judgement(judged: Sequence[Judged]) -> str:
 def printed(judged: Sequence[Judged]) -> str:
     """Return all tables as text."""
     tables = (
+        ("errors of all kernels of GPUs, by how long they were measured", by_look(judged)),
         ("errors of all large domains of a GPU together, by scheme, by tenth of MLUPS", pooled(judged)),
         ("errors |predicted / measured - 1|, ranks, best of the first 10 over best", by_set(judged)),
         ("median errors by scheme", by_scheme(judged)),
         ("median errors by tenth of MLUPS, the slowest first", by_tenth(judged)),
     )
-    return "\n\n".join(f"{title}\n{_text(table)}" for title, table in tables if len(table)) + "\n"
+    shown = (f"{title}\n{_text(table)}" for title, table in tables if len(table))
+    return "\n\n".join((f"predictions of {model()}", *shown)) + "\n"
 
 
 def with_ablation(whole: pandas.DataFrame, left_out: Mapping[str, pandas.DataFrame], *, parts: bool = True) -> str:
@@ -229,8 +245,13 @@ def by_card(judged: Sequence[Judged]) -> str:
     missed = "".join(
         f"  {bar.set}: {bar.figure} {bar.value:.3f} for {bar.bound:.2f}\n" for bar in found if not bar.holds
     )
-    both = (each for each in (pooled(judged), table) if len(each))
-    return "\n\n".join((*map(_text, both), f"{held}{missed}"))
+    several = (each for each in (by_look(judged), pooled(judged), table) if len(each))
+    return "\n\n".join((f"predictions of {model()}", *map(_text, several), f"{held}{missed}"))
+
+
+def model() -> str:
+    """Return the version of the model and the day, as text."""
+    return f"lbmtune {__version__}, {datetime.now(UTC).date().isoformat()}"
 
 
 def write_tables(path: Path, tables: Mapping[str, str]) -> None:

@@ -3,10 +3,11 @@
     python -m scripts.recorded.model_report [FOLDER] [--out build/model-report.html] [--no-ablation] [--every N]
         [--estimated] [--described] [--docs docs/lab/model-accuracy.md]
 
-Prints errors |predicted / measured - 1| by set, by scheme and by tenth of MLUPS, Spearman's rank correlation, the best
-of the model's first ten against the best of the set, the bounds on these figures, and their change without each term of
-the model, by every N-th kernel (6) of sets of more than a hundred; then published speeds beside the model
-(scripts.recorded.against_published). The page shows the same, without those, and every configuration.
+Prints errors |predicted / measured - 1| of all verified trials, also those dismissed after a first look: by set, by
+scheme and by tenth of MLUPS. Spearman's rank correlation follows, the best of the model's first ten against the best of
+the set, the bounds on these figures, and their change without each term of the model, by every N-th kernel (6) of sets
+of more than a hundred; then published speeds beside the model (scripts.recorded.against_published). The page shows the
+same, without those, and every configuration.
 The rates of a processor of a shared host are those beside the samples of each kernel, if measured; with --described
 those of its file. --docs writes the tables of whole sets into a document, between the lines that mark them.
 """
@@ -74,6 +75,7 @@ def judged(
                 limit=expected.limit,
                 backend=config.backend,
                 sites=case.sites,
+                dismissed=trial.best_measurement.dismissed,
             )
         )
     return found

@@ -2,34 +2,59 @@
 
     python -m scripts.recorded.rejudge [claims.json.gz ...]       default: all below studies/recorded
 
-Measured rows and counters stay. A document that is shipped takes the place of the recorded one. Variants that it has
-now and that were not measured stay without a speed; `scripts.check_recorded` lists them.
+A document that is shipped takes the place of the recorded one. Measured rows and counters stay if it still has the same
+variant in the same experiment: same case, configuration and side task. Others are dropped, because they would answer
+another question. What was not measured so stays without a verdict; `scripts.check_recorded` lists it.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
+from lbmtune.api.devices import limits_of
 from lbmtune.claims.judge import verdicts
+from lbmtune.claims.plan import Here, Plan, plans, question
 from lbmtune.claims.store import RESULTS, decoded
 from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.files.claimsfile import load_documents
-from lbmtune.records.claims import Claims
+from lbmtune.model.machine.description import Machine
+from lbmtune.model.machine.toml import read_machine
+from lbmtune.records.claims import Claims, Group
 from scripts.paths import RECORDED
 
 
-def rejudged(claims: Claims) -> Claims:
-    """Return recorded claims with the documents of today and the verdicts on them."""
+def rejudged(claims: Claims, here: Here) -> Claims:
+    """Return recorded claims with the documents of today, the rows that they still ask for, and the verdicts."""
     shipped = {document.name: document for document in load_documents(())}
     documents = tuple(shipped.get(document.name, document) for document in claims.documents)
+    groups = tuple(asked(claims.groups, (plan for one in documents for plan in plans(one, here))))
     header = claims.header
-    found = [verdict for one in documents for verdict in verdicts(one, claims.groups, header.backend, header.rates)]
-    return replace(claims, documents=documents, verdicts=tuple(found))
+    found = [verdict for one in documents for verdict in verdicts(one, groups, header.backend, header.rates)]
+    return replace(claims, documents=documents, groups=groups, verdicts=tuple(found))
+
+
+def asked(groups: Sequence[Group], planned: Iterable[Plan]) -> Iterator[Group]:
+    """Yield the groups that are planned, with the rows that are planned."""
+    recorded = {(group.document, group.series, group.case): group for group in groups}
+    for plan in planned:
+        group = recorded.get((plan.document, plan.series.name, plan.case))
+        if group is not None:
+            wanted = [question(plan.row(entry)) for entry in plan.entries]
+            rows = tuple(row for row in group.rows if question(row) in wanted)
+            yield replace(group, rows=rows)
+
+
+def here_of(claims: Claims, machine: Machine) -> Here:
+    """Return the device of recorded claims. machine: the one that the sets beside them are of."""
+    limits = limits_of(machine)
+    budget = claims.header.budget_bytes
+    return Here(backend=claims.header.backend, limits=limits, physical_cores=limits.cores, budget_bytes=budget)
 
 
 def main() -> None:
@@ -38,7 +63,7 @@ def main() -> None:
     parser.add_argument("records", nargs="*", type=Path)
     for path in parser.parse_args().records or sorted(RECORDED.rglob(f"{RESULTS}.gz")):
         before = decoded(gzip.decompress(path.read_bytes()), path)
-        now = rejudged(before)
+        now = rejudged(before, here_of(before, read_machine(path.parent / "machine.toml")))
         was = {(one.document, one.claim): one.holding for one in before.verdicts}
         for one in now.verdicts:
             if was.get((one.document, one.claim)) is not one.holding:

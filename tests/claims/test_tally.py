@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from lbmtune.claims.tally import Standing, of_claims, of_questions, standing, tally, verdicts_of
+from lbmtune.claims.tally import Standing, can_be_asked, of_claims, of_questions, standing, tally, verdicts_of
 from lbmtune.files.claimsfile import load_documents
 from lbmtune.records.claims import Claim, Claims, Holding, Verdict
 from tests.claims.test_claims import TEXT, document, run
@@ -22,13 +23,27 @@ from tests.claims.test_claims import TEXT, document, run
         (Holding.HOLDS, "less", Standing.LESS),
         (Holding.FAILS, "less", Standing.NOT_HERE),
         (Holding.UNDECIDED, "more", Standing.UNDECIDED),
-        (Holding.UNTESTABLE, "", Standing.NOT_ASKED),
+        (Holding.UNTESTABLE, "", Standing.NOT_MEASURED),
     ],
 )
 def test_what_became_of_a_claim(holding: Holding, beside: str, expected: Standing) -> None:
     verdict = Verdict(document="d", claim="c", holding=holding, reason="", beside_published=beside)
     assert standing(verdict) is expected
-    assert tally([verdict])[expected] == 1
+    assert tally([standing(verdict)])[expected] == 1
+    never = Verdict(document="d", claim="c", holding=Holding.UNTESTABLE, reason="")
+    assert standing(never, can_be_asked=False) is Standing.NOT_ASKED
+
+
+def test_what_can_be_asked_has_variants_and_domains_for_the_device_and_no_reason_against_it() -> None:
+    one = document()
+    faster = one.claims[0]
+    assert can_be_asked(one, faster, "cuda")
+    assert not can_be_asked(one, faster, "cpu"), "no variant is for processors"
+    assert not can_be_asked(one, replace(faster, untestable={"cuda": "no such switch"}), "cuda")
+    assert not can_be_asked(one, replace(faster, of=()), "cuda")
+    without = replace(one, series=(replace(one.series[0], cases={}),))
+    assert not can_be_asked(without, faster, "cuda"), "no domain is for it"
+    assert not can_be_asked(document(TEXT.replace('cuda = "scheme=pull', 'cpu = "scheme=pull')), faster, "cuda")
 
 
 def test_own_questions_are_marked_in_the_file_and_counted_by_themselves(tmp_path: Path) -> None:

@@ -961,7 +961,7 @@ def test_a_study_is_ranked_by_its_name(run, monkeypatch, tmp_path):
 def test_plan_tells_what_fits_in_a_memory(run):
     code, out, _ = run("plan", "quick", "--memory", "80GiB", "--set", "case.domain=2048x1024x1024", "--devices", "2")
     assert code == 0
-    assert out.startswith("2 devices of 80 GiB: largest domains, and devices needed for 2048x1024x1024\n")
+    assert out.startswith("2 devices of 80 GiB, fp32: largest domains, and devices needed for 2048x1024x1024\n")
     assert "in proportion" in out
     assert "MLUPS" not in out
     facts = json.loads(run("plan", "quick", "--machine", "k20", "--json")[1])

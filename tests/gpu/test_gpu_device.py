@@ -151,7 +151,11 @@ def test_every_kind_of_kernel_is_right(flow: str, lattice: str) -> None:
     case = flows(lattice, collision)[flow]
     configs = [c for made, c in one_of_each_kind(flow) if made.lattice == lattice]
     assert configs
+    plain = [c for c in configs if c.memory.name == "soa" and c.cells_per_thread in (1, 2)]
+    flagged = [replace(c, wrap="ghost", flags="memory", boundary="predicated") for c in plain]
+    shared = [replace(c, addresses="shared") for c in plain]
     configs += [replace(c, wrap="ghost") for c in configs if c.cells_per_thread in (1, 4)]
+    configs += flagged + shared
     with Evaluator(case, "0", LOOK) as evaluator:
         configs = [c for c in configs if broken(case, c, evaluator.limits) is None]
         wrong = [f"{c}: {t.outcome}, {t.reason}" for c, t in run(evaluator, configs) if t.outcome is not Outcome.OK]

@@ -29,7 +29,8 @@ def claims(tmp_path_factory: pytest.TempPathFactory) -> Claims:
     unsure = replace(text.claims[0], name="unsure", published=None)
     failing = replace(text.claims[0], name="failing", at_least=2.0)
     mine = replace(text.claims[0], name="mine", own=True, sentence="It is asked by nobody else.")
-    every = (*text.claims, losing, unsure, failing, mine)
+    elsewhere = replace(text.claims[0], name="elsewhere", untestable={"cuda": "only a processor has it"})
+    every = (*text.claims, losing, unsure, failing, mine, elsewhere)
     found = run(tmp_path_factory.mktemp("claims"), replace(text, claims=every))
     assert isinstance(found, Claims)
     return replace(found, verdicts=tuple(_undecided(v) if v.claim == "unsure" else v for v in found.verdicts))
@@ -42,7 +43,7 @@ def _undecided(verdict: Verdict) -> Verdict:
 def test_the_headline_counts_published_claims_alone(claims: Claims) -> None:
     assert {v.holding for v in claims.verdicts} == set(Holding)
     assert headline(claims) == (
-        "Of 5 claims: 1 as published, 0 more, 0 less, 2 not here, 1 undecided, 1 cannot be asked, "
+        "Of 6 claims: 1 as published, 0 more, 0 less, 2 not here, 1 undecided, 1 not measured, 1 cannot be asked, "
         f"on {environment('cuda').device}."
     )
     assert "Besides, own questions, 1: 1 holds." in claims_page(claims)
@@ -52,15 +53,17 @@ def test_claims_and_own_questions_and_what_cannot_be_asked_have_tables_of_their_
     (section,) = sections(claims)
     found = {title: [one.claim.name for one in judged] for title, judged in section.tables}
     assert found == {
-        "Claims": ["faster", "losing", "unsure", "failing"],
+        "Claims": ["faster", "unheard-of", "losing", "unsure", "failing"],
         "Own questions": ["mine"],
-        "Claims that cannot be asked here": ["unheard-of"],
+        "Claims that cannot be asked here": ["elsewhere"],
     }
     page = claims_page(claims)
     assert all(f"<h3>{title}</h3>" in page for title in found)
     own = verdict_table(claims, claims.documents[0], own=True)
-    assert (own.title, list(own.columns[1].cells)) == ("own questions", ["It is asked by nobody else."])
-    assert verdict_table(claims, claims.documents[0]).row_count == 5
+    assert (own.title, list(own.columns[1].cells)) == ("own questions, 1: 1 holds", ["It is asked by nobody else."])
+    every = verdict_table(claims, claims.documents[0])
+    assert (every.row_count, str(every.title).partition(":")[0]) == (6, "of 6 claims")
+    assert "only a processor has it" in page
 
 
 def test_every_claim_and_every_variant_has_a_row(claims: Claims) -> None:

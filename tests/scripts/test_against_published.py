@@ -67,9 +67,8 @@ def test_every_published_speed_agrees_or_has_a_reason(published):
 def test_most_rows_on_gpus_with_caches_agree(published):
     cards = ("Tesla K20", "K20Xm", "P100", "V100")
     known = [row for row in published if row.ratio and row.device.startswith(cards)]
-    known = [row for row in known if (row.document, row.storage) != ("tran2017", "fp64")]
     close = [row for row in known if row.within]
-    assert len(known) >= 15
+    assert len(known) >= 25
     assert len(close) > 0.6 * len(known)
 
 
@@ -131,7 +130,7 @@ def test_double_precision_in_the_document_of_tran_would_show():
 
 def test_reasons_are_bounded_and_short():
     for one in table.data().reasons:
-        assert one.ratio is None or 0.4 <= one.ratio[0] < one.ratio[1]
+        assert one.ratio is None or 0.5 <= one.ratio[0] < one.ratio[1]
         assert all(len(sentence.split()) <= 25 for sentence in one.because.split(". ")), one.because
         assert one.because.endswith(".")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lbmtune import __version__
 from lbmtune.api.machines import named_machine
 from lbmtune.catalogue.config import cuda, from_flat
 from lbmtune.catalogue.problem.flows import box
@@ -23,11 +24,13 @@ from scripts.recorded.model_page import (
     Judged,
     bars,
     by_card,
+    by_look,
     by_scheme,
     by_set,
     by_tenth,
     figure,
     judgement,
+    model,
     pooled,
     printed,
     with_ablation,
@@ -216,7 +219,17 @@ def test_tenths_are_those_of_what_was_measured() -> None:
 
 def test_a_folder_may_hold_sets_of_cpus_alone() -> None:
     found = by_card([replace(one(n, 1.1), backend="cpu") for n in (10, 20)])
-    assert found.startswith("2 of 2 bars hold")
+    assert found.startswith(f"predictions of {model()}\n\n2 of 2 bars hold")
+
+
+def test_errors_are_told_of_all_trials_and_of_those_that_were_dismissed() -> None:
+    judged = [one(n, 1.1) for n in range(1, 11)] + [replace(one(n, 1.5), dismissed=True) for n in range(1, 6)]
+    table = by_look([*judged, replace(one(1, 9.0), backend="cpu")])
+    assert table.n.to_dict() == {"all": 15, "measured to the end": 10, "dismissed after a first look": 5}
+    assert table["median"].tolist() == pytest.approx([0.1, 0.1, 0.5])
+    assert "dismissed after a first look" in by_card(judged)
+    assert "dismissed after a first look" in printed(judged)
+    assert re.match(rf"predictions of lbmtune {re.escape(__version__)}, \d{{4}}-\d\d-\d\d\n", printed(judged))
 
 
 def test_bars_go_by_kind_size_and_device() -> None:

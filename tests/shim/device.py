@@ -127,6 +127,10 @@ def _type(argument: str) -> str:
         return "Stored*"
     if argument == BARRIER:
         return "unsigned*"
+    if argument.startswith(("wall_at_", "wall_from_")):
+        return "const unsigned*"
+    if argument in ("wall_share", "wall_links"):
+        return "const Real*" if argument == "wall_share" else "int"
     return kinds.get(argument, "int" if argument in ("nx", "ny", "nz", "sites", "nodes", STEPS) else "Real")
 
 

@@ -11,7 +11,7 @@ from lbmtune.claims.evidence import evidence, reasons
 from lbmtune.claims.figures import figures
 from lbmtune.claims.plan import Plan
 from lbmtune.claims.run import Observer
-from lbmtune.claims.tally import verdicts_of
+from lbmtune.claims.tally import of_claims, of_questions, verdicts_of
 from lbmtune.cli.format.output import table
 from lbmtune.cli.format.progress import Shown, clock
 from lbmtune.records.claims import Claims, Document, Verdict
@@ -30,8 +30,8 @@ def verdict_table(found: Claims, document: Document, *, own: bool = False) -> Ta
         return "; ".join((f"{verdict.reason}{' (disturbed)' if verdict.disturbed else ''}", *because))
 
     rows = ((str(verdict.holding), named[verdict.claim].sentence, why(verdict)) for verdict in mine)
-    title, what = ("own questions", "question") if own else ("claims", "claim")
-    return table(title, ("verdict", what, "why"), rows)
+    title, what = (of_questions, "question") if own else (of_claims, "claim")
+    return table(title(found, document.name), ("verdict", what, "why"), rows)
 
 
 def variant_table(found: Claims, document: Document) -> Table:

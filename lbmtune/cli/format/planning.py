@@ -14,32 +14,24 @@ if TYPE_CHECKING:
     from lbmtune.api.planning import Cells, MemoryPlan, PlannedKernel
 
 _MISSING = "-"
+_COMMON = ("storage", "parts>")
+"""Columns that are left out if all their cells are the same."""
 
 
 def print_plan(found: MemoryPlan, case: str) -> None:
-    """Print a table of kinds of kernels, and the kinds that are illegal with the reason. case: in words."""
-    domain = _domain(found.case.domain)
-    square = found.case.stencil.dimensions == 2
-    columns = {
-        "family": "family",
-        "scheme": "scheme",
-        "storage": "storage",
-        "bytes": "bytes per cell>",
-        "cube": f"largest {'square' if square else 'cube'}>",
-        "shaped": "in proportion>",
-        "devices": "devices needed>",
-        "parts": "parts>",
-        "mlups": f"{found.case.speed_unit} each>",
-    }
-    if found.machine is None:
-        del columns["mlups"]
+    """Print a table of kinds of kernels, and the kinds that are illegal with the reason. case: in words.
+
+    What all rows have in common has no column.
+    """
+    rows = [dict(_cells(one, found)) for one in found.kernels]
+    storages = sorted({row["storage"] for row in rows})
+    columns = [name for name in rows[0] if len({row[name] for row in rows}) > 1 or name not in _COMMON]
     if all(one.shaped == one.cube for one in found.kernels):
-        del columns["shaped"]
-    rows = [dict(_cells(one)) for one in found.kernels]
-    on = f" ({found.machine})" if found.machine else ""
+        columns.remove("in proportion>")
+    on = "".join(f", {name}" for name in (found.machine, storages[0] if len(storages) == 1 else None) if name)
+    domain = _domain(found.case.domain)
     title = f"{_held(found)}{on}: largest domains, and devices needed for {domain}\n{case}"
-    shown = output.table(title, tuple(columns.values()), ([row[name] for name in columns] for row in rows))
-    output.stdout().print(shown, "")
+    output.stdout().print(output.table(title, columns, ([row[name] for name in columns] for row in rows)), "")
     if found.illegal:
         output.stdout().print(output.table("not for this case", ("kinds", "reason"), _by_reason(found.illegal)))
 
@@ -51,17 +43,19 @@ def _by_reason(illegal: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield f"{first}, and {len(others)} more" if others else first, reason
 
 
-def _cells(one: PlannedKernel) -> Iterator[tuple[str, str]]:
-    config = one.config
+def _cells(one: PlannedKernel, found: MemoryPlan) -> Iterator[tuple[str, str]]:
+    """Yield columns and cells."""
+    config, dimensions = one.config, found.case.stencil.dimensions
     yield "family", config.family
     yield "scheme", kind_of(config).pattern
     yield "storage", config.storage
-    yield "bytes", f"{one.bytes_per_cell:.4g}"
-    yield "cube", _domain(one.cube)
-    yield "shaped", _domain(one.shaped)
-    yield "devices", _MISSING if one.devices is None else f"{one.devices:,}"
-    yield "parts", _domain(one.parts)
-    yield "mlups", _MISSING if one.mlups is None else format_mlups(one.mlups)
+    yield "B/cell>", f"{one.bytes_per_cell:.4g}"
+    yield "square>" if dimensions == 2 else "cube>", f"{one.cube[0]}^{dimensions}" if one.cube else _MISSING
+    yield "in proportion>", _domain(one.shaped)
+    yield "devices>", _MISSING if one.devices is None else f"{one.devices:,}"
+    yield "parts>", _domain(one.parts)
+    if found.machine:
+        yield f"{found.case.speed_unit} each>", _MISSING if one.mlups is None else format_mlups(one.mlups)
 
 
 def _domain(cells: Cells | None) -> str:

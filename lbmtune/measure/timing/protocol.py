@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil
 
-from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.measure.timing import sampling
 from lbmtune.measure.timing.state import check_state, excite
 from lbmtune.records import Measurement
@@ -88,7 +87,7 @@ def _interval(samples: Sequence[sampling.Sample]) -> Interval:
 def measurement(simulation: Simulation, samples: Sequence[sampling.Sample], steps: int, disturbed: bool) -> Measurement:
     """Return the record of samples of `steps` time steps each."""
     interval, sites = _interval(samples), simulation.case.fluid_sites
-    moved = bytes_per_update(simulation.case, simulation.program.config)
+    moved = simulation.bytes_per_update
     return Measurement(
         mlups=mlups(sites, 1, interval.median),
         ci_low_mlups=mlups(sites, 1, interval.high),

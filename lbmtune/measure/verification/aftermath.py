@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.catalogue.boundaries.cut_links import Window, solid_in
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.boundaries.second_order import Walls
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import LOCAL
 from lbmtune.measure.timing.state import WrongResultError, excite
@@ -119,7 +119,7 @@ def _compare(simulation: Simulation, places: Sequence[Place], timed_steps: int) 
     kept = state_of(case, config, np)
 
     def expect(place: Place) -> tuple[Array, list[float]]:
-        return _expected(kept, _populations(simulation, place.read), place, steps)
+        return _expected(kept, _populations(simulation, place.read), place, steps, simulation.walls)
 
     expected = map_parts(expect, places, simulation.xp)
     simulation.step(steps)
@@ -134,17 +134,17 @@ def _compare(simulation: Simulation, places: Sequence[Place], timed_steps: int) 
             raise WrongResultError(f"the state goes wrong after {timed_steps} timed steps: {describe_failure(found)}")
 
 
-def _expected(kept: State, f: Array, place: Place, steps: int) -> tuple[Array, list[float]]:
+def _expected(kept: State, f: Array, place: Place, steps: int, walls: Walls) -> tuple[Array, list[float]]:
     """Return the state of the compared cells after some steps, and the largest deviation of each population.
 
     f: the state of the cells that are read. Raises WrongResultError if it is not finite.
     """
-    case, xp, implicit = kept.case, kept.xp, kept.config.implicit
-    if case.geometry and not implicit:
+    case, xp = kept.case, kept.xp
+    if case.geometry and walls is not Walls.IMPLICIT:
         f[:, solid_in(case, place.read, xp)] = kept.weights[:, 0, 0]  # what is stored there is of no step
     first = _reached(kept, f, place.read)
     for _ in range(steps):
-        f = oracle.step(f, case, xp, place.read, implicit=implicit)
+        f = oracle.step(f, case, xp, place.read, walls=walls)
     f = f[:, *_inner(place)]
     return f, [max(_LEAST, *both) for both in zip(first, _reached(kept, f, place.part), strict=True)]
 
@@ -219,7 +219,7 @@ def check_sums(simulation: Simulation, before: Sums) -> None:
         return
     steps, reached = after.steps_done - before.steps_done, tuple(map(max, before.reached, after.reached))
     bounds = rounding_bounds(case, simulation.program.config, steps, max(reached), reached)
-    for name, factors in _conserved(case, simulation.program.config).items():
+    for name, factors in _conserved(case, simulation.walls).items():
         change = sum(c * (b - a) for c, a, b in zip(factors, before.totals, after.totals, strict=True))
         most = case.fluid_sites * sum(abs(c) * bound for c, bound in zip(factors, bounds, strict=True))
         if abs(change) > most:
@@ -228,14 +228,15 @@ def check_sums(simulation: Simulation, before: Sums) -> None:
             )
 
 
-def _conserved(case: Case, config: KernelConfig) -> dict[str, tuple[int, ...]]:
+def _conserved(case: Case, walls: Walls) -> dict[str, tuple[int, ...]]:
     """Return the factors of f_i in each sum that every step conserves, by name.
 
-    Walls conserve the mass if none of them moves across itself. Solid cells that hold populations for a step do not.
+    Walls conserve the mass if none of them moves across itself. Solid cells that hold populations for a step do
+    not, nor does interpolation.
     """
     velocities, sums_of = case.stencil.velocities, dict[str, tuple[int, ...]]()
     across = any(face == "moving" and case.wall_velocity[n // 2] for n, face in enumerate(case.faces))
-    if not (across or case.patches or config.implicit or any(face in LOCAL for face in case.faces)):
+    if not (across or case.patches or walls is not Walls.HALF_WAY or any(face in LOCAL for face in case.faces)):
         sums_of["mass"] = (1,) * len(velocities)
     if not (case.walled or case.geometry or case.forced):
         sums_of |= {f"momentum along {a}": tuple(c[n] for c in velocities) for n, a in enumerate("xyz")}

@@ -12,6 +12,7 @@ from types import ModuleType
 import numpy as np
 
 from lbmtune.catalogue.boundaries.cut_links import MOVING, OPEN, Window, cut_kind, may_cut, solid_in, whole
+from lbmtune.catalogue.boundaries.second_order import HALF, Walls, interpolated, wall_parts
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patches import wall_velocity
 from lbmtune.lattice import negate
@@ -23,6 +24,7 @@ __all__ = [
     "collide",
     "density",
     "equilibrium",
+    "interpolate",
     "random_state",
     "scattered_state",
     "step",
@@ -74,22 +76,41 @@ def step(
     xp: ModuleType = np,
     window: Window | None = None,
     *,
-    implicit: bool = False,
+    walls: Walls = Walls.HALF_WAY,
     out: Array | None = None,
 ) -> Array:
     """Return the state after one time step of the whole domain or of a window (`stream`).
 
     out: the array for the new state; f is then overwritten.
-    implicit: solid cells do not cut links but reverse the populations that reach them instead of colliding (full-way
-    bounce-back), so that these return to the fluid after two steps; half-way bounce-back takes one. Both have the same
-    steady state. Source: Geier, Schoenherr 2017.
+    walls: if implicit, solid cells do not cut links but reverse the populations that reach them instead of colliding
+    (full-way bounce-back), so that these return to the fluid after two steps; half-way bounce-back takes one. Both have
+    the same steady state. Source: Geier, Schoenherr 2017. If interpolated, walls are of second order.
     """
-    if not implicit:
+    if walls is not Walls.IMPLICIT:
         relaxed = collide(bounded(f, case, xp, window), case, xp, None if out is None else f)
-        return stream(relaxed, case, xp, window, out)
+        streamed = stream(relaxed, case, xp, window, out)
+        if walls is Walls.INTERPOLATED:
+            interpolate(relaxed, streamed, case, xp, window)
+        return streamed
     solid = solid_in(case, window or whole(case.domain), xp)
     relaxed = xp.where(solid, f[list(case.stencil.opposite)], collide(f, case, xp))
     return stream(relaxed, replace(case, geometry=""), xp, window, out)
+
+
+def interpolate(g: Array, f: Array, case: Case, xp: ModuleType = np, window: Window | None = None) -> None:
+    """Replace what half-way walls sent back by linear interpolation, in f. g: populations after the collision.
+
+    Source: Bouzidi, Firdaouss, Lallemand 2001, equations 5.
+    """
+    lattice, window = case.stencil, window or whole(case.domain)
+    for i, c in enumerate(lattice.velocities):
+        if not any(c):
+            continue
+        j, q = lattice.opposite[i], wall_parts(case, c, window, xp)
+        behind = xp.roll(g[i], (c[2], c[1], c[0]), axis=(0, 1, 2))
+        close = 2 * q * g[i] + (1 - 2 * q) * behind
+        far = (g[i] + (2 * q - 1) * g[j]) / xp.maximum(2 * q, 1)
+        f[j] = xp.where(interpolated(case, c, window, xp), xp.where(q < HALF, close, far), f[j])
 
 
 NOISE = 0.05

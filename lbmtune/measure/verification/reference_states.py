@@ -13,6 +13,7 @@ import numpy as np
 
 from lbmtune import quotas
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
+from lbmtune.catalogue.boundaries.second_order import Walls
 from lbmtune.catalogue.byte_lru_cache import remembered
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cores import usable_cores
@@ -41,20 +42,20 @@ _THIN_CELLS = 1 << 16
 
 
 @remembered(_REMEMBERED_BYTES)
-def small_states(case: Case, wanted: tuple[int, ...], xp: ModuleType, implicit: bool) -> Any:
+def small_states(case: Case, wanted: tuple[int, ...], xp: ModuleType, walls: Walls) -> Any:
     """Return the states after given steps, ascending, shape (steps, q, nz, ny, nx), in the array module xp."""
     # on the host: so many small operations take longer on a GPU than the steps they check
     state = oracle.random_state(case)
     found = [state] * (wanted[0] == 0)
     for n in range(1, wanted[-1] + 1):
-        state = oracle.step(state, case, implicit=implicit)
+        state = oracle.step(state, case, walls=walls)
         found += [state] * (n in wanted)
     return xp.asarray(np.stack(found))
 
 
-def whole_state(case: Case, steps: int, *, implicit: bool) -> Any:
+def whole_state(case: Case, steps: int, *, walls: Walls) -> Any:
     """Return the cached state of the whole domain after some steps, on the host; None if memory is too small."""
-    if (known := _whole_state.known(case, steps, implicit)) is not None:
+    if (known := _whole_state.known(case, steps, walls)) is not None:
         return known
     memory, needed_bytes = quotas.memory(), _AT_ONCE * _state_bytes(case)
     free_bytes = memory.available + _whole_state.held_bytes
@@ -62,41 +63,41 @@ def whole_state(case: Case, steps: int, *, implicit: bool) -> Any:
         return None
     if needed_bytes > _SHARE_OF_FREE * memory.available:
         _whole_state.forget()  # release cached states
-    return _whole_state(case, steps, implicit)
+    return _whole_state(case, steps, walls)
 
 
 @remembered(_WHOLE_BYTES)
-def _whole_state(case: Case, steps: int, implicit: bool) -> Any:
+def _whole_state(case: Case, steps: int, walls: Walls) -> Any:
     """Compute the state of the whole domain after some steps from the scattered state, on the host; read-only.
 
     It continues the latest cached state. Intermediate states alternate between the memory of two.
     """
-    done, state = _latest_before(steps, case, implicit)
+    done, state = _latest_before(steps, case, walls)
     spare: Any = None
     while done < steps:
         more = min(_BETWEEN, steps - done)
         # reuse intermediate states, because the system is slow to provide fresh memory
         target = np.empty((case.stencil.q, *reversed(case.domain))) if spare is None else spare
-        _advance(case, state, more, target, implicit=implicit)
+        _advance(case, state, more, target, walls=walls)
         spare = state if state is not None and state.flags.writeable else None
         state, done = target, done + more
     state.setflags(write=False)
     return state
 
 
-def _latest_before(steps: int, case: Case, implicit: bool) -> tuple[int, Any]:
+def _latest_before(steps: int, case: Case, walls: Walls) -> tuple[int, Any]:
     """Return the steps and the state of the latest cached one before; 0 and None: the scattered state."""
     for n in range(steps - 1, 0, -1):
-        if (state := _whole_state.known(case, n, implicit)) is not None:
+        if (state := _whole_state.known(case, n, walls)) is not None:
             return n, state
     return 0, None
 
 
-def _advance(case: Case, start: Any, steps: int, out: Any, *, implicit: bool) -> None:
+def _advance(case: Case, start: Any, steps: int, out: Any, *, walls: Walls) -> None:
     """Take steps of the whole domain from one array to another. start: None for the scattered state."""
 
     def fill(parts: Sequence[Window]) -> list[None]:
-        found = reference_slabs(case, parts, steps, np, implicit=implicit, start=start)
+        found = reference_slabs(case, parts, steps, np, walls=walls, start=start)
         for part, slab in zip(parts, found, strict=True):
             out[:, *_slices_of(part)] = slab
         return []
@@ -155,7 +156,7 @@ def _slab_cells(case: Case, xp: ModuleType, threads: int, *, thin: bool) -> int:
 
 
 def reference_slabs(
-    case: Case, parts: Sequence[Window], steps: int, xp: ModuleType, *, implicit: bool = False, start: Any = None
+    case: Case, parts: Sequence[Window], steps: int, xp: ModuleType, *, walls: Walls = Walls.HALF_WAY, start: Any = None
 ) -> Iterator[Any]:
     """Yield the states of slabs after some steps from the scattered state, shape (q, nz, ny, nx) of the slab.
 
@@ -172,7 +173,7 @@ def reference_slabs(
         arrays = [buffer[: prod(shape)].reshape(shape) for buffer in room]
         _copy_start(case, window, xp, arrays[0], start)
         for n in range(steps):
-            oracle.step(arrays[n % 2], case, xp, window, implicit=implicit, out=arrays[1 - n % 2])
+            oracle.step(arrays[n % 2], case, xp, window, walls=walls, out=arrays[1 - n % 2])
         inner = (range(p.start - w.start, p.stop - w.start) for p, w in zip(part, window, strict=True))
         x, y, z = (slice(r.start, r.stop) for r in inner)
         yield arrays[steps % 2][:, z, y, x]

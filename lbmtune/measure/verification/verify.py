@@ -50,8 +50,8 @@ def verify_simulation(simulation: Simulation) -> Verification:
     overwrite what others have read.
     """
     case, xp, steps = simulation.case, simulation.xp, simulation.parity_steps * (1 + simulation.program.persistent)
-    bounds, implicit = error_bounds(case, simulation.program.config, steps), simulation.program.config.implicit
-    known = whole_state(case, steps, implicit=implicit) if xp is np else None
+    bounds, walls = error_bounds(case, simulation.program.config, steps), simulation.walls
+    known = whole_state(case, steps, walls=walls) if xp is np else None
     left = steps if known is None else 0
 
     def begin(parts: Sequence[Window]) -> list[Verification]:
@@ -60,7 +60,7 @@ def verify_simulation(simulation: Simulation) -> Verification:
         return []
 
     def judge(parts: Sequence[Window]) -> list[Verification]:
-        after = reference_slabs(case, parts, left, xp, implicit=implicit, start=known)
+        after = reference_slabs(case, parts, left, xp, walls=walls, start=known)
         found = [_deviation(simulation, state, steps, bounds, part) for part, state in zip(parts, after, strict=True)]
         if simulation.outputs:
             before = reference_slabs(case, parts, steps - 1, xp)
@@ -110,7 +110,7 @@ def _compare(simulation: Simulation, at_once: Sequence[int]) -> Verification:
     compared = tuple(accumulate(at_once))
     before = tuple(steps - 1 for steps in compared) if simulation.outputs else ()
     wanted = tuple(sorted({0, *compared, *before}))
-    states = dict(zip(wanted, small_states(case, wanted, simulation.xp, program.config.implicit), strict=True))
+    states = dict(zip(wanted, small_states(case, wanted, simulation.xp, simulation.walls), strict=True))
     simulation.initialise(states[0])
     worst: Verification | None = None
     for taken, steps in zip(at_once, compared, strict=True):

@@ -21,11 +21,13 @@ from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.passes import REFRESH
 from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
+from lbmtune.codegen.wall_pass import with_walls
 from lbmtune.measure.timing.host_output import FieldFile, residual, to_host
 from lbmtune.measure.timing.pooled_device import PooledDevice, WrappedDevice, pooled_bytes
 from lbmtune.measure.timing.state import stable_case
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.simulation import Plan
+from lbmtune.runtime.wall_pass import Walled
 
 if TYPE_CHECKING:  # workers start often, and its import takes long
     from lbmtune.records.claims import SideTask
@@ -35,9 +37,11 @@ PARTS = 2
 
 
 def with_side_task(program: Program, side_task: SideTask | None) -> Program:
-    """Return the program with the entries that a side task needs. Only CUDA kernels have such entries."""
+    """Return the program with the entries that a side task needs. Fields are written by CUDA kernels alone."""
     if side_task is None or side_task.kind in ("staged", "refresh") or program.with_macroscopics:
         return program
+    if side_task.kind == "walls":
+        return with_walls(program)
     from lbmtune.codegen.cuda.direct.macroscopics import with_macroscopics  # here: its import takes long
 
     return with_macroscopics(program)
@@ -238,4 +242,5 @@ _SIMULATIONS: Mapping[str, type[Simulation]] = {
     "macroscopics": Storing,
     "save": Saving,
     "residual": Comparing,
+    "walls": Walled,
 }

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lbmtune.catalogue.boundaries.second_order import Walls
 from lbmtune.catalogue.config import CudaConfig, cuda, knobs_by_name
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import traffic
@@ -50,8 +51,8 @@ def test_what_a_wall_sends_back_comes_after_two_steps(lattice: str) -> None:
     case = rocks(lattice)
     rock, stencil = solid(case), case.stencil
     start = oracle.random_state(case)
-    once = oracle.step(start, case, implicit=True)
-    twice = oracle.step(once, case, implicit=True)
+    once = oracle.step(start, case, walls=Walls.IMPLICIT)
+    twice = oracle.step(once, case, walls=Walls.IMPLICIT)
     for i, (x, y, z) in enumerate(stencil.velocities):
         ahead = np.roll(rock, (-z, -y, -x), (0, 1, 2))
         opposite = stencil.opposite[i]
@@ -65,10 +66,10 @@ def test_what_a_wall_sends_back_comes_after_two_steps(lattice: str) -> None:
 def test_the_steady_flow_is_that_of_half_way_bounce_back() -> None:
     case = porous("d2q9", "bgk", (10, 8, 1), 1.0, "sphere:diameter=0.6", (1e-5, 0.0, 0.0))
     fluid, found = ~solid(case), []
-    for implicit in (False, True):
+    for walls in (Walls.HALF_WAY, Walls.IMPLICIT):
         state = np.ones((9, 1, 8, 10)) * np.array([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)
         for step in range(400):
-            state = oracle.step(state, case, implicit=implicit)
+            state = oracle.step(state, case, walls=walls)
             if step == 10:
                 early = oracle.velocity(state, case)[:, fluid]
         found.append((early, oracle.velocity(state, case)[:, fluid]))

@@ -14,6 +14,7 @@ import pytest
 
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
+from lbmtune.catalogue.boundaries.second_order import Walls
 from lbmtune.catalogue.byte_lru_cache import forget_all
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, cpu, cuda
 from lbmtune.catalogue.families.rules import broken
@@ -93,7 +94,7 @@ def test_whole_states_are_those_of_the_oracle(
     states = [refs._scattered(case, whole(case.domain), np)]
     for _ in range(max(asked)):
         states.append(oracle.step(states[-1], case))
-    found = [refs._whole_state(case, steps, False) for steps in asked]
+    found = [refs._whole_state(case, steps, Walls.HALF_WAY) for steps in asked]
     for steps, state in zip(asked, found, strict=True):
         np.testing.assert_array_equal(state, states[steps])
 
@@ -103,15 +104,15 @@ def test_states_between_are_worked_out_in_the_memory_of_two(monkeypatch: pytest.
     forget_all()
     case, advance, used = box("d2q9", "bgk", (16, 12, 1)), refs._advance, dict[int, Any]()
 
-    def watched(case: Case, start: Any, steps: int, out: Any, *, implicit: bool) -> None:
+    def watched(case: Case, start: Any, steps: int, out: Any, *, walls: Walls) -> None:
         used[id(out)] = out
-        advance(case, start, steps, out, implicit=implicit)
+        advance(case, start, steps, out, walls=walls)
 
     monkeypatch.setattr(refs, "_advance", watched)
-    last = refs._whole_state(case, 9, False)
+    last = refs._whole_state(case, 9, Walls.HALF_WAY)
     assert len(used) == 2
     assert not last.flags.writeable
-    assert refs._whole_state(case, 11, False) is not last
+    assert refs._whole_state(case, 11, Walls.HALF_WAY) is not last
     assert len(used) == 3
 
 
@@ -173,19 +174,19 @@ def test_states_that_are_held_count_as_room(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(refs.quotas, "memory", lambda: room)
 
     leave(2.1)
-    assert refs.whole_state(case, 2, implicit=False) is None
+    assert refs.whole_state(case, 2, walls=Walls.HALF_WAY) is None
     leave(3.1)
-    known = refs.whole_state(case, 2, implicit=False)
+    known = refs.whole_state(case, 2, walls=Walls.HALF_WAY)
     leave(0.1)
-    assert refs.whole_state(case, 2, implicit=False) is known is not None, "it takes no more room"
+    assert refs.whole_state(case, 2, walls=Walls.HALF_WAY) is known is not None, "it takes no more room"
     leave(1.9)
-    assert refs.whole_state(case, 3, implicit=False) is None
+    assert refs.whole_state(case, 3, walls=Walls.HALF_WAY) is None
     assert refs._whole_state.held_bytes == state_bytes
     leave(2.1)
-    assert refs.whole_state(case, 3, implicit=False) is not None
-    assert refs._whole_state.known(case, 2, False) is None, "what is held makes room before it is worked out"
+    assert refs.whole_state(case, 3, walls=Walls.HALF_WAY) is not None
+    assert refs._whole_state.known(case, 2, Walls.HALF_WAY) is None, "what is held makes room before it is worked out"
     leave(3.1)
-    assert refs.whole_state(case, 4, implicit=False) is not None
+    assert refs.whole_state(case, 4, walls=Walls.HALF_WAY) is not None
     assert refs._whole_state.held_bytes == 2 * state_bytes
 
 

@@ -37,6 +37,7 @@ from lbmtune.records import Outcome
 from lbmtune.records.claims import SIDE_TASKS, SideTask
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
+from lbmtune.runtime.wall_pass import Walled
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.cuda_samples import config, flows
 
@@ -215,10 +216,14 @@ def test_host_memory_of_the_processor_is_its_own() -> None:
 
 def test_every_side_task_has_a_simulation(tmp_path: Path) -> None:
     case, sample = small("box", "d2q9"), config(scheme="push", storage="fp64")
-    assert {type(started(SideTask(kind, 2), sample, case)) for kind in SIDE_TASKS} == {
+    beads = replace(case, geometry="packing:fraction=0.3:radius=2")
+    listed = config(family="sparse", scheme="push", storage="fp64", block=(32, 1, 1))
+    samples = {kind: (listed, beads) if kind == "walls" else (sample, case) for kind in SIDE_TASKS}
+    assert {type(started(SideTask(kind, 2), *of)) for kind, of in samples.items()} == {
         Storing,
         Saving,
         Comparing,
         Refreshing,
         Staged,
+        Walled,
     }

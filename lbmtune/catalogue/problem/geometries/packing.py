@@ -30,10 +30,20 @@ class Packing(Sample):
 
     def solid(self, shape: Shape) -> Voxels:
         """Return the cells closest to the centres, up to the fraction, so that all spheres have one radius."""
+        return lowest(self._squares(shape), self.fraction)
+
+    def level(self, shape: Shape) -> npt.NDArray[np.float32] | None:
+        """Return the squared distance to the closest centre, less the squared radius that gives the fraction."""
+        squares = self._squares(shape)
+        solid = lowest(squares, self.fraction)
+        if solid.all() or not solid.any():
+            return None
+        found: npt.NDArray[np.float32] = squares - (squares[solid].max() + squares[~solid].min()) / 2
+        return found
+
+    def _squares(self, shape: Shape) -> npt.NDArray[np.float32]:
         radius = resolved(self.radius, shape, 0.25)
-        return lowest(
-            _distance(_centres(shape, self.fraction, radius, self.seed), shape, _REACH * radius), self.fraction
-        )
+        return _distance(_centres(shape, self.fraction, radius, self.seed), shape, _REACH * radius)
 
 
 def _centres(shape: Shape, fraction: float, radius: float, seed: int) -> Positions:

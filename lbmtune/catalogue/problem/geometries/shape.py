@@ -27,6 +27,13 @@ class Geometry:
         """Return whether a domain has a fluid cell, without making a large one. Raises InputError."""
         raise NotImplementedError
 
+    def level(self, _shape: Shape) -> npt.NDArray[np.float32] | None:
+        """Return the squared distance of each cell to a centre, less the squared radius; None if no surface is known.
+
+        It is positive in fluid cells; infinite far from the surface.
+        """
+        return None
+
 
 class Sample(Geometry):
     """Random solid cells. fraction: of solid, up to `most`; seed: of the random numbers; `length`: name of a length."""

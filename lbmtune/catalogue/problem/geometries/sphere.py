@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from lbmtune.catalogue.problem.geometries.shape import Geometry, Shape, Voxels, check_positive, moved_axes
 
@@ -27,11 +28,19 @@ class Sphere(Geometry):
 
     def solid(self, shape: Shape) -> Voxels:
         """Return the cells whose centre lies within the sphere."""
-        axes, radius = moved_axes(shape), self._radius(shape)
+        made: Voxels = self._squares(shape) <= self._radius(shape) ** 2
+        return made
+
+    def level(self, shape: Shape) -> npt.NDArray[np.float32]:
+        """Return the squared distance to the centre, less the squared radius."""
+        return (self._squares(shape) - self._radius(shape) ** 2).astype(np.float32)
+
+    def _squares(self, shape: Shape) -> npt.NDArray[np.float64]:
+        axes = moved_axes(shape)
         away = [np.arange(n) - (n - 1) / 2 if axis in axes else np.zeros(1) for axis, n in enumerate(shape)]
         z, y, x = np.ix_(*away)
-        made: Voxels = z**2 + y**2 + x**2 <= radius**2
-        return made
+        squares: npt.NDArray[np.float64] = z**2 + y**2 + x**2
+        return squares
 
 
 GEOMETRY = Sphere
