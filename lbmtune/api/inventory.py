@@ -13,7 +13,7 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.operation_counts import operator_flops
-from lbmtune.catalogue.precision import STORAGES
+from lbmtune.catalogue.precision import STORAGES, UNSHIFTED
 from lbmtune.catalogue.problem.case import collides
 from lbmtune.catalogue.problem.faces import FACES
 from lbmtune.catalogue.problem.flows import FLOWS
@@ -54,7 +54,7 @@ def catalogue() -> dict[str, dict[str, str]]:
         "layouts": {name: _first_sentence(build.__module__) for name, build in LAYOUTS.items()},
         "lattices": {name: f"{v.dimensions} dimensions, {v.q} directions" for name, v in LATTICES.items()},
         "collisions": {name: collision(name).title for name in COLLISIONS},
-        "storages": {name: storage.title for name, storage in STORAGES.items()},
+        "storages": {name: storage.title for name, storage in {**STORAGES, **UNSHIFTED}.items()},
         "flows": {name: flow.title for name, flow in FLOWS.items()},
         "faces": {str(kind): title for kind, title in FACES.items()},
         "patches": {name: f"{_first_line(kind)} ({_parameters(kind)})" for name, kind in SHAPES.items()},

@@ -27,10 +27,10 @@ from lbmtune.export import printed_kernel, write_best
 from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
-from lbmtune.model.output import output_parts
-from lbmtune.model.predict import ceiling, cells_read, predict
+from lbmtune.model.output import predicted_output
+from lbmtune.model.predict import cells_read, predict
 from lbmtune.records import Accuracy, Prediction, Trial, made_of
-from lbmtune.records.output import OutputCost, OutputRates
+from lbmtune.records.output import Output, OutputCost, OutputRates
 from lbmtune.records.remarks import last_cache, unfinished
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
@@ -219,8 +219,8 @@ def _predicted_output(
     case: Case, machine: Machine, rates: OutputRates, config: KernelConfig, cost: OutputCost
 ) -> dict[str, float]:
     """Return the seconds of an output in parts, beside steps of the predicted speed."""
-    between_s = cost.every * case.fluid_sites / (1e6 * predict(case, config, machine).mlups)
-    return output_parts(case, config, cost.kind, ceiling(config, machine).bytes_per_s, rates, between_s)
+    parts, _ = predicted_output(case, config, machine, rates, Output(**{cost.kind: cost.every}))[cost.kind]
+    return parts
 
 
 def compiled_predictor(spec: StudySpec, machine: Machine) -> Repredict | None:

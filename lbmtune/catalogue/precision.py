@@ -1,7 +1,8 @@
 """Storage formats of populations, and arithmetic precisions.
 
 The stored value is the deviation f_i - w_i times a power of two (`scale`). The collision operator is homogeneous in it
-if the density one is replaced by `scale`, so loads and stores need no scaling.
+if the density one is replaced by `scale`, so loads and stores need no scaling. Two formats, for comparison with
+published kernels, hold f_i itself: weights are taken after the loads and added before the stores.
 
 The 16-bit formats, for the deviation d = f_i - w_i:
 
@@ -16,7 +17,7 @@ Source: shifted populations: Skordos 1993; fp16s, fp16c: Lehmann et al. 2022 (ar
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -85,7 +86,8 @@ class Codes:
 class Storage:
     """A storage format. bytes: per value; dtype: NumPy name; epsilon: unit round-off of one rounding.
 
-    codes: conversion of its 16-bit codes (dtype uint16), if no dtype represents them.
+    codes: conversion of its 16-bit codes (dtype uint16), if no dtype represents them; shifted: it holds deviations
+    f_i - w_i, else f_i as it is.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Storage:
     scale: float
     epsilon: float
     codes: Codes | None = None
+    shifted: bool = True
 
     def stored(self, values: Array, xp: ModuleType, scale: float = 0) -> Array:
         """Return deviations as stored: scaled (by `scale` if given) and rounded to nearest."""
@@ -133,6 +136,16 @@ STORAGES: Mapping[str, Storage] = {
         Storage("bf16", "bfloat16: 8 exponent, 7 mantissa bits", 2, "uint16", 1.0, 2.0**-8, BF16),
     )
 }
+UNSHIFTED: Mapping[str, Storage] = {
+    f"{name}-unshifted": replace(
+        STORAGES[name],
+        name=f"{name}-unshifted",
+        title=f"{STORAGES[name].title} of populations as they are, not less their weights",
+        shifted=False,
+    )
+    for name in ("fp64", "fp32")
+}
+"""Formats for comparison with published kernels, which direct kernels have."""
 COMPUTES: Mapping[str, Compute] = {
     c.name: c for c in (Compute("fp64", 8, "float64", 2.0**-53), Compute("fp32", 4, "float32", 2.0**-24))
 }
@@ -140,7 +153,7 @@ COMPUTES: Mapping[str, Compute] = {
 
 def storage(name: str) -> Storage:
     """Return the storage format of that name. Raises InputError for an unknown one."""
-    return named("storage", name, STORAGES)
+    return named("storage", name, {**STORAGES, **UNSHIFTED})
 
 
 def compute(name: str) -> Compute:

@@ -23,6 +23,7 @@ from lbmtune.errors import InputError, suggestion
 from lbmtune.lattice import Lattice
 
 Cells = tuple[int, int, int]
+STORAGE = "format of stored values"
 FAMILIES: dict[str, dict[str, type[KernelConfig]]] = {}
 """The families of each backend, by name; filled as their modules are imported (`lbmtune.catalogue.config`)."""
 
@@ -54,7 +55,7 @@ class KernelConfig(Declared):
     clipped_knob: ClassVar[str] = ""
     """Knob of the extents of a thread block whose x may be cut to a short row."""
 
-    storage: str = knob("fp32", "format of stored values", allowed=tuple(STORAGES))
+    storage: str = knob("fp32", STORAGE, allowed=tuple(STORAGES))
     compute: str = knob("fp32", "arithmetic precision", allowed=tuple(COMPUTES))
     layout: Layout = knob(SoA(), "memory layout of a cell's values", search=("soa", "aosoa"), allowed=ANY_LAYOUT)
 

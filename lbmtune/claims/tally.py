@@ -24,6 +24,7 @@ class Standing(StrEnum):
 
 
 _OF_HOLDING = {Holding.FAILS: Standing.NOT_HERE, Holding.UNDECIDED: Standing.UNDECIDED}
+_SEVERAL = {Holding.HOLDS: "hold", Holding.FAILS: "do not hold"}
 _IF_ANY = (Standing.UNDECIDED, Standing.NOT_MEASURED)
 
 
@@ -83,5 +84,7 @@ def of_claims(claims: Claims, document: str = "") -> str:
 def of_questions(claims: Claims, document: str = "") -> str:
     """Return the counts of the own questions as text, of one document or of all; '' without any."""
     found = Counter(verdict.holding for verdict in verdicts_of(claims, own=True, document=document))
-    counted = ", ".join(f"{found[one]} {one}" for one in Holding if found[one])
+    counted = ", ".join(
+        f"{found[one]} {_SEVERAL.get(one, one) if found[one] > 1 else one}" for one in Holding if found[one]
+    )
     return f"own questions, {found.total()}: {counted}" if found else ""

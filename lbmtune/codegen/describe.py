@@ -214,6 +214,7 @@ def describe_storage(program: Program) -> Storage:
         weights=tuple(map(str, stencil.weights)),
         blocks=frame.blocks,
         links=_links(program) if listed else None,
+        shift=int(config.stored.shifted),
         **places,
     )
 

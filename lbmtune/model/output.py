@@ -6,7 +6,9 @@ Source of the parts: de Oliveira, Lugarini, Franco 2019, section 4.2. Rates are 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.records.output import RESIDUAL, SAVE, OutputRates
+from lbmtune.model.machine.description import Machine
+from lbmtune.model.predict import ceiling, predict
+from lbmtune.records.output import RESIDUAL, SAVE, Output, OutputRates
 
 _PLACE_BYTES, _WORD_BYTES = 8, 4
 Parts = dict[str, float]
@@ -52,3 +54,16 @@ def output_parts(
         hidden_s = between_s if rates.copy_bytes_per_s else 0.0
         parts["residual"] = max(0.0, velocities / rates.residual_bytes_per_s - hidden_s)
     return parts
+
+
+def predicted_output(
+    case: Case, config: KernelConfig, machine: Machine, rates: OutputRates, wanted: Output
+) -> dict[str, tuple[Parts, float]]:
+    """Return the seconds of each kind of output, in parts, and its share of the time of a run, by its name."""
+    step_s, bandwidth = case.fluid_sites / (1e6 * predict(case, config, machine).mlups), ceiling(config, machine)
+    found = {}
+    for kind, every in wanted.intervals.items():
+        parts = output_parts(case, config, kind, bandwidth.bytes_per_s, rates, every * step_s)
+        event_s = sum(parts.values())
+        found[kind] = parts, event_s / (every * step_s + event_s)
+    return found

@@ -197,7 +197,7 @@ class Moment:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """Layout of populations in a buffer: the element at `index` holds (f_i - w_i) * scale as `dtype`.
+    """Layout of populations in a buffer: the element at `index` holds (f_i - shift * w_i) * scale as `dtype`.
 
     index: in C, of the storage cell (X, Y, Z) and slot Q; (X, Y, Z) is the fluid cell (x, y, z) plus `origin`.
     Extents: the storage cells along each axis, as formulas of nx, ny, nz. ghost: axes with ghost cells; along
@@ -208,6 +208,7 @@ class Storage:
     wall_term: the 6 w_i c_i.u_wall of a moving wall is added by the reader or the writer of a cut link.
     links: with indirect addressing, for which X is the node of a cell; null for cells of a box.
     moments: if a cell keeps them instead of populations, before collision; `index` and `locations` are then empty.
+    shift: 1, or 0 if populations are stored as they are.
     """
 
     dtype: str
@@ -223,3 +224,4 @@ class Storage:
     blocks: Int3 | None = None
     links: Links | None = None
     moments: tuple[Moment, ...] = ()
+    shift: int = 1

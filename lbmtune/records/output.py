@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from lbmtune.records.quantities import NotNegative, Number, OneOrMore, Positive
+from lbmtune.units import format_rate
 
 MACROSCOPICS, SAVE, RESIDUAL = "macroscopics", "save", "residual"
 
@@ -36,11 +37,20 @@ class OutputRates:
     density and velocity, with all cores of a CPU, None on a GPU, where it is as fast as memory; folder: of the file.
     """
 
-    copy_bytes_per_s: Positive | None
     file_bytes_per_s: Positive
     residual_bytes_per_s: Positive
+    copy_bytes_per_s: Positive | None = None
     pass_bytes_per_s: Positive | None = None
     folder: str = ""
+
+    def told(self) -> list[str]:
+        """Return each rate in words."""
+        return [
+            f"a file in {self.folder}, synchronised (fsync), at {format_rate(self.file_bytes_per_s)}",
+            f"a residual at {format_rate(self.residual_bytes_per_s)} of velocities",
+            *([f"copies to the host at {format_rate(self.copy_bytes_per_s)}"] if self.copy_bytes_per_s else []),
+            *([f"the pass at {format_rate(self.pass_bytes_per_s)} or less"] if self.pass_bytes_per_s else []),
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)

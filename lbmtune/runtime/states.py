@@ -74,14 +74,15 @@ class State(ABC):
 
 
 class PopulationState(State):
-    """Each f_i - w_i, at a place that changes with the parity of the time step (`runtime.placement`)."""
+    """Each f_i - w_i, or f_i without a shift, at a place that changes with the parity (`runtime.placement`)."""
 
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
         first, xp = 0, self.xp
         for place in blocks(self.case, self.config, 0, xp, window):
             part = slice(first, first := first + len(place.indices))
-            shifted = xp.asarray(populations[part]) - self.weights[part] - place.gain
-            buffer[place.indices] = self.config.stored.stored(shifted, xp)
+            values = xp.asarray(populations[part])
+            values = values - self.weights[part] if self.config.stored.shifted else values
+            buffer[place.indices] = self.config.stored.stored(values - place.gain, xp)
 
     def blocks(self, buffer: Array, parity: int, window: Window | None = None) -> Iterator[Array]:
         """Yield all f_i; k is q if the cells are few and 1 otherwise, so that a large state is not held twice."""
@@ -98,8 +99,11 @@ class PopulationState(State):
 
     def _deviations(self, buffer: Array, parity: int, window: Window | None) -> Iterator[Array]:
         """Yield f_i - w_i as `blocks` yields f_i."""
+        first = 0
         for place in blocks(self.case, self.config, parity, self.xp, window):
-            yield self.config.stored.deviations(buffer[place.indices], self.xp) + place.gain
+            part = slice(first, first := first + len(place.indices))
+            found = self.config.stored.deviations(buffer[place.indices], self.xp) + place.gain
+            yield found if self.config.stored.shifted else found - self.weights[part]
 
 
 class MomentState(State):

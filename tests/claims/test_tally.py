@@ -53,6 +53,10 @@ def test_own_questions_are_marked_in_the_file_and_counted_by_themselves(tmp_path
     assert isinstance(claims, Claims)
     assert of_claims(claims) == "of 1 claim: 1 as published, 0 more, 0 less, 0 not here, 0 cannot be asked"
     assert of_questions(claims) == "own questions, 1: 1 not testable here"
+    twice = replace(
+        claims, verdicts=tuple(replace(one, holding=Holding.FAILS, claim="unheard-of") for one in claims.verdicts)
+    )
+    assert of_questions(twice) == "own questions, 2: 2 do not hold"
     assert (of_claims(claims, "another"), of_questions(claims, "another")) == ("", "")
     both = [verdicts_of(claims, own=own, document="made-up") for own in (False, True)]
     assert [[verdict.claim for verdict in found] for found in both] == [["faster"], ["unheard-of"]]

@@ -11,9 +11,11 @@ from typer.testing import CliRunner
 
 from lbmtune.claims.judge import shown_range
 from lbmtune.claims.store import PAGE, claims_folder, write_claims
+from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.cli.app import app
 from lbmtune.cli.format.claims import variant_table, verdict_table
 from lbmtune.cli.format.output import emit_json
+from lbmtune.cli.verbs import reproduce
 from lbmtune.records.claims import Claims, Holding, Verdict
 from lbmtune.report.claims import claims_page, headline, sections, write_claims_page
 from tests.claims.test_claims import document, run
@@ -92,6 +94,18 @@ def test_figures_of_every_device_are_in_the_table_and_in_the_json(
         ("Older card", 40),
         ("Older card", 50),
     ]
+
+
+def test_the_command_prints_two_lists_and_their_counts_last(
+    claims: Claims, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reproduce.show(claims, tmp_path, as_json=False)
+    printed = capsys.readouterr().out
+    mine, own = of_claims(claims), of_questions(claims)
+    assert printed.index(mine) < printed.index(own) < printed.index("claims.json")
+    lines = [line.strip() for line in printed.splitlines()]
+    assert [lines.count(title) for title in (mine, own)] == [2, 2], "as titles of the only document and of all"
+    assert "It is asked by nobody else." in printed[printed.index(own) :]
 
 
 def test_text_of_documents_is_escaped(claims: Claims) -> None:

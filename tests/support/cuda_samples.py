@@ -85,7 +85,7 @@ def config(**given: Any) -> Any:
     stored = str(given.get("storage", "fp32"))
     chosen = {
         "storage": stored,
-        "compute": PRECISIONS[stored],
+        "compute": PRECISIONS[stored.removesuffix("-unshifted")],
         **LAYOUT_AXES.get(str(given.get("layout")), {}),
         **given,
     }

@@ -12,8 +12,9 @@ from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.limits import WARP
 from lbmtune.catalogue.moments.representation import REPRESENTATIONS
 from lbmtune.catalogue.pointer_swap import exchanges_slots, period_phases
+from lbmtune.catalogue.precision import STORAGES, UNSHIFTED
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.record import Cells, KernelConfig
+from lbmtune.catalogue.record import STORAGE, Cells, KernelConfig
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import reads_along_x
 from lbmtune.catalogue.sparse.index_list import CHAINS, listed_rows, used
@@ -47,6 +48,13 @@ class Propagated(KernelConfig):
         allowed=(0, 1),
         acts=(Acts(on="scheme", values=SWAPPING, because="its steps differ in more than slots, or not at all"),),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyStorage(KernelConfig):
+    """All storage formats, those of populations as they are included."""
+
+    storage: str = knob("fp32", STORAGE, allowed=(*STORAGES, *UNSHIFTED))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lbmtune import api
@@ -26,6 +26,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.records import Environment, Resources
 from lbmtune.records.best import read_best
 from lbmtune.records.legacy.configurations import previous_key
+from lbmtune.records.output import Output
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import Axes, StudySpec, tables
 
@@ -56,6 +57,7 @@ class Subject:
     """The case, configuration and device of a verb.
 
     recorded: None for values given as text; ranked: the configuration comes from a ranking, whose kernels are cached.
+    output: of the study.
     """
 
     case: Case
@@ -64,6 +66,7 @@ class Subject:
     bounds: devices.Bounds
     recorded: Recorded | None = None
     ranked: bool = False
+    output: Output = field(default_factory=Output)
 
     @property
     def reason(self) -> str | None:
@@ -131,8 +134,9 @@ def resolve(text: str, options: Options) -> Subject:
     check_key(text)
     key, file = re.fullmatch(_KEY, text), text.endswith(".json") or _is_file(text)
     if key and study and not (Path(study) / HEADER).is_file():
-        found = _placed(study_spec(options).case, _ranked(text, study), None, options.device, machine)
-        return replace(found, ranked=True)
+        spec = study_spec(options)
+        found = _placed(spec.case, _ranked(text, study), None, options.device, machine)
+        return replace(found, ranked=True, output=spec.output)
     if study and file:
         raise InputError(f"--study does not go with {text}, whose case is settled; leave it out.")
     if file:
@@ -142,7 +146,8 @@ def resolve(text: str, options: Options) -> Subject:
     if key:
         case, config, measured = _find_trial(text, study, options.out)
         return _of_record(case, config, measured, text, options)
-    return _from_values(text, settled(study_spec(options), options.geometry), options.device, machine)
+    spec = settled(study_spec(options), options.geometry)
+    return replace(_from_values(text, spec, options.device, machine), output=spec.output)
 
 
 def settled(spec: StudySpec, geometry: Path | None) -> StudySpec:

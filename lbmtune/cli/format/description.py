@@ -47,6 +47,8 @@ def machine_rows(name: str, machine: Machine) -> list[tuple[str, object]]:
     rows += [("calibrated", _calibrated(machine)), ("between runs", _between_runs(machine))]
     parts = {"bandwidths": machine.conditions.cpu_share, "calibration": machine.calibration_cpu_share}
     rows += [(f"CPU share, {name}", f"{share:.1%}") for name, share in parts.items() if share is not None]
+    if rates := machine.output:
+        rows += [("output", ", ".join(rates.told()))]
     return [*rows, ("measured", machine.date)]
 
 

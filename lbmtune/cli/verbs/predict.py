@@ -25,6 +25,7 @@ from lbmtune.cli.arguments.numbers import whole
 from lbmtune.cli.arguments.options import Json, OnMachine, Options
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import arithmetic_text, fluid_rows, prediction_rows, print_cached, print_remarks
+from lbmtune.cli.format.output_costs import output_facts, output_rows
 from lbmtune.cli.format.predictions import print_ranking, print_variation, single_value
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import COMPILABLE, PRINTED
@@ -106,7 +107,8 @@ def _predict(subject: Subject, as_json: bool) -> None:
     if as_json:
         named = {"case": subject.case, "config": subject.config.flat(), "key": subject.config.key}
         counts = {name: costs[name] for name in ("flops_per_update", "flops_per_byte", "fluid_cells")}
-        output.emit_json({**named, "machine": machine.name, **counts, "prediction": prediction})
+        costs_of = output_facts(subject.case, subject.config, machine, subject.output)
+        output.emit_json({**named, "machine": machine.name, **counts, "prediction": prediction, **costs_of})
         return
     output.print_pairs(
         [
@@ -116,6 +118,7 @@ def _predict(subject: Subject, as_json: bool) -> None:
             ("bytes per update", f"{prediction.bytes_per_update:g}"),
             ("flop per update", arithmetic_text(costs)),
             *prediction_rows(prediction, subject, compiled),
+            *output_rows(subject.case, subject.config, machine, subject.output),
         ]
     )
 
@@ -137,6 +140,8 @@ def rank(
         output.emit_json(ranked.facts())
     else:
         print_ranking(ranked, api.case_summary(spec.case))
+        if spec.output:
+            output.print_pairs(output_rows(spec.case, ranked.rows[0].first.config, on, spec.output))
 
 
 def vary(

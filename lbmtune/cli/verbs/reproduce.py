@@ -57,7 +57,7 @@ def reproduce(
                 documents, where, folder, budget_bytes=budget, resume=resume, machine=machine, observer=progress
             )
         api.write_claims_page(found, folder / PAGE)
-        _show(found, folder, as_json=as_json)
+        show(found, folder, as_json=as_json)
     except KeyboardInterrupt:
         LOG.info(_how_to_go_on(where, only or (), folder, max_footprint))
         raise typer.Exit(130) from None
@@ -71,7 +71,8 @@ def _how_to_go_on(device: str, only: Sequence[str], folder: Path, budget: str) -
     return f"stopped; every finished group is in {folder}. Go on with: {shlex.join(again)}"
 
 
-def _show(found: Claims, folder: Path, *, as_json: bool) -> None:
+def show(found: Claims, folder: Path, *, as_json: bool) -> None:
+    """Print the tables of each document and the counts of all. Raises NothingValidError if nothing was measured."""
     if as_json:
         output.emit_json(found)
     else:

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -28,6 +28,7 @@ from lbmtune.measure.timing.processor_time import Usage, cpu_share, usage
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Environment
+from lbmtune.records.output import OutputRates
 from lbmtune.records.remarks import left_alone
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 CONFIG_VARIABLE = "LBMTUNE_CONFIG"
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_OUTPUT_BYTES = 64 << 20
+"""Bytes of the fields by which rates of output are measured."""
 _UNKNOWN_CACHE_BYTES = 64 << 20
 _STEP_LIMIT_S = 180.0
 _COMPILE_PROCESSES = 8
@@ -121,6 +124,7 @@ def measured(device: Device, progress: Progress, calibration: bool = False) -> M
         stream_bytes_per_s={width: one.bytes_per_s for width, one in found.streams.items()},
         spread={name: one.spread for name, one in named.items()},
         caches_bytes=caches,
+        output=_output_rates(device),
         thread_bytes_per_s=found.thread.bytes_per_s if found.thread else None,
         multiprocessors=getattr(device, "multiprocessors", 0),
         core_clock_hz=getattr(device, "core_clock_hz", None),
@@ -129,6 +133,15 @@ def measured(device: Device, progress: Progress, calibration: bool = False) -> M
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         **calibrated,
     )
+
+
+def _output_rates(device: Device) -> OutputRates | None:
+    """Return the rates of output; None if the folder for temporary files takes no file."""
+    from lbmtune.measure.timing.output import measure_rates  # here: it needs the code of simulations
+
+    with suppress(InputError):
+        return measure_rates(device, _OUTPUT_BYTES, None)
+    return None
 
 
 def _calibrate_gpu(device: Device, compiler: Compiler, _: Mapping[str, int], progress: Progress) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from types import ModuleType
 import numpy as np
 
 from lbmtune.backend.protocol import Array
+from lbmtune.catalogue.boundaries.cut_links import whole
 from lbmtune.catalogue.precision import Storage
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Real3
@@ -66,13 +67,31 @@ def _tile(amplitude: float, dtype: str, xp: ModuleType, stored: Storage | None) 
 def excite(simulation: Simulation) -> None:
     """Fill all storage, ghost cells and padding included, with small random positive deviations.
 
-    Every scheme and layout reads a state from it that flows, stays stable and settles to non-zero values.
+    Populations that are stored as they are then get the weights of their directions, too. Every scheme and layout
+    reads a state from it that flows, stays stable and settles to non-zero values.
     """
     simulation.steps_done = 0
     stencil, stored = simulation.case.stencil, simulation.program.config.stored
     amplitude = 0.01 * float(min(stencil.weights))
     for buffer in simulation.buffers.values():
         fill_random(buffer, amplitude, simulation.xp, stored)
+    if not simulation.program.config.stored.shifted:
+        _initialise_random(simulation, amplitude)
+
+
+def _initialise_random(simulation: Simulation, amplitude: float) -> None:
+    """Set the populations of all cells to their weights and such deviations, some planes at a time."""
+    case, xp = simulation.case, simulation.xp
+    last, values = case.stencil.dimensions - 1, case.stencil.q * case.sites
+    planes = max(1, _DEVICE_ELEMENTS * case.domain[last] // values)
+    for start in range(0, case.domain[last], planes):
+        part = list(whole(case.domain))
+        part[last] = range(start, min(start + planes, case.domain[last]))
+        x, y, z = part
+        populations = xp.empty((case.stencil.q, len(z), len(y), len(x)))
+        fill_random(populations.reshape(-1), amplitude, xp)
+        populations += simulation.kept.weights
+        simulation.initialise(populations, (x, y, z))
 
 
 def check_state(simulation: Simulation) -> None:

@@ -159,7 +159,8 @@ def rounding_bounds(
     faces that is 4 (rest and axes) or 6 epsilon w_i NOISE of D3Q19: a rest population moves four times as far as if it
     were rounded by itself, a diagonal one, of a twelfth of that weight, half as far as that.
     """
-    stored = [steps * STORED_ROUNDINGS * scale] * case.stencil.q
+    beside = 0.0 if config.stored.shifted else float(max(case.stencil.weights))
+    stored = [steps * STORED_ROUNDINGS * (scale + beside)] * case.stencil.q
     if config.kept.name == "moments":
         moved = moved_by_moments(reached, case.stencil)
         stored = [(1 + ceil(steps / config.fused_steps)) * most for most in moved]

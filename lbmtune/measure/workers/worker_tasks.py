@@ -29,7 +29,6 @@ from lbmtune.codegen.render import render_single
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.processes.worker import Progress, Session
 from lbmtune.measure.timing.interleaved import measure_interleaved
-from lbmtune.measure.timing.output import measure_output, measure_rates
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
@@ -144,6 +143,8 @@ class _Measurer:
         return measure_accuracy(request.case, request.config, device, compiler, device.reset, brief=request.brief)
 
     def _measure_rates(self, request: OutputRatesRequest, progress: Progress) -> Any:
+        from lbmtune.measure.timing.output import measure_rates  # here, as below: few studies have output
+
         progress(OUTPUT_RATES)
         return measure_rates(self._device.device, request.fields_bytes, request.folder)
 
@@ -216,6 +217,8 @@ def verify_and_measure(
     result = MeasureResult()
     try:
         if request.output:
+            from lbmtune.measure.timing.output import measure_output
+
             with _stage(OUTPUT, result, progress, device):
                 (simulation,) = pooled_simulations(device, [(program, binary, side_task)])
                 compiler = compiler_for(device.environment)

@@ -11,7 +11,7 @@ from typing import Any
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import Phase
-from lbmtune.codegen.cpu.shared.collision import relaxation_text
+from lbmtune.codegen.cpu.shared.collision import relaxation_text, shift_text
 from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.machine.memory_walks import Kind
 from lbmtune.records import Term
@@ -88,7 +88,8 @@ class CpuInputs:
     @property
     def text(self) -> str:
         """The assignments of an update of a cell."""
-        return collision_text(self.case, self.config.collision_passes)
+        collision = collision_text(self.case, self.config.collision_passes)
+        return collision if self.config.stored.shifted else "\n".join((collision, shift_text(self.case)))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from lbmtune.records import Conditions, Environment
+from lbmtune.records.output import OutputRates
 from lbmtune.records.statistics import repeat_spread
 
 ACCESS_BYTES, WORD_BYTES = 16, 4
@@ -140,7 +141,7 @@ class Machine:
     datasheet: None if unknown; calibrated_as: the machine whose calibration was scaled to it
     (`model.machine.datasheet_scaling`), or '';
     calibration: of a GPU, cpu: of a CPU; None if not measured; repeats: logarithms of the ratio of two speeds of a
-    kernel in two processes, minutes apart; empty if not measured;
+    kernel in two processes, minutes apart; empty if not measured; output: rates of output every n steps, None: unknown;
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
     """
 
@@ -158,6 +159,7 @@ class Machine:
     calibration: Calibration | None = None
     cpu: CpuCalibration | None = None
     repeats: tuple[float, ...] = ()
+    output: OutputRates | None = None
     conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True
     datasheet: Datasheet | None = None

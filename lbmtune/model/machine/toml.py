@@ -16,7 +16,7 @@ from lbmtune.model.machine.benchmark_names import lacking, lacking_of_cpu
 from lbmtune.model.machine.description import Machine
 from lbmtune.records.store import write_atomically
 
-_PARTS = ("environment", "calibration", "cpu", "conditions", "datasheet")
+_PARTS = ("environment", "calibration", "cpu", "conditions", "datasheet", "output")
 """Tables with fields of their own; keys of other tables are names of figures."""
 _WANTED = {
     "int": "a whole number",
@@ -41,6 +41,8 @@ class Range(NamedTuple):
 
 _COUNT = Range("a count", 1, 1e5)
 _RANGES = {
+    # of a slow disk
+    r"file_bytes_per_s": Range("bytes per second", 1e5, 1e12),
     r".*_bytes_per_s": Range("bytes per second", 1e8, 1e15),
     r".*_flops_per_s": Range("operations per second", 1e9, 1e18),
     r".*_per_s": Range("a rate per second", 1e6, 1e16),

@@ -2,7 +2,7 @@
 
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.units import format_mlups, format_rate
+from lbmtune.units import format_mlups
 
 
 def output_table(study: StudyRecord) -> list[dict[str, str]]:
@@ -28,13 +28,7 @@ def output_note(study: StudyRecord) -> str:
     rates = study.header.output_rates
     if rates is None:
         return ""
-    parts = [
-        f"a file in {rates.folder}, synchronised (fsync), at {format_rate(rates.file_bytes_per_s)}",
-        f"a residual at {format_rate(rates.residual_bytes_per_s)} of velocities",
-        f"copies to the host at {format_rate(rates.copy_bytes_per_s)}" if rates.copy_bytes_per_s else "",
-        f"the pass at {format_rate(rates.pass_bytes_per_s)} or less" if rates.pass_bytes_per_s else "",
-    ]
-    return f"Predicted by measured rates: {', '.join(filter(None, parts))}."
+    return f"Predicted by measured rates: {', '.join(rates.told())}."
 
 
 def with_output_mlups(trial: Trial) -> float:

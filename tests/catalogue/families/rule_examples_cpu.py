@@ -131,6 +131,12 @@ _ROWS: tuple[Example, ...] = (
 DIRECT: tuple[Example, ...] = (
     *_ROWS,
     Example(
+        "storage=fp32-unshifted",
+        "storage=fp32-unshifted,collision_passes=two",
+        "collision_passes=two is not supported for storage=fp32-unshifted (use one): each load would take the weight "
+        "again",
+    ),
+    Example(
         "",
         "",
         "domain 256x256x256 needs 2.533 GiB in fp32 pull; the device has 1 GiB free, enough for 176x176x176",

@@ -35,6 +35,7 @@ from lbmtune.model.machine.description import CpuCalibration
 from lbmtune.model.machine.memory_walks import calibrated
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Resources
+from lbmtune.records.output import OutputRates
 from lbmtune.records.remarks import description_disturbance
 from lbmtune.records.store import CACHE_VARIABLE
 from lbmtune.search.lock import device_lock
@@ -45,6 +46,7 @@ from tests.support.studies import fake_study
 
 RATE = microbench.Rate(1e10, 0.01)
 SHIPPED = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+RATES = OutputRates(copy_bytes_per_s=5e10, file_bytes_per_s=5e7, residual_bytes_per_s=4e9, folder="/scratch")
 BANDWIDTHS = microbench.Bandwidths(copy=RATE, in_place=RATE, streams={"4": RATE}, thread=RATE)
 
 
@@ -56,6 +58,8 @@ def test_a_cpu_is_described_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert {"4", "8", "16"} <= set(machine.stream_bytes_per_s)
     assert min(machine.stream_bytes_per_s.values()) > 1e6  # arrays this small take as long as threads take to meet
     assert machine.thread_bytes_per_s
+    assert machine.output
+    assert machine.output.pass_bytes_per_s
     assert 0 < (machine.conditions.cpu_share or 0) <= 1
     assert machine.in_place_bytes_per_s >= machine.thread_bytes_per_s
     assert set(machine.spread) == {"copy", "in_place", *machine.stream_bytes_per_s}
@@ -206,6 +210,7 @@ def test_texts_of_a_calibration_are_compiled_while_bandwidths_of_a_gpu_are_measu
     monkeypatch.setattr(devices, "usable_cores", lambda: 3)
     monkeypatch.setattr(devices, "measure_bandwidths", measures("bandwidths", BANDWIDTHS))
     monkeypatch.setattr(devices, "calibrate", measures("calibration", SHIPPED.calibration))
+    monkeypatch.setattr(devices, "_output_rates", measures("output", RATES))
     monkeypatch.setattr("lbmtune.measure.calibration.cpu.calibrate_cpu", measures("walks", _calibrated(None)))
     found = devices.measured(FakeDevice(backend), lambda _: None, calibration)  # type: ignore[arg-type]
     of_gpu = calibration and backend == "cuda"
@@ -216,7 +221,9 @@ def test_texts_of_a_calibration_are_compiled_while_bandwidths_of_a_gpu_are_measu
         *["calibration"] * of_gpu,
         *["walks"] * (calibration and not of_gpu),
         "over",
+        "output",
     ]
+    assert found.output == RATES
     assert (found.calibration == SHIPPED.calibration) == of_gpu
 
 
@@ -498,3 +505,16 @@ def test_a_core_may_hide_what_its_second_cache_takes(tmp_path: Path) -> None:
     path = tmp_path / "machine.toml"
     path.write_text(re.sub(r"refill_s = .*", "refill_s = 0.0", shipped.read_text()))
     assert read_machine(path).cpu is not None
+
+
+def test_rates_of_output_are_kept_and_a_folder_that_takes_no_file_leaves_them_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "machine.toml"
+    write_machine(path, replace(SHIPPED, output=RATES))
+    assert read_machine(path).output == RATES
+    path.write_text(path.read_text().replace("file_bytes_per_s = 50000000.0", "file_bytes_per_s = 0.05"))
+    with pytest.raises(InputError, match=r"output.file_bytes_per_s is 0.05, which has to be bytes per second from 1"):
+        read_machine(path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    assert devices._output_rates(open_cpu()) is None

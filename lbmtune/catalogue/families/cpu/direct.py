@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from lbmtune.catalogue.families.cpu import rules
 from lbmtune.catalogue.families.cpu.rows import ROW_RULES, BoxOfRows
-from lbmtune.catalogue.families.groups import BLOCKWISE, ORDERED, WHOLE_LINES, Propagated
+from lbmtune.catalogue.families.groups import BLOCKWISE, ORDERED, WHOLE_LINES, AnyStorage, Propagated
 from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
 from lbmtune.catalogue.knobs import Acts, Scalar, knob
 from lbmtune.catalogue.limits import Limits
@@ -19,7 +19,7 @@ _LOOP = re.compile(r"z|zy|tile-[1-9]\d*x[1-9]\d*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct(BoxOfRows, Propagated):
+class Direct(AnyStorage, BoxOfRows, Propagated):
     """One step of a box, row by row."""
 
     family: ClassVar[str] = "direct"

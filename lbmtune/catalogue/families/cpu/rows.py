@@ -95,6 +95,8 @@ def _collision_passes(case: Case, config: BoxOfRows, limits: Limits) -> str | No
     what = f"collision_passes={config.collision_passes} is not supported for"
     if told(case):
         return f"{what} a {told(case)} (use one): what completes cells at such a face is not in memory"
+    if not config.stored.shifted:
+        return f"{what} storage={config.storage} (use one): each load would take the weight again"
     if config.collision_passes == "minimal" and case.collision not in _LEANER:
         return f"{what} collision={case.collision} (use two): {' and '.join(_LEANER)} have a form of fewer instructions"
     if config.memory.run > 1:

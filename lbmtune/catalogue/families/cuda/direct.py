@@ -7,14 +7,14 @@ from lbmtune.catalogue.boundaries.cell_flags import by_words
 from lbmtune.catalogue.families import common_rules
 from lbmtune.catalogue.families.cuda import launch_rules
 from lbmtune.catalogue.families.cuda.box import LAUNCH, SHAPE, Box
-from lbmtune.catalogue.families.groups import Bounded
+from lbmtune.catalogue.families.groups import AnyStorage, Bounded
 from lbmtune.catalogue.knobs import Acts, knob
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct(Bounded, Box):
+class Direct(AnyStorage, Bounded, Box):
     """One step of a box, a cell or a vector of cells per thread."""
 
     family: ClassVar[str] = "direct"

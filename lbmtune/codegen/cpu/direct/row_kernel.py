@@ -21,6 +21,7 @@ from lbmtune.codegen.cpu.shared.collision import (
     completion_lines,
     needs_lanes,
     relaxation,
+    shift_lines,
     wall_gain_lines,
 )
 from lbmtune.codegen.cpu.shared.expressions import Constants
@@ -116,11 +117,11 @@ class RowKernel:
 
     def _vectors_and_cells(self, row: GhostRow) -> Fields:
         """Vectors of cells without cut links, and the cells of other vectors one by one."""
-        invariants, body = self._collision
+        invariants, _ = self._collision
         cells = self._single_cells
         fill, late = (flagged_rows.guarded(row, row.filled(late=late), row.fill_one) for late in (False, True))
         before = [*invariants, *row.places(), flagged_rows.AT, *fill, *row.late()]
-        vector = [*row.cell(), *row.prefetches(), *self.prefetches, *row.loads(), *body, *row.stores()]
+        vector = [*row.cell(), *row.prefetches(), *self.prefetches, *self._relaxed(row), *row.stores()]
         # a cell at a face with a condition has cut links, so it is one of the single cells
         return {
             "before": indented(before, 1),
@@ -128,9 +129,7 @@ class RowKernel:
             "late": indented(block(LATE, late), 2),
             "after": indented(flagged_rows.guarded(row, row.streams.writes, row.after_one), 1),
             "cells_before": indented([*self._before(cells), *cells.before()], 1),
-            "cells_body": indented(
-                [*cells.cell(), *cells.loads(), *self._completion(cells), *body, *cells.stores()], 2
-            ),
+            "cells_body": indented([*cells.cell(), *self._relaxed(cells, self._completion(cells)), *cells.stores()], 2),
         }
 
     def _pairwise(self) -> tuple[str, Fields]:
@@ -172,7 +171,15 @@ class RowKernel:
 
     def _updated(self, row: Row) -> list[str]:
         asks = [*row.prefetches(), *self.prefetches]
-        return [*row.cell(), *asks, *row.loads(), *self._completion(row), *self._collision[1]]
+        return [*row.cell(), *asks, *self._relaxed(row, self._completion(row))]
+
+    def _relaxed(self, row: Row, completion: Sequence[str] = ()) -> list[str]:
+        """Return the lines from the loads of a cell to its relaxed populations. completion: lines of faces."""
+        lines = [*completion, *self._collision[1]]
+        if self._phase.collides and not self.config.stored.shifted:
+            minus, plus = shift_lines(self.case, self.constants)
+            lines = [*minus, *lines, *plus]
+        return [*row.loads(), *lines]
 
     def _completion(self, row: Row) -> list[str]:
         if not self._phase.collides:

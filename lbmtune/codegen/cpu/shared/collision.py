@@ -11,7 +11,15 @@ from lbmtune.catalogue.boundaries.arguments import EXCESS, INLET
 from lbmtune.catalogue.boundaries.completion import arriving, face_steps
 from lbmtune.catalogue.collisions import collision
 from lbmtune.catalogue.collisions.min_instruction_forms import by_axes
-from lbmtune.catalogue.collisions.operator import Assignment, Parameters, assignments, population, relaxed, wall_gain
+from lbmtune.catalogue.collisions.operator import (
+    Assignment,
+    Parameters,
+    assignments,
+    population,
+    relaxed,
+    wall_gain,
+    weight,
+)
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import Condition, Words, conditions, suffix, walls
@@ -54,6 +62,18 @@ def collision_lines(
         return [], [f"{relaxed(a.direction)} = {population(a.direction)}" for a in phase.accesses]
     steps = relaxation(case, passes)
     return invariant_lines(steps, config, constants), assigned(steps.body, constants)
+
+
+def shift_lines(case: Case, constants: Constants) -> tuple[list[str], list[str]]:
+    """Return the lines that take the weights from loaded populations, and those that add them to relaxed ones."""
+    weights = [constants.name(weight(case.stencil, i)) for i in range(case.stencil.q)]
+    minus = [f"f{i} = f{i} - {w}" for i, w in enumerate(weights)]
+    return minus, [f"g{i} = g{i} + {w}" for i, w in enumerate(weights)]
+
+
+def shift_text(case: Case) -> str:
+    """Return the assignments of `shift_lines`, one per line."""
+    return "\n".join(line for lines in shift_lines(case, Constants()) for line in lines)
 
 
 def invariant_lines(steps: Hoisted, config: CpuConfig, constants: Constants) -> list[str]:

@@ -33,6 +33,8 @@ def _entries(case: Case, config: CudaConfig, parts: Parts) -> str:
     if _skips(case, config):
         pairs = "\n".join(f"    exchange({i}, {j});" for i, j in case.stencil.pairs)
         texts.insert(0, fill("direct/implicit_walls.cu", {"pairs": pairs}))
+    if not config.stored.shifted:
+        texts.insert(0, physics.shift_functions(case.lattice))
     if words_of(case, config).walls:
         texts.insert(0, fill("shared/moving_walls.cu", {}))
     if not by_words(case, config):
@@ -60,7 +62,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass, parts: Parts) -> str:
     regions |= {
         "rows": _rows(case, config, phase),
         "read": reading(parts, regions["read"], "x + z"),
-        "call": "\n".join([*completed, call]) if phase.collides else "",
+        "call": box.shifted(config, [*completed, call]) if phase.collides else "",
         "write": writing(parts, regions["write"]),
     }
     return fill("direct/one_step.cu", regions, inside="entry")

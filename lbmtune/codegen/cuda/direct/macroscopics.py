@@ -60,7 +60,7 @@ def _entry(case: Case, config: CudaConfig, one: Pass, parts: Parts) -> str:
         "signature": box.signature(case, config, one, _name(one.entry), f"Real* __restrict__ {MACROSCOPICS}"),
         "rows": access.rows(case, one.phase),
         "read": f"{reading(parts, regions['read'], 'x + z')}\n    Real m[4][CELLS];",
-        "call": "\n".join([*completed, f"        moments(f, v, m{forces});\n{collide}"]),
+        "call": box.shifted(config, [*completed, f"        moments(f, v, m{forces});\n{collide}"]),
         "write": writing(parts, write),
     }
     return fill("direct/one_step.cu", regions, inside="entry")

@@ -93,6 +93,11 @@ def collide_call(case: Case) -> str:
     return f"collide({', '.join(('f', 'v', *physics.collision_scalars(case.collision, case.lattice, case.forced)))});"
 
 
+def shifted(config: CudaConfig, lines: list[str]) -> str:
+    """Return lines that update cell v; if memory holds no deviations, its populations are such between them."""
+    return "\n".join(lines if config.stored.shifted else ["        shift(f, v);", *lines, "        unshift(f, v);"])
+
+
 def buffers_of(phase: Phase) -> tuple[str, str]:
     """Return the names of the parameters that a pass reads from and writes to."""
     return ("populations", "populations") if phase.in_place else ("source", "target")

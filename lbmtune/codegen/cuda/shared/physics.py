@@ -8,7 +8,15 @@ from sympy import Expr, Symbol
 from lbmtune.catalogue.boundaries.arguments import EXCESS, INLET
 from lbmtune.catalogue.boundaries.completion import FACE_NAMES, arriving, face_steps
 from lbmtune.catalogue.collisions import collision
-from lbmtune.catalogue.collisions.operator import Assignment, Parameters, assignments, population, relaxed, wall_gain
+from lbmtune.catalogue.collisions.operator import (
+    Assignment,
+    Parameters,
+    assignments,
+    population,
+    relaxed,
+    wall_gain,
+    weight,
+)
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import Condition, Words, conditions, layout, suffix, walls
 from lbmtune.catalogue.problem.faces import Face
@@ -54,6 +62,20 @@ def collide_function(name: str, lattice_name: str, forced: bool) -> str:
 def collision_scalars(name: str, lattice_name: str, forced: bool) -> tuple[str, ...]:
     """Return the launch arguments of the collision."""
     return used_scalars(step.value for step in assignments(collision(name), lattice(lattice_name), forced))
+
+
+@lru_cache(maxsize=64)
+def shift_functions(lattice_name: str) -> str:
+    """Return the device functions that take the weights from populations that are stored as they are, and add them."""
+    weights = [text(weight(lattice(lattice_name), i)) for i in range(lattice(lattice_name).q)]
+    changes = (("shift", "-"), ("unshift", "+"))
+    return "\n\n".join(
+        function(
+            f"{name}(Real (&f)[Q][CELLS], const int v)",
+            [f"f[{i}][v] = f[{i}][v] {sign} {w};" for i, w in enumerate(weights)],
+        )
+        for name, sign in changes
+    )
 
 
 _OWN = (*INLET, EXCESS)

@@ -11,6 +11,7 @@ from lbmtune.codegen.trace import Traced
 
 _HEAD = "__device__ __forceinline__"
 _REAL = {"fp32": "float", "fp64": "double"}
+_STORED = {"float32": "float", "float64": "double"}
 
 
 def types(case: Case, config: CudaConfig) -> str:
@@ -50,7 +51,7 @@ def stored_format(config: CudaConfig, cells: int) -> str:
     if config.stored.codes:
         conversion = fill(f"shared/{config.storage}.cu", {})
         return fill("shared/storage_codes.cu", {"vector": pairs, "conversion": conversion})
-    stored = real(config.storage)
+    stored = _STORED[config.stored.dtype]
     types = f"typedef {stored} Stored;\ntypedef {_vector(stored, cells)} Vector;"
     return fill("shared/storage_plain.cu", {"stored": types})
 

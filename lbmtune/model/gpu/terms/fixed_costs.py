@@ -48,8 +48,9 @@ def launch_curve(inputs: Inputs) -> list[tuple[int, float]]:
 def first_and_last(inputs: Inputs) -> Term:
     """Return the instructions of a kernel of one step that memory does not hide: those of one wave of blocks.
 
-    Counted are the collision on the printed text, a load, a store and their addresses for each value, and conversions;
-    and the loads of starts from shared memory, one for each access.
+    Counted are the collision on the printed text, a load, a store and their addresses for each value, conversions,
+    weights that are taken and added where populations are stored as they are, and the loads of starts from shared
+    memory, one for each access.
     """
     case, config, machine = inputs.case, inputs.config, inputs.machine
     found = rates(machine, inputs.threads // WARP, meeting=False)
@@ -58,7 +59,8 @@ def first_and_last(inputs: Inputs) -> Term:
     converted = values if config.stored.bytes < config.computed.bytes else 0
     each_access = 3 if config.addresses == "shared" else 2
     moved = converted + each_access * values / config.cells_per_thread
-    slots = each * collision_slots(case.collision, case.lattice, case.forced) + moved
+    weights = 0 if config.stored.shifted else values
+    slots = each * (collision_slots(case.collision, case.lattice, case.forced) + weights) + moved
     at_once = machine.multiprocessors * inputs.blocks
     warps = inputs.block_warps / inputs.block_threads
     turns = max(1.0, inputs.launched_blocks / at_once)
