@@ -37,6 +37,7 @@ class Placing:
     first_touch: str
     threads: int
     arrays: int
+    numa: str = "any"
 
 
 class CompileError(Exception):

@@ -14,6 +14,7 @@ from lbmtune.lattice import Lattice
 Block = Cells
 ALL_PROCESSORS, PHYSICAL_CORES = "all", "cores"
 """Words of the knob `threads`: one thread on every processor, or on one of each physical core (without SMT)."""
+ANY_NODE, _NODE = "any", "node-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +105,11 @@ class CpuConfig(KernelConfig):
         search=(0, 256, 512),
         allowed=(0, 256, 512),
     )
-    pinning: str = knob("none", "threads bound to cores", allowed=("none", "cores"))
+    pinning: str = knob(
+        "none",
+        "binding of threads: none, to cores, or to those of a NUMA node, which holds the arrays as well (node-N)",
+        search=("none",),
+    )
     pages: str = knob("default", "pages of memory; default: as NumPy allocates", allowed=("default", "normal", "huge"))
     first_touch: str = knob(
         "serial",
@@ -150,14 +155,29 @@ class CpuConfig(KernelConfig):
         return 3 * lcm(self.row_cells(1), 4)
 
     @property
+    def numa(self) -> str:
+        """Return the NUMA node that holds the arrays, or 'any'."""
+        return numa_of(self.pinning)
+
+    @property
     def placed(self) -> bool:
         """Return whether memory is placed otherwise than NumPy does."""
-        return (self.pages, self.first_touch) != ("default", "serial")
+        return (self.pages, self.first_touch, self.numa) != ("default", "serial", ANY_NODE)
 
     @property
     def printed(self) -> Self:
         """The configuration without the knobs that change no text: binding of threads and placement of memory."""
         return replace(self, pinning="none", pages="default", first_touch="serial")
+
+
+def numa_of(pinning: str) -> str:
+    """Return the NUMA node that a value of the knob `pinning` names, or 'any'."""
+    return pinning if pinning.startswith(_NODE) else ANY_NODE
+
+
+def node_number(numa: str) -> int:
+    """Return the number of a NUMA node."""
+    return int(numa.removeprefix(_NODE))
 
 
 def _limited(limit: str, what: str) -> int:

@@ -6,6 +6,7 @@ from functools import cache
 from types import MappingProxyType
 
 from lbmtune.catalogue.backend_records import ALL_PROCESSORS as ALL_PROCESSORS
+from lbmtune.catalogue.backend_records import ANY_NODE as ANY_NODE
 from lbmtune.catalogue.backend_records import PHYSICAL_CORES as PHYSICAL_CORES
 from lbmtune.catalogue.backend_records import Block as Block
 from lbmtune.catalogue.backend_records import CpuConfig as CpuConfig
@@ -95,7 +96,7 @@ def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]
     full.setdefault("compute", "fp64" if full.get("storage") == "fp64" else "fp32")
     if "threads" in record.by_device:
         full.setdefault("threads", ALL_PROCESSORS)
-        full["threads"] = _threads(limits).get(full["threads"], full["threads"])
+        full["threads"] = _threads(limits, str(full.get("pinning", ""))).get(full["threads"], full["threads"])
         full.setdefault("vector_bits", 0 if full.get("wrap") == "select" else limits.vector_bits)
     full = {**record.implied(full), **full}
     usual = defaults(record)
@@ -105,6 +106,11 @@ def completed(values: Mapping[str, Scalar], limits: Limits) -> dict[str, Scalar]
     return full
 
 
-def _threads(limits: Limits) -> Mapping[Scalar, int]:
-    """Return what the words of the knob `threads` stand for; a device whose cores are unknown has no SMT."""
-    return {ALL_PROCESSORS: limits.cores, PHYSICAL_CORES: min(limits.physical_cores, limits.cores) or limits.cores}
+def _threads(limits: Limits, pinning: str) -> Mapping[Scalar, int]:
+    """Return what the words of the knob `threads` stand for, on a NUMA node if one with processors is named.
+
+    A device whose physical cores are unknown has no SMT.
+    """
+    here = {f"node-{n}": processors for n, processors in enumerate(limits.numa_nodes)}.get(pinning, 0) or limits.cores
+    share = min(limits.physical_cores, limits.cores) or limits.cores
+    return {ALL_PROCESSORS: here, PHYSICAL_CORES: max(1, here * share // limits.cores)}

@@ -17,7 +17,8 @@ class Limits:
     it depends has ended (programmatic dependent launch, since compute capability 9.0); asynchronous: copies to shared
     memory overlap with the thread that issues them (cp.async, since 8.0); bulk: one thread copies contiguous runs to
     shared memory (cp.async.bulk, since 9.0); memory_limited: this process may use less memory than the host has;
-    cores: processors, also those of one physical core; physical_cores: 0 if unknown.
+    cores: processors, also those of one physical core; physical_cores: 0 if unknown;
+    numa_nodes: processors of each NUMA node, 0 for one of memory alone; empty if unknown.
     """
 
     threads_per_block: int = 1024
@@ -26,6 +27,7 @@ class Limits:
     threads_per_multiprocessor: int = 2048
     cores: int = 1
     physical_cores: int = 0
+    numa_nodes: tuple[int, ...] = ()
     vector_bits: int = 512
     memory_bytes: int = 2**63
     memory_limited: bool = False

@@ -21,7 +21,8 @@ def allocate(device: Device, config: KernelConfig, elements: int, dtype: str, ar
     placed: Any = config
     if not getattr(placed, "placed", False):
         return device.empty(elements, dtype)
-    return device.empty(elements, dtype, Placing(placed.pages, placed.first_touch, placed.threads, arrays))
+    placing = Placing(placed.pages, placed.first_touch, placed.threads, arrays, placed.numa)
+    return device.empty(elements, dtype, placing)
 
 
 def array_names(program: Program) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend.cpu import compile_cpu, pages, threads
+from lbmtune.backend.cpu import compile_cpu, numa, pages, threads
 from lbmtune.backend.cpu.device import CpuDevice, CpuExecutable
 from lbmtune.backend.protocol import Binary, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.codegen.program import Launch
@@ -61,6 +61,53 @@ def test_threads_take_one_processor_of_each_core_first(monkeypatch: pytest.Monke
     threads.processors.cache_clear()
     assert threads.processors() == (0, 2, 1, 3)
     threads.processors.cache_clear()
+
+
+def _two_nodes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Node 0 has the first processor, node 1 the second, node 2 memory alone, as HBM beside DRAM has."""
+    first, second, *_ = [*sorted(threads.ALLOWED), 99]
+    for number, processors in enumerate((str(first), f"{second}-{second}", "")):
+        (folder / f"node{number}").mkdir()
+        (folder / f"node{number}" / "cpulist").write_text(processors + "\n", encoding="ascii")
+    monkeypatch.setattr(numa, "_NODES", folder)
+
+
+def test_nodes_are_those_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numa, "_NODES", tmp_path)
+    assert numa.nodes() == ()
+    (tmp_path / "node2").mkdir()
+    (tmp_path / "node2" / "cpulist").write_text("0-3,8,10-11\n", encoding="ascii")
+    assert numa.nodes() == (frozenset(), frozenset(), frozenset({0, 1, 2, 3, 8, 10, 11}))
+    assert numa.processors_of("node-2") == numa.nodes()[2]
+    assert numa.processors_of("any") == frozenset()
+
+
+@needs_two
+def test_threads_run_on_the_processors_of_their_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _two_nodes(tmp_path, monkeypatch)
+    threads._masks.cache_clear()
+    second = sorted(threads.ALLOWED)[1]
+    _launched(1, "node-1")
+    assert os.sched_getaffinity(get_native_id()) == {second}
+    _launched(MANY, "node-2")
+    masks = [os.sched_getaffinity(thread) for thread in threads.team(MANY)]
+    assert sorted(masks, key=min) == [{processor} for processor in sorted(threads.processors()[:MANY])]
+    _launched(1, "none")
+    assert os.sched_getaffinity(get_native_id()) == threads.ALLOWED
+    threads._masks.cache_clear()
+
+
+def test_memory_lies_on_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        array = _mapped(numa="node-0")
+    except OutOfMemoryError as error:
+        pytest.skip(str(error))
+    assert numa.node_of(array) == 0
+    with pytest.raises(OutOfMemoryError, match="pinning=node-15: the system binds no memory to it"):
+        _mapped(numa="node-15")
+    monkeypatch.setattr(numa, "node_of", lambda array: 1)
+    with pytest.raises(OutOfMemoryError, match="pinning=node-0: the memory lies on node 1"):
+        _mapped(numa="node-0")
 
 
 def test_more_shares_than_threads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,6 +171,7 @@ def test_each_share_of_every_array_is_touched() -> None:
     "axes",
     [
         {"first_touch": "parallel"},
+        {"pinning": "node-0"},
         pytest.param({"pages": "huge"}, marks=needs_huge),
         {"pages": "normal", "family": "sparse", "first_touch": "parallel"},
     ],
@@ -140,6 +188,7 @@ def test_what_kernels_work_on_is_placed_so(axes: dict[str, Any]) -> None:
 
     assert verify(program, Binary(b"", "", Resources()), PooledDevice(Watching()), 1).passed
     assert {(p.pages, p.first_touch, p.threads) for p in asked if p} == {(config.pages, config.first_touch, MANY)}
+    assert {p.numa for p in asked if p} == {config.numa}
     assert {p.arrays for p in asked if p} >= {9}
     assert None not in asked
 
@@ -154,5 +203,7 @@ def test_a_loaded_program_is_bound_as_its_configuration_says(monkeypatch: pytest
 def test_the_text_does_not_say_where_it_runs() -> None:
     case, config = case_of("box", "d2q9"), config_of("aa", "soa-scalar", threads=2)
     other = replace(config, pinning="cores", pages="huge", first_touch="parallel")
+    for pinning in ("node-1", "cores"):
+        assert program_of(case, config).digest == program_of(case, replace(other, pinning=pinning)).digest
     assert program_of(case, config).digest == program_of(case, other).digest
     assert config.key != other.key

@@ -23,7 +23,7 @@ from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources, Verification
 from tests.support.devices import interpreted_simd
 
-LIMITS = Limits(cores=8)
+LIMITS = Limits(cores=8, numa_nodes=(8, 8))
 SCHEME_NAMES = list(SCHEMES)
 BLOCKWISE = [name for name, scheme in SCHEMES.items() if scheme.phase(lattice_named("d2q9"), 0).blockwise]
 ORDERED = [name for name, scheme in SCHEMES.items() if scheme.phase(lattice_named("d2q9"), 0).ordered]

@@ -21,6 +21,7 @@ import psutil
 
 from lbmtune import quotas
 from lbmtune.backend.cpu.modules import import_text
+from lbmtune.backend.cpu.numa import nodes
 from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
 from lbmtune.backend.cpu.threads import ALLOWED, bind
 from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, Placing, TooManyResourcesError
@@ -90,6 +91,7 @@ class CpuDevice:
         return Limits(
             cores=min(_CORES, numba.config.NUMBA_NUM_THREADS),
             physical_cores=physical_cores(ALLOWED),
+            numa_nodes=tuple(len(one & ALLOWED) for one in nodes()),
             vector_bits=vector_bits(),
             memory_bytes=memory.available - reserved,
             memory_limited=memory.limited,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from numba import prange
 
 from lbmtune.backend.cpu.modules import call_cached
+from lbmtune.backend.cpu.numa import bind_memory, check_node
 from lbmtune.backend.cpu.threads import team
 from lbmtune.backend.protocol import OutOfMemoryError, Placing
 
@@ -50,9 +51,11 @@ def mapped(size: int, placing: Placing) -> Bytes:
     if advice := _advice(placing.pages, size):
         block.madvise(advice, start, whole)
     array = raw[start : start + whole]
+    bind_memory(array, placing.numa)
     array[size:] = 0
     touch(array[:size], placing)
     _check(array, placing.pages)
+    check_node(array, placing.numa)
     return array[:size]
 
 

@@ -13,14 +13,16 @@ import numpy.typing as npt
 from numba import prange, types
 
 from lbmtune.backend.cpu.modules import call_cached
+from lbmtune.backend.cpu.numa import processors_of
 from lbmtune.backend.protocol import TooManyResourcesError
+from lbmtune.catalogue.backend_records import numa_of
 from lbmtune.cores import siblings
 
 ALLOWED = frozenset(os.sched_getaffinity(0))
 """Processors of this process at its start; threads that are bound later see fewer."""
 _gettid = types.ExternalFunction("gettid", types.int32())
-_bound: list[int] = []
-"""System numbers of the threads that are bound now."""
+_bound: dict[int, frozenset[int]] = {}
+"""System number of each thread that is bound now, and its processors."""
 
 
 @numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
@@ -49,19 +51,29 @@ def team(threads: int) -> tuple[int, ...]:
 
 
 def bind(threads: int, pinning: str) -> None:
-    """Bind each thread of a parallel loop to a processor (pinning "cores"), or none.
+    """Bind each thread of a parallel loop to a processor (pinning "cores"), to one of a NUMA node ("node-0"), or none.
 
     Raises TooManyResourcesError if the system does not bind them.
     """
-    count = threads if pinning == "cores" else 0
-    if count == len(_bound):
+    wanted = _masks(threads, pinning)
+    if wanted == tuple(_bound.values()):
         return
     for thread in {get_native_id(), *_bound}:
         _set(thread, ALLOWED)
+    _bound.clear()
     # threads inherit the affinity of their parent, so all are started before the first is bound
-    _bound[:] = team(count) if count else ()
-    for thread, processor in zip(_bound, processors(), strict=False):
-        _set(thread, {processor})
+    _bound.update(zip(team(threads), wanted, strict=False) if wanted else ())
+    for thread, mask in _bound.items():
+        _set(thread, mask)
+
+
+@cache
+def _masks(threads: int, pinning: str) -> tuple[frozenset[int], ...]:
+    """Return the processor of each thread; empty if threads are not bound. A node of memory alone has those of all."""
+    if pinning == "none":
+        return ()
+    allowed = (processors_of(numa_of(pinning)) & ALLOWED) or ALLOWED
+    return tuple(frozenset({one}) for one in processors() if one in allowed)[:threads]
 
 
 def _set(thread: int, processors_: Iterable[int]) -> None:

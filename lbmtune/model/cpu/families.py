@@ -3,12 +3,12 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from lbmtune.catalogue.config import CpuConfig
+from lbmtune.catalogue.config import ANY_NODE, CpuConfig
 from lbmtune.catalogue.families import module_of
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.cpu.arithmetic import ESTIMATED, arithmetic, estimated_calibration
-from lbmtune.model.cpu.inputs import CpuInputs, Family
+from lbmtune.model.cpu.inputs import CpuInputs, Family, of_a_node
 from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.roofline import CALIBRATED, Ceiling, copy_ceiling, memory_term
 from lbmtune.records import Resources, Term
@@ -27,6 +27,9 @@ def inputs_of(case: Case, config: CpuConfig, machine: Machine, calibration: CpuC
 def ceiling(config: CpuConfig, machine: Machine) -> Ceiling:
     """Return the measured bandwidth that fits the accesses of a configuration, by its threads."""
     full = _ceiling_of_all(config, machine)
+    if config.numa != ANY_NODE:
+        share = of_a_node(config, machine)
+        return Ceiling(full.bytes_per_s * share, f"{full.source}, {share:.0%} of it for one NUMA node")
     alone = machine.thread_bytes_per_s
     if alone is None or config.threads * alone >= full.bytes_per_s:
         return full

@@ -102,3 +102,11 @@ class Family:
 
 collision_text = lru_cache(maxsize=64)(relaxation_text)
 """The assignments of the collision of a cell that reads its populations in a number of passes."""
+
+
+def of_a_node(config: CpuConfig, machine: Machine) -> float:
+    """Return the share of the bandwidth that one NUMA node has: that of its processors among all.
+
+    All of them run threads, as many as `threads=all` means there. Of a node of memory alone nothing is known.
+    """
+    return min(1.0, config.threads / machine.environment.cores)

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Mapping
 
+from lbmtune.catalogue.backend_records import ANY_NODE
 from lbmtune.catalogue.footprint import traffic
-from lbmtune.model.cpu.inputs import CpuInputs
+from lbmtune.model.cpu.inputs import CpuInputs, of_a_node
 from lbmtune.model.machine.curves import closest
 from lbmtune.model.machine.memory_walks import LINE_BYTES, Walk
 from lbmtune.model.roofline import CALIBRATED
@@ -63,6 +64,8 @@ def rate(inputs: CpuInputs, one: Walk) -> float:
     found, threads = inputs.calibration, inputs.threads
     plain = Walk(one.kind, one.access_bytes).name
     everybody = found.walks_bytes_per_s[measured_walk(one, found.walks_bytes_per_s).name]
+    if inputs.config.numa != ANY_NODE:
+        return everybody * of_a_node(inputs.config, inputs.machine)
     alone = found.thread_walks_bytes_per_s[plain] * everybody / found.walks_bytes_per_s[plain]
     return everybody if threads >= inputs.machine.environment.cores else min(everybody, threads * alone)
 

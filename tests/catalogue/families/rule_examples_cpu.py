@@ -21,6 +21,10 @@ from tests.catalogue.families.rule_examples import (
     walled,
 )
 
+_OF_ONE_NODE = replace(DEVICE, numa_nodes=(16,))
+_OF_NODES = replace(DEVICE, numa_nodes=(8, 8, 0))
+"""Two sockets, and fast memory."""
+
 _ROWS: tuple[Example, ...] = (
     Example(
         "",
@@ -271,7 +275,34 @@ DIRECT: tuple[Example, ...] = (
         "pointer_swap=1 is not supported for scheme=aa (use pointer_swap=0): its steps differ in more than "
         "slots, or not at all",
     ),
-    Example("pinning=cores", "pinning=tight", "pinning=tight is not supported for family direct (use none or cores)"),
+    Example(
+        "pinning=cores",
+        "pinning=tight",
+        "pinning=tight is not supported (use none, cores, or a NUMA node such as node-0)",
+    ),
+    Example(
+        "",
+        "pinning=node-0",
+        "pinning=node-0 is not supported here (use none or cores): this device has one NUMA node",
+        limits=_OF_ONE_NODE,
+    ),
+    Example(
+        "",
+        "pinning=node-0",
+        "pinning=node-0 is not supported here (use none or cores): the NUMA nodes of this device are not known",
+    ),
+    Example(
+        "threads=8,pinning=cores",
+        "threads=8,pinning=node-3",
+        "pinning=node-3 is not supported here (use none or cores): this device has the NUMA nodes 0 to 2",
+        limits=_OF_NODES,
+    ),
+    Example(
+        "threads=16,pinning=cores",
+        "threads=16,pinning=node-1",
+        "pinning=node-1 with threads=16: this node has 8 processors",
+        limits=_OF_NODES,
+    ),
     Example(
         "pages=huge", "pages=large", "pages=large is not supported for family direct (use default, normal or huge)"
     ),
@@ -290,6 +321,12 @@ DIRECT: tuple[Example, ...] = (
 
 WAVEFRONT: tuple[Example, ...] = (
     *_ROWS,
+    Example(
+        "",
+        "pinning=node-0",
+        "pinning=node-0 is not supported here (use none or cores): this device has one NUMA node",
+        limits=_OF_ONE_NODE,
+    ),
     Example(
         "",
         "",
@@ -336,6 +373,12 @@ SPARSE: tuple[Example, ...] = (
         "layout=aosoa,width=16",
         "layout=aosoa,width=8",
         "vector_bits=512 is not supported for layout=aosoa: its runs of 8 cells are not multiples of 16 lanes",
+    ),
+    Example(
+        "",
+        "pinning=node-0",
+        "pinning=node-0 is not supported here (use none or cores): this device has one NUMA node",
+        limits=_OF_ONE_NODE,
     ),
     Example("threads=16", "threads=17", "threads=17; this device has 16 cores"),
     Example(
@@ -511,6 +554,13 @@ MOMENTS_WAVEFRONT: tuple[Example, ...] = (
         "prefetch_rows=1,steps=2",
         "prefetch_rows=1,steps=2,layout=rows",
         "prefetch_rows=1 is not supported for layout=rows (use soa)",
+        case=MOMENTS,
+    ),
+    Example(
+        "",
+        "pinning=node-0",
+        "pinning=node-0 is not supported here (use none or cores): this device has one NUMA node",
+        limits=_OF_ONE_NODE,
         case=MOMENTS,
     ),
     Example("threads=16", "threads=17", "threads=17; this device has 16 cores", case=MOMENTS),

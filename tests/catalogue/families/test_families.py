@@ -261,6 +261,10 @@ def test_what_is_given_is_not_filled_in(record: type[KernelConfig]) -> None:
     if record.backend == "cpu":
         assert completed({**given, "threads": ALL_PROCESSORS}, DEVICE)["threads"] == 7
         assert completed({**given, "threads": PHYSICAL_CORES}, DEVICE)["threads"] == 7, "as far as is known"
+        nodes = replace(DEVICE, cores=12, physical_cores=6, numa_nodes=(8, 4, 0))
+        for pinning, every, cores in (("cores", 12, 6), ("node-0", 8, 4), ("node-1", 4, 2), ("node-2", 12, 6)):
+            assert completed({**given, "threads": ALL_PROCESSORS, "pinning": pinning}, nodes)["threads"] == every
+            assert completed({**given, "threads": PHYSICAL_CORES, "pinning": pinning}, nodes)["threads"] == cores
         halves = replace(DEVICE, physical_cores=4)
         assert completed({**given, "threads": PHYSICAL_CORES}, halves)["threads"] == 4
         full = completed({**given, "threads": 3, "vector_bits": 512}, DEVICE)

@@ -293,6 +293,16 @@ def test_ghost_rows_that_nothing_crosses_go_with_words(flags: str) -> None:
     assert broken(closed, cuda.Direct(flags=flags, wrap="ghost"), LIMITS) is None
 
 
+def test_a_node_of_the_device_holds_the_arrays() -> None:
+    """Two sockets of eight processors, and a node of memory alone, which any number of threads may use."""
+    nodes = replace(LIMITS, cores=16, numa_nodes=(8, 8, 0))
+    for config in (cpu.Direct(threads=8, pinning="node-1"), cpu.Sparse(threads=16, pinning="node-2")):
+        assert broken(CASE, config, nodes) is None
+        assert config.placed
+        assert config.numa == config.pinning
+    assert cpu.Direct(pinning="cores").numa == "any"
+
+
 def test_huge_pages_of_the_device() -> None:
     config = cpu.Direct(pages="huge")
     assert broken(CASE, config, LIMITS) is None

@@ -12,7 +12,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
 from lbmtune.model.cpu.arithmetic import arithmetic
-from lbmtune.model.cpu.families import inputs_of, terms
+from lbmtune.model.cpu.families import ceiling, inputs_of, terms
 from lbmtune.model.cpu.inputs import CpuInputs, collision_text
 from lbmtune.model.cpu.l1_refills import lost_lines
 from lbmtune.model.cpu.memory import walk
@@ -127,6 +127,17 @@ def test_sites_of_a_list_have_their_share_of_both_rates() -> None:
     assert found.prefetched == 1
     plain, ahead = (terms(inputs)[0].seconds for inputs in (subject(listed), found))
     assert ahead / plain == close(RATES["in place, 64 bytes"] / RATES["in place, 64 bytes, ahead"])
+
+
+def test_a_numa_node_has_the_share_of_its_processors() -> None:
+    """Half of the four processors: half of the bandwidth, where two free threads may have more."""
+    half, free = (terms(subject(replace(ALIGNED, threads=2, pinning=one)))[0].seconds for one in ("node-1", "cores"))
+    assert half == close(2 * 228 / RATES["copy, 64 bytes"])
+    assert free <= half
+    memory_alone = replace(ALIGNED, pinning="node-2")
+    assert terms(subject(memory_alone))[0].seconds == close(228 / RATES["copy, 64 bytes"])
+    of_node = ceiling(replace(ALIGNED, threads=2, pinning="node-1"), MACHINE)
+    assert of_node.bytes_per_s == close(ceiling(ALIGNED, MACHINE).bytes_per_s / 2)
 
 
 def test_few_threads_have_so_many_times_what_one_has() -> None:

@@ -48,6 +48,7 @@ _SMALL: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
         "layout_tile": ("16x2x1", "16x1x3", "32x4x2"),
         "padding": (0, 16),
         "threads": (1, 2),
+        "pinning": ("none", "cores", "node-0"),
         "parallel_loop": ("z", "zy", "tile-4x1", "tile-8x3", "tile-4x3", "tile-8x1"),
         "tile": ("4x1", "8x3", "4x3", "8x1"),
         "row_offset": (1, 16),
@@ -72,6 +73,7 @@ PAIRED: Mapping[str, tuple[type[KernelConfig], ...]] = {
 """Families whose domain does not follow from the configuration: they have a covering array of all knobs."""
 LIMITS = Limits(
     cores=2,
+    numa_nodes=(2, 2),
     shared_bytes_per_block=99 << 10,
     shared_bytes_per_multiprocessor=100 << 10,
     multiprocessors=84,

@@ -93,4 +93,4 @@ def _in_order(case: Case, config: Direct, limits: Limits) -> str | None:
     return None
 
 
-RULES = (_parallel_loop, _in_order, *ROW_RULES, rules.streaming_stores, rules.threads, rules.pages)
+RULES = (_parallel_loop, _in_order, *ROW_RULES, rules.streaming_stores, rules.threads, rules.numa, rules.pages)

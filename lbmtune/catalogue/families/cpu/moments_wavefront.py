@@ -204,5 +204,6 @@ RULES = (
     rules.streaming_stores,
     prefetch_rows,
     rules.threads,
+    rules.numa,
     rules.pages,
 )

@@ -1,14 +1,17 @@
 """Rules of CPU kernels."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from lbmtune.catalogue.backend_records import CpuConfig
+from lbmtune.catalogue.backend_records import ANY_NODE, CpuConfig, node_number
 from lbmtune.catalogue.domain_conditions import Condition, DomainRule, along
 from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.footprint import within_stride
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
+
+_PINNING = re.compile(r"none|cores|node-(0|[1-9]\d{0,2})")
 
 
 @DomainRule
@@ -38,6 +41,25 @@ def threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
     """Threads that the device has cores for."""
     if not 1 <= config.threads <= limits.cores:
         return f"threads={config.threads}; this device has {limits.cores} cores"
+    return None
+
+
+def numa(case: Case, config: CpuConfig, limits: Limits) -> str | None:
+    """Bindings that are known, and nodes that the device has, with processors enough."""
+    if not _PINNING.fullmatch(config.pinning):
+        return f"pinning={config.pinning} is not supported (use none, cores, or a NUMA node such as node-0)"
+    if config.numa == ANY_NODE:
+        return None
+    node, found = node_number(config.numa), limits.numa_nodes
+    what = f"pinning={config.numa} is not supported here (use none or cores)"
+    if not found:
+        return f"{what}: the NUMA nodes of this device are not known"
+    if len(found) == 1:
+        return f"{what}: this device has one NUMA node"
+    if node >= len(found):
+        return f"{what}: this device has the NUMA nodes 0 to {len(found) - 1}"
+    if 0 < found[node] < config.threads:
+        return f"pinning={config.numa} with threads={config.threads}: this node has {found[node]} processors"
     return None
 
 
@@ -106,4 +128,4 @@ def _partial_lines(config: CpuConfig) -> str | None:
     )
 
 
-MACHINE = (vectors, threads, pages)
+MACHINE = (vectors, threads, numa, pages)

@@ -127,4 +127,4 @@ def _wavefront(case: Case, config: Wavefront, limits: Limits) -> str | None:
     )
 
 
-RULES = (_wavefront, *ROW_RULES, prefetch_rows, rules.threads, rules.pages)
+RULES = (_wavefront, *ROW_RULES, prefetch_rows, rules.threads, rules.numa, rules.pages)
