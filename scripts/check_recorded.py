@@ -2,8 +2,9 @@
 
 The sets are below studies/recorded by default; finding none fails, too, unless --allow-none is given. The best.json of
 a set must hold a kernel of the set as it would be exported now. The tables of README.md must agree with the sets;
---write updates them. Recorded claims are stale if the published documents have changed, if an experiment is missing,
-or if a verdict would differ now.
+--write updates them. Recorded claims (claims.json.gz) are stale if the published documents have changed, if an
+experiment is missing, or if a verdict would differ now. Dated ones (claims-DATE.json.gz) answer earlier questions: they
+are stale if codegen no longer prints their kernels, or if a verdict on the documents that they hold would differ now.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from lbmtune.units import format_bytes
 from scripts.paths import RECORDED
 
 CLAIMS = f"{RESULTS}.gz"
+DATED_CLAIMS = "claims-*.json.gz"
 SETS = "| set | trials | verified, by digest of the code | seconds | verified per second |\n|---|---:|---:|---:|---:|\n"
 FINALS = "| set | best of | MLUPS | of the best | memory |\n|---|---|---:|---:|---:|\n"
 
@@ -175,6 +177,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     folders = sorted(header.parent for header in given.folder.rglob(HEADER))
     with ProcessPoolExecutor() as pool:
+        dated = [pool.submit(_of_claims, path, dated=True) for path in sorted(given.folder.rglob(DATED_CLAIMS))]
         claims = [pool.submit(_of_claims, path) for path in sorted(given.folder.rglob(CLAIMS))]
         names = [str(path.relative_to(given.folder)) for path in folders]
         of_sets = [_printed(one) for one in pool.map(_of_set, folders, names)]
@@ -182,7 +185,7 @@ def main(arguments: list[str]) -> int:
         print(f"{len(folders)} recorded sets, {sum(sets)} stale")
         tables = {SETS: [one.row for one in of_sets], FINALS: [line for one in of_sets for line in one.finals]}
         sets += [_printed(one).is_stale for one in _of_page(given.folder / "README.md", tables, write=given.write)]
-        sets += [_printed(one.result()).is_stale for one in claims]
+        sets += [_printed(one.result()).is_stale for one in [*claims, *dated]]
     return 1 if any(sets) or not (folders or given.allow_none) else 0
 
 
@@ -227,13 +230,14 @@ def _of_page(path: Path, tables: Mapping[str, Sequence[str]], *, write: bool) ->
     yield _finding(path, f"{sum(map(len, tables.values()))} rows", [] if write or now == text else wrong)
 
 
-def _of_claims(path: Path) -> Finding:
+def _of_claims(path: Path, *, dated: bool = False) -> Finding:
     try:
         claims = _read_claims(path)
     except InputError as error:
         return Finding(f"{path}: STALE\n    {error}", True)
     variants = sum(row.trial is not None for group in claims.groups for row in group.rows)
-    lines = stale_claims(claims, {document.name: document for document in load_documents(())})
+    documents = claims.documents if dated else load_documents(())
+    lines = stale_claims(claims, {document.name: document for document in documents})
     return _finding(path, f"{variants} variants in {len(claims.groups)} groups", lines)
 
 

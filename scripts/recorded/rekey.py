@@ -151,7 +151,7 @@ def studies(rekey: Rekey) -> Iterator[Path]:
 def others(rekey: Rekey) -> Iterator[Path]:
     """Rewrite the other recorded files; yield each."""
     found = [p for p in RECORDED.rglob("*.json") if p.name not in (HEADER, "best.json", "physics.json")]
-    for path in sorted([*found, *RECORDED.rglob("claims.json.gz")]):
+    for path in sorted([*found, *RECORDED.rglob("claims*.json.gz")]):
         packed = path.suffix == ".gz"
         content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
         value = json.loads(content)

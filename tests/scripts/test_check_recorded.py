@@ -176,7 +176,7 @@ def test_the_kernel_of_one_step_of_the_best_one_is_looked_at_too(check: ModuleTy
 
 def test_recorded_claims_are_judged_as_they_would_be_now() -> None:
     """By the documents that they were measured for: rows of another question would not answer today's."""
-    path = SCRIPT.parent.parent / "studies" / "recorded" / "nvidia-h200" / "claims.json.gz"
+    path = SCRIPT.parent.parent / "studies" / "recorded" / "nvidia-h200" / "claims-2026-11-23.json.gz"
     found = msgspec.json.decode(gzip.decompress(path.read_bytes()), type=Claims)
     assert {document.name for document in found.documents} == {document.name for document in load_documents(())}
     rates = found.header.rates
@@ -184,7 +184,7 @@ def test_recorded_claims_are_judged_as_they_would_be_now() -> None:
     assert now == list(found.verdicts)
 
 
-RECORDED = SCRIPT.parent.parent / "studies" / "recorded" / "nvidia-h200" / "claims.json.gz"
+RECORDED = SCRIPT.parent.parent / "studies" / "recorded" / "nvidia-h200" / "claims-2026-11-23.json.gz"
 
 
 @pytest.fixture(scope="module")
@@ -254,6 +254,21 @@ def test_recorded_claims_are_checked_with_the_sets(
     (tmp_path / "claims.json.gz").write_bytes(gzip.compress(b'{"header": {}}'))
     assert check.main([str(tmp_path), "--allow-none"]) == 1
     assert "claims.json.gz: STALE" in capsys.readouterr().out
+
+
+def test_dated_claims_are_checked_by_the_documents_that_they_hold(
+    check: ModuleType, tran: Claims, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "claims-2026-11-23.json.gz"
+    path.write_bytes(gzip.compress(msgspec.json.encode(tran)))
+    assert check.main([str(tmp_path), "--allow-none"]) == 0
+    assert "claims-2026-11-23.json.gz: " in capsys.readouterr().out
+    path.write_bytes(gzip.compress(msgspec.json.encode(_other_source(tran))))
+    assert check.main([str(tmp_path), "--allow-none"]) == 1
+    assert "recorded 000000000000, now" in capsys.readouterr().out
+    path.rename(tmp_path / "claims.json.gz")
+    assert check.main([str(tmp_path), "--allow-none"]) == 1
+    assert "tran2017: the document has changed since" in capsys.readouterr().out
 
 
 def test_the_accuracy_of_every_storage_format_is_recorded() -> None:
