@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from lbmtune.backend.cuda.nvrtc import compile_cuda, ptx
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.probes import (
@@ -46,6 +46,7 @@ from lbmtune.model.machine.benchmark_names import Parts
 from lbmtune.model.machine.description import Calibration
 from lbmtune.records import Resources
 from tests.shim.device import COMPILER, HEADER, HostExecutable, compile_text
+from tests.support.compiled import ptx
 
 WIDTHS = {"unsigned short": 2, "unsigned int": 4, "unsigned long long": 8, "uint2": 8, "uint4": 16}
 

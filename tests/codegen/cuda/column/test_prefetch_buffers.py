@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lbmtune.backend.cuda.nvrtc import compile_cuda, ptx
+from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CudaConfig, cuda, family, knobs_by_name
 from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.footprint import footprint_bytes, traffic
@@ -17,6 +17,7 @@ from lbmtune.measure.verification.verify import verify
 from lbmtune.model.gpu.families import estimated
 from tests.catalogue.boundaries.test_implicit import rocks
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.support.compiled import ptx
 from tests.support.configs import configured, refusal
 from tests.support.conformance.choices import LIMITS, case_of
 from tests.support.cuda_samples import needs_nvrtc
