@@ -100,8 +100,9 @@ def wrong_fields(program: Program, device: Device, compiler: Callable[[Program],
     found = MacroscopicPass(simulation, device, compiler)
     solid = solid_in(case, whole(case.domain), device.xp) if case.geometry else None
     random, xp = np.random.default_rng(1), device.xp
+    rest = 0.0 if config.stored.shifted else 1.0
     for buffer in simulation.buffers.values():
-        values = random.uniform(-1e-2, 1e-2, buffer.size) / case.stencil.q  # small, as deviations are
+        values = (rest + random.uniform(-1e-2, 1e-2, buffer.size)) / case.stencil.q  # deviations are small
         buffer[...] = xp.asarray(config.stored.stored(values, np, config.unit))
     for parity in range(config.propagation.period):
         simulation.steps_done = parity

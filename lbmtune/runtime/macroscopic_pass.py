@@ -76,7 +76,7 @@ class MacroscopicPass:
         team: tuple[int, str] = (config.threads, getattr(config, "pinning", "none"))  # type: ignore[attr-defined]
         state = simulation.state
         state = state.view(np.uint16) if state.dtype == np.float16 else state
-        first = np.array([1.0, *(0.5 * force for force in simulation.case.force)], self._real)
+        first = np.array([float(config.stored.shifted), *(0.5 * force for force in simulation.case.force)], self._real)
         sums = np.array(self._factors, self._real)
         if isinstance(found, Listed):
             compiled.of_list(*team, state, self._codes, found.places, found.cells, sums, first, self.fields)
@@ -112,7 +112,8 @@ class MacroscopicPass:
 
         simulation = self._simulation
         case, xp, kept = simulation.case, simulation.xp, simulation.kept
-        f = kept.config.stored.deviations(simulation.state[slab.indices], xp) + slab.gain + kept.weights
+        stored = kept.config.stored
+        f = stored.deviations(simulation.state[slab.indices], xp) + slab.gain + (kept.weights if stored.shifted else 0)
         rho, momentum = summed(reconstructed(f, case, xp, slab.window), case.stencil)
         velocity = [(m + 0.5 * force) / rho for m, force in zip(momentum, case.force, strict=True)]
         here = (slice(None), *(slice(part.start, part.stop) for part in reversed(slab.window)))

@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) macroscopics_of_box(
     const unsigned long long cells = 1ull * nx * ny * nz, cell = (1ull * z * ny + y) * nx + x;
     const Word word = WORDS ? words[cell] : 0;
     const long long line = nx + ny + nz;
-    Real m[4] = {1, Real(0.5) * force_x, Real(0.5) * force_y, Real(0.5) * force_z};
+    Real m[4] = {REST, Real(0.5) * force_x, Real(0.5) * force_y, Real(0.5) * force_z};
 #pragma unroll
     for (int k = 0; k < VALUES; ++k) {
         const long long* at = along + line * ((word >> k & 1) * VALUES + k);
@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) macroscopics_of_list(
 {
     const unsigned long long site = 1ull * blockIdx.x * THREADS + threadIdx.x;
     if (site >= static_cast<unsigned long long>(sites)) return;
-    Real m[4] = {1, Real(0.5) * force_x, Real(0.5) * force_y, Real(0.5) * force_z};
+    Real m[4] = {REST, Real(0.5) * force_x, Real(0.5) * force_y, Real(0.5) * force_z};
 #pragma unroll
     for (int k = 0; k < VALUES; ++k) add(m, k, widen(f0[places[1ull * k * sites + site]]));
     leave(m, macroscopics, cells_of[site], 1ull * nx * ny * nz, false);

@@ -24,7 +24,7 @@ def macroscopic_pass(program: Program, factors: Sequence[Sequence[float]], *, li
     """
     config: Any = program.config
     threads = _MOST_THREADS if listed else min(_MOST_THREADS, -(-program.case.domain[0] // _WARP) * _WARP)
-    numbers = {"CELLS": 1, "VALUES": len(factors[0]), "THREADS": threads}
+    numbers = {"CELLS": 1, "VALUES": len(factors[0]), "THREADS": threads, "REST": int(config.stored.shifted)}
     types = [f"typedef {real(config.compute)} Real;", *(f"constexpr int {name} = {n};" for name, n in numbers.items())]
     form, left_out = ("list", "box") if listed else ("box", "list")
     regions = {

@@ -72,7 +72,7 @@ def speed(config: KernelConfig) -> float:
         value *= {0: 0.2, 256: 0.9, 512: 1.0}[config.vector_bits]
         value *= 0.85 if config.scheme == "aa" and config.vector_bits == 512 else 1.0
         value *= {"z": 1.0, "zy": 0.9, "tile": 0.95}[config.loop]
-        value *= 1.1 if config.row_offset == 1 else 1.0
+        value *= 1.1 if getattr(config, "row_offset", 0) == 1 else 1.0
     return value * (0.97 + 0.06 * scatter(config))
 
 
