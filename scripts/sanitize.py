@@ -69,6 +69,7 @@ CASES: Mapping[str, tuple[str, str, str, str]] = {
         *("grinder", "d3q19", "bgk"),
         "block=32x2x1,block_order=z-curve,load_hint=streaming,store_hint=streaming",
     ),
+    "direct, shared starts": ("grinder", "d3q19", "bgk", "block=32x2x1,addresses=shared"),
     "direct, macroscopics": ("grinder", "d3q19", "bgk", "block=32x2x1,macroscopics=every-step"),
     "direct, dependent launches": ("grinder", "d3q19", "bgk", "block=32x2x1,launch=dependent"),
     "direct, two-step": ("grinder", "d3q19", "bgk", "scheme=two-step,block=32x2x1"),

@@ -50,7 +50,7 @@ def _text(config: KernelConfig) -> str:
     if not isinstance(config, CpuConfig):
         from lbmtune.codegen.cuda.shared.assemble import fill  # here, as below: workers start without it
 
-        return fill("shared/wall_pass.cu", {})
+        return fill("passes/walls.cu", {})
     from lbmtune.codegen.cpu.shared.module import parallel_loop
     from lbmtune.codegen.skeleton import filled
 

@@ -17,8 +17,8 @@ from tests.support.conformance.choices import LIMITS
 from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "scripts" / "sanitize.py"
-NO_STEP = {"temporal_blocking/ablation.cu"}
-"""Regions of kernels that leave out a part, which no program of a configuration has."""
+NO_STEP = {"temporal_blocking/ablation.cu", "passes/macroscopics.cu", "passes/walls.cu"}
+"""Regions of kernels that leave out a part, and passes between launches, which no program of a configuration has."""
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def macroscopic_pass(program: Program, factors: Sequence[Sequence[float]], *, li
         covers=(threads, 1, 1),
         over="sites" if listed else "cells",
     )
-    source = fill("shared/macroscopic_pass.cu", regions) + "\n"
+    source = fill("passes/macroscopics.cu", regions) + "\n"
     return replace(
         program,
         source=source,
