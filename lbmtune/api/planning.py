@@ -39,8 +39,9 @@ Cells = tuple[int, int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedKernel:
-    """What memory holds with one kind of kernel, all other knobs at their defaults. None: no such domain, or unknown.
+    """Record what memory holds with one kind of kernel, its other knobs at their defaults.
 
+    None: no such domain, or unknown.
     bytes_per_cell: on the case's domain, solid cells counted; cube, shaped: the largest cube (square in two dimensions)
     and the largest domain in the proportions of the case; devices: the fewest that hold the case's domain, and parts:
     how many along each axis; mlups: of one device by the model, on the case's domain or its share of it.

@@ -49,7 +49,7 @@ class Means(NamedTuple):
 
     @property
     def near(self) -> Array:
-        """Whether the wall lies in the first half of the link, so that the other population is f_i(x)."""
+        """Return whether the wall lies in the first half of the link, so that the other population is f_i(x)."""
         return self.part < HALF
 
     def share(self, xp: ModuleType) -> Array:
