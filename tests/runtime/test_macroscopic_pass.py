@@ -14,6 +14,7 @@ import pytest
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import parse_config
+from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.codegen.cuda.macroscopic_pass import macroscopic_pass
@@ -57,11 +58,17 @@ CPU = {
     "pipe": ["scheme=aa", "scheme=pull,storage=fp16c"],
     "porous": ["family=sparse,scheme=aa", "family=sparse,scheme=esoteric-twist", "flags=memory,scheme=pull"],
 }
+_BLOCK = "block=16x1x1"
+"""A block that fits into a row of these domains, unlike the default one."""
 CUDA = {
-    "box": ["scheme=aa", "scheme=esoteric-pull,layout=bundle,group=5", "scheme=pull,storage=fp16s,launch=graph"],
-    "cavity": ["scheme=aa,flags=memory", "scheme=push,storage=fp64,compute=fp64"],
-    "pipe": ["scheme=aa", "scheme=pull,storage=bf16"],
-    "porous": ["family=sparse,scheme=aa", "family=sparse,scheme=pull", "flags=memory,scheme=esoteric-pull"],
+    "box": [
+        f"scheme=aa,{_BLOCK}",
+        f"scheme=esoteric-pull,layout=bundle,group=5,{_BLOCK}",
+        f"scheme=pull,storage=fp16s,launch=graph,{_BLOCK}",
+    ],
+    "cavity": [f"scheme=aa,flags=memory,{_BLOCK}", f"scheme=push,storage=fp64,compute=fp64,{_BLOCK}"],
+    "pipe": [f"scheme=aa,{_BLOCK}", f"scheme=pull,storage=bf16,{_BLOCK}"],
+    "porous": ["family=sparse,scheme=aa", "family=sparse,scheme=pull", f"flags=memory,scheme=esoteric-pull,{_BLOCK}"],
 }
 
 
@@ -73,6 +80,11 @@ def of_moments(backend: str) -> tuple[Case, Any]:
     family = "moments-wavefront" if backend == "cpu" else "temporal-blocking,representation=moments"
     case = replace(CASES["box"], collision="regularised", domain=(64, 16, 16))
     return case, parse_config(f"family={family}", backend)
+
+
+@pytest.mark.parametrize(("name", "text"), samples(CUDA))
+def test_samples_of_a_gpu_obey_the_rules(name: str, text: str) -> None:
+    assert broken(CASES[name], parse_config(text), Limits()) is None
 
 
 @pytest.mark.parametrize(("name", "text"), samples(CPU))
