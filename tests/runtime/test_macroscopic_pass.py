@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
@@ -19,7 +20,7 @@ from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.codegen.cuda.macroscopic_pass import macroscopic_pass
 from lbmtune.codegen.render import render
 from lbmtune.runtime import macroscopic_pass as passes
-from lbmtune.runtime.macroscopic_places import factors
+from lbmtune.runtime.macroscopic_places import Boxed, factors, places_of, vectors
 from scripts.conformance import wrong_fields
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.cuda_samples import needs_nvrtc
@@ -91,6 +92,27 @@ def test_fields_on_a_cpu(name: str, text: str) -> None:
     assert wrong_fields(render(CASES[name], parse_config(text, "cpu")), open_cpu(), compile_cpu) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "singles"),
+    [
+        ("scheme=aa", 2),  # at the ends, beyond which the row is periodic
+        ("scheme=pull,layout=aosoa,width=16", 4),
+        ("scheme=pull,layout=aos,vector_bits=0", 32),
+        ("scheme=pull,wrap=ghost", 2),
+    ],
+)
+def test_vectors_and_single_cells_cover_a_row(text: str, singles: int) -> None:
+    case, config = replace(CASES["box"], domain=(32, 12, 8)), parse_config(text, "cpu")
+    for parity in range(config.propagation.period):
+        found = places_of(case, config, parity, np).found
+        assert isinstance(found, Boxed)
+        runs, others = vectors(found, 32, 8)
+        assert sorted({*others, *(x + lane for x in runs for lane in range(8))}) == [*range(32)]
+        assert len(others) <= singles
+        for x in runs:
+            assert (np.diff(found.along[0, :, x : x + 8]) == 1).all()
+
+
 @on_shim
 @pytest.mark.parametrize(("name", "text"), samples(CUDA))
 def test_fields_of_cuda_kernels(name: str, text: str) -> None:
@@ -118,7 +140,8 @@ def test_a_wrong_sign_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("listed", [False, True])
 def test_the_text_compiles(storage: str, listed: bool) -> None:
     program = render(CASES["box"], parse_config(f"storage={storage},compute={'fp64' if storage == 'fp64' else 'fp32'}"))
-    text = macroscopic_pass(program, factors(program.case, program.config), listed=listed, words=not listed)
+    case, config = program.case, program.config
+    text = macroscopic_pass(case, config, factors(case, config), listed=listed, words=not listed)
     found = compile_cuda(text, architecture="sm_90").resources
     assert 0 < found.registers <= 96
     assert not found.spill_bytes
