@@ -1,6 +1,6 @@
 """Interfaces between the search and its caller: prediction, evaluation, progress."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +21,60 @@ OutputOf = Callable[[Sequence[KernelConfig]], list[Trial]]
 """Measures what output costs configurations."""
 PredictOutput = Callable[[KernelConfig, OutputCost], dict[str, float]]
 """Predicts the seconds of an output, in parts; the measured cost says of which kind."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the trial of a configuration told the search.
+
+    mlups: None if it has no speed; noise: standard deviation of its logarithm; known: False if the trial says nothing,
+    because it was disturbed, unstable or out of time.
+    """
+
+    mlups: float | None
+    noise: float = 0.002
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What may be gained by going on: relative to the best so far, and the probability of more than its noise."""
+
+    relative: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A trial of another study. residual: logarithm of measured over predicted speed there; source: that study."""
+
+    config: KernelConfig
+    residual: float
+    source: str
+
+
+class Strategy(Protocol):
+    """Chooses configurations, by their place in the legal set: what to compile next, and what to measure next."""
+
+    def wanted(self, count: int) -> list[int]:
+        """Return what to compile next, the best first, up to a number; nothing twice. Empty: all were."""
+        ...
+
+    def next(self, ready: Collection[int]) -> int:
+        """Return what to measure now. ready: those compiled and not measured yet, at least one."""
+        ...
+
+    def refine(self, index: int, mlups: float | None) -> None:
+        """Note what the model predicts with the compiled registers; None: it does not compile."""
+        ...
+
+    def observe(self, index: int, seen: Seen) -> None:
+        """Note the result of a trial, of this run or of an earlier one."""
+        ...
+
+    def gain(self) -> Gain | None:
+        """Return what may be gained by going on; None if this strategy, or yet, nobody can tell."""
+        ...
 
 
 class Evaluator(Protocol):

@@ -53,7 +53,14 @@ def _value(config: KernelConfig, name: str) -> Any:
 
 
 def _columns(given: Sequence[Any]) -> list[Array]:
-    """Return the columns of a knob; a configuration that lacks it has the first value that another has."""
+    """Return the columns of a knob; a configuration that lacks it has the first value that another has.
+
+    Extents of two and of three axes are of different families, and have columns of their own.
+    """
+    axes = {len(value) for value in given if isinstance(value, tuple)}
+    if len(axes) > 1:
+        apart = [[v if isinstance(v, tuple) and len(v) == n else None for v in given] for n in sorted(axes)]
+        return [column for one in apart for column in _columns(one)]
     first = next(value for value in given if value is not None)
     values = [first if value is None else value for value in given]
     if isinstance(values[0], tuple):

@@ -1,9 +1,10 @@
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.config import cuda
+from lbmtune.catalogue.config import cuda, family
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.files.studyfile import load_study
 from lbmtune.model.machine.toml import read_machine
@@ -166,6 +167,15 @@ def test_features_lie_in_the_unit_cube_and_tell_configurations_apart():
     assert found.values.min() >= 0
     assert found.values.max() <= 1
     assert len(np.unique(found.values, axis=0)) == len(configs)
+
+
+def test_families_whose_tiles_have_two_and_three_axes_are_searched_together():
+    tiles = {"wavefront": ((32, 8, 8), (64, 8, 16)), "moments-wavefront": ((8, 1), (32, 4))}
+    configs = [replace(family("cpu", name)(), tile=tile) for name, chosen in tiles.items() for tile in chosen]
+    found = features(configs)
+    assert len(np.unique(found.values, axis=0)) == len(configs)
+    choice = Choice(configs, [1.0] * len(configs), seed=1)
+    assert {choice.propose() for _ in configs} == set(range(len(configs)))
 
 
 def test_the_process_reproduces_what_it_saw_and_doubts_what_it_did_not():
