@@ -130,8 +130,8 @@ class Disturbed(FakeEvaluator):
     def next(self):
         return self._marked(super().next())
 
-    def finals(self, configs):
-        return [self._marked(trial) for trial in super().finals(configs)]
+    def finals(self, configs, **how):
+        return [self._marked(trial) for trial in super().finals(configs, **how)]
 
     def _marked(self, trial):
         marked = {

@@ -250,7 +250,7 @@ def test_one_configuration_makes_a_study(tmp_path):
 
 
 def test_the_time_budget_ends_the_search(tmp_path):
-    study = spec(budget=Budget(seconds=1e-9))
+    study = spec(budget=Budget(search_seconds=1e-9))
     with pytest.raises(NothingValidError, match="no trial fitted the budget"):
         run(tmp_path, study)
 
@@ -280,9 +280,9 @@ def test_a_finalist_that_fails_at_full_size_loses_its_speed(tmp_path):
     class Strict(FakeEvaluator):
         rounds = 0
 
-        def finals(self, configs):
+        def finals(self, configs, **how):
             self.rounds += 1
-            first, *rest = super().finals(configs)
+            first, *rest = super().finals(configs, **how)
             if self.rounds == 1:
                 first = replace(first, outcome=Outcome.WRONG_RESULT, reason="overflow", final=None)
             return [first, *rest]
@@ -302,12 +302,12 @@ def refusing(wrong):
     """An evaluator whose finals find the configurations wrong for which `wrong` holds."""
 
     class Refusing(FakeEvaluator):
-        def finals(self, configs):
+        def finals(self, configs, **how):
             return [
                 replace(trial, outcome=Outcome.WRONG_RESULT, reason="overflow", final=None, verification=None)
                 if wrong(trial)
                 else trial
-                for trial in super().finals(configs)
+                for trial in super().finals(configs, **how)
             ]
 
     return Refusing()
@@ -340,10 +340,10 @@ def test_what_was_dismissed_beside_a_false_winner_is_measured_again(tmp_path):
             slow = study.case.fluid_sites / trial.measurement.mlups / 1e6 > 1.25 * (self.incumbent_s or 1e-6)
             return replace(trial, measurement=replace(trial.measurement, dismissed=slow))
 
-        def finals(self, configs):
+        def finals(self, configs, **how):
             return [
                 replace(t, final=None, outcome=Outcome.WRONG_RESULT, reason="wrong") if t.key == false["key"] else t
-                for t in super().finals(configs)
+                for t in super().finals(configs, **how)
             ]
 
     evaluator = Dismissing()
@@ -371,7 +371,7 @@ def test_where_none_passes_at_full_size_nothing_wins(tmp_path):
 
 def test_a_study_that_never_held_its_finals_has_no_winner(tmp_path):
     class Stopped(FakeEvaluator):
-        def finals(self, configs):
+        def finals(self, configs, **how):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -383,8 +383,8 @@ def test_a_study_that_never_held_its_finals_has_no_winner(tmp_path):
 
 def test_why_a_finalist_has_no_final_measurement_is_told(tmp_path):
     class Dying(FakeEvaluator):
-        def finals(self, configs):
-            return [replace(trial, final=None, reason="killed by SIGKILL") for trial in super().finals(configs)]
+        def finals(self, configs, **how):
+            return [replace(trial, final=None, reason="killed by SIGKILL") for trial in super().finals(configs, **how)]
 
     evaluator = Dying()
     record = run(tmp_path, spec(), evaluator)

@@ -25,6 +25,7 @@ from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import check_acts, load_study, overridden
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.search.clock import process_begun_s
 
 if TYPE_CHECKING:
     from lbmtune.api import Study
@@ -46,10 +47,13 @@ def study(
         typer.Option(
             "--time",
             metavar="TIME",
-            help="limit of the trials alone: 90s, 5m, 1h; the device is measured and kernels are compiled before, and "
-            "finals follow",
+            help="time of the whole, from the start to the last file: 90s, 5m, 1h",
             parser=time_s("--time"),
         ),
+    ] = None,
+    search_time: Annotated[
+        float | None,
+        typer.Option("--search-time", metavar="TIME", help="limit of the trials alone", parser=time_s("--search-time")),
     ] = None,
     objective: Annotated[str | None, typer.Option("--objective", metavar="NAME", help="mlups or footprint")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
@@ -76,6 +80,7 @@ def study(
 ) -> None:
     """Search the fastest kernel; write report.html and best.json."""
     options = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
+    options |= {"budget.search_time": search_time}
     overrides = [*(sets or ()), *(f"{key}={value}" for key, value in options.items() if value is not None)]
     where = chosen(device)
     if resume and out and study_file is None:
@@ -95,14 +100,15 @@ def study(
                 refresh=refresh,
                 observer=progress,
                 scratch=scratch,
+                begun_s=process_begun_s(),
             )
         _show(found, as_json)
     except KeyboardInterrupt:
-        _stopped(where, folder, storage)
+        _stopped(where, folder, storage, as_json=as_json)
         raise typer.Exit(130) from None
     except DeviceUnavailableError:
         if (folder / HEADER).exists():
-            _stopped(where, folder, storage)
+            _stopped(where, folder, storage, as_json=as_json)
         raise
 
 
@@ -118,7 +124,8 @@ def _show(found: Study, as_json: bool) -> None:
         raise NothingValidError(f"{api.nothing_valid(found.record)} The report is {written}.")
 
 
-def _stopped(device: str, folder: Path, storage: str | None) -> None:
+def _stopped(device: str, folder: Path, storage: str | None, *, as_json: bool) -> None:
+    """Write what is known of a study that was ended early, and say how it goes on."""
     if not (folder / HEADER).exists():
         LOG.info("stopped before the first trial; nothing was kept. Begin again with the same command.")
         return
@@ -128,6 +135,7 @@ def _stopped(device: str, folder: Path, storage: str | None) -> None:
         with suppress(KeyboardInterrupt):  # of one who does not wait for it
             if (kept := api.Study(folder)).ranked:
                 LOG.info("the best kernel so far is in %s", kept.export())
+                _show(kept, as_json)
     finally:
         LOG.info("stopped; every finished trial is in %s. Go on with: %s", folder, shlex.join(again))
 
