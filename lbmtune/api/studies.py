@@ -167,7 +167,7 @@ def study(
     machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
-        space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits)
+        space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits, wanted.families)
         if wanted.max_error is not None:
             space = within(space, wanted.max_error, partial(_accuracy, evaluator, brief=True))
         files = None if scratch is None else Path(scratch)
@@ -203,7 +203,7 @@ def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     if resume:
         check_same_spec(read_study(folder).header.spec, spec, folder)
     else:
-        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device))
+        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device), spec.families)
 
 
 def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False) -> Accuracy | None:
