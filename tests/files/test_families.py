@@ -88,7 +88,7 @@ def test_several_tables_are_a_union_whose_other_values_are_made():
     [
         ("families=persistant", "--set families: unknown families 'persistant'; did you mean 'persistent'"),
         ("families=direct,colum", "unknown families 'colum'; did you mean 'column'"),
-        ("tile=8x8x8", "tile: is not a knob of family direct or temporal-blocking .use family face-exchange"),
+        ("axes.cuda.tile=8x8x8", "tile: is not a knob of family direct or temporal-blocking .use family face-exchange"),
         ("chunk_planes=many", "'many' is not a whole number"),
         ("scheme=ab", "unknown scheme 'ab'"),
         ("chunk_planes=[]", "has no values; give at least one"),
