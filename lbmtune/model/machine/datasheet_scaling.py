@@ -60,10 +60,11 @@ def bandwidth_ratio(machine: Machine, reference: Machine) -> float:
     return geometric_mean(here[width] / there[width] for width in here.keys() & there.keys())
 
 
-def _on_chip(machine: Machine, clock_hz: float, reference: Machine) -> float:
+def _on_chip(machine: Machine, clock_hz: float | None, reference: Machine) -> float:
     """Return multiprocessors times clock, over those of the reference; an unknown clock is that of the other."""
     other_hz = reference.environment.max_sm_clock_hz or clock_hz
-    return machine.multiprocessors * (clock_hz or other_hz) / (reference.multiprocessors * other_hz)
+    faster = clock_hz / other_hz if clock_hz and other_hz else 1.0
+    return faster * machine.multiprocessors / reference.multiprocessors
 
 
 def _scaled(found: Calibration, machine: Machine, reference: Machine, memory: float, chip: float) -> Calibration:
