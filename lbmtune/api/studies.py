@@ -15,7 +15,7 @@ from lbmtune.api import measured_machines
 from lbmtune.api.devices import LOG, chosen, widest
 from lbmtune.api.estimates import predictor
 from lbmtune.api.folders import check_folder, new_folder
-from lbmtune.api.ranking import compiled_first, compiler_of
+from lbmtune.api.ranking import compiler_of
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, from_flat
@@ -28,14 +28,14 @@ from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.output import predicted_output
-from lbmtune.model.predict import cells_read, predict
-from lbmtune.records import Accuracy, Prediction, Trial, made_of
+from lbmtune.model.predict import cells_read
+from lbmtune.records import Accuracy, Trial, made_of
 from lbmtune.records.output import Output, OutputCost, OutputRates
 from lbmtune.records.remarks import last_cache, unfinished
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
-from lbmtune.search.estimates import Repredict
+from lbmtune.search.adapter import made_strategy
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
 from lbmtune.search.space import check_any_is_legal, legal_set, within
@@ -169,7 +169,7 @@ def study(
     machine = measured_machines.known_machine(where, calibrate=calibrate, refresh=refresh, max_age_s=max_age_s)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
-        space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits)
+        space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits, wanted.families)
         if wanted.max_error is not None:
             space = within(space, wanted.max_error, partial(_accuracy, evaluator, brief=True))
         files = None if scratch is None else Path(scratch)
@@ -185,9 +185,9 @@ def study(
             predict=expected,
             folder=place,
             observer=observer or Observer(),
+            strategy=made_strategy,
             storage_url=storage,
-            predict_anew=compiled_predictor(wanted, machine),
-            compiled=min(_MOST_COMPILED, _COMPILED_BY_A_CORE * usable_cores()),
+            compiled=compiled_first_of(machine),
             accuracy=partial(_accuracy, evaluator),
             sustain=evaluator.sustained,
             output=partial(evaluator.output, wanted=wanted.output, folder=files) if rates else None,
@@ -205,7 +205,7 @@ def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     if resume:
         check_same_spec(read_study(folder).header.spec, spec, folder)
     else:
-        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device))
+        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device), spec.families)
 
 
 def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False) -> Accuracy | None:
@@ -225,23 +225,14 @@ def _predicted_output(
     return parts
 
 
-def compiled_predictor(spec: StudySpec, machine: Machine) -> Repredict | None:
-    """Return the model with registers and spills as NVRTC reports them.
+def compiled_first_of(machine: Machine) -> int:
+    """Return how many kernels are compiled before the first is measured if trials are counted, not seconds.
 
-    None if it does not compile for the machine, or if that is not calibrated: then the model has no use for registers.
+    0 if the model has no use for registers, since the machine is not calibrated, or nothing reports them.
     """
     if machine.calibration is None or not compiler_of(machine, lambda _: None):
-        return None
-
-    def predicted(configs: Sequence[KernelConfig]) -> list[Prediction | None]:
-        LOG.info("compiling the %d kernels that the model puts first", len(configs))
-        answers = compiled_first(spec.case, configs, machine.environment.architecture, LOG.info)
-        return [
-            predict(spec.case, config, machine, one.resources) if one.resources else None
-            for config, one in zip(configs, answers, strict=True)
-        ]
-
-    return predicted
+        return 0
+    return min(_MOST_COMPILED, _COMPILED_BY_A_CORE * usable_cores())
 
 
 def study_header(spec: StudySpec, machine: Machine, evaluator: Evaluator) -> StudyHeader:

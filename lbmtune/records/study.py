@@ -25,6 +25,15 @@ Axes = Table | Sequence[Table]
 """Values of each axis, of one space or of several, of which a study searches the union."""
 
 
+ALL_FAMILIES = "all"
+"""The word for every family of a backend."""
+
+
+def made(family: str, families: Sequence[str]) -> bool:
+    """Return whether a family is one of those whose values are made."""
+    return family in families or ALL_FAMILIES in families
+
+
 def tables(axes: Axes) -> tuple[Table, ...]:
     """Return the spaces, one or several."""
     return (axes,) if isinstance(axes, Mapping) else tuple(axes)
@@ -82,6 +91,8 @@ class StudySpec:
     """The specification of a study, as in its file.
 
     axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
+    families: names, or 'all': values that `axes` does not restrict are made for the case and the device; empty: `axes`
+    names all values.
     objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break).
     max_error: largest relative L2 error of the velocity of a vortex after many steps; None: any. output: whose cost is
     measured of finalists.
@@ -90,6 +101,7 @@ class StudySpec:
     name: str
     case: Case
     axes: dict[str, dict[str, tuple[Scalar, ...]] | tuple[dict[str, tuple[Scalar, ...]], ...]]
+    families: tuple[str, ...] = ()
     budget: Budget = field(default_factory=Budget)
     objective: str = "mlups"
     seed: int = 1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.search import surrogate
-from lbmtune.search.surrogate import Array, Features, features
+from lbmtune.search.features import Array, Features, features
 
 SEEDS = 10
 """Candidates of the model that come first."""

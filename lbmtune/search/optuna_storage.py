@@ -1,7 +1,7 @@
-"""A study in Optuna: ask, tell and storage, rebuilt from the records.
+"""A study in Optuna's storage, rebuilt from the records.
 
-Ask and tell happen in memory. The storage gets a trial once, when it has ended: asking in a database would take one
-transaction for each parameter of a trial, and several for its end.
+The storage gets a trial once, when it has ended: asking in a database would take one transaction for each parameter of
+a trial, and several for its end.
 """
 
 import re
@@ -20,7 +20,6 @@ from optuna.trial import FrozenTrial, TrialState
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
-from lbmtune.search.choice import Choice
 from lbmtune.search.space import varied
 
 JOURNAL = "optuna.log"
@@ -62,20 +61,15 @@ class Journal(JournalFileBackend):
 
 
 class OptunaStudy:
-    """Asks Optuna for indices into configs and tells it results, by the number of the trial.
-
-    _stored: the study in the storage; _study: the one in memory.
-    """
+    """Keeps trials of these configurations in a storage of Optuna."""
 
     _stored: optuna.Study
 
-    def __init__(self, configs: Sequence[KernelConfig], choice: Choice, objective: str) -> None:
+    def __init__(self, configs: Sequence[KernelConfig], objective: str) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._configs, self._choice, self._objective = configs, choice, objective
+        self._configs, self._objective = {config.key: config for config in configs}, objective
         self._direction = StudyDirection.MAXIMIZE if objective == "mlups" else StudyDirection.MINIMIZE
         self._space = distributions(configs)
-        self._study = optuna.create_study(direction=self._direction)
-        self._in_flight: dict[int, optuna.Trial] = {}
         self._journal: Journal | None = None
 
     def open(self, storage: str | Path, name: str) -> None:
@@ -107,20 +101,11 @@ class OptunaStudy:
                 reason = type(error).__name__
             raise InputError(f"Optuna storage {shown!r} cannot be used ({reason}); correct --storage.") from None
 
-    def ask(self, number: int) -> int:
-        """Return the index of the configuration for trial `number`."""
-        index = self._choice.propose()
-        self._study.enqueue_trial(parameters(self._configs[index], self._space), {_NUMBER: number})
-        self._in_flight[number] = self._study.ask(self._space)
-        return index
-
     def tell(self, trial: Trial) -> None:
-        """Finish a trial whose record is on disk."""
-        value = self._value(trial)
-        state = TrialState.FAIL if value is None else TrialState.COMPLETE
-        self._stored.add_trial(self._study.tell(self._in_flight.pop(trial.number), value, state=state))
+        """Add a trial whose record is on disk."""
+        self._stored.add_trial(self._frozen(trial, self._configs[trial.key]))
 
-    def catch_up(self, trials: Sequence[Trial], index: Mapping[str, int]) -> None:
+    def catch_up(self, trials: Sequence[Trial]) -> None:
         """Add to the storage the recorded trials that it lacks."""
         with self._journal.buffered() if self._journal else nullcontext():
             stored = set()
@@ -130,8 +115,8 @@ class OptunaStudy:
                 else:
                     self._stored.tell(one.number, state=TrialState.FAIL)
             for trial in trials:
-                if trial.number not in stored and trial.key in index:
-                    self._stored.add_trial(self._frozen(trial, self._configs[index[trial.key]]))
+                if trial.number not in stored and trial.key in self._configs:
+                    self.tell(trial)
 
     def close(self) -> None:
         """Release the storage."""

@@ -11,8 +11,8 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict as model
 from lbmtune.search import surrogate
 from lbmtune.search.choice import SEEDS, SHAPES, Choice, shapes, spread
+from lbmtune.search.features import Features, features
 from lbmtune.search.space import legal_set
-from lbmtune.search.surrogate import Features, features
 from tests.support.paths import RECORDED
 from tests.support.studies.fake_study import CASE, LIMITS, predict, speed, usual_axes
 
@@ -194,7 +194,7 @@ def test_the_gradient_is_that_of_the_density():
     points, values = random.random((12, 3)), random.normal(size=12)
     by_axis = (points[None, :, :] - points[:, None, :]).transpose(2, 0, 1) ** 2
     theta = np.array([0.2, -0.5, 0.1, -3.0])
-    slope = surrogate._gradient(theta, by_axis, values)
+    slope = surrogate._gradient(theta, by_axis, values, np.ones(12))
     for k in range(4):
         step = 1e-5 * np.eye(4)[k]
         rise = density(theta + step, by_axis, values) - density(theta - step, by_axis, values)

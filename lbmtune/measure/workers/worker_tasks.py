@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -80,7 +81,7 @@ def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[N
         program = with_side_task(renderer(case, config), side_task)
         result = CompileResult(source_digest=program.digest)
         try:
-            binary = compiler(program)
+            binary = _compiled_once(program, compiler, path.parent)
             path.write_bytes(pickle.dumps((program, binary, side_task)))
             result.binary_digest, result.resources = binary.digest, binary.resources
         except CompileError as error:
@@ -89,6 +90,19 @@ def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[N
         return result
 
     return None, session
+
+
+def _compiled_once(program: Program, compiler: Compiler, folder: Path) -> Binary:
+    """Return the binary of a program, from the folder if the same text was compiled for another configuration."""
+    kept = folder / f"{program.digest}.binary"
+    if kept.exists():
+        binary: Binary = pickle.loads(kept.read_bytes())
+        return binary
+    binary = compiler(program)
+    part = folder / f"{program.digest}.{os.getpid()}"
+    part.write_bytes(pickle.dumps(binary))
+    part.rename(kept)  # at once: other processes look for it
+    return binary
 
 
 def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[tuple[Environment, Limits], Session]:
