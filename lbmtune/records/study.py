@@ -139,7 +139,8 @@ class StudyHeader:
 
     illegal_configurations: an example of each reason -> number of points of the axes that it removed; last_cache_bytes:
     of a CPU, 0 if unknown; entries_by: compiler that reported resources by entry afterwards, or '';
-    calibration_cpu_share: share of the processor during the calibration for the predictions, or None; finished: whether
+    calibration_cpu_share: share of the processor during the calibration for the predictions, or None;
+    calibrated_how: by what the predictions are calibrated, in words, '' in early records; finished: whether
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
     (`model.machine.description.Machine`); output_rates: if the study has output.
     """
@@ -156,6 +157,7 @@ class StudyHeader:
     schema: int = SCHEMA_VERSION
     entries_by: str = ""
     calibration_cpu_share: NotNegative | None = None
+    calibrated_how: str = ""
     finished: bool | None = None
     repeats: tuple[LogRatio, ...] = ()
     output_rates: OutputRates | None = None
