@@ -36,11 +36,11 @@ from lbmtune.records.remarks import last_cache, unfinished
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
-from lbmtune.search.adapter import made_strategy
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
 from lbmtune.search.space import check_any_is_legal, legal_set, within
+from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ def study(
     resume: bool = False,
     storage: str | None = None,
     refresh: bool = False,
+    calibrate: bool = True,
     observer: Observer | None = None,
     scratch: Path | str | None = None,
     begun_s: float | None = None,
@@ -152,9 +153,9 @@ def study(
     spec: a study, a case (all knobs with their usual values), a study file, or the name of a shipped study. device:
     'cpu' or the index of a GPU; None: GPU 0 if there is one. folder: where records go; None: a new one under
     lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
-    of Optuna; refresh: measure the device's bandwidths again; observer: is told of each trial; scratch: folder of the
-    files of a study with output (default: the one for temporary files); begun_s: when the time of its budget began, on
-    `time.monotonic` (default: now).
+    of Optuna; refresh: measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet;
+    observer: is told of each trial; scratch: folder of the files of a study with output (default: the one for temporary
+    files); begun_s: when the time of its budget began, on `time.monotonic` (default: now).
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
 
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
@@ -169,10 +170,10 @@ def study(
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
     _check(wanted, where, place, resume=resume)
     max_age_s = None if resume else _HOST_CEILING_AGE_S * BACKENDS[backend_of(where)].shares_host
-    machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s)
+    machine = measured_machines.known_machine(where, calibrate=calibrate, refresh=refresh, max_age_s=max_age_s)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
-        space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits)
+        space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits, wanted.families)
         if wanted.max_error is not None:
             space = within(space, wanted.max_error, partial(_accuracy, evaluator, brief=True))
         files = None if scratch is None else Path(scratch)
@@ -209,7 +210,7 @@ def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     if resume:
         check_same_spec(read_study(folder).header.spec, spec, folder)
     else:
-        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device))
+        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device), spec.families)
 
 
 def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False) -> Accuracy | None:
@@ -247,6 +248,7 @@ def study_header(spec: StudySpec, machine: Machine, evaluator: Evaluator) -> Stu
         environment=evaluator.environment,
         ceiling=made_of(Ceiling, machine, cpu_share=machine.conditions.cpu_share),
         calibration_cpu_share=machine.calibration_cpu_share,
+        calibrated_how=measured_machines.how_calibrated(machine),
         repeats=machine.repeats,
         last_cache_bytes=last_cache(machine.environment.backend, machine.caches_bytes),
         legal_configurations=0,

@@ -25,6 +25,15 @@ Axes = Table | Sequence[Table]
 """Values of each axis, of one space or of several, of which a study searches the union."""
 
 
+ALL_FAMILIES = "all"
+"""The word for every family of a backend."""
+
+
+def made(family: str, families: Sequence[str]) -> bool:
+    """Return whether a family is one of those whose values are made."""
+    return family in families or ALL_FAMILIES in families
+
+
 def tables(axes: Axes) -> tuple[Table, ...]:
     """Return the spaces, one or several."""
     return (axes,) if isinstance(axes, Mapping) else tuple(axes)
@@ -100,6 +109,8 @@ class StudySpec:
     """The specification of a study, as in its file.
 
     axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
+    families: names, or 'all': values that `axes` does not restrict are made for the case and the device; empty: `axes`
+    names all values.
     objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break).
     max_error: largest relative L2 error of the velocity of a vortex after many steps; None: any. output: whose cost is
     measured of finalists.
@@ -108,6 +119,7 @@ class StudySpec:
     name: str
     case: Case
     axes: dict[str, dict[str, tuple[Scalar, ...]] | tuple[dict[str, tuple[Scalar, ...]], ...]]
+    families: tuple[str, ...] = ()
     budget: Budget = field(default_factory=Budget)
     objective: str = "mlups"
     seed: int = 1
@@ -145,7 +157,8 @@ class StudyHeader:
 
     illegal_configurations: an example of each reason -> number of points of the axes that it removed; last_cache_bytes:
     of a CPU, 0 if unknown; entries_by: compiler that reported resources by entry afterwards, or '';
-    calibration_cpu_share: share of the processor during the calibration for the predictions, or None; finished: whether
+    calibration_cpu_share: share of the processor during the calibration for the predictions, or None;
+    calibrated_how: by what the predictions are calibrated, in words, '' in early records; finished: whether
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
     (`model.machine.description.Machine`); output_rates: if the study has output; stopped: why the search ended, in a
     sentence; left_out: what did not fit into the time of the study.
@@ -163,6 +176,7 @@ class StudyHeader:
     schema: int = SCHEMA_VERSION
     entries_by: str = ""
     calibration_cpu_share: NotNegative | None = None
+    calibrated_how: str = ""
     finished: bool | None = None
     repeats: tuple[LogRatio, ...] = ()
     output_rates: OutputRates | None = None

@@ -85,8 +85,12 @@ class Needs:
         protocol = self.spec.protocol
         rest = 2.0 if BACKENDS[self.backend].power_capped else 1.0
         sample_s = rest * max(1.1 * protocol.final_sample_s, 2 * self.step_s)
-        prepare_s = _WAIT_S + protocol.warmup_s + _PREPARED_STEPS * self.step_s
-        return count * (prepare_s + (rounds or protocol.final_rounds) * sample_s)
+        return count * (self.prepare_s + (rounds or protocol.final_rounds) * sample_s)
+
+    @property
+    def prepare_s(self) -> float:
+        """Seconds of a finalist before and after its samples."""
+        return _WAIT_S + self.spec.protocol.warmup_s + _PREPARED_STEPS * self.step_s
 
     @property
     def least_s(self) -> float:

@@ -63,8 +63,8 @@ def hold_finals(search: Search, plan: Plan) -> None:
     for _ in range(_MOST_FINALS):
         record = _measured_again(search, read_study(search.folder))
         wanted = finalists_of(record)
-        finalists = plan.fitting(wanted)
-        if finalists and not _is_complete(record, finalists):
+        finalists = plan.fitting(sorted(wanted, key=lambda t: t.number != _first(record)) if plan.held else wanted)
+        if finalists and not _is_complete(record, finalists) and not (plan.limited and _nothing_new(record, finalists)):
             search.observer.finals(finalists)
             _hold_round(search, record, finalists, plan)
             continue
@@ -102,6 +102,17 @@ def _measured_again(search: Search, record: StudyRecord) -> StudyRecord:
     return read_study(search.folder)
 
 
+def _first(record: StudyRecord) -> int | None:
+    """Return the number of the winner of earlier finals."""
+    return next((t.number for t in record.ranked[:1] if t.final), None)
+
+
+def _nothing_new(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
+    """Return whether finals of these would tell less than those that were held."""
+    measured = {t.number for t in record.trials if t.final}
+    return bool(measured) and {t.number for t in finalists} <= measured
+
+
 def _is_complete(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
     """Return whether these finalists are proven and were measured together, or could not be measured."""
     measured, wanted = {t.number for t in record.trials if t.final}, {t.number for t in finalists}
@@ -111,7 +122,7 @@ def _is_complete(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
 def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial], plan: Plan) -> None:
     begin = time.perf_counter()
     proofs = {n: t.verification for n, t in enumerate(finalists) if t.proven and t.verification}
-    race_s = plan.race_left_s(len(finalists) - len(proofs))
+    race_s = plan.race_left_s(len(finalists), len(finalists) - len(proofs))
     answers = search.evaluator.finals([from_flat(t.config) for t in finalists], proofs=proofs, race_s=race_s)
     prepared_s = sum(answer.costs.compile_s + answer.costs.verify_s for answer in answers)
     each_s = max(time.perf_counter() - begin - prepared_s, 0.0) / len(answers)

@@ -58,7 +58,11 @@ class Strategy(Protocol):
     """Chooses configurations, by their place in the legal set: what to compile next, and what to measure next."""
 
     def wanted(self, count: int) -> list[int]:
-        """Return what to compile next, the best first, up to a number; nothing twice. Empty: all were."""
+        """Return what to compile next, the best first, up to a number; fewer or none to wait for results.
+
+        Nothing comes twice but a configuration whose first trial said nothing. None although nothing is ready or under
+        way: all were tried.
+        """
         ...
 
     def next(self, ready: Collection[int]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import inf, log
+from math import inf
 
 from lbmtune.errors import TimeOverError
 from lbmtune.records import Compiled, Costs, Outcome, Trial
@@ -18,19 +18,16 @@ from lbmtune.records.study import StudyHeader, StudySpec
 from lbmtune.search.clock import now
 from lbmtune.search.estimates import estimates
 from lbmtune.search.finals import fastest_s, proven
-from lbmtune.search.interfaces import Search, Seen
+from lbmtune.search.interfaces import Search
+from lbmtune.search.observations import seen_of
 from lbmtune.search.plan import Plan
 from lbmtune.search.space import Space
 
 OUT_OF_TIME = "what is left of the time is for the finals"
 _PROOF_EVERY = 3.0
 """Time between proofs in the search, in multiples of what one takes."""
-_UNKNOWN = frozenset({Outcome.UNSTABLE_TIMING, Outcome.TIMED_OUT})
-"""Outcomes of which the machine may be the cause: they say nothing about the kernel."""
-_LEAST_NOISE, _ONE_SAMPLE = 0.002, 0.02
-"""Standard deviations of the logarithm of a speed: of the best measurements, and of one that ended after a sample."""
-_SIGMAS = 1.96
-"""Half of a 95 % interval in standard deviations."""
+_FIRST_PROOF = 0.25
+"""Share of a short search after which the first proof is made."""
 
 
 class Loop:
@@ -61,8 +58,9 @@ class Loop:
             search.evaluator.prepare(space.configs)
         self._strategy = search.strategy(space.configs, estimates(search.predict, space.configs), header.spec)
         for index, trial in self._known.items():
-            self._strategy.observe(index, seen(trial))
-        self._proven_at_s = self._begin_s = now()
+            self._strategy.observe(index, seen_of(trial))
+        self._begin_s = now()
+        self._proof_due_s = self._begin_s + min(_PROOF_EVERY * plan.needs.proof_s, _FIRST_PROOF * plan.search_left_s())
 
     def run(self) -> str:
         """Search until something ends it, and return what. Predicting and resuming do not count."""
@@ -74,7 +72,7 @@ class Loop:
         except TimeOverError:
             evaluator.abandon()
         evaluator.forget()
-        evaluator.expire_at(max(self._plan.clock.deadline_s, self._plan.least_end_s))
+        evaluator.expire_at(self._plan.end_s)
         for under_way in (self._compiling, self._ready, self._measuring):
             under_way.clear()
         return self._reason()
@@ -116,7 +114,7 @@ class Loop:
 
         So what finals cost is known, and there is a proven best whenever the study is ended.
         """
-        if now() - self._proven_at_s < _PROOF_EVERY * self._plan.needs.proof_s:
+        if now() < self._proof_due_s:
             return False
         first = max(self._known.values(), key=lambda trial: trial.mlups or 0.0, default=None)
         if first is None or first.mlups is None or first.proven:
@@ -126,14 +124,14 @@ class Loop:
         begin = now()
         index = self._index[first.key]
         answer = self._search.evaluator.verify(self._space.configs[index], full=True)
-        self._proven_at_s = now()
-        self._plan.needs.proven(self._proven_at_s - begin)
+        self._plan.needs.proven(now() - begin)
+        self._proof_due_s = now() + _PROOF_EVERY * self._plan.needs.proof_s
         found = proven(first, answer)
         append_trial(self._search.folder, found)
         self._known[index] = found
         if found.mlups is None:
             self._search.evaluator.incumbent_s = fastest_s(self._spec.case, list(self._known.values()))
-            self._strategy.observe(index, seen(found))
+            self._strategy.observe(index, seen_of(found))
         return False
 
     def _measure(self) -> None:
@@ -189,20 +187,11 @@ class Loop:
         begin = time.perf_counter()
         self._known[index] = trial
         self._tell(trial)
-        self._strategy.observe(index, seen(trial))
+        self._strategy.observe(index, seen_of(trial))
         if step_s := fastest_s(self._spec.case, [trial]):
             self._plan.needs.step_s = min(step_s, self._plan.needs.step_s or step_s)
         self._search_s = time.perf_counter() - begin
         self._search.observer.finished(trial)
-
-
-def seen(trial: Trial) -> Seen:
-    """Return what a trial tells a strategy: its speed with the noise of its interval, or that it says nothing."""
-    if trial.mlups is None:
-        return Seen(None, known=trial.outcome not in _UNKNOWN)
-    found = trial.best_measurement
-    half = log(max(found.ci_high_mlups, found.mlups) / min(found.ci_low_mlups, found.mlups)) / 2
-    return Seen(found.mlups, max(half / _SIGMAS, _ONE_SAMPLE if found.dismissed else _LEAST_NOISE))
 
 
 def added(one: Costs, other: Costs) -> Costs:

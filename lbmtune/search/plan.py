@@ -2,25 +2,43 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from lbmtune.records import Trial
-from lbmtune.search.clock import FEWEST_ROUNDS, FILES_S, Clock, Needs, now
+from lbmtune.search.clock import FEWEST_ROUNDS, FILES_S, SLACK, Clock, Needs, now
 
 _FINALS, _SUSTAINED, _ACCURACY, _OUTPUT = 0.25, 0.15, 0.1, 0.25
 """Shares of the whole that finals may take beyond two finalists, and that the parts after them may take at all."""
+_TWO = 2
+"""Finalists of which one is the winner."""
 _BEST_EFFORT = 5.0
 """Time for a winner in a study that is too short for one, in multiples of what it should take."""
-_SEARCH_ON = 0.1
-"""Share of the whole from which on what is left goes into more search."""
+_SEARCH_ON, _WORTH = 0.08, 0.02
+"""Shares of the whole from which on what is left after the finals goes into more search: all of it, and of search."""
 
 
 @dataclass
 class Plan:
-    """The time of a study, and what must follow the search. left_out: what did not fit, in words."""
+    """The time of a study, and what must follow the search. left_out: what did not fit, in words.
+
+    held: finals were held, and the search goes on with what is left; end_s: when what is in progress must end, on
+    `time.monotonic`: later, if there is not even time for a winner.
+    """
 
     clock: Clock
     needs: Needs
+    held: bool = False
     left_out: list[str] = field(default_factory=list)
+    end_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        short = self.search_left_s() <= 0
+        self.end_s = now() + _BEST_EFFORT * self.needs.least_s if short else self.clock.deadline_s
+
+    @property
+    def limited(self) -> bool:
+        """Whether the time of the whole is limited."""
+        return self.clock.limit_s < inf
 
     @property
     def later_s(self) -> float:
@@ -32,9 +50,11 @@ class Plan:
     @property
     def after_search_s(self) -> float:
         """Seconds of all that is planned after the search."""
+        least_s = self._finals_s(2, 1)
+        if self.held:
+            return self.later_s + least_s
         count = self.needs.spec.protocol.finalists
-        most_s = max(_FINALS * self.clock.limit_s, self._finals_s(2, 1))
-        return self.later_s + min(self._finals_s(count, count - 1), most_s)
+        return self.later_s + min(self._finals_s(count, count - 1), max(_FINALS * self.clock.limit_s, least_s))
 
     def search_left_s(self) -> float:
         """Return the seconds until the search must end."""
@@ -43,29 +63,31 @@ class Plan:
     @property
     def search_deadline_s(self) -> float:
         """When a trial in progress must end, on `time.monotonic`, or no time for a winner would be left."""
-        return max(self.clock.deadline_s, self.least_end_s) - self.needs.least_s
-
-    @property
-    def least_end_s(self) -> float:
-        """When a study ends at the earliest that begins to search now: it measures and proves two kernels."""
-        return now() + _BEST_EFFORT * self.needs.least_s
+        return self.end_s - (SLACK * self.clock.limit_s if self.limited else 0.0) - self.needs.least_s
 
     def goes_on(self) -> bool:
         """Return whether so much time is left after the finals that the search goes on."""
-        left_s = self.clock.left_s - self.later_s
-        return left_s > max(_SEARCH_ON * self.clock.limit_s, self.needs.race_s(self.needs.spec.protocol.finalists))
+        self.held = True
+        left_s, whole_s = self.clock.left_s - self.later_s, self.clock.limit_s
+        return left_s > _SEARCH_ON * whole_s and self.search_left_s() > _WORTH * whole_s
 
-    def race_left_s(self, unproven: int) -> float:
-        """Return the seconds for the turns of the finals after so many proofs."""
-        return max(self.clock.left_s - self.later_s - unproven * self.needs.proof_s, 0.0)
+    def race_left_s(self, count: int, unproven: int) -> float:
+        """Return the seconds for the turns of so many finalists after the proofs of some."""
+        spent_s = unproven * self.needs.proof_s + count * self.needs.prepare_s
+        fewest_s = self.needs.race_s(count, FEWEST_ROUNDS) - count * self.needs.prepare_s
+        left_s = self.clock.left_s - spent_s
+        return max(left_s - self.later_s, min(left_s - FILES_S, fewest_s), 0.0)
 
     def fitting(self, finalists: Sequence[Trial]) -> tuple[Trial, ...]:
-        """Return the finalists that fit into the time, the fastest first; one, if no kernel is proven."""
-        left_s = self.clock.left_s - self.later_s
-        chosen: list[Trial] = []
+        """Return the finalists that fit into the time, the fastest first; one, if no kernel is proven.
+
+        Two come before all that follows them, others after that.
+        """
+        left_s, chosen = self.clock.left_s, list[Trial]()
         for trial in finalists:
             unproven = sum(not one.proven for one in (*chosen, trial))
-            if self._finals_s(len(chosen) + 1, unproven) <= left_s:
+            rest_s = FILES_S if len(chosen) < _TWO else self.later_s
+            if self._finals_s(len(chosen) + 1, unproven) <= left_s - rest_s:
                 chosen.append(trial)
         if not chosen and not any(trial.proven for trial in finalists):
             chosen = list(finalists[:1])

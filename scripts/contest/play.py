@@ -1,87 +1,87 @@
-"""Play a strategy on a closed world: as a study does, with some configurations under way, answers in order."""
+"""Play a strategy on a closed world: as a study does, compiling ahead, one configuration chosen while another runs."""
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 
-from lbmtune.catalogue.config import KernelConfig
-from lbmtune.search.choice import Choice
+from lbmtune.search.interfaces import Seen, Strategy
+from lbmtune.search.strategies.ordered import Task
 from scripts.contest.sets import Array, World
 
-AHEAD = {"cuda": 16, "cpu": 2}
-"""Configurations under way: of a machine of 16 cores with a GPU, and of a CPU."""
+
+@dataclass(frozen=True)
+class Pace:
+    """How a machine works. Times are in units of a measurement.
+
+    workers, compile_time: that compile beside the measurer; head_start: compiled before the first trial; buffer: most
+    that wait compiled; under_way: given to the measurer, answered or not.
+    """
+
+    workers: int
+    compile_time: float
+    head_start: int
+    buffer: int
+    under_way: int
 
 
-class Player(Protocol):
-    """What a strategy has to do: see `search.choice.Choice`."""
+PACES = {"cuda": Pace(14, 10.0, 28, 128, 2), "cpu": Pace(1, 0.0, 2, 2, 1)}
+"""Of a machine of 16 cores with a GPU, and of a CPU, that compiles nothing beside a sample."""
 
-    @property
-    def remaining(self) -> int: ...
-    def propose(self) -> int: ...
-    def observe(self, index: int, mlups: float | None) -> None: ...
+Maker = Callable[[Task], Strategy]
 
 
-Maker = Callable[[Sequence[KernelConfig], Array, int, int], Player]
-"""Makes a player of configurations, expected MLUPS, a seed, and the proposals of one look."""
-
-
-def order_of(world: World, expected: Array, maker: Maker, seed: int, budget: int) -> list[int]:
+def order_of(
+    world: World, maker: Maker, seed: int, budget: int, *, calibrated: bool = True, pace: Pace | None = None
+) -> list[int]:
     """Return the configurations in the order of their answers, up to the best one or the budget.
 
     The world is shuffled first: recorded sets lie in the order of their trials, which would tell the answer.
     """
     shuffled = np.random.default_rng([7, seed]).permutation(len(world.configs))
-    measured, ahead = world.measured[shuffled], AHEAD[world.backend]
-    player = maker([world.configs[i] for i in shuffled], expected[shuffled], seed, max(1, ahead // 4))
+    measured, pace = world.measured[shuffled], pace or PACES[world.backend]
+    expected = (world.estimated if calibrated else world.cold)[shuffled]
+    refined = world.compiled[shuffled] if calibrated and world.backend == "cuda" else expected
+    noise = world.noise[shuffled]
+    player = maker(Task(configs=[world.configs[i] for i in shuffled], expected=list(expected), seed=seed))
     best, order, under_way = int(np.nanargmax(measured)), list[int](), deque[int]()
+    ready, compiling, now = set[int](), list[tuple[float, int]](), 0.0
+    lanes = [0.0] * pace.workers
     while len(order) < budget:
-        while len(under_way) < ahead and player.remaining:
-            under_way.append(player.propose())
-        if not under_way:
+        room = min(pace.workers + 4 - len(compiling), pace.buffer - len(ready) - len(compiling))
+        for index in player.wanted(room) if room > 0 else ():
+            end = max(heapq.heappop(lanes), now) + pace.compile_time
+            heapq.heappush(lanes, end)
+            heapq.heappush(compiling, (end, index))
+        while compiling and (compiling[0][0] <= now or not ready):
+            end, index = heapq.heappop(compiling)
+            now = max(now, end)
+            player.refine(index, float(refined[index]))
+            ready.add(index)
+        if not order and len(ready) < min(pace.head_start, len(measured)) and compiling:
+            now = compiling[0][0]
+            continue
+        if not ready and not under_way:
             break
+        while ready and len(under_way) < pace.under_way:
+            index = player.next(ready)
+            ready.discard(index)
+            under_way.append(index)
         index = under_way.popleft()
-        value = measured[index]
-        player.observe(index, None if np.isnan(value) else float(value))
+        now += 1.0
+        player.observe(index, _seen(float(measured[index]), float(noise[index])))
         order.append(index)
         if index == best:
             break
     return [int(shuffled[i]) for i in order]
 
 
-class Listed:
-    """Goes down the model's list."""
-
-    def __init__(self, configs: Sequence[KernelConfig], expected: Array, seed: int, batch: int) -> None:  # noqa: ARG002
-        drawn = np.random.default_rng(seed).random(len(configs))
-        self._order = deque(int(i) for i in np.lexsort((drawn, -expected)))
-
-    @property
-    def remaining(self) -> int:
-        """Configurations that are left."""
-        return len(self._order)
-
-    def propose(self) -> int:
-        """Return the next one."""
-        return self._order.popleft()
-
-    def observe(self, index: int, mlups: float | None) -> None:
-        """Learn nothing."""
-
-
-class Drawn(Listed):
-    """Draws at random."""
-
-    def __init__(self, configs: Sequence[KernelConfig], expected: Array, seed: int, batch: int) -> None:
-        super().__init__(configs, np.zeros_like(expected), seed, batch)
-
-
-def auto(configs: Sequence[KernelConfig], expected: Array, seed: int, batch: int) -> Player:
-    """Return the search of `lbmtune study`."""
-    return Choice(configs, list(expected), seed, None, batch)
+def _seen(mlups: float, half_width: float) -> Seen:
+    return Seen(None) if np.isnan(mlups) else Seen(mlups, max(half_width / 1.96, 1e-4))
 
 
 def shares(world: World, order: Sequence[int], budget: int) -> Array:

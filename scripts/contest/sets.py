@@ -24,6 +24,8 @@ from scripts.paths import RECORDED, ROOT
 Array = NDArray[np.float64]
 CACHE = ROOT / "build" / "contest"
 MACHINE = "machine.toml"
+_READ = ("catalogue", "model", "records")
+"""Packages that a world is made by."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,11 @@ def names() -> list[str]:
 def world(name: str) -> World:
     """Return a recorded set; what the model says of it is kept in `CACHE` until the model or the set changes."""
     path = CACHE / f"{name.replace('/', '+')}.pickle"
-    newest = max(file.stat().st_mtime for root in (ROOT / "lbmtune", RECORDED / name) for file in root.rglob("*.*"))
+    newest = max(
+        file.stat().st_mtime
+        for root in (*(ROOT / "lbmtune" / part for part in _READ), RECORDED / name)
+        for file in root.rglob("*.*")
+    )
     if path.exists() and path.stat().st_mtime > newest:
         found: World = pickle.loads(path.read_bytes())
         return found

@@ -674,7 +674,8 @@ def test_a_study_begins_with_a_fresh_ceiling(run, monkeypatch, tmp_path, backend
     there = ("study", "--device", device, "--out", tmp_path / "kept")
     assert run(*there, *QUICK, "--trials", 3)[0] == 0
     assert run(*there, "--trials", 4, "--resume")[0] == 0
-    assert asked == [{"refresh": False, "max_age_s": oldest_s}, {"refresh": False, "max_age_s": None}]
+    how = {"refresh": False, "extent": "quick"}
+    assert asked == [{**how, "max_age_s": oldest_s}, {**how, "max_age_s": None}]
     assert "ceiling measured" in (tmp_path / "kept" / "report.html").read_text()
 
 

@@ -10,7 +10,6 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.interfaces import Observer, Seen
-from lbmtune.search.loop import seen
 from lbmtune.search.optuna_storage import JOURNAL, Journal, distributions
 from lbmtune.search.study import nothing_valid, optuna_name, run_study
 from tests.support.studies.fake_study import (
@@ -57,7 +56,8 @@ def test_families_are_measured_again_beside_the_best_and_say_what_they_stand_for
     ]
     leads = {trial.config["scheme"]: trial.stands_for for trial in finals if trial.stands_for}
     assert leads["aa"] == "aa, populations in one lattice"
-    assert leads["pull"] == "pull, populations in two lattices"
+    copied = next(scheme for scheme in ("pull", "push") if scheme in leads)
+    assert leads[copied] == f"{copied}, populations in two lattices"
     assert len(finals) > 5
 
 
@@ -179,19 +179,6 @@ def test_what_the_machine_may_have_spoilt_is_unknown_and_can_be_asked_again(tmp_
     assert first.outcome is not outcome
     assert first.costs.verify_s == pytest.approx(0.4), "of both"
     assert len(evaluator.tried) == 6
-
-
-def test_what_a_trial_tells_has_the_noise_of_its_interval():
-    config = space_of(spec()).configs[0]
-    found = measurement(config)
-    trial = Trial(number=0, key="", config={}, outcome=Outcome.OK, measurement=found)
-    assert seen(trial).mlups == found.mlups
-    assert seen(trial).noise == pytest.approx(0.01 / 1.96, rel=0.01)
-    narrow = replace(found, ci_low_mlups=found.mlups, ci_high_mlups=found.mlups)
-    assert seen(replace(trial, measurement=narrow)).noise == 0.002
-    assert seen(replace(trial, measurement=replace(narrow, dismissed=True))).noise == 0.02
-    assert seen(replace(trial, outcome=Outcome.WRONG_RESULT)) == Seen(None)
-    assert seen(replace(trial, outcome=Outcome.UNSTABLE_TIMING)) == Seen(None, known=False)
 
 
 def test_the_seconds_of_the_search_go_on_where_it_resumes(tmp_path):

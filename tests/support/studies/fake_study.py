@@ -36,11 +36,11 @@ from lbmtune.records import (
     Verification,
 )
 from lbmtune.records.study import Axes, Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol, tables
-from lbmtune.search.adapter import made_strategy
 from lbmtune.search.clock import Clock, Needs
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.plan import Plan
 from lbmtune.search.space import Space, legal_set
+from lbmtune.search.strategies.table import made_strategy
 
 if TYPE_CHECKING:
     import pytest
