@@ -36,10 +36,10 @@ from lbmtune.records.remarks import last_cache, unfinished
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
-from lbmtune.search.adapter import made_strategy
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
 from lbmtune.search.space import check_any_is_legal, legal_set, within
+from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 
 if TYPE_CHECKING:
