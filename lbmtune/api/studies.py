@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,8 +23,9 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.cores import usable_cores
-from lbmtune.errors import NothingValidError
+from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import printed_kernel, write_best
+from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
@@ -97,21 +98,8 @@ class Study:
         return from_flat(self.winner.config)
 
     def frame(self) -> pandas.DataFrame:
-        """Return all trials as a table: number, key, outcome, MLUPS measured and predicted, and each knob."""
-        import pandas  # loads slowly, and nothing else here needs it
-
-        rows = [
-            {
-                "number": trial.number,
-                "key": trial.key,
-                "outcome": str(trial.outcome),
-                "mlups": trial.mlups,
-                "predicted_mlups": trial.prediction.mlups if trial.prediction else None,
-                **trial.config,
-            }
-            for trial in self.record.trials
-        ]
-        return pandas.DataFrame(rows)
+        """Return all trials as a table: outcome, speeds, prediction, costs, and each knob."""
+        return trials_frame(self.record)
 
     def report(self, path: Path | str | None = None) -> Path:
         """Write the report, one HTML file that needs no network, and return its path (default: in the folder)."""
@@ -132,6 +120,34 @@ class Study:
         if remark := unfinished(self.record):
             LOG.warning(remark)
         return target
+
+    def export_trials(self, kind: str, path: Path | str | None = None) -> Path:
+        """Write all trials, kind 'csv' or 't4', and return the path (default: trials.csv or t4.json in the folder).
+
+        T4 is the open format of autotuning results, which Kernel Tuner writes. Raises InputError.
+        """
+        if kind not in _TABLES:
+            raise InputError(f"format={kind} is not supported for the trials of a study (use {' or '.join(_TABLES)}).")
+        name, write = _TABLES[kind]
+        target = self.folder / name if path is None else Path(path)
+        write(self.record, target)
+        return target
+
+
+_TABLES: Mapping[str, tuple[str, Callable[[StudyRecord, Path], None]]] = {
+    "csv": ("trials.csv", write_csv),
+    "t4": ("t4.json", write_t4),
+}
+"""Files of all trials, and what writes them."""
+
+
+def trials(folder: Path | str) -> pandas.DataFrame:
+    """Return the trials of a study folder as a table: outcome, speeds, prediction, costs, and each knob.
+
+    >>> int(trials("studies/recorded/nvidia-h200/d3q19-box-fp32").mlups.max())
+    27541
+    """
+    return Study(folder).frame()
 
 
 def study(

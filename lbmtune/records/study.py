@@ -150,6 +150,10 @@ class Ceiling:
         """The ceiling: the fastest q-stream copy or in-place update."""
         return max([*self.stream_bytes_per_s.values(), self.in_place_bytes_per_s])
 
+    def share(self, trial: Trial) -> float:
+        """Return the bandwidth of a measured trial over the ceiling."""
+        return trial.best_measurement.bandwidth_bytes_per_s / self.best_bytes_per_s
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudyHeader:
@@ -249,7 +253,7 @@ class StudyRecord:
 
     def share_of_ceiling(self, trial: Trial) -> float:
         """Return the bandwidth of a measured trial over the ceiling (`Ceiling.best_bytes_per_s`)."""
-        return trial.best_measurement.bandwidth_bytes_per_s / self.header.ceiling.best_bytes_per_s
+        return self.header.ceiling.share(trial)
 
     @property
     def verified_binaries(self) -> int:

@@ -495,6 +495,19 @@ def test_a_signal_to_end_ends_with_how_to_go_on(run, monkeypatch, number):
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)] == handlers
 
 
+@pytest.mark.parametrize(("kind", "name"), [("t4", "t4.json"), ("csv", "trials.csv")])
+def test_all_trials_of_a_study_are_exported(run, monkeypatch, kind, name):
+    stand_in(monkeypatch)
+    assert study(run, "--out", "here")[0] == 0
+    assert run("export", "here", "--format", kind)[1] == f"wrote here/{name}\n"
+    first = Path("here", name).read_bytes()
+    assert json.loads(run("export", "here", "--format", kind, "-o", "mine", "--json")[1]) == {kind: "mine"}
+    assert Path("mine").read_bytes() == first
+    code, out, err = run("export", "here", "--format", "xml")
+    assert (code, out) == (2, "")
+    assert "format=xml is not supported for the trials of a study (use csv or t4)" in err
+
+
 def test_a_study_that_was_killed_is_exported_and_says_so(run, monkeypatch):
     """As one that a batch system ends at its limit, whenever that is."""
     stand_in(monkeypatch)
