@@ -65,7 +65,7 @@ def hold_finals(search: Search, plan: Plan) -> None:
         wanted = finalists_of(record)
         finalists = plan.fitting(sorted(wanted, key=lambda t: t.number != _first(record)) if plan.held else wanted)
         if finalists and not _is_complete(record, finalists) and not (plan.limited and _nothing_new(record, finalists)):
-            search.observer.finals(finalists)
+            search.observer.finals(finalists, plan.finals_s(finalists))
             _hold_round(search, record, finalists, plan)
             continue
         if missing := len(wanted) - len(finalists):
@@ -166,7 +166,7 @@ def run_sustained(search: Search, plan: Plan) -> None:
     wanted = [trial for trial in _best(record)[: record.header.spec.protocol.sustained_top] if not trial.sustained]
     if not wanted or not plan.fits(plan.needs.sustained_s, "sustained runs"):
         return
-    search.observer.sustained(wanted)
+    search.observer.sustained(wanted, plan.needs.sustained_s)
     answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted])
     for trial, answer in zip(wanted, answers, strict=True):
         append_trial(search.folder, with_sustained(trial, answer))
@@ -222,7 +222,7 @@ def record_output(search: Search, plan: Plan) -> None:
     if search.output is None or not wanted or not plan.fits(plan.needs.output_s, "output"):
         return
     rates = record.header.output_rates
-    search.observer.output(wanted, rates.folder if rates else "")
+    search.observer.output(wanted, rates.folder if rates else "", plan.needs.output_s)
     for trial, answer in zip(wanted, search.output([from_flat(t.config) for t in wanted]), strict=True):
         found = _answered(trial, answer, answer.costs.measure_s, "output was not measured")
         costs = tuple(_with_prediction(search, trial, one) for one in answer.output)

@@ -161,19 +161,22 @@ class Observer:
     def started(self, header: StudyHeader, done: Sequence[Trial]) -> None:
         """Note that the search begins. done: trials read from disk."""
 
+    def searching(self, seconds: float) -> None:
+        """Note that the search begins, or goes on, for up to so many seconds, which may be infinite."""
+
     def phase(self, name: str, expected_s: float | None = None) -> None:
         """Note that a part begins that is not the search itself. expected_s: how long it takes, None if unknown."""
 
     def finished(self, trial: Trial) -> None:
         """Note that a trial is on disk."""
 
-    def finals(self, finalists: Sequence[Trial]) -> None:
-        """Note that the search is over and the finals begin."""
+    def finals(self, finalists: Sequence[Trial], expected_s: float | None = None) -> None:
+        """Note that the search is over and the finals begin. expected_s: how long they take, as below."""
 
-    def sustained(self, trials: Sequence[Trial]) -> None:
+    def sustained(self, trials: Sequence[Trial], expected_s: float | None = None) -> None:
         """Note that the sustained runs begin."""
 
-    def output(self, trials: Sequence[Trial], folder: str) -> None:
+    def output(self, trials: Sequence[Trial], folder: str, expected_s: float | None = None) -> None:
         """Note that the cost of output is measured. folder: of its file."""
 
 

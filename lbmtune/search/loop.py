@@ -66,6 +66,7 @@ class Loop:
         """Search until something ends it, and return what. Predicting and resuming do not count."""
         evaluator = self._search.evaluator
         evaluator.expire_at(self._plan.search_deadline_s)
+        self._search.observer.searching(min(self._plan.search_left_s(), self._seconds))
         try:
             while self._advance():
                 pass

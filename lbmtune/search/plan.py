@@ -93,6 +93,10 @@ class Plan:
             chosen = list(finalists[:1])
         return tuple(chosen)
 
+    def finals_s(self, finalists: Sequence[Trial]) -> float:
+        """Return the seconds that the finals of these take at most."""
+        return sum(not t.proven for t in finalists) * self.needs.proof_s + self.needs.race_s(len(finalists))
+
     def fits(self, seconds: float, what: str) -> bool:
         """Return whether a part fits into what is left; note that it is left out if it does not."""
         left_s = self.clock.left_s - FILES_S
