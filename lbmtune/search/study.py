@@ -125,11 +125,12 @@ def _stored(
         done = read_study(search.folder).trials
     from lbmtune.search.optuna_storage import JOURNAL, OptunaStudy
 
-    study = OptunaStudy(space.configs, header.spec.objective)
+    study = OptunaStudy(space.configs, header)
     study.open(search.storage_url or search.folder / JOURNAL, optuna_name(header))
     study.catch_up(done)
     if search.storage_url is not None:
         yield study.tell
+    study.note_finals(read_study(search.folder).trials)
     study.close()
 
 

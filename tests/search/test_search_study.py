@@ -1,3 +1,4 @@
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -57,7 +58,8 @@ def test_families_are_measured_again_beside_the_best_and_say_what_they_stand_for
     ]
     leads = {trial.config["scheme"]: trial.stands_for for trial in finals if trial.stands_for}
     assert leads["aa"] == "aa, populations in one lattice"
-    assert leads["pull"] == "pull, populations in two lattices"
+    copied = next(scheme for scheme in ("pull", "push") if scheme in leads)
+    assert leads[copied] == f"{copied}, populations in two lattices"
     assert len(finals) > 5
 
 
@@ -238,6 +240,51 @@ def test_optuna_holds_the_same_trials(tmp_path):
     for trial in record.trials:
         assert by_number[trial.number].params == {n: v for n, v in trial.config.items() if n in names}
         assert by_number[trial.number].value == trial.mlups
+
+
+def test_optuna_says_of_each_trial_what_the_record_says(tmp_path):
+    import optuna
+
+    record = run(tmp_path, spec())
+    kept = optuna.load_study(study_name=optuna_name(record.header), storage=JournalStorage(Journal(tmp_path / JOURNAL)))
+    assert kept.metric_names == ["MLUPS"]
+    by_number = {trial.user_attrs["lbmtune:number"]: trial for trial in kept.trials}
+    for trial in record.trials:
+        told = by_number[trial.number].user_attrs
+        assert (told["key"], told["outcome"]) == (trial.key, str(trial.outcome))
+        assert told["predicted_mlups"] == trial.prediction.mlups
+        assert told.get("reason", "") == trial.reason
+        assert told.get("share_of_ceiling") == (record.share_of_ceiling(trial) if trial.mlups else None)
+        assert told.get("final_mlups") == (trial.final.mlups if trial.final else None)
+    assert any("final_mlups" in trial.user_attrs for trial in kept.trials)
+    assert any(trial.user_attrs.get("reason") == "planted" for trial in kept.trials)
+
+
+def test_the_dashboard_of_optuna_opens_the_journal_of_a_study(tmp_path):
+    """Its server is asked as a browser would."""
+    from wsgiref.util import setup_testing_defaults
+
+    from optuna_dashboard import wsgi
+
+    record = run(tmp_path, spec())
+    app = wsgi(JournalStorage(Journal(tmp_path / JOURNAL)))
+
+    def got(path):
+        asked, status = {}, []
+        setup_testing_defaults(asked)
+        asked |= {"PATH_INFO": path, "HTTP_ACCEPT": "application/json"}
+        body = b"".join(app(asked, lambda said, _, *__: status.append(said)))
+        assert status == ["200 OK"]
+        return json.loads(body)
+
+    (summary,) = got("/api/studies")["study_summaries"]
+    assert summary["study_name"] == optuna_name(record.header)
+    shown = got(f"/api/studies/{summary['study_id']}")
+    assert shown["objective_names"] == ["MLUPS"]
+    assert len(shown["trials"]) == len(record.trials)
+    told = {one["key"]: one["value"] for one in shown["trials"][0]["user_attrs"]}
+    assert told["key"] in {trial.key for trial in record.trials}
+    assert {"outcome", "predicted_mlups"} <= told.keys()
 
 
 def test_a_small_space_is_used_up(tmp_path):

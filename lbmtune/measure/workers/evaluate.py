@@ -95,8 +95,11 @@ class Evaluator:
         renderer: Renderer = render,
         opener: Callable[[], Device] | None = None,
         on_stage: Callable[[int, str], None] | None = None,
+        pool: WorkerPool | None = None,
     ) -> None:
         """Start the measurer. compiler, renderer and opener run in workers and must be picklable.
+
+        pool: workers of the same device that are left running for the next case, instead of workers of its own.
 
         Raises DeviceUnavailableError if the device cannot be opened.
         """
@@ -111,7 +114,8 @@ class Evaluator:
         self._ready: dict[str, Job] = {}
         self._verified: dict[int, Path] = {}
         self._jobs = 0
-        self.pool = WorkerPool(opener or partial(open_device, device_spec), protocol)
+        self._own_pool = pool is None
+        self.pool = pool or WorkerPool(opener or partial(open_device, device_spec), protocol)
         try:
             self.environment, self.limits = self.pool.wait_ready()
         except BaseException:
@@ -274,8 +278,9 @@ class Evaluator:
         return found
 
     def close(self) -> None:
-        """End all workers."""
-        self.pool.close()
+        """End all workers, unless they are left running."""
+        if self._own_pool:
+            self.pool.close()
 
     def __enter__(self) -> Self:
         return self
@@ -358,7 +363,7 @@ class Evaluator:
             return
         while self._to_compile and (worker := self._free_compiler()):
             job = self._to_compile.popleft()
-            worker.send(job, (job.config, job.request.path, job.side_task))
+            worker.send(job, (self.case, job.config, job.request.path, job.side_task))
 
     def _free_compiler(self) -> Worker | None:
         if idle := next((worker for worker in self.pool.compilers if not worker.jobs), None):
@@ -366,7 +371,7 @@ class Evaluator:
         return None if len(self.pool.compilers) == self.compile_workers else self._new_compiler()
 
     def _new_compiler(self) -> Worker:
-        return self.pool.add_compiler(partial(open_compiler, self.case, self._renderer, self._compiler))
+        return self.pool.add_compiler(partial(open_compiler, self._renderer, self._compiler))
 
     # events of workers
 

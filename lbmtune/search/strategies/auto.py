@@ -67,7 +67,7 @@ class Auto(Listed):
         """Return the first of the list that is of another kind than those before it and comes near the best."""
         before = [*self._seen, *self._under_way] if compiled else np.flatnonzero(~self._free)
         rows = self._row[before]
-        new = among[~np.isin(self._kind[self._row[among]], self._kind[rows[rows >= 0]])]
+        new = among[~np.isin(self._requirements[self._row[among]], self._requirements[rows[rows >= 0]])]
         if not len(new):
             return None
         first = super()._pick(new, compiled=compiled)
@@ -110,8 +110,12 @@ class Auto(Listed):
     @cached_property
     def _kind(self) -> Indices:
         """The kind of each row."""
-        place: dict[Hashable, int] = {}
-        return np.array([place.setdefault(kind_of(self._configs[i]), len(place)) for i in self._rows], dtype=np.intp)
+        return _numbered([kind_of(self._configs[i]) for i in self._rows])
+
+    @cached_property
+    def _requirements(self) -> Indices:
+        """What a solver provides for each row."""
+        return _numbered([kind_of(self._configs[i]).requirements for i in self._rows])
 
     @cached_property
     def _sample(self) -> Indices:
@@ -189,6 +193,11 @@ class Learned(Auto):
     """The process alone, after the first of the list."""
 
     _turns = ("process",)
+
+
+def _numbered(names: Sequence[Hashable]) -> Indices:
+    place: dict[Hashable, int] = {}
+    return np.array([place.setdefault(name, len(place)) for name in names], dtype=np.intp)
 
 
 def spread(points: Array, count: int, random: np.random.Generator) -> list[int]:

@@ -55,8 +55,9 @@ class Sampled(Ordered):
 
     def observe(self, index: int, seen: Seen) -> None:
         """Tell the sampler, and note the result."""
+        told = index in self._seen
         super().observe(index, seen)
-        if index not in self._seen:
+        if told or index not in self._seen:
             return
         state = TrialState.COMPLETE if seen.mlups else TrialState.FAIL
         if index in self._asked:

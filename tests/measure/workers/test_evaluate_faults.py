@@ -26,6 +26,7 @@ from lbmtune.measure.processes import worker as workers
 from lbmtune.measure.processes.worker import Death
 from lbmtune.measure.workers import outcomes
 from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import Renderer
 from lbmtune.records import Compiled, Outcome, Prediction, Resources, Trial
 from lbmtune.records.study import TimingProtocol
@@ -420,6 +421,20 @@ def once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def opened(protocol: TimingProtocol = PROTOCOL) -> Iterator[Evaluator]:
     with Evaluator(CASE, "cpu", protocol, predict, compiler=compiler, renderer=renderer, opener=open_cpu) as found:
         yield found
+
+
+def test_workers_may_be_left_running_for_the_next_case() -> None:
+    wider = replace(CASE, domain=(2 * CASE.domain[0], *CASE.domain[1:]))
+    with WorkerPool(open_cpu, PROTOCOL) as pool:
+        processes, sites = [], []
+        for case in (CASE, wider):
+            with Evaluator(case, "cpu", PROTOCOL, compiler=compiler, renderer=renderer, pool=pool) as evaluator:
+                (trial,) = evaluator.finals([config("right")])
+            assert trial.final
+            processes.append([worker.process.pid for worker in pool.workers()])
+            sites.append(trial.final.sites)
+    assert processes[0] == processes[1]
+    assert sites == [CASE.fluid_sites, wider.fluid_sites]
 
 
 @pytest.mark.parametrize("fault", ["killed once", "compiler killed once"])

@@ -5,11 +5,19 @@ import numpy as np
 import pytest
 
 from lbmtune.catalogue.config import cuda
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.errors import InputError
+from lbmtune.files.studyfile import load_study
+from lbmtune.model.machine.toml import read_machine
+from lbmtune.model.predict import predict as model
 from lbmtune.search.interfaces import Seen, Strategy
 from lbmtune.search.kinds import kind_of
+from lbmtune.search.space import legal_set
+from lbmtune.search.strategies.auto import spread
+from lbmtune.search.strategies.ordered import Task
 from lbmtune.search.strategies.table import STRATEGIES, strategy
 from tests.search.strategies.worlds import World, made_up, recorded
+from tests.support.paths import RECORDED
 from tests.support.studies.fake_study import predict
 
 NAMES = [name for name in STRATEGIES if name != "cmaes"]
@@ -127,16 +135,16 @@ def test_failures_are_learned_from():
     assert late.count("aa") < 5
 
 
-def test_kinds_that_may_win_come_among_the_first():
-    several = [cuda.TemporalBlocking(steps=steps, chunk_planes=planes) for steps in (2, 3) for planes in range(16, 48)]
+def test_what_a_solver_provides_has_a_place_among_the_first_if_it_may_win():
+    several = [cuda.TemporalBlocking(steps=2, chunk_planes=planes) for planes in range(16, 48)]
     plain = [cuda.Direct(scheme=scheme, block=(32 * n, 1, 1)) for scheme in ("aa", "pull") for n in range(1, 9)]
     configs = [*several, *plain]
-    expected = [{3: 100.0, 2: 90.0}[c.steps] for c in several] + [{"aa": 88.0, "pull": 60.0}[c.scheme] for c in plain]
+    expected = [100.0] * len(several) + [{"aa": 88.0, "pull": 60.0}[config.scheme] for config in plain]
     world = World(configs, list(map(Seen, expected)), expected)
     first = world.order(world.player("auto"), 8)
-    kinds = {kind_of(configs[index]) for index in first}
-    assert {kind_of(several[0]), kind_of(several[-1]), kind_of(plain[0])} <= kinds
-    assert kind_of(plain[-1]) not in kinds
+    provided = {kind_of(configs[index]).requirements for index in first}
+    assert {kind_of(several[0]).requirements, kind_of(plain[0]).requirements} <= provided
+    assert not any(configs[index] in plain[8:] for index in first)
 
 
 def test_a_sample_comes_after_the_first_and_survives_a_resume():
@@ -163,3 +171,36 @@ def test_an_unknown_name_and_a_missing_package_are_told(monkeypatch):
     monkeypatch.setattr("lbmtune.search.strategies.sampled.find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"strategy=cmaes is not supported here \(use auto or tpe\)"):
         made_up("cpu", 10).player("cmaes")
+
+
+@pytest.mark.parametrize(
+    ("edge", "steps", "known"),
+    [
+        (256, 2, {"rows": 3, "block": (32, 12, 1), "plane_fetch": "cp_async"}),
+        (256, 3, {"rows": 2, "block": (32, 11, 1), "plane_fetch": "registers"}),
+        (384, 3, {"rows": 2, "block": (32, 12, 1), "plane_fetch": "registers"}),
+    ],
+)
+def test_the_shapes_that_are_known_to_be_best_are_compiled_first(edge, steps, known):
+    """Of the study of fast kernels, by the model of the card that they were measured on."""
+    sets = [f"case.domain={edge}x{edge}x{edge}", "axes.cuda[2].pack=4", f"axes.cuda[2].steps={steps}"]
+    spec = load_study("d3q19-box-fast", sets)
+    configs = legal_set(
+        spec.case, "cuda", spec.axes["cuda"][1], Limits(shared_bytes_per_block=227 << 10, asynchronous=True)
+    ).configs
+    card = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    expected = [model(spec.case, config, card).mlups for config in configs]
+    first = strategy("auto", Task(configs=configs, expected=expected, seed=1)).wanted(12)
+    assert len(first) == 12
+    assert any(all(getattr(configs[i], name) == value for name, value in known.items()) for i in first)
+
+
+def test_a_sample_fills_the_space_before_the_search():
+    points = np.array([[a, b] for a in range(10) for b in range(10)], dtype=float)
+    chosen = spread(points, 4, np.random.default_rng(3))
+    assert len(set(chosen)) == 4
+    corners = [[0, 0], [0, 9], [9, 0], [9, 9]]
+    assert sum(points[i].tolist() in corners for i in chosen) >= 2
+    everything = spread(points, 1000, np.random.default_rng(3))
+    assert sorted(everything) == list(range(100))
+    assert everything[:4] == chosen

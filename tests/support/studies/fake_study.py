@@ -34,9 +34,9 @@ from lbmtune.records import (
     Verification,
 )
 from lbmtune.records.study import Axes, Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol, tables
-from lbmtune.search.adapter import made_strategy
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.space import Space, legal_set
+from lbmtune.search.strategies.table import made_strategy
 
 if TYPE_CHECKING:
     import pytest
