@@ -72,6 +72,8 @@ def _sifted(asked: Asked, table: Table, broken_by: dict[Rule, list[str]]) -> lis
         several = _several(left)
         for rule in rules(record):
             cached = CachedRule(rule, asked.case, asked.limits, several)
+            if left and cached(left[0]) is None and cached.constant:
+                continue
             reasons = [cached(point) for point in left]
             if against := [reason for reason in reasons if reason is not None]:
                 broken_by.setdefault(rule, []).extend(against)
