@@ -104,11 +104,13 @@ def study(
             )
         _show(found, as_json)
     except KeyboardInterrupt:
-        _stopped(where, folder, storage, as_json=as_json)
+        kept = _stopped(where, folder, storage)
+        if kept and kept.record.winner:
+            _show(kept, as_json)
         raise typer.Exit(130) from None
     except DeviceUnavailableError:
         if (folder / HEADER).exists():
-            _stopped(where, folder, storage, as_json=as_json)
+            _stopped(where, folder, storage)
         raise
 
 
@@ -124,20 +126,22 @@ def _show(found: Study, as_json: bool) -> None:
         raise NothingValidError(f"{api.nothing_valid(found.record)} The report is {written}.")
 
 
-def _stopped(device: str, folder: Path, storage: str | None, *, as_json: bool) -> None:
-    """Write what is known of a study that was ended early, and say how it goes on."""
+def _stopped(device: str, folder: Path, storage: str | None) -> Study | None:
+    """Write the best and the report of a study that was ended early, say how it goes on, and return it."""
+    kept = None
     if not (folder / HEADER).exists():
         LOG.info("stopped before the first trial; nothing was kept. Begin again with the same command.")
-        return
+        return None
     again = ["lbmtune", "study", "--device", device, "--out", str(folder), "--resume"]
     again += ["--storage", api.without_password(storage)] if storage else []
     try:
         with suppress(KeyboardInterrupt):  # of one who does not wait for it
             if (kept := api.Study(folder)).ranked:
+                LOG.info("the report so far is %s", kept.report())
                 LOG.info("the best kernel so far is in %s", kept.export())
-                _show(kept, as_json)
     finally:
         LOG.info("stopped; every finished trial is in %s. Go on with: %s", folder, shlex.join(again))
+    return kept
 
 
 def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -> dict[str, Any]:
