@@ -199,6 +199,7 @@ def study(
             output_rates=rates,
             legal_configurations=len(space.configs),
             illegal_configurations=space.illegal,
+            ranges=space.ranges,
         )
         search = Search(
             evaluator=evaluator,

@@ -156,11 +156,22 @@ class Ceiling:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KnobRange:
+    """The values of a knob that kernels of a family were searched with, and why there were no others."""
+
+    family: str
+    knob: str
+    values: tuple[Scalar, ...]
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class StudyHeader:
     """Header of a study, which is written first.
 
-    illegal_configurations: an example of each reason -> number of points of the axes that it removed; last_cache_bytes:
-    of a CPU, 0 if unknown; entries_by: compiler that reported resources by entry afterwards, or '';
+    illegal_configurations: an example of each reason -> number of points of the axes that it removed; ranges: of
+    knobs whose values were made for case and device; last_cache_bytes: of a CPU, 0 if unknown; entries_by: compiler
+    that reported resources by entry afterwards, or '';
     calibration_cpu_share: share of the processor during the calibration for the predictions, or None;
     calibrated_how: by what the predictions are calibrated, in words, '' in early records; finished: whether
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
@@ -174,6 +185,7 @@ class StudyHeader:
     ceiling: Ceiling
     legal_configurations: Count
     illegal_configurations: dict[str, Count] = field(default_factory=dict)
+    ranges: tuple[KnobRange, ...] = ()
     last_cache_bytes: Count = 0
     date: str
     version: str
