@@ -19,10 +19,10 @@ from lbmtune.cli.arguments.configs import settled
 from lbmtune.cli.arguments.numbers import time_s, whole
 from lbmtune.cli.arguments.options import Device, Geometry, Json, Sets
 from lbmtune.cli.format import output
-from lbmtune.cli.format.study import print_study
+from lbmtune.cli.format.study import print_study, race_text
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
-from lbmtune.files.studyfile import check_acts, load_study, overridden
+from lbmtune.files.studyfile import STRATEGIES, check_acts, load_study, overridden
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.clock import process_begun_s
@@ -56,6 +56,15 @@ def study(
         typer.Option("--search-time", metavar="TIME", help="limit of the trials alone", parser=time_s("--search-time")),
     ] = None,
     objective: Annotated[str | None, typer.Option("--objective", metavar="NAME", help="mlups or footprint")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", metavar="SHARE", help="end at this share of the predicted best, or of the ceiling: ceiling:0.97"
+        ),
+    ] = None,
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", metavar="NAME", help=f"{', '.join(STRATEGIES)} (default: auto)")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="default: one under lbmtune-studies")
@@ -80,7 +89,7 @@ def study(
 ) -> None:
     """Search the fastest kernel; write report.html and best.json."""
     options = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
-    options |= {"budget.search_time": search_time}
+    options |= {"budget.search_time": search_time, "budget.target": target, "strategy": strategy}
     overrides = [*(sets or ()), *(f"{key}={value}" for key, value in options.items() if value is not None)]
     where = chosen(device)
     if resume and out and study_file is None:
@@ -152,6 +161,9 @@ def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -
         "trials": len(record.trials),
         "legal_configurations": record.header.legal_configurations,
         "illegal_configurations": record.header.illegal_configurations,
+        "stopped": record.header.stopped,
+        "left_out": record.header.left_out,
+        "finals": race_text(record),
         "costs": record.costs,
         "winner": record.winner,
         "share_of_ceiling": record.share_of_ceiling(record.winner) if record.winner else None,
