@@ -180,7 +180,7 @@ def study(
         >>> {trial.config["scheme"] for trial in found.record.trials}, found.folder
         ({'aa'}, PosixPath('a-study'))
     """
-    begun_s = now() if begun_s is None else begun_s
+    begun_s, watch = now() if begun_s is None else begun_s, observer or Observer()
     where = chosen(device)
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
@@ -189,6 +189,7 @@ def study(
     machine = measured_machines.known_machine(where, calibrate=calibrate, refresh=refresh, max_age_s=max_age_s)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
+        watch.phase("configurations that are legal")
         space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits, wanted.families)
         if wanted.max_error is not None:
             space = within(space, wanted.max_error, partial(_accuracy, evaluator, brief=True))
@@ -205,7 +206,7 @@ def study(
             evaluator=evaluator,
             predict=expected,
             folder=place,
-            observer=observer or Observer(),
+            observer=watch,
             strategy=made_strategy,
             storage_url=storage,
             compiled=compiled_first_of(machine),

@@ -27,6 +27,8 @@ from lbmtune.search.stopping import Stop, noise_of
 OUT_OF_TIME = "what is left of the time is for the finals"
 _PROOF_EVERY = 3.0
 """Time between proofs in the search, in multiples of what one takes."""
+_PREDICTION_S = 1e-4
+"""Seconds of a prediction, roughly: 0.04 ms of a kernel for CPUs, 0.4 ms of one for GPUs, shared by cores."""
 _LOOK_EVERY = 10.0
 """Time between looks at what is left to gain, in multiples of what one takes."""
 _FIRST_PROOF = 0.25
@@ -60,6 +62,7 @@ class Loop:
         self._known = {self._index[t.key]: t for t in done if t.key in self._index}
         if self._may_start():
             search.evaluator.prepare(space.configs)
+        search.observer.phase(f"{len(space.configs):,} predictions", _PREDICTION_S * len(space.configs))
         found = estimates(search.predict, space.configs)
         self._expected = {index: one.mlups for index, one in enumerate(found)}
         self._strategy = search.strategy(space.configs, found, header.spec)
