@@ -160,7 +160,8 @@ class Observer:
 class Search:
     """Everything that a run needs besides the study itself.
 
-    storage_url: of Optuna, None for a file in the folder. compiled: kernels to compile before the first is measured, if
+    storage_url: of Optuna, None for a file in the folder. gather: waits for other workers when the search is over, and
+    takes their trials over. compiled: kernels to compile before the first is measured, if
     trials are counted. accuracy, output: of finalists; sustain: of the best. None if unavailable.
     """
 
@@ -170,6 +171,7 @@ class Search:
     observer: Observer
     strategy: MakeStrategy
     storage_url: str | None = None
+    gather: Callable[[], None] | None = None
     compiled: int = 0
     accuracy: Accurate | None = None
     sustain: Sustain | None = None

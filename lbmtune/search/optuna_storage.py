@@ -25,8 +25,8 @@ from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.space import varied
 
 JOURNAL = "optuna.log"
-_NUMBER = "lbmtune:number"
-_METRICS = {"mlups": "MLUPS", "footprint": "footprint (bytes)"}
+_NUMBER, FINALS = "lbmtune:number", "final_mlups"
+METRICS = {"mlups": "MLUPS", "footprint": "footprint (bytes)"}
 """Names of objectives."""
 _LONG_SECRET = 6
 """Letters from which on a password is not in a sentence by chance."""
@@ -89,22 +89,8 @@ class OptunaStudy:
             self._journal = Journal(storage)
             self._keep(JournalStorage(self._journal), name)
             return
-        from sqlalchemy import make_url  # slow to import and seldom needed
-        from sqlalchemy.exc import SQLAlchemyError
-
-        shown = without_password(storage)
-        try:
-            secret = make_url(storage).password
-        except (SQLAlchemyError, ValueError):  # its message may contain a part of the password
-            raise InputError(f"Optuna storage {shown!r} is not the URL of a database; correct --storage.") from None
-        broken = (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError, ImportError, ValueError)
-        try:
+        with usable(storage):
             self._keep(RDBStorage(storage), name)
-        except broken as error:
-            reason = str(error).splitlines()[0].replace(storage, shown)
-            if secret and _may_show(secret, reason):
-                reason = type(error).__name__
-            raise InputError(f"Optuna storage {shown!r} cannot be used ({reason}); correct --storage.") from None
 
     def tell(self, trial: Trial) -> None:
         """Add a trial whose record is on disk."""
@@ -125,7 +111,7 @@ class OptunaStudy:
 
     def note_finals(self, trials: Sequence[Trial]) -> None:
         """Note the final speeds with the study: those of trials that are in a storage can no longer change."""
-        self._stored.set_user_attr("final_mlups", {one.key: one.final.mlups for one in trials if one.final})
+        self._stored.set_user_attr(FINALS, finals_of(trials))
 
     def close(self) -> None:
         """Release the storage."""
@@ -137,11 +123,11 @@ class OptunaStudy:
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            self._stored.set_metric_names([_METRICS[self._objective]])
+            self._stored.set_metric_names([METRICS[self._objective]])
         self._stored.get_trials(deepcopy=False)
 
     def _frozen(self, trial: Trial, config: KernelConfig) -> FrozenTrial:
-        value = self._value(trial)
+        value = value_of(trial, self._objective)
         return optuna.create_trial(
             state=TrialState.FAIL if value is None else TrialState.COMPLETE,
             value=value,
@@ -150,10 +136,43 @@ class OptunaStudy:
             user_attrs={_NUMBER: trial.number, **attributes(trial, self._ceiling)},
         )
 
-    def _value(self, trial: Trial) -> float | None:
-        if trial.mlups is None or self._objective == "mlups":
-            return trial.mlups
-        return float(trial.prediction.footprint_bytes) if trial.prediction else None
+
+@contextmanager
+def usable(url: str) -> Iterator[None]:
+    """Open the database of a URL within this block. Raises InputError, without its password, if it cannot be used."""
+    from sqlalchemy import make_url  # slow to import and seldom needed
+    from sqlalchemy.exc import SQLAlchemyError
+
+    shown = without_password(url)
+    try:
+        secret = make_url(url).password
+    except (SQLAlchemyError, ValueError):  # its message may contain a part of the password
+        raise InputError(f"Optuna storage {shown!r} is not the URL of a database; correct --storage.") from None
+    broken = (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError, ImportError, ValueError)
+    try:
+        yield
+    except broken as error:
+        reason = str(error).splitlines()[0].replace(url, shown)
+        if secret and _may_show(secret, reason):
+            reason = type(error).__name__
+        raise InputError(f"Optuna storage {shown!r} cannot be used ({reason}); correct --storage.") from None
+
+
+def optuna_name(header: StudyHeader) -> str:
+    """Return the name of a study in Optuna's storage, which may hold several."""
+    return f"{header.spec.name} {header.date}"
+
+
+def finals_of(trials: Sequence[Trial]) -> dict[str, float]:
+    """Return final speeds by the key of their trial."""
+    return {one.key: one.final.mlups for one in trials if one.final}
+
+
+def value_of(trial: Trial, objective: str) -> float | None:
+    """Return the objective of a trial; None if it has no speed."""
+    if trial.mlups is None or objective == "mlups":
+        return trial.mlups
+    return float(trial.prediction.footprint_bytes) if trial.prediction else None
 
 
 def attributes(trial: Trial, ceiling: Ceiling) -> dict[str, str | float]:

@@ -43,6 +43,8 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
             loop = Loop(search, header, space, done, tell)
             search.observer.started(header, done)
             loop.run()
+            if search.gather:
+                search.gather()
             visit_again(search)
             hold_finals(search)
             run_sustained(search)
@@ -53,6 +55,13 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
     if record.winner is None:
         raise NothingValidError(nothing_valid(record))
     return record
+
+
+def search_alone(search: Search, header: StudyHeader, space: Space) -> int:
+    """Run the search of a study whose finals another process holds; return the number of trials."""
+    write_header(search.folder, header)
+    Loop(search, header, space, ()).run()
+    return len(read_study(search.folder).trials)
 
 
 def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[StudyHeader, tuple[Trial, ...]]:
@@ -123,7 +132,7 @@ def _stored(
     if search.storage_url is None:
         yield lambda _: None
         done = read_study(search.folder).trials
-    from lbmtune.search.optuna_storage import JOURNAL, OptunaStudy
+    from lbmtune.search.optuna_storage import JOURNAL, OptunaStudy, optuna_name
 
     study = OptunaStudy(space.configs, header)
     study.open(search.storage_url or search.folder / JOURNAL, optuna_name(header))
@@ -132,11 +141,6 @@ def _stored(
         yield study.tell
     study.note_finals(read_study(search.folder).trials)
     study.close()
-
-
-def optuna_name(header: StudyHeader) -> str:
-    """Return the name of a study in Optuna's storage, which may hold several."""
-    return f"{header.spec.name} {header.date}"
 
 
 def nothing_valid(record: StudyRecord) -> str:

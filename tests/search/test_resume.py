@@ -22,8 +22,8 @@ from lbmtune.records.study import Budget
 from lbmtune.search import lock
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.lock import device_lock, folder_lock
-from lbmtune.search.optuna_storage import JOURNAL, Journal, OptunaStudy
-from lbmtune.search.study import optuna_name, run_study
+from lbmtune.search.optuna_storage import JOURNAL, Journal, OptunaStudy, optuna_name
+from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
 from tests.support.studies.fake_study import DEVICE_ID, FakeEvaluator, header, machine, search, space_of, spec
 

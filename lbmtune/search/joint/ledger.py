@@ -1,0 +1,212 @@
+"""The ledger of a joint study: who measures what, on any storage of Optuna.
+
+A worker claims a configuration by a running trial with its key; of several the lowest number has it. A counter, which
+the worker raises while it lives, is the lease: if it stands still, the others mark the trial as lost, and the
+configuration is free again. No clocks of two hosts are compared.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from threading import Event, Thread
+from types import TracebackType
+from typing import Self
+
+import msgspec
+import optuna
+from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
+from optuna.storages import BaseStorage, GrpcStorageProxy, RDBStorage, get_storage
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.errors import InputError
+from lbmtune.records import Trial
+from lbmtune.records.store import decoded
+from lbmtune.records.study import StudyHeader
+from lbmtune.search.optuna_storage import (
+    FINALS,
+    METRICS,
+    attributes,
+    distributions,
+    finals_of,
+    parameters,
+    usable,
+    value_of,
+)
+
+BEAT_S, LOST_S = 5.0, 30.0
+"""Seconds between two beats of a worker, and without one after which its trials are lost."""
+_HEADER, _RECORD, _BEAT, _VOID = "lbmtune:header", "lbmtune:trial", "lbmtune:beat", "lbmtune:void"
+_KEY = "key"
+_PROXY, _PORT = "grpc://", 13000
+"""Scheme of the URL of a proxy, and the port on which Optuna's listens."""
+
+
+class Ledger:
+    """The trials of one joint study as one worker sees them. A context manager: it beats meanwhile.
+
+    header: of the study, as the one that began it wrote it.
+    """
+
+    def __init__(
+        self, storage: BaseStorage, name: str, configs: Sequence[KernelConfig], beat_s: float = BEAT_S
+    ) -> None:
+        """Join a study. Raises InputError if there is none of that name."""
+        self._storage, self._study, self._beat_s = storage, study_id(storage, name), beat_s
+        self.header = header_of(storage, self._study)
+        self._space = distributions(configs)
+        self._mine: set[int] = set()
+        self._records: dict[int, Trial] = {}
+        self._beats: dict[int, tuple[object, float]] = {}
+        self._ended = Event()
+        self._thread = Thread(target=self._beat, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._ended.set()
+        self._thread.join()
+        for number in tuple(self._mine):
+            self.give_up(number, "given up")
+        self._storage.remove_session()
+
+    def claim(self, config: KernelConfig) -> int | None:
+        """Return the number of a trial of this configuration, which is this worker's; None if it is another's."""
+        trial = optuna.create_trial(
+            state=TrialState.RUNNING,
+            params=parameters(config, self._space),
+            distributions=self._space,
+            user_attrs={_KEY: config.key, _BEAT: 0},
+        )
+        made = self._storage.get_trial_number_from_id(self._storage.create_new_trial(self._study, template_trial=trial))
+        self._mine.add(made)
+        holder = self._holders().get(config.key)
+        if holder is None or holder.number != made:
+            self.give_up(made, "claimed by another")
+            return None
+        return made
+
+    def finish(self, claimed: int, trial: Trial) -> None:
+        """Note the result of a claimed trial; if it was taken for lost meanwhile, the result is dropped."""
+        value, known = value_of(trial, self.header.spec.objective), self._id(claimed)
+        told = {**attributes(trial, self.header.ceiling), _RECORD: msgspec.json.encode(trial).decode()}
+        with suppress(UpdateFinishedTrialError):
+            for name, attribute in told.items():
+                self._storage.set_trial_user_attr(known, name, attribute)
+            state = TrialState.FAIL if value is None else TrialState.COMPLETE
+            self._storage.set_trial_state_values(known, state, None if value is None else [value])
+        self._mine.discard(claimed)
+
+    def note_finals(self, trials: Sequence[Trial]) -> None:
+        """Note the final speeds with the study: finished trials can no longer change."""
+        self._storage.set_study_user_attr(self._study, FINALS, finals_of(trials))
+
+    def _id(self, number: int) -> int:
+        return self._storage.get_trial_id_from_study_id_trial_number(self._study, number)
+
+    def results(self) -> list[Trial]:
+        """Return the finished trials, in the order and with the numbers of their claims."""
+        finished = [one for one in self._holders().values() if one.state.is_finished()]
+        for one in finished:
+            if one.number not in self._records:
+                self._records[one.number] = _record(one)
+        return [self._records[one.number] for one in finished]
+
+    def taken(self) -> set[str]:
+        """Return the keys of configurations that are finished, or claimed by any worker."""
+        return set(self._holders())
+
+    def running(self) -> set[str]:
+        """Return the keys of configurations that others measure now, after those of the dead were given back."""
+        others = (one for one in self._holders().values() if one.number not in self._mine)
+        return {one.user_attrs[_KEY] for one in others if one.state is TrialState.RUNNING}
+
+    def _holders(self) -> Mapping[str, FrozenTrial]:
+        """Return the trial that holds each configuration; trials of workers that do not beat are marked as lost."""
+        found: dict[str, FrozenTrial] = {}
+        for one in self._storage.get_all_trials(self._study, deepcopy=False):
+            if _VOID not in one.user_attrs and one.user_attrs[_KEY] not in found and not self._is_lost(one):
+                found[one.user_attrs[_KEY]] = one
+        return found
+
+    def _is_lost(self, one: FrozenTrial) -> bool:
+        """Return whether a running trial of another has not beaten for long, and mark it then."""
+        number = one.number
+        if one.state is not TrialState.RUNNING or number in self._mine:
+            return False
+        beat, now = one.user_attrs.get(_BEAT), time.monotonic()
+        if self._beats.get(number, (None, 0.0))[0] != beat:
+            self._beats[number] = beat, now
+        if now - self._beats[number][1] < LOST_S / BEAT_S * self._beat_s:
+            return False
+        self.give_up(number, "worker lost")
+        return True
+
+    def give_up(self, number: int, why: str) -> None:
+        """Give a configuration back, for any worker to claim."""
+        self._mine.discard(number)
+        with suppress(UpdateFinishedTrialError):
+            self._storage.set_trial_user_attr(self._id(number), _VOID, why)
+            self._storage.set_trial_state_values(self._id(number), TrialState.FAIL)
+
+    def _beat(self) -> None:
+        for count in itertools.count(1):
+            if self._ended.wait(self._beat_s):
+                break
+            for number in tuple(self._mine):
+                with suppress(UpdateFinishedTrialError, StorageInternalError):  # the next beat may come through
+                    self._storage.set_trial_user_attr(self._id(number), _BEAT, count)
+        self._storage.remove_session()
+
+
+def open_storage(url: str) -> BaseStorage:
+    """Open a database by its URL, or the proxy of one: grpc://HOST:PORT. Raises InputError."""
+    if url.startswith(_PROXY):
+        host, _, port = url.removeprefix(_PROXY).partition(":")
+        return GrpcStorageProxy(host=host, port=int(port or _PORT))
+    # several processes write a file in turns
+    patience = {"connect_args": {"timeout": LOST_S}} if url.startswith("sqlite") else {}
+    with usable(url):
+        return get_storage(RDBStorage(url, engine_kwargs=patience))
+
+
+def begin(storage: BaseStorage, name: str, header: StudyHeader) -> None:
+    """Begin a joint study, or go on with it."""
+    if name in _names(storage):
+        return
+    direction = StudyDirection.MAXIMIZE if header.spec.objective == "mlups" else StudyDirection.MINIMIZE
+    study = storage.create_new_study([direction], name)
+    storage.set_study_system_attr(study, "study:metric_names", [METRICS[header.spec.objective]])
+    storage.set_study_user_attr(study, _HEADER, msgspec.json.encode(header).decode())
+
+
+def study_id(storage: BaseStorage, name: str) -> int:
+    """Return the study of a name, or the latest whose name begins with that word. Raises InputError."""
+    names = _names(storage)
+    matching = [one for one in names if one == name or one.startswith(f"{name} ")]
+    if not matching:
+        known = f" (known: {', '.join(names)})" if names else ""
+        raise InputError(
+            f"there is no study {name!r} in this storage{known}; begin it with lbmtune study --storage URL."
+        )
+    return storage.get_study_id_from_name(max(matching))
+
+
+def _names(storage: BaseStorage) -> list[str]:
+    return [one.study_name for one in storage.get_all_studies() if _HEADER in one.user_attrs]
+
+
+def header_of(storage: BaseStorage, study: int) -> StudyHeader:
+    """Return the header of a joint study."""
+    return decoded(storage.get_study_user_attrs(study)[_HEADER].encode(), StudyHeader)
+
+
+def _record(one: FrozenTrial) -> Trial:
+    return replace(decoded(one.user_attrs[_RECORD].encode(), Trial), number=one.number)
