@@ -41,7 +41,7 @@ from lbmtune.search.optuna_storage import (
 
 BEAT_S, LOST_S = 5.0, 30.0
 """Seconds between two beats of a worker, and without one after which its trials are lost."""
-_HEADER, _RECORD, _BEAT, _VOID = "lbmtune:header", "lbmtune:trial", "lbmtune:beat", "lbmtune:void"
+_HEADER, _OVER, _RECORD, _BEAT, _VOID = (f"lbmtune:{name}" for name in ("header", "over", "trial", "beat", "void"))
 _KEY = "key"
 _PROXY, _PORT = "grpc://", 13000
 """Scheme of the URL of a proxy, and the port on which Optuna's listens."""
@@ -103,6 +103,15 @@ class Ledger:
             state = TrialState.FAIL if value is None else TrialState.COMPLETE
             self._storage.set_trial_state_values(known, state, None if value is None else [value])
         self._mine.discard(claimed)
+
+    def end_search(self) -> None:
+        """Tell all workers to begin no further trial."""
+        self._storage.set_study_user_attr(self._study, _OVER, True)
+
+    def is_over(self, trials: int) -> bool:
+        """Return whether no trial may begin: the search was ended, or there are as many trials. trials: 0 for any."""
+        over = self._storage.get_study_user_attrs(self._study).get(_OVER, False)
+        return over or (trials > 0 and len(self._holders()) >= trials)
 
     def note_finals(self, trials: Sequence[Trial]) -> None:
         """Note the final speeds with the study: finished trials can no longer change."""
@@ -180,6 +189,7 @@ def open_storage(url: str) -> BaseStorage:
 def begin(storage: BaseStorage, name: str, header: StudyHeader) -> None:
     """Begin a joint study, or go on with it."""
     if name in _names(storage):
+        storage.set_study_user_attr(storage.get_study_id_from_name(name), _OVER, False)
         return
     direction = StudyDirection.MAXIMIZE if header.spec.objective == "mlups" else StudyDirection.MINIMIZE
     study = storage.create_new_study([direction], name)

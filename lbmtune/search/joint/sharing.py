@@ -10,13 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from optuna.storages import BaseStorage
+
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.records import Compiled, Trial
 from lbmtune.records.store import append_trial, holds_study, read_study
 from lbmtune.records.study import StudyHeader, StudySpec
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.interfaces import Evaluator, Gain, Search, Seen, Strategy
-from lbmtune.search.joint.ledger import BEAT_S, Ledger, begin, open_storage
+from lbmtune.search.joint.ledger import BEAT_S, Ledger, begin
 from lbmtune.search.loop import seen
 from lbmtune.search.optuna_storage import optuna_name
 from lbmtune.search.space import Space
@@ -26,12 +28,14 @@ _POLL_S = 0.5
 
 
 @contextmanager
-def joint(search: Search, url: str, header: StudyHeader, space: Space, beat_s: float = BEAT_S) -> Iterator[Search]:
+def joint(
+    storage: BaseStorage, search: Search, header: StudyHeader, space: Space, beat_s: float = BEAT_S
+) -> Iterator[Search]:
     """Begin a joint study, or go on with that of the folder, and yield the search as its first worker runs it.
 
     It waits for the others and holds the finals. beat_s: seconds between two signs of life.
     """
-    storage, goes_on = open_storage(url), holds_study(search.folder)
+    goes_on = holds_study(search.folder)
     header = read_study(search.folder).header if goes_on else header
     begin(storage, optuna_name(header), header)
     with Ledger(storage, optuna_name(header), space.configs, beat_s) as ledger:
@@ -125,15 +129,13 @@ class SharedEvaluator:
         self._inner.incumbent_s = seconds
 
     def compile_room(self, ready: int) -> int:
-        """Return how many more may be compiled; none once all workers together have reached the limit of trials."""
-        return 0 if self._is_full() else self._inner.compile_room(ready)
+        """Return how many more may be compiled; none once the search of all workers is over."""
+        return 0 if self._ledger.is_over(self._limit) else self._inner.compile_room(ready)
 
     def measure_room(self) -> int:
-        """Return how many the measurer takes; none once all workers together have reached the limit of trials."""
-        return 0 if self._elsewhere or self._is_full() else self._inner.measure_room()
-
-    def _is_full(self) -> bool:
-        return bool(self._limit) and len(self._ledger.taken()) >= self._limit
+        """Return how many the measurer takes; none once the search of all workers is over."""
+        over = bool(self._elsewhere) or self._ledger.is_over(self._limit)
+        return 0 if over else self._inner.measure_room()
 
     def compile(self, config: KernelConfig) -> None:
         """Compile a configuration."""
@@ -187,6 +189,7 @@ class SharedEvaluator:
 
 def gather(search: Search, ledger: Ledger, configs: Sequence[KernelConfig]) -> None:
     """Wait for the trials of others, measure what the dead left, and put all results into the folder of the study."""
+    ledger.end_search()
     by_key, waited = {config.key: config for config in configs}, set[str]()
     while under_way := ledger.running():
         waited |= under_way

@@ -17,7 +17,7 @@ import pytest
 from lbmtune.errors import InputError
 from lbmtune.records.store import read_study
 from lbmtune.search.joint.ledger import Ledger, begin, open_storage
-from lbmtune.search.joint.sharing import joint
+from lbmtune.search.joint.sharing import SharedEvaluator, joint
 from lbmtune.search.optuna_storage import optuna_name
 from lbmtune.search.study import run_study
 from tests.support.studies import replayed
@@ -63,7 +63,7 @@ def check(folder: Path, url: str) -> None:
 
 def test_one_process_alone_finds_what_it_finds_without_a_storage(tmp_path: Path, url: str) -> None:
     search = search_in(tmp_path / "joint", RECORD, ReplayedEvaluator(RECORD))
-    with joint(search, url, HEADER, SPACE) as found:
+    with joint(open_storage(url), search, HEADER, SPACE) as found:
         record = run_study(found, HEADER, SPACE)
     assert record.winner
     assert (record.winner.key, record.winner.mlups) == alone(tmp_path / "alone")
@@ -112,7 +112,7 @@ def test_a_leader_that_was_killed_goes_on_with_what_the_others_found(tmp_path: P
     with Ledger(open_storage(url), "replayed", SPACE.configs, replayed.BEAT_S) as ledger:
         assert len(ledger.results()) == len(SPACE.configs)
     tries = ReplayedEvaluator(RECORD)
-    with joint(search_in(tmp_path / "lead", RECORD, tries), url, HEADER, SPACE) as found:
+    with joint(open_storage(url), search_in(tmp_path / "lead", RECORD, tries), HEADER, SPACE) as found:
         run_study(found, HEADER, SPACE, resume=True)
     assert not tries.tried
     check(tmp_path / "lead", url)
@@ -140,6 +140,23 @@ def test_a_configuration_has_one_holder(url: str) -> None:
         assert other.results() == [replace(trial, number=number)]
         assert other.claim(config) is None
         assert not other.running()
+
+
+def test_the_end_of_the_search_holds_for_all_workers(url: str) -> None:
+    one, other = ledgers(url, 2)
+    first, second, *_ = SPACE.configs
+    with one, other:
+        one.claim(first)
+        other.claim(second)
+        assert [other.is_over(trials) for trials in (0, 1, 2, 3)] == [False, True, True, False]
+        working = SharedEvaluator(ReplayedEvaluator(RECORD), other)
+        assert working.measure_room() > 0 < working.compile_room(0)
+        one.end_search()
+        assert [other.is_over(trials) for trials in (0, 3)] == [True, True]
+        assert working.measure_room() == working.compile_room(0) == 0
+    begin(open_storage(url), optuna_name(HEADER), HEADER)  # as one that goes on
+    with Ledger(open_storage(url), "replayed", SPACE.configs) as again:
+        assert not again.is_over(0)
 
 
 def test_what_a_worker_does_not_finish_is_free_again(url: str) -> None:

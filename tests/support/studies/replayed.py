@@ -22,7 +22,7 @@ from lbmtune.search.study import run_study, search_alone
 from tests.support.paths import RECORDED
 from tests.support.studies.fake_study import FakeEvaluator
 
-SET = RECORDED / "nvidia-h200" / "d3q19-small-64"
+SET = RECORDED / "nvidia-h200" / "d3q19-small-48"
 BEAT_S = 0.1
 
 
@@ -87,7 +87,7 @@ def main(role: str, url: str, folder: str, each_s: str, dies_at: str = "-1") -> 
     header, space = studied(record)
     search = search_in(Path(folder), record, ReplayedEvaluator(record, float(each_s), stops))
     if role == "lead":
-        with joint(search, url, header, space, BEAT_S) as found:
+        with joint(open_storage(url), search, header, space, BEAT_S) as found:
             run_study(found, header, space)
     else:
         with Ledger(open_storage(url), "replayed", space.configs, BEAT_S) as ledger:
