@@ -15,7 +15,7 @@ from lbmtune.records import Environment
 from lbmtune.records.study import StudyHeader
 from lbmtune.scratch import scratch
 from lbmtune.search.interfaces import Observer, Search
-from lbmtune.search.joint.ledger import Ledger, header_of, open_storage, study_id
+from lbmtune.search.joint.ledger import Ledger, awaited, header_of, open_storage, study_id
 from lbmtune.search.joint.sharing import shared
 from lbmtune.search.lock import device_lock
 from lbmtune.search.optuna_storage import without_password
@@ -24,15 +24,23 @@ from lbmtune.search.study import search_alone
 
 
 def work(
-    name: str, storage: str, device: str | None = None, *, seconds: float = 0.0, observer: Observer | None = None
+    name: str,
+    storage: str,
+    device: str | None = None,
+    *,
+    seconds: float = 0.0,
+    wait_s: float = 0.0,
+    observer: Observer | None = None,
 ) -> int:
     """Help a study that was begun with a storage until its search is over, and return how many trials it saw.
 
     name: of the study, as it begins in the storage; storage: URL of the database, or grpc://HOST:PORT of Optuna's
-    proxy; seconds: of this worker alone, 0 for no limit. The process that began the study holds the finals.
+    proxy; seconds: of this worker alone, 0 for no limit; wait_s: for a study that has not begun. The process that began
+    the study holds the finals.
     Raises InputError, also if the device is unlike that of the study, DeviceUnavailableError.
     """
     where, opened = chosen(device), open_storage(storage)
+    name = awaited(opened, name, wait_s)
     header = header_of(opened, study_id(opened, name))
     machine = measured_machines.known_machine(where)
     check_alike(header, machine.environment, name, storage)

@@ -596,8 +596,9 @@ def test_a_worker_helps_a_study_until_its_search_is_over(run, monkeypatch, tmp_p
     fake = stand_in(monkeypatch)
     assert study(run, "--out", "here", "--storage", url)[0] == 0
     found = read_study(Path("here"))
-    code, out, _ = run(*asked)
-    assert (code, out) == (0, "0 trials for quick\n"), "its search is over"
+    code, out, err = run(*asked, "--wait", "0.1s")
+    assert (code, out) == (2, "")
+    assert "the search of study 'quick " in err
 
     storage = open_storage(url)
     header = replace(found.header, date="2999-01-01", spec=replace(found.header.spec, budget=Budget(trials=5)))

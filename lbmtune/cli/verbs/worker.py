@@ -24,11 +24,17 @@ def worker(
         float | None,
         typer.Option("--time", metavar="TIME", help="end after this time: 90s, 5m, 1h", parser=time_s("--time")),
     ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            "--wait", metavar="TIME", help="wait this long for a study to begin: 90s, 5m", parser=time_s("--wait")
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure for a study that was begun with --storage, until its search is over."""
     with formats.Progress(output.stderr()) as progress:
-        trials = api.work(study, storage, device, seconds=time or 0.0, observer=progress)
+        trials = api.work(study, storage, device, seconds=time or 0.0, wait_s=wait or 0.0, observer=progress)
     if as_json:
         output.emit_json({"study": study, "trials": trials})
     else:

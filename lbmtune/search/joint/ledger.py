@@ -43,6 +43,8 @@ BEAT_S, LOST_S = 5.0, 30.0
 """Seconds between two beats of a worker, and without one after which its trials are lost."""
 _HEADER, _OVER, _RECORD, _BEAT, _VOID = (f"lbmtune:{name}" for name in ("header", "over", "trial", "beat", "void"))
 _KEY = "key"
+_POLL_S = 2.0
+"""Seconds between two looks for a study."""
 _PROXY, _PORT = "grpc://", 13000
 """Scheme of the URL of a proxy, and the port on which Optuna's listens."""
 
@@ -60,7 +62,7 @@ class Ledger:
         self._storage, self._study, self._beat_s = storage, study_id(storage, name), beat_s
         self.header = header_of(storage, self._study)
         self._space = distributions(configs)
-        self._mine: set[int] = set()
+        self._mine: dict[int, KernelConfig] = {}
         self._records: dict[int, Trial] = {}
         self._beats: dict[int, tuple[object, float]] = {}
         self._ended = Event()
@@ -86,7 +88,7 @@ class Ledger:
             user_attrs={_KEY: config.key, _BEAT: 0},
         )
         made = self._storage.get_trial_number_from_id(self._storage.create_new_trial(self._study, template_trial=trial))
-        self._mine.add(made)
+        self._mine[made] = config
         holder = self._holders().get(config.key)
         if holder is None or holder.number != made:
             self.give_up(made, "claimed by another")
@@ -94,15 +96,28 @@ class Ledger:
         return made
 
     def finish(self, claimed: int, trial: Trial) -> None:
-        """Note the result of a claimed trial; if it was taken for lost meanwhile, the result is dropped."""
-        value, known = value_of(trial, self.header.spec.objective), self._id(claimed)
+        """Note the result of a claimed trial.
+
+        If it was taken for lost meanwhile, the result is kept where nobody else has the configuration.
+        """
+        config = self._mine[claimed]
+        if not self._finished(claimed, trial) and (again := self.claim(config)) is not None:
+            self._finished(again, trial)
+
+    def _finished(self, number: int, trial: Trial) -> bool:
+        """Finish a running trial; return whether it was running still."""
+        value, known = value_of(trial, self.header.spec.objective), self._id(number)
         told = {**attributes(trial, self.header.ceiling), _RECORD: msgspec.json.encode(trial).decode()}
-        with suppress(UpdateFinishedTrialError):
+        try:
             for name, attribute in told.items():
                 self._storage.set_trial_user_attr(known, name, attribute)
             state = TrialState.FAIL if value is None else TrialState.COMPLETE
             self._storage.set_trial_state_values(known, state, None if value is None else [value])
-        self._mine.discard(claimed)
+        except UpdateFinishedTrialError:
+            return False
+        finally:
+            self._mine.pop(number)
+        return True
 
     def end_search(self) -> None:
         """Tell all workers to begin no further trial."""
@@ -141,7 +156,7 @@ class Ledger:
         """Return the trial that holds each configuration; trials of workers that do not beat are marked as lost."""
         found: dict[str, FrozenTrial] = {}
         for one in self._storage.get_all_trials(self._study, deepcopy=False):
-            if _VOID not in one.user_attrs and one.user_attrs[_KEY] not in found and not self._is_lost(one):
+            if not _is_void(one) and one.user_attrs[_KEY] not in found and not self._is_lost(one):
                 found[one.user_attrs[_KEY]] = one
         return found
 
@@ -160,7 +175,7 @@ class Ledger:
 
     def give_up(self, number: int, why: str) -> None:
         """Give a configuration back, for any worker to claim."""
-        self._mine.discard(number)
+        self._mine.pop(number, None)
         with suppress(UpdateFinishedTrialError):
             self._storage.set_trial_user_attr(self._id(number), _VOID, why)
             self._storage.set_trial_state_values(self._id(number), TrialState.FAIL)
@@ -180,6 +195,7 @@ def open_storage(url: str) -> BaseStorage:
     if url.startswith(_PROXY):
         host, _, port = url.removeprefix(_PROXY).partition(":")
         return GrpcStorageProxy(host=host, port=int(port or _PORT))
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     # several processes write a file in turns
     patience = {"connect_args": {"timeout": LOST_S}} if url.startswith("sqlite") else {}
     with usable(url):
@@ -188,7 +204,7 @@ def open_storage(url: str) -> BaseStorage:
 
 def begin(storage: BaseStorage, name: str, header: StudyHeader) -> None:
     """Begin a joint study, or go on with it."""
-    if name in _names(storage):
+    if name in (one.study_name for one in storage.get_all_studies()):
         storage.set_study_user_attr(storage.get_study_id_from_name(name), _OVER, False)
         return
     direction = StudyDirection.MAXIMIZE if header.spec.objective == "mlups" else StudyDirection.MINIMIZE
@@ -199,23 +215,52 @@ def begin(storage: BaseStorage, name: str, header: StudyHeader) -> None:
 
 def study_id(storage: BaseStorage, name: str) -> int:
     """Return the study of a name, or the latest whose name begins with that word. Raises InputError."""
-    names = _names(storage)
+    return storage.get_study_id_from_name(max(_matching(storage, name)))
+
+
+def searching(storage: BaseStorage, name: str) -> str:
+    """Return the whole name of the latest study of a name whose search is not over. Raises InputError."""
+    matching = _matching(storage, name)
+    ids = {one: storage.get_study_id_from_name(one) for one in matching}
+    under_way = [one for one, study in ids.items() if not storage.get_study_user_attrs(study).get(_OVER)]
+    if not under_way:
+        raise InputError(
+            f"the search of study {max(matching)!r} is over; begin another with lbmtune study --storage URL."
+        )
+    return max(under_way)
+
+
+def awaited(storage: BaseStorage, name: str, wait_s: float) -> str:
+    """Return the whole name of a study (`searching`) once it has begun. Raises InputError if it does not in time."""
+    end = time.monotonic() + wait_s
+    while True:
+        try:
+            return searching(storage, name)
+        except InputError:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(_POLL_S)
+
+
+def _matching(storage: BaseStorage, name: str) -> list[str]:
+    names = [one.study_name for one in storage.get_all_studies() if _HEADER in one.user_attrs]
     matching = [one for one in names if one == name or one.startswith(f"{name} ")]
     if not matching:
-        known = f" (known: {', '.join(names)})" if names else ""
+        known = f" (known: {', '.join(sorted(names))})" if names else ""
         raise InputError(
             f"there is no study {name!r} in this storage{known}; begin it with lbmtune study --storage URL."
         )
-    return storage.get_study_id_from_name(max(matching))
-
-
-def _names(storage: BaseStorage) -> list[str]:
-    return [one.study_name for one in storage.get_all_studies() if _HEADER in one.user_attrs]
+    return matching
 
 
 def header_of(storage: BaseStorage, study: int) -> StudyHeader:
     """Return the header of a joint study."""
     return decoded(storage.get_study_user_attrs(study)[_HEADER].encode(), StudyHeader)
+
+
+def _is_void(one: FrozenTrial) -> bool:
+    """Return whether a trial has no result and will have none: given up, or ended by hand."""
+    return _RECORD not in one.user_attrs and (_VOID in one.user_attrs or one.state.is_finished())
 
 
 def _record(one: FrozenTrial) -> Trial:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -16,10 +17,11 @@ import pytest
 
 from lbmtune.errors import InputError
 from lbmtune.records.store import read_study
-from lbmtune.search.joint.ledger import Ledger, begin, open_storage
+from lbmtune.search.joint.ledger import Ledger, begin, open_storage, searching
 from lbmtune.search.joint.sharing import SharedEvaluator, joint
 from lbmtune.search.optuna_storage import optuna_name
 from lbmtune.search.study import run_study
+from tests.support.paths import ROOT
 from tests.support.studies import replayed
 from tests.support.studies.replayed import ReplayedEvaluator, search_in, studied, usable_set
 
@@ -159,6 +161,28 @@ def test_the_end_of_the_search_holds_for_all_workers(url: str) -> None:
         assert not again.is_over(0)
 
 
+def test_a_worker_joins_the_latest_study_whose_search_is_not_over(url: str) -> None:
+    storage = open_storage(url)
+    for name in ("box 1", "box 2", "box 3", "boxes 4"):
+        begin(storage, name, HEADER)
+    Ledger(storage, "box", SPACE.configs).end_search()
+    assert searching(storage, "box") == "box 2"
+    assert searching(storage, "box 1") == "box 1"
+    with pytest.raises(InputError, match="the search of study 'box 3' is over; begin another"):
+        searching(storage, "box 3")
+
+
+@pytest.mark.parametrize("language", ["bash", "python"])
+def test_recipes_of_the_guide_are_programs(language: str) -> None:
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "docs/guide/workers.md").read_text(), re.M | re.S)
+    assert blocks
+    for block in blocks:
+        if language == "bash":
+            subprocess.run(["bash", "-n"], input=block, text=True, check=True)
+        else:
+            compile(block, "recipe", "exec")
+
+
 def test_what_a_worker_does_not_finish_is_free_again(url: str) -> None:
     one, other = ledgers(url, 2)
     config, *_ = SPACE.configs
@@ -181,11 +205,21 @@ def test_a_worker_that_beats_keeps_its_trial_and_one_that_does_not_loses_it(url:
                 break
             time.sleep(0.02)
         assert looks.taken() == {first.key}
-        assert looks.claim(second) is not None
-        stands.finish(lost, replace(RECORD.trials[1], number=0))  # too late
-        assert not looks.results()
+        late = replace(RECORD.trials[1], number=0)
+        stands.finish(lost, late)  # nobody else has it: it counts
+        assert [one.key for one in looks.results()] == [second.key]
         time.sleep(0.5)
         assert looks.running() == {first.key}
+        third = SPACE.configs[2]
+        lost = stands.claim(third)
+        assert lost is not None
+        for _ in range(100):
+            if third.key not in looks.taken():
+                break
+            time.sleep(0.02)
+        assert looks.claim(third) is not None
+        stands.finish(lost, replace(RECORD.trials[2], number=0))  # too late
+        assert [one.key for one in looks.results()] == [second.key]
 
 
 def test_an_unknown_study_is_refused_with_those_that_there_are(url: str) -> None:
