@@ -10,8 +10,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from threading import Event, Thread
 from types import TracebackType
 from typing import Self
@@ -43,8 +45,8 @@ BEAT_S, LOST_S = 5.0, 30.0
 """Seconds between two beats of a worker, and without one after which its trials are lost."""
 _HEADER, _OVER, _RECORD, _BEAT, _VOID = (f"lbmtune:{name}" for name in ("header", "over", "trial", "beat", "void"))
 _KEY = "key"
-_POLL_S = 2.0
-"""Seconds between two looks for a study."""
+_POLL_S, _FRESH_S = 2.0, 0.1
+"""Seconds between two looks for a study, and for what others have done unless a claim depends on it."""
 _PROXY, _PORT = "grpc://", 13000
 """Scheme of the URL of a proxy, and the port on which Optuna's listens."""
 
@@ -67,12 +69,15 @@ class Ledger:
         self._beats: dict[int, tuple[object, float]] = {}
         self._ended = Event()
         self._thread = Thread(target=self._beat, daemon=True)
+        self._writer, self._writing = ThreadPoolExecutor(1), list[Future[None]]()
+        self._looked_s, self._last = -inf, dict[str, FrozenTrial]()
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._writer.shutdown(wait=True)
         self._ended.set()
         self._thread.join()
         for number in tuple(self._mine):
@@ -89,17 +94,26 @@ class Ledger:
         )
         made = self._storage.get_trial_number_from_id(self._storage.create_new_trial(self._study, template_trial=trial))
         self._mine[made] = config
-        holder = self._holders().get(config.key)
+        holder = self._holders(fresh_s=0.0).get(config.key)
         if holder is None or holder.number != made:
             self.give_up(made, "claimed by another")
             return None
         return made
 
     def finish(self, claimed: int, trial: Trial) -> None:
-        """Note the result of a claimed trial.
+        """Note the result of a claimed trial, in a thread of its own: it takes several transactions.
 
         If it was taken for lost meanwhile, the result is kept where nobody else has the configuration.
         """
+        self._writing = [one for one in self._writing if not one.done() or one.result()]  # raises what writing raised
+        self._writing.append(self._writer.submit(self._finish, claimed, trial))
+
+    def flush(self) -> None:
+        """Wait until all results are noted."""
+        for one in self._writing:
+            one.result()
+
+    def _finish(self, claimed: int, trial: Trial) -> None:
         config = self._mine[claimed]
         if not self._finished(claimed, trial) and (again := self.claim(config)) is not None:
             self._finished(again, trial)
@@ -149,15 +163,22 @@ class Ledger:
 
     def running(self) -> set[str]:
         """Return the keys of configurations that others measure now, after those of the dead were given back."""
-        others = (one for one in self._holders().values() if one.number not in self._mine)
+        others = (one for one in self._holders(fresh_s=0.0).values() if one.number not in self._mine)
         return {one.user_attrs[_KEY] for one in others if one.state is TrialState.RUNNING}
 
-    def _holders(self) -> Mapping[str, FrozenTrial]:
-        """Return the trial that holds each configuration; trials of workers that do not beat are marked as lost."""
+    def _holders(self, fresh_s: float | None = None) -> Mapping[str, FrozenTrial]:
+        """Return the trial that holds each configuration; trials of workers that do not beat are marked as lost.
+
+        fresh_s: seconds that the last look may be old, if not `_FRESH_S`.
+        """
+        now = time.monotonic()
+        if now - self._looked_s < (_FRESH_S if fresh_s is None else fresh_s):
+            return self._last
         found: dict[str, FrozenTrial] = {}
         for one in self._storage.get_all_trials(self._study, deepcopy=False):
             if not _is_void(one) and one.user_attrs[_KEY] not in found and not self._is_lost(one):
                 found[one.user_attrs[_KEY]] = one
+        self._looked_s, self._last = now, found
         return found
 
     def _is_lost(self, one: FrozenTrial) -> bool:
@@ -196,10 +217,21 @@ def open_storage(url: str) -> BaseStorage:
         host, _, port = url.removeprefix(_PROXY).partition(":")
         return GrpcStorageProxy(host=host, port=int(port or _PORT))
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    # several processes write a file in turns
-    patience = {"connect_args": {"timeout": LOST_S}} if url.startswith("sqlite") else {}
     with usable(url):
-        return get_storage(RDBStorage(url, engine_kwargs=patience))
+        return get_storage(_in_file(url) if url.startswith("sqlite") else RDBStorage(url))
+
+
+def _in_file(url: str) -> RDBStorage:
+    """Open a file that several processes write in turns.
+
+    Nothing waits for the disk, as each trial takes two dozen transactions: what a power cut takes is in the records.
+    """
+    from sqlalchemy import event  # slow to import and seldom needed
+
+    storage = RDBStorage(url, engine_kwargs={"connect_args": {"timeout": LOST_S}})
+    event.listen(storage.engine, "connect", lambda found, _: found.execute("PRAGMA synchronous = OFF"))
+    storage.engine.dispose()
+    return storage
 
 
 def begin(storage: BaseStorage, name: str, header: StudyHeader) -> None:

@@ -198,6 +198,7 @@ def gather(search: Search, ledger: Ledger, configs: Sequence[KernelConfig]) -> N
             if (claimed := ledger.claim(by_key[key])) is not None:
                 search.evaluator.submit(claimed, by_key[key])
                 ledger.finish(claimed, search.evaluator.next())
+                ledger.flush()
     absorb(search.folder, ledger)
 
 

@@ -29,6 +29,12 @@ RECORD = usable_set()
 HEADER, SPACE = studied(RECORD)
 
 
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every look be a new one."""
+    monkeypatch.setattr("lbmtune.search.joint.ledger._FRESH_S", 0.0)
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'joint.db'}"
@@ -139,6 +145,7 @@ def test_a_configuration_has_one_holder(url: str) -> None:
         trial = replace(RECORD.trials[0], number=99)
         assert trial.key == config.key
         one.finish(number, trial)
+        one.flush()
         assert other.results() == [replace(trial, number=number)]
         assert other.claim(config) is None
         assert not other.running()
@@ -207,6 +214,7 @@ def test_a_worker_that_beats_keeps_its_trial_and_one_that_does_not_loses_it(url:
         assert looks.taken() == {first.key}
         late = replace(RECORD.trials[1], number=0)
         stands.finish(lost, late)  # nobody else has it: it counts
+        stands.flush()
         assert [one.key for one in looks.results()] == [second.key]
         time.sleep(0.5)
         assert looks.running() == {first.key}
@@ -219,6 +227,7 @@ def test_a_worker_that_beats_keeps_its_trial_and_one_that_does_not_loses_it(url:
             time.sleep(0.02)
         assert looks.claim(third) is not None
         stands.finish(lost, replace(RECORD.trials[2], number=0))  # too late
+        stands.flush()
         assert [one.key for one in looks.results()] == [second.key]
 
 
