@@ -1,19 +1,15 @@
-"""A study in Optuna's storage, rebuilt from the records.
-
-The storage gets a trial once, when it has ended: asking in a database would take one transaction for each parameter of
-a trial, and several for its end.
-"""
+"""A study as Optuna keeps one: its journal, made from the records, and what Optuna is told of a trial."""
 
 import re
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -64,77 +60,41 @@ class Journal(JournalFileBackend):
             self.append_logs(buffered)
 
 
-class OptunaStudy:
-    """Keeps trials of these configurations in a storage of Optuna. header: of their study."""
-
-    _stored: optuna.Study
-
-    def __init__(self, configs: Sequence[KernelConfig], header: StudyHeader) -> None:
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._configs, self._ceiling = {config.key: config for config in configs}, header.ceiling
-        self._objective = header.spec.objective
-        self._direction = StudyDirection.MAXIMIZE if self._objective == "mlups" else StudyDirection.MINIMIZE
-        self._space = distributions(configs)
-        self._journal: Journal | None = None
-
-    def open(self, storage: str | Path, name: str) -> None:
-        """Open a storage: a new journal by its path, or a database by its URL.
-
-        Raises InputError if the database cannot be used.
-        """
-        if isinstance(storage, Path):
-            storage.parent.mkdir(parents=True, exist_ok=True)
-            storage.unlink(missing_ok=True)
-            Path(f"{storage}.lock").unlink(missing_ok=True)  # of a process that was killed
-            self._journal = Journal(storage)
-            self._keep(JournalStorage(self._journal), name)
-            return
-        with usable(storage):
-            self._keep(RDBStorage(storage), name)
-
-    def tell(self, trial: Trial) -> None:
-        """Add a trial whose record is on disk."""
-        self._stored.add_trial(self._frozen(trial, self._configs[trial.key]))
-
-    def catch_up(self, trials: Sequence[Trial]) -> None:
-        """Add to the storage the recorded trials that it lacks."""
-        with self._journal.buffered() if self._journal else nullcontext():
-            stored = set()
-            for one in self._stored.get_trials(deepcopy=False):
-                if one.state.is_finished():
-                    stored.add(one.user_attrs.get(_NUMBER))
-                else:
-                    self._stored.tell(one.number, state=TrialState.FAIL)
-            for trial in trials:
-                if trial.number not in stored and trial.key in self._configs:
-                    self.tell(trial)
-
-    def note_finals(self, trials: Sequence[Trial]) -> None:
-        """Note the final speeds with the study: those of trials that are in a storage can no longer change."""
-        self._stored.set_user_attr(FINALS, finals_of(trials))
-
-    def close(self) -> None:
-        """Release the storage."""
-        self._stored._storage.remove_session()
-
-    def _keep(self, storage: BaseStorage, name: str) -> None:
-        self._stored = optuna.create_study(
-            storage=storage, study_name=name, direction=self._direction, load_if_exists=True
+def write_journal(path: Path, header: StudyHeader, configs: Sequence[KernelConfig], trials: Sequence[Trial]) -> None:
+    """Write a study anew into a journal; trials of other configurations are left out."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    for left in (path, Path(f"{path}.lock")):  # the latter of a process that was killed
+        left.unlink(missing_ok=True)
+    space, by_key, journal = distributions(configs), {config.key: config for config in configs}, Journal(path)
+    with journal.buffered():
+        study = optuna.create_study(
+            storage=JournalStorage(journal), study_name=optuna_name(header), direction=direction(header.spec.objective)
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            self._stored.set_metric_names([METRICS[self._objective]])
-        self._stored.get_trials(deepcopy=False)
+            study.set_metric_names([METRICS[header.spec.objective]])
+        study.set_user_attr(FINALS, finals_of(trials))
+        for trial in trials:
+            if trial.key in by_key:
+                study.add_trial(_frozen(trial, header, parameters(by_key[trial.key], space), space))
 
-    def _frozen(self, trial: Trial, config: KernelConfig) -> FrozenTrial:
-        value = value_of(trial, self._objective)
-        return optuna.create_trial(
-            state=TrialState.FAIL if value is None else TrialState.COMPLETE,
-            value=value,
-            params=parameters(config, self._space),
-            distributions=self._space,
-            user_attrs={_NUMBER: trial.number, **attributes(trial, self._ceiling)},
-        )
+
+def _frozen(
+    trial: Trial, header: StudyHeader, values: dict[str, Any], space: dict[str, BaseDistribution]
+) -> FrozenTrial:
+    value = value_of(trial, header.spec.objective)
+    return optuna.create_trial(
+        state=TrialState.FAIL if value is None else TrialState.COMPLETE,
+        value=value,
+        params=values,
+        distributions=space,
+        user_attrs={_NUMBER: trial.number, **attributes(trial, header.ceiling)},
+    )
+
+
+def direction(objective: str) -> StudyDirection:
+    """Return whether more of an objective is better."""
+    return StudyDirection.MAXIMIZE if objective == "mlups" else StudyDirection.MINIMIZE
 
 
 @contextmanager

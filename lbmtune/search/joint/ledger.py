@@ -22,7 +22,6 @@ import msgspec
 import optuna
 from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
 from optuna.storages import BaseStorage, GrpcStorageProxy, RDBStorage, get_storage
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from lbmtune.catalogue.config import KernelConfig
@@ -34,6 +33,7 @@ from lbmtune.search.optuna_storage import (
     FINALS,
     METRICS,
     attributes,
+    direction,
     distributions,
     finals_of,
     parameters,
@@ -235,14 +235,14 @@ def _in_file(url: str) -> RDBStorage:
 
 
 def begin(storage: BaseStorage, name: str, header: StudyHeader) -> None:
-    """Begin a joint study, or go on with it."""
+    """Begin a joint study, or go on with it, maybe with another budget."""
     if name in (one.study_name for one in storage.get_all_studies()):
-        storage.set_study_user_attr(storage.get_study_id_from_name(name), _OVER, False)
-        return
-    direction = StudyDirection.MAXIMIZE if header.spec.objective == "mlups" else StudyDirection.MINIMIZE
-    study = storage.create_new_study([direction], name)
-    storage.set_study_system_attr(study, "study:metric_names", [METRICS[header.spec.objective]])
+        study = storage.get_study_id_from_name(name)
+    else:
+        study = storage.create_new_study([direction(header.spec.objective)], name)
+        storage.set_study_system_attr(study, "study:metric_names", [METRICS[header.spec.objective]])
     storage.set_study_user_attr(study, _HEADER, msgspec.json.encode(header).decode())
+    storage.set_study_user_attr(study, _OVER, False)
 
 
 def study_id(storage: BaseStorage, name: str) -> int:

@@ -16,10 +16,11 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.records import Compiled, Trial
 from lbmtune.records.store import append_trial, holds_study, read_study
 from lbmtune.records.study import StudyHeader, StudySpec
+from lbmtune.search.clock import Clock, now
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.interfaces import Evaluator, Gain, Search, Seen, Strategy
 from lbmtune.search.joint.ledger import BEAT_S, Ledger, begin
-from lbmtune.search.loop import seen
+from lbmtune.search.observations import seen_of
 from lbmtune.search.optuna_storage import optuna_name
 from lbmtune.search.space import Space
 
@@ -36,7 +37,7 @@ def joint(
     It waits for the others and holds the finals. beat_s: seconds between two signs of life.
     """
     goes_on = holds_study(search.folder)
-    header = read_study(search.folder).header if goes_on else header
+    header = replace(read_study(search.folder).header, spec=header.spec) if goes_on else header
     begin(storage, optuna_name(header), header)
     with Ledger(storage, optuna_name(header), space.configs, beat_s) as ledger:
         if goes_on:
@@ -99,7 +100,7 @@ class SharedStrategy:
         """Return what is finished or claimed, after the strategy has heard of all results."""
         for trial in self._ledger.results():
             if trial.key in self._index:
-                self.observe(self._index[trial.key], seen(trial))
+                self.observe(self._index[trial.key], seen_of(trial))
         return {self._index[key] for key in self._ledger.taken() if key in self._index}
 
 
@@ -190,8 +191,9 @@ class SharedEvaluator:
 def gather(search: Search, ledger: Ledger, configs: Sequence[KernelConfig]) -> None:
     """Wait for the trials of others, measure what the dead left, and put all results into the folder of the study."""
     ledger.end_search()
+    clock = search.clock or Clock(now())
     by_key, waited = {config.key: config for config in configs}, set[str]()
-    while under_way := ledger.running():
+    while (under_way := ledger.running()) and clock.left_s > 0:
         waited |= under_way
         time.sleep(_POLL_S)
         for key in sorted(waited - ledger.running() - ledger.taken()):
