@@ -28,7 +28,7 @@ from lbmtune.export import printed_kernel, write_best
 from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
-from lbmtune.model.machine.description import Machine
+from lbmtune.model.machine.description import Extent, Machine
 from lbmtune.model.output import predicted_output
 from lbmtune.model.predict import cells_read
 from lbmtune.records import Accuracy, Trial, made_of
@@ -188,7 +188,8 @@ def study(
     _check(wanted, where, place, resume=resume)
     share = _shared(storage)
     max_age_s = None if resume else _HOST_CEILING_AGE_S * BACKENDS[backend_of(where)].shares_host
-    machine = measured_machines.known_machine(where, calibrate=calibrate, refresh=refresh, max_age_s=max_age_s)
+    extent: Extent = "quick" if calibrate else "bandwidths"
+    machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
         space = searched(wanted, backend, evaluator)

@@ -42,7 +42,7 @@ def work(
     where, opened = chosen(device), open_storage(storage)
     name = awaited(opened, name, wait_s)
     header = header_of(opened, study_id(opened, name))
-    machine = measured_machines.known_machine(where)
+    machine = measured_machines.measured_machine(where, extent="quick")
     check_alike(header, machine.environment, name, storage)
     if seconds:
         header = replace(header, spec=replace(header.spec, budget=replace(header.spec.budget, seconds=seconds)))

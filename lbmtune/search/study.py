@@ -68,6 +68,8 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
     clock = search.clock or Clock(now(), header.spec.budget.seconds or inf)
     plan = Plan(clock, Needs(header.spec, header.backend))
     loop = Loop(search, header, space, done, plan)
+    if header.calibrated_how:
+        LOG.info("predictions: %s", header.calibrated_how)
     search.observer.started(header, done)
     if plan.search_left_s() <= 0:
         enough_s = ceil(clock.spent_s + 1.5 * plan.after_search_s)
