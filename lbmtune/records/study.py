@@ -74,15 +74,33 @@ class TimingProtocol:
     measure_limit_s: float = 60.0
 
 
+TARGETS = ("prediction", "ceiling")
+"""What a search may aim at a share of: the highest predicted speed, or the bandwidth of the device."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A speed that is enough: a share of one of `TARGETS`."""
+
+    share: float
+    of: str = "prediction"
+
+    def __str__(self) -> str:
+        return f"{self.of}:{self.share:g}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Limits of a search, whichever comes first; 0: no limit.
+    """Limits of a study, whichever comes first; 0: no limit.
 
-    sample: number of the first trials that are spread over the whole space, before the search exploits.
+    seconds: of the whole, from the start to the last file; search_seconds: of the trials alone; target: speed at which
+    the search ends; sample: number of the first trials that are spread over the whole space, before the others.
     """
 
     trials: int = 0
     seconds: float = 0.0
+    search_seconds: float = 0.0
+    target: Target | None = None
     sample: int = 0
 
 
@@ -157,7 +175,8 @@ class StudyHeader:
     calibration_cpu_share: share of the processor during the calibration for the predictions, or None;
     calibrated_how: by what the predictions are calibrated, in words, '' in early records; finished: whether
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
-    (`model.machine.description.Machine`); output_rates: if the study has output.
+    (`model.machine.description.Machine`); output_rates: if the study has output; stopped: why the search ended, in a
+    sentence; left_out: what did not fit into the time of the study.
     """
 
     spec: StudySpec
@@ -177,6 +196,8 @@ class StudyHeader:
     finished: bool | None = None
     repeats: tuple[LogRatio, ...] = ()
     output_rates: OutputRates | None = None
+    stopped: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
