@@ -92,6 +92,10 @@ class Death:
 Event = Greeting | Stage | Answer | Death
 
 
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""For NumPy in workers: its products of small matrices are slower with more threads, ten times so on a busy machine."""
+
+
 class Worker:
     """The parent's end of one worker process, which has a session of its own: what it forks ends with it.
 
@@ -125,6 +129,7 @@ class Worker:
                 stderr=output,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
+                env=os.environ | _ONE_THREAD,
             )
         self.connection.send(opener)
         self.deadline_s = inf
