@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from optuna.storages import BaseStorage
 
-from lbmtune.catalogue.config import KernelConfig
-from lbmtune.records import Compiled, Trial
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.records import Compiled, Outcome, Trial
 from lbmtune.records.store import append_trial, holds_study, read_study
 from lbmtune.records.study import StudyHeader, StudySpec
 from lbmtune.search.clock import Clock, now
@@ -160,9 +160,15 @@ class SharedEvaluator:
         found = self._inner.event()
         if isinstance(found, Compiled):
             self._compiling -= 1
+            self._note_failure(found.trial)
         elif found.number in self._claimed:
             self._ledger.finish(self._claimed.pop(found.number), found)
         return found
+
+    def _note_failure(self, trial: Trial) -> None:
+        """Note a kernel that does not compile: it is a trial that no worker needs to repeat."""
+        if trial.outcome is not Outcome.OK and (claimed := self._ledger.claim(from_flat(trial.config))) is not None:
+            self._ledger.finish(claimed, trial)
 
     def _from_elsewhere(self) -> Trial | None:
         """Return a trial of another worker that is waited for; measure what was given back meanwhile."""
