@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,16 +30,22 @@ _POLL_S = 0.5
 
 @contextmanager
 def joint(
-    storage: BaseStorage, search: Search, header: StudyHeader, space: Space, beat_s: float = BEAT_S
+    storage: BaseStorage,
+    search: Search,
+    header: StudyHeader,
+    space: Space,
+    beat_s: float = BEAT_S,
+    helpers: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> Iterator[Search]:
     """Begin a joint study, or go on with that of the folder, and yield the search as its first worker runs it.
 
-    It waits for the others and holds the finals. beat_s: seconds between two signs of life.
+    It waits for the others and holds the finals. beat_s: seconds between two signs of life; helpers: runs others
+    for the study of that name.
     """
     goes_on = holds_study(search.folder)
     header = replace(read_study(search.folder).header, spec=header.spec) if goes_on else header
     begin(storage, optuna_name(header), header)
-    with Ledger(storage, optuna_name(header), space.configs, beat_s) as ledger:
+    with Ledger(storage, optuna_name(header), space.configs, beat_s) as ledger, helpers(optuna_name(header)):
         if goes_on:
             absorb(search.folder, ledger)
         yield replace(shared(search, ledger), gather=partial(gather, search, ledger, space.configs))
