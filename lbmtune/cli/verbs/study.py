@@ -12,7 +12,7 @@ import typer
 
 import lbmtune.cli.format as formats
 from lbmtune import api
-from lbmtune.api.devices import chosen, place
+from lbmtune.api.devices import chosen, place, several
 from lbmtune.api.folders import new_folder
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import settled
@@ -39,6 +39,9 @@ def study(
         typer.Argument(metavar="STUDY", help="study file, or a shipped study (default: quick; box with a case option)"),
     ] = None,
     device: Device = None,
+    devices: Annotated[
+        str | None, typer.Option("--devices", metavar="LIST", help="several GPUs of one kind in this host: 0,1")
+    ] = None,
     trials: Annotated[
         int | None,
         typer.Option("--trials", metavar="N", help="end after N trials", parser=whole("--trials", TRIALS, 100)),
@@ -108,12 +111,13 @@ def study(
     case |= {"families": families}
     options |= case
     overrides = [*(sets or ()), *(f"{key}={value}" for key, value in options.items() if value is not None)]
-    where = chosen(device)
+    where, *others = several(devices) if devices is not None else (chosen(device),)
     if resume and out and study_file is None:
         spec = overridden(settled(read_study(out).header.spec, geometry), overrides)
     else:
         spec = settled(_asked(study_file, overrides, case_given=any(case.values())), geometry)
     check_acts(sets or (), backend_of(where), place(where))
+    asked = ("--device", where) if devices is None else ("--devices", devices)
     folder = out or new_folder(spec.name, where, resume=resume)
     try:
         with formats.Progress(output.stderr()) as progress:
@@ -123,6 +127,7 @@ def study(
                 folder,
                 resume=resume,
                 storage=storage,
+                others=others,
                 refresh=refresh,
                 calibrate=not no_calibration,
                 observer=progress,
@@ -131,13 +136,13 @@ def study(
             )
         _show(found, as_json)
     except KeyboardInterrupt:
-        kept = _stopped(where, folder, storage)
+        kept = _stopped(asked, folder, storage)
         if kept and kept.record.winner:
             _show(kept, as_json)
         raise typer.Exit(130) from None
     except DeviceUnavailableError:
         if (folder / HEADER).exists():
-            _stopped(where, folder, storage)
+            _stopped(asked, folder, storage)
         raise
 
 
@@ -160,13 +165,13 @@ def _show(found: Study, as_json: bool) -> None:
         raise NothingValidError(f"{api.nothing_valid(found.record)} The report is {written}.")
 
 
-def _stopped(device: str, folder: Path, storage: str | None) -> Study | None:
+def _stopped(device: tuple[str, str], folder: Path, storage: str | None) -> Study | None:
     """Write the best and the report of a study that was ended early, say how it goes on, and return it."""
     kept = None
     if not (folder / HEADER).exists():
         LOG.info("stopped before the first trial; nothing was kept. Begin again with the same command.")
         return None
-    again = ["lbmtune", "study", "--device", device, "--out", str(folder), "--resume"]
+    again = ["lbmtune", "study", *device, "--out", str(folder), "--resume"]
     again += ["--storage", api.without_password(storage)] if storage else []
     try:
         with suppress(KeyboardInterrupt):  # of one who does not wait for it
