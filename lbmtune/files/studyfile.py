@@ -11,7 +11,7 @@ from typing import Any, Literal
 from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import FAMILIES, backend_knobs
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.faces import Patch
+from lbmtune.catalogue.problem.faces import WALL_RULES, Patch
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.parameter_text import GeometryError
 from lbmtune.errors import InputError, suggestion
@@ -86,6 +86,7 @@ _NAMES: Mapping[str, Iterable[str]] = {
     "case.flow": FLOWS,
     "case.lattice": LATTICES,
     "case.collision": COLLISIONS,
+    "case.walls": WALL_RULES,
     "objective": OBJECTIVES,
 }
 
