@@ -265,7 +265,8 @@ def _key_of(message: str) -> str:
     patch = re.match(r"patches: (?:numbers \d+ and |number )(\d+)", message)
     if patch:
         return f"case.patches[{patch[1]}]"
-    return next((f"case.{key}" for key in TABLES["case"] if re.search(rf"\b{key}\b", message)), "case")
+    named = re.search(rf"\b({'|'.join(TABLES['case'])})\b", message)
+    return f"case.{named[1]}" if named else "case"
 
 
 def _budget(file: BudgetFile, source: Source) -> Budget:
