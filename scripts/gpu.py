@@ -12,13 +12,14 @@ small-128 (small domains), fast-384 (the fast box with 384^3 cells),
 unseen-d3q27-trt-fp64, unseen-oblong, unseen-fast and unseen-cavity (cases that the model was not calibrated with),
 profile (loss breakdowns of the best recorded kernels, and of some others), turns (kernels of small domains,
 interleaved), fastest (kernels of large domains: scripts/measurements/fastest.toml), accuracy (of 16 bits and of
-several steps per launch), physics (regularised collision against BGK), sanitize (one kernel of each skeleton under
-compute-sanitizer); only on request: fast-seeds (the fast box searched with three seeds, which must find the same
-speed), pairs (kernels measured in two processes), calibration-time (seconds of each part of a calibration).
+several steps per launch), physics (regularised collision against BGK), sanitize (one kernel of each skeleton, passes
+and output under compute-sanitizer); only on request: fast-seeds (the fast box searched with three seeds, which must
+find the same speed), pairs (kernels measured in two processes), calibration-time (seconds of each part of a
+calibration).
 
 Seconds that they take on an H200 with 16 cores: devices 65, profile 150, claims 520, conformance 100, tests 280,
-sanitize 80, physics 100, accuracy 50, turns 90, fastest 120 (an estimate); a study its search, a minute besides, and
-three seconds for each sustained run (fast-384 six).
+physics 100, accuracy 50, turns 90, sanitize 120, fastest 120 (the last two are estimates); a study its search, a minute
+besides, and three seconds for each sustained run (fast-384 six).
 The device is always described first, because studies search by its predictions.
 With --limit a part that no longer fits is left out; the plan is printed first. A part that takes twice its time is
 stopped.
@@ -167,7 +168,7 @@ def conformance(run: Run) -> dict[str, object]:
 
 
 def sanitize(run: Run) -> dict[str, object]:
-    """Run one kernel of each CUDA skeleton under compute-sanitizer."""
+    """Run one kernel of each CUDA skeleton, passes and output under compute-sanitizer."""
     command = [sys.executable, "-m", "scripts.sanitize", str(run.out / "sanitize.txt")]
     return run.call("sanitize", [*command, "--device", run.device, "--workers", workers()], run.limit_s)
 

@@ -87,7 +87,7 @@ SUSTAINED_OF_S = {"fast-384": 6}
 SEEDS_S, ALONE_S = 300, 12
 TAKES_S = {
     **{"devices": 65, "profile": 150, "turns": 90, "fastest": 120, "accuracy": 50, "physics": 100},
-    **{"claims": 520, "conformance": 100, "tests": 280, "sanitize": 80},
+    **{"claims": 520, "conformance": 100, "tests": 280, "sanitize": 120},
 }
 """Seconds of other parts on an H200; unknown for other devices."""
 PATIENCE = 2

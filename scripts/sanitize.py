@@ -1,11 +1,13 @@
-"""Verify one kernel of each CUDA skeleton under compute-sanitizer: out-of-bounds accesses, races, barriers.
+"""Verify one kernel of each CUDA skeleton, passes and output under compute-sanitizer: bounds, races, barriers.
 
-    python -m scripts.sanitize REPORT                     all cases under memcheck, racecheck and synccheck
+    python -m scripts.sanitize REPORT                     all cases under the tools that concern them
     python -m scripts.sanitize REPORT --cases temporal --tools racecheck --device 0
 
 A case is a configuration with walls, if its family supports them, on the small domain of verification. It runs in a
 process of its own, started by the tool. racecheck and synccheck are run on kernels with shared memory. Halo results of
 temporal blocking are invalid, because buffers are poisoned, and are discarded.
+The cases "pass, ..." are kernels between the launches of steps (density and velocity, walls of second order) and output
+with its copies. They run under every tool, initcheck too: their tables and fields are not poisoned beforehand.
 racecheck reports hazards of "temporal, neighbours": it does not see that the lanes of a warp are synchronised before
 one of them raises the flag (docs/lab/moments.md). That does not count; in the next case, the same kernel with a flag
 that all lanes raise, racecheck must find nothing.
@@ -26,16 +28,23 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
+from lbmtune.backend.protocol import Compiler, Device
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.config import parse_config
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.measure.verification.verify import verify
+from lbmtune.measure.timing.output import check_fields, outputs
+from lbmtune.measure.timing.state import WrongResultError, excite
+from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation
+from lbmtune.measure.workers.side_tasks import simulation_with, with_side_task
+from lbmtune.records.claims import SideTask
+from lbmtune.runtime import Simulation
+from scripts.conformance import wrong_fields
 from tests.support.conformance.choices import Sample, case_of
 
 SANITIZER = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-TOOLS = ("memcheck", "racecheck", "synccheck")
-OF_SHARED_MEMORY = ("racecheck", "synccheck")
+TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
+OF_SHARED_MEMORY, OF_PASSES = ("racecheck", "synccheck"), ("initcheck",)
 FOUND, WRONG = 9, 1
 """Exit codes of a tool that found something, and of a case with a wrong result."""
 LIMIT_S, QUOTED_LINES = 240, 40
@@ -131,6 +140,26 @@ CASES: Mapping[str, tuple[str, str, str, str]] = {
     ),
 }
 """Flow, lattice, collision and configuration."""
+_WALLS, _OUTPUT = "pass, walls of second order", "pass, output"
+PASSES: Mapping[str, tuple[str, str, str, str]] = {
+    "pass, box": ("box", "d3q19", "bgk", "scheme=aa,block=32x2x1"),
+    "pass, two dimensions": ("box", "d2q9", "bgk", "block=32x1x1"),
+    "pass, halves, moving walls": ("grinder", "d3q19", "bgk", "scheme=aa,storage=fp16s,block=32x2x1"),
+    "pass, double precision, flags": (
+        *("solids", "d3q19", "bgk"),
+        "scheme=esoteric-pull,storage=fp64,compute=fp64,block=32x2x1,flags=memory",
+    ),
+    "pass, inlets": ("opened", "d3q19", "bgk", "block=32x2x1"),
+    "pass, list": ("rocks", "d3q19", "bgk", f"{_SPARSE},scheme=aa"),
+    "pass, moments": ("box", "d3q19", "regularised", f"{_MOMENTS},steps=2"),
+    _WALLS: ("beads", "d3q19", "bgk", f"{_SPARSE},scheme=aa"),
+    _OUTPUT: ("box", "d3q19", "bgk", "block=32x2x1"),
+}
+"""The same of the kernels whose states passes take."""
+_RESIDUAL_ERROR = 1e-4
+"""Relative rounding error of a residual in single precision."""
+_PACKED, _PASS_DOMAIN = "packing:fraction=0.4:radius=5", (24, 20, 18)
+"""Spheres whose walls are of second order, and the domain of these and of output."""
 FALSE_ALARM = ("racecheck", "temporal, neighbours")
 """A tool and the case in which it reports a race that is none."""
 ALL_LANES: Mapping[str, str] = {
@@ -174,9 +203,13 @@ class Verdict:
 
 def sample(name: str) -> Sample:
     """Return the case and configuration of a name, on a large enough domain; verification uses a smaller one."""
-    flow, lattice, collision, text = CASES[name]
+    flow, lattice, collision, text = (CASES | PASSES)[name]
     config = parse_config(text, "cuda")
-    case = case_of(flow, lattice, collision)
+    case = case_of("box" if name == _WALLS else flow, lattice, collision)
+    if name == _WALLS:
+        case = replace(case, flow=flow, geometry=_PACKED)
+    if name in (_WALLS, _OUTPUT):
+        case = replace(case, domain=_PASS_DOMAIN)
     if config.family == "persistent":
         case = replace(case, domain=config.awkward_domain(case))
     return case, config
@@ -200,10 +233,48 @@ def run(name: str, device_name: str) -> int:
     # a separate allocation for each array, so that accesses past its end are out of bounds
     cupy.cuda.set_allocator(None)
     device = open_device(device_name)
+    compiler = compiler_for(device.environment)
+    wrong = wrong_pass(name, device, compiler) if name in PASSES else wrong_step(name, device, compiler)
+    print(wrong or "right")
+    return WRONG if wrong else 0
+
+
+def wrong_step(name: str, device: Device, compiler: Compiler) -> str | None:
+    """Verify the kernel of a case; return what is wrong, or None."""
     program = program_of(name)
-    found = verify(program, compiler_for(device.environment)(program), device, periods=2)
-    print(f"error {found.error:.2e} of {found.bound:.2e} allowed")
-    return 0 if found.passed else WRONG
+    found = verify(program, compiler(program), device, periods=2)
+    return None if found.passed else describe_failure(found)
+
+
+def wrong_pass(name: str, device: Device, compiler: Compiler) -> str | None:
+    """Verify what a pass leaves; return what is wrong, or None."""
+    program, task = render(*sample(name)), SideTask("walls")
+    if name == _WALLS:
+        program = with_side_task(program, task)
+        found = verify_simulation(simulation_with(task, program, compiler(program), device, program.case))
+        return None if found.passed else describe_failure(found)
+    if name == _OUTPUT:
+        return _wrong_output(Simulation(program, compiler(program), device), device, compiler)
+    return wrong_fields(program, device, compiler)
+
+
+def _wrong_output(simulation: Simulation, device: Device, compiler: Compiler) -> str | None:
+    excite(simulation)
+    velocities = []
+    with outputs(simulation, device, compiler, None) as found:
+        for _ in range(2):
+            simulation.step(2)
+            velocities.append(simulation.macroscopic()[1])
+            for act in found.kinds.values():
+                act()
+        try:
+            check_fields(simulation, found.fields())
+        except WrongResultError as error:
+            return str(error)
+        before, now = velocities
+        expected = float(abs(now - before).sum() / abs(now).sum())
+        right = abs(found.residual / expected - 1) < _RESIDUAL_ERROR
+        return None if right else f"the residual is {found.residual}, which has to be {expected}"
 
 
 def under(tool: str, name: str, device_name: str) -> Verdict:
@@ -218,10 +289,11 @@ def under(tool: str, name: str, device_name: str) -> Verdict:
 
 
 def jobs(cases: list[str], tools: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield tools and cases; tools of shared memory only for kernels that use it."""
+    """Yield tools and cases: all for passes; of steps, tools of shared memory only for kernels that use it."""
     for name in cases:
-        shares = "__shared__" in render(*sample(name)).source
-        yield from ((tool, name) for tool in tools if shares or tool not in OF_SHARED_MEMORY)
+        shares = name in PASSES or "__shared__" in render(*sample(name)).source
+        left_out = () if name in PASSES else (*OF_PASSES, *(() if shares else OF_SHARED_MEMORY))
+        yield from ((tool, name) for tool in tools if tool not in left_out)
 
 
 def provenance(device_name: str) -> str:
@@ -237,7 +309,7 @@ def provenance(device_name: str) -> str:
 
 def chosen(wanted: str) -> list[str]:
     """Return the cases whose names begin with one of comma-separated texts."""
-    return [name for name in CASES if any(name.startswith(one) for one in wanted.split(","))] if wanted else list(CASES)
+    return [name for name in CASES | PASSES if any(name.startswith(one) for one in wanted.split(",")) or not wanted]
 
 
 def main() -> int:

@@ -86,7 +86,7 @@ def limits_of(machine: Machine) -> Limits:
 
 def doubt(machine: Machine) -> str:
     """Return a sentence on how far predictions for a machine hold; empty if it is calibrated itself."""
-    if machine.calibrated_as:
+    if machine.calibrated_as and not machine.measured:
         return (
             f"{machine.name} is known by its data sheet alone, with curves of {machine.calibrated_as}: use the "
             "speeds for ranking only, and calibrate on the device."

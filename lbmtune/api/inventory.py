@@ -32,7 +32,7 @@ def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dic
     device: 'cpu' or the index of a GPU; machine: whose limits hold instead of those of the device.
     """
     backend, here = backend_of(device), devices.bounds(device, machine)
-    space = legal_set(spec.case, backend, spec.axes[backend], here.limits)
+    space = legal_set(spec.case, backend, spec.axes[backend], here.limits, spec.families)
     return {
         **catalogue(),
         "flops_per_update": _flops(),

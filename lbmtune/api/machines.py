@@ -1,5 +1,6 @@
 """Shipped machine descriptions by name: measured ones, and those of data sheets."""
 
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
@@ -56,6 +57,12 @@ def machine_of(device: str) -> Machine | None:
     """Return the shipped description of devices with this name, or None."""
     names = (name for name, path in shipped_machines().items() if read_machine(path).environment.device == device)
     return next(map(named_machine, names), None)
+
+
+def measured_cards() -> Iterator[Machine]:
+    """Yield the GPUs that ship with a measured calibration."""
+    shipped = shipped_machines()
+    yield from (read_machine(shipped[name]) for name in _MEASURED if name in shipped)
 
 
 def shipped_machines() -> dict[str, Path]:

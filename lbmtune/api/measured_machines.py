@@ -1,30 +1,92 @@
 """Machine descriptions of the devices that are here: measured once, then kept in a file."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from lbmtune.api.devices import LOG
+from lbmtune.api.machines import measured_cards
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError
 from lbmtune.measure.calibration.machines import describe, machine_path
-from lbmtune.model.machine.description import Machine
+from lbmtune.model.machine.description import Extent, Machine
 from lbmtune.model.machine.toml import read_machine
+from lbmtune.records import Environment
 from lbmtune.records.remarks import description_disturbance
 from lbmtune.search.lock import device_lock
 
 
 def measured_machine(
-    device: str, *, refresh: bool = False, max_age_s: float | None = None, calibration: bool = False
+    device: str, *, refresh: bool = False, max_age_s: float | None = None, extent: Extent = "bandwidths"
 ) -> Machine:
-    """Return the description of a device, from its file or measured now (a GPU: seconds, a CPU: half a minute).
+    """Return the description of a device, from its file or measured now.
 
-    refresh: measure in any case; max_age_s: measure again what is older; calibration: also what the model needs
-    besides bandwidths, about a minute. Raises DeviceUnavailableError, InputError.
+    refresh: measure in any case; max_age_s: measure again what is older; extent: bandwidths alone (seconds), also what
+    ranks kernels ('quick', a quarter of a minute), or all that the model looks up ('full', a minute). A quick
+    calibration of a GPU scales what is known of the same card, or of the most similar one.
+    Raises DeviceUnavailableError, InputError.
     """
     machine = describe(
-        device, refresh=refresh, progress=LOG.info, max_age_s=max_age_s, calibration=calibration, alone=device_lock
+        device,
+        refresh=refresh,
+        progress=LOG.info,
+        max_age_s=max_age_s,
+        extent=extent,
+        lender=lender,
+        alone=device_lock,
     )
     if remark := disturbance(machine):
         LOG.warning(remark)
     return machine
+
+
+def known_machine(
+    device: str, *, calibrate: bool = True, refresh: bool = False, max_age_s: float | None = None
+) -> Machine:
+    """Return the description of a device by which a study ranks, and say how far it is calibrated.
+
+    calibrate: quickly, if it is not known yet; refresh, max_age_s: as of `measured_machine`.
+    """
+    extent: Extent = "quick" if calibrate else "bandwidths"
+    machine = measured_machine(device, refresh=refresh, max_age_s=max_age_s, extent=extent)
+    LOG.info("predictions: %s", how_calibrated(machine))
+    return machine
+
+
+def how_calibrated(machine: Machine) -> str:
+    """Return in words by what a machine is calibrated."""
+    if not machine.calibrated:
+        return "not calibrated, by bandwidths alone; lbmtune devices --calibrate measures the rest"
+    if machine.calibrated_as == machine.name:
+        return (
+            f"calibrated as another {machine.name}, scaled by the bandwidths of this one; lbmtune devices --calibrate "
+            "measures it"
+        )
+    others = f", other figures as {machine.calibrated_as}, scaled" if machine.calibrated_as else ""
+    return f"{'quickly ' * machine.quick}calibrated on this device{others}"
+
+
+def lender(environment: Environment) -> Machine | None:
+    """Return the calibrated machine that is most like a GPU: the same card, or the same architecture; a CPU: None."""
+    if BACKENDS[environment.backend].shares_host:
+        return None
+    cards = [*_kept_cards(machine_path(environment).parent), *measured_cards()]
+    here = environment.device, environment.architecture
+
+    def unlike(card: Machine) -> tuple[bool, ...]:
+        there = card.environment.device, card.environment.architecture
+        return tuple(one != other for one, other in zip(here, there, strict=True))
+
+    return min(cards, key=unlike, default=None)
+
+
+def _kept_cards(folder: Path) -> Iterator[Machine]:
+    """Yield the fully calibrated GPUs among the descriptions that are kept."""
+    for path in sorted(folder.glob("*.toml")):
+        with suppress(InputError):  # damaged, or of another version
+            machine = read_machine(path)
+            if machine.calibration and not machine.quick:
+                yield machine
 
 
 def machine_file(machine: Machine) -> Path | None:

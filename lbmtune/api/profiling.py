@@ -34,7 +34,7 @@ def profile(
     of the hardware (Nsight Compute, perf); sources: a folder for the kernel's text.
     Raises InputError, NothingValidError if the kernel is wrong or cannot run, DeviceUnavailableError.
     """
-    machine = machine or measured_machines.measured_machine(device, calibration=True)
+    machine = machine or measured_machines.measured_machine(device, extent="full")
     if machine.environment.backend != config.backend:
         raise InputError(f"machine {machine.name} is no {config.backend} device and the configuration is for one.")
     subject = ProfileRequest(case, config, machine, protocol or TimingProtocol(), counters)

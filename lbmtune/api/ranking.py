@@ -184,7 +184,7 @@ def _kept(path: Path) -> _First | None:
 
 def _name(spec: StudySpec, machine: Machine, compiler: str, compiled: int) -> str:
     """Return a digest of case, axes, machine, compiler and the text of this package."""
-    digest = hashlib.sha256(msgspec.json.encode((spec.case, spec.axes, machine, compiler, compiled)))
+    digest = hashlib.sha256(msgspec.json.encode((spec.case, spec.axes, spec.families, machine, compiler, compiled)))
     for path in sorted((*_PACKAGE.rglob("*.py"), *kernels_folder().rglob("*.*"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:32]
@@ -211,7 +211,8 @@ def _ranked(spec: StudySpec, machine: Machine, compiled: int, keep: int, say: Sa
     """Estimate all, compile the first, and sort again without those that do not compile."""
     environment = machine.environment
     say(f"estimating all legal configurations of {spec.name} on {machine.name}")
-    space = legal_set(spec.case, environment.backend, spec.axes[environment.backend], limits_of(machine))
+    axes = spec.axes[environment.backend]
+    space = legal_set(spec.case, environment.backend, axes, limits_of(machine), spec.families)
     found = estimates(predictor(spec.case, machine), space.configs)
     speeds = {n: one.mlups for n, one in enumerate(found)}
     resources: dict[int, Resources] = {}

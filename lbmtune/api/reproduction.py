@@ -9,7 +9,7 @@ import psutil
 
 from lbmtune import __version__
 from lbmtune.api import devices, measured_machines
-from lbmtune.backend.registry import backend_of
+from lbmtune.backend.registry import backend_of, open_device
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
@@ -18,6 +18,7 @@ from lbmtune.claims.run import Observer, Run, check_same_device, run_claims
 from lbmtune.codegen.render import render
 from lbmtune.measure.profiling.counters import counted_each
 from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import made_of
 from lbmtune.records.claims import Claims, ClaimsHeader, Document
@@ -59,11 +60,17 @@ def reproduce(
         check_same_device(folder, machine.environment)
     count = None if BACKENDS[here.backend].shares_host else partial(_counted, device)
 
-    def opened(case: Case, size: int) -> Evaluator:
-        return Evaluator(case, device, TimingProtocol(finalists=size, measure_limit_s=_LIMIT_S))
+    protocol = TimingProtocol(finalists=max(len(one.variants) for one in documents), measure_limit_s=_LIMIT_S)
+    with (
+        device_lock(machine.environment),
+        folder_lock(folder),
+        WorkerPool(partial(open_device, device), protocol) as pool,
+    ):
 
-    run = Run(here=here, open_evaluator=opened, folder=folder, observer=observer or Observer(), count=count)
-    with device_lock(machine.environment), folder_lock(folder):
+        def opened(case: Case) -> Evaluator:
+            return Evaluator(case, device, protocol, pool=pool)
+
+        run = Run(here=here, open_evaluator=opened, folder=folder, observer=observer or Observer(), count=count)
         return run_claims(run, _header(machine, documents, here), documents)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,30 +15,31 @@ from lbmtune.api import measured_machines
 from lbmtune.api.devices import LOG, chosen, widest
 from lbmtune.api.estimates import predictor
 from lbmtune.api.folders import check_folder, new_folder
-from lbmtune.api.ranking import compiled_first, compiler_of
+from lbmtune.api.ranking import compiler_of
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.cores import usable_cores
-from lbmtune.errors import NothingValidError
+from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import printed_kernel, write_best
+from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.output import predicted_output
-from lbmtune.model.predict import cells_read, predict
-from lbmtune.records import Accuracy, Prediction, Trial, made_of
+from lbmtune.model.predict import cells_read
+from lbmtune.records import Accuracy, Trial, made_of
 from lbmtune.records.output import Output, OutputCost, OutputRates
 from lbmtune.records.remarks import last_cache, unfinished
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
-from lbmtune.search.estimates import Repredict
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
 from lbmtune.search.space import check_any_is_legal, legal_set, within
+from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 
 if TYPE_CHECKING:
@@ -95,21 +96,8 @@ class Study:
         return from_flat(self.winner.config)
 
     def frame(self) -> pandas.DataFrame:
-        """Return all trials as a table: number, key, outcome, MLUPS measured and predicted, and each knob."""
-        import pandas  # loads slowly, and nothing else here needs it
-
-        rows = [
-            {
-                "number": trial.number,
-                "key": trial.key,
-                "outcome": str(trial.outcome),
-                "mlups": trial.mlups,
-                "predicted_mlups": trial.prediction.mlups if trial.prediction else None,
-                **trial.config,
-            }
-            for trial in self.record.trials
-        ]
-        return pandas.DataFrame(rows)
+        """Return all trials as a table: outcome, speeds, prediction, costs, and each knob."""
+        return trials_frame(self.record)
 
     def report(self, path: Path | str | None = None) -> Path:
         """Write the report, one HTML file that needs no network, and return its path (default: in the folder)."""
@@ -131,6 +119,34 @@ class Study:
             LOG.warning(remark)
         return target
 
+    def export_trials(self, kind: str, path: Path | str | None = None) -> Path:
+        """Write all trials, kind 'csv' or 't4', and return the path (default: trials.csv or t4.json in the folder).
+
+        T4 is the open format of autotuning results, which Kernel Tuner writes. Raises InputError.
+        """
+        if kind not in _TABLES:
+            raise InputError(f"format={kind} is not supported for the trials of a study (use {' or '.join(_TABLES)}).")
+        name, write = _TABLES[kind]
+        target = self.folder / name if path is None else Path(path)
+        write(self.record, target)
+        return target
+
+
+_TABLES: Mapping[str, tuple[str, Callable[[StudyRecord, Path], None]]] = {
+    "csv": ("trials.csv", write_csv),
+    "t4": ("t4.json", write_t4),
+}
+"""Files of all trials, and what writes them."""
+
+
+def trials(folder: Path | str) -> pandas.DataFrame:
+    """Return the trials of a study folder as a table: outcome, speeds, prediction, costs, and each knob.
+
+    >>> int(trials("studies/recorded/nvidia-h200/d3q19-box-fp32").mlups.max())
+    27541
+    """
+    return Study(folder).frame()
+
 
 def study(
     spec: StudySpec | Case | Path | str,
@@ -141,6 +157,7 @@ def study(
     resume: bool = False,
     storage: str | None = None,
     refresh: bool = False,
+    calibrate: bool = True,
     observer: Observer | None = None,
     scratch: Path | str | None = None,
 ) -> Study:
@@ -149,8 +166,9 @@ def study(
     spec: a study, a case (all knobs with their usual values), a study file, or the name of a shipped study. device:
     'cpu' or the index of a GPU; None: GPU 0 if there is one. folder: where records go; None: a new one under
     lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
-    of Optuna; refresh: measure the device's bandwidths again; observer: is told of each trial; scratch: folder of the
-    files of a study with output (default: the one for temporary files).
+    of Optuna; refresh: measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet;
+    observer: is told of each trial; scratch: folder of the files of a study with output (default: the one for temporary
+    files).
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
 
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
@@ -164,10 +182,10 @@ def study(
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
     _check(wanted, where, place, resume=resume)
     max_age_s = None if resume else _HOST_CEILING_AGE_S * BACKENDS[backend_of(where)].shares_host
-    machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s)
+    machine = measured_machines.known_machine(where, calibrate=calibrate, refresh=refresh, max_age_s=max_age_s)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
-        space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits)
+        space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits, wanted.families)
         if wanted.max_error is not None:
             space = within(space, wanted.max_error, partial(_accuracy, evaluator, brief=True))
         files = None if scratch is None else Path(scratch)
@@ -183,9 +201,9 @@ def study(
             predict=expected,
             folder=place,
             observer=observer or Observer(),
+            strategy=made_strategy,
             storage_url=storage,
-            predict_anew=compiled_predictor(wanted, machine),
-            compiled=min(_MOST_COMPILED, _COMPILED_BY_A_CORE * usable_cores()),
+            compiled=compiled_first_of(machine),
             accuracy=partial(_accuracy, evaluator),
             sustain=evaluator.sustained,
             output=partial(evaluator.output, wanted=wanted.output, folder=files) if rates else None,
@@ -203,7 +221,7 @@ def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     if resume:
         check_same_spec(read_study(folder).header.spec, spec, folder)
     else:
-        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device))
+        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device), spec.families)
 
 
 def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False) -> Accuracy | None:
@@ -223,23 +241,14 @@ def _predicted_output(
     return parts
 
 
-def compiled_predictor(spec: StudySpec, machine: Machine) -> Repredict | None:
-    """Return the model with registers and spills as NVRTC reports them.
+def compiled_first_of(machine: Machine) -> int:
+    """Return how many kernels are compiled before the first is measured if trials are counted, not seconds.
 
-    None if it does not compile for the machine, or if that is not calibrated: then the model has no use for registers.
+    0 if the model has no use for registers, since the machine is not calibrated, or nothing reports them.
     """
     if machine.calibration is None or not compiler_of(machine, lambda _: None):
-        return None
-
-    def predicted(configs: Sequence[KernelConfig]) -> list[Prediction | None]:
-        LOG.info("compiling the %d kernels that the model puts first", len(configs))
-        answers = compiled_first(spec.case, configs, machine.environment.architecture, LOG.info)
-        return [
-            predict(spec.case, config, machine, one.resources) if one.resources else None
-            for config, one in zip(configs, answers, strict=True)
-        ]
-
-    return predicted
+        return 0
+    return min(_MOST_COMPILED, _COMPILED_BY_A_CORE * usable_cores())
 
 
 def study_header(spec: StudySpec, machine: Machine, evaluator: Evaluator) -> StudyHeader:
@@ -250,6 +259,7 @@ def study_header(spec: StudySpec, machine: Machine, evaluator: Evaluator) -> Stu
         environment=evaluator.environment,
         ceiling=made_of(Ceiling, machine, cpu_share=machine.conditions.cpu_share),
         calibration_cpu_share=machine.calibration_cpu_share,
+        calibrated_how=measured_machines.how_calibrated(machine),
         repeats=machine.repeats,
         last_cache_bytes=last_cache(machine.environment.backend, machine.caches_bytes),
         legal_configurations=0,

@@ -27,7 +27,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.legacy.configurations import name_in, names_today
 from lbmtune.records.study import StudySpec, tables
-from lbmtune.search.space import families_of
+from lbmtune.search.axes import Asked, families_of, values_at
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _configs(
     """Return the legal configurations by value of the knob, and the reasons of the illegal values."""
     limits = limits_of(machine)
     rest = {name: value for name, value in base.flat().items() if (knob, name) != ("storage", "compute")}
-    values = _values(spec, machine.environment.backend, knob, base)
+    values = _values(spec, Asked(spec.case, base.backend, limits, spec.families), knob, base)
     configs = {value: from_flat(completed({**rest, knob: value}, limits)) for value in values}
     reasons = {value: broken(spec.case, config, limits) for value, config in configs.items()}
     legal = {value: config for value, config in configs.items() if not reasons[value]}
@@ -154,9 +154,10 @@ def _variation(
     return Variation(knob, spec.case, base, machine.name, predictions, illegal, resources is not None)
 
 
-def _values(spec: StudySpec, backend: str, knob: str, base: KernelConfig) -> list[Scalar]:
+def _values(spec: StudySpec, asked: Asked, knob: str, base: KernelConfig) -> list[Scalar]:
     """Return the values of the study and that of the configuration: numbers by size, names as the study has them."""
-    spaces = [one for one in tables(spec.axes[backend]) if type(base) in families_of(backend, one)]
-    given = [value for table in spaces for value in table.get(knob, ())]
+    backend = base.backend
+    spaces = [one for one in tables(spec.axes[backend]) if type(base) in families_of(backend, one, spec.families)]
+    given = [value for table in spaces for value in table.get(knob, ())] or values_at(asked, base, knob)
     found = list(dict.fromkeys((*given, base.flat()[knob])))
     return sorted(found) if all(isinstance(value, int) for value in found) else found

@@ -30,8 +30,8 @@ class Evaluator(Protocol):
         ...
 
 
-Opener = Callable[[Case, int], AbstractContextManager[Evaluator]]
-"""Opens an evaluator for a case, for groups of up to a number of configurations."""
+Opener = Callable[[Case], AbstractContextManager[Evaluator]]
+"""Opens an evaluator for a case."""
 Counting = Callable[[Sequence[tuple[Case, KernelConfig]]], Sequence[Counters]]
 """Reads hardware counters over some steps of each kernel."""
 
@@ -99,7 +99,7 @@ def measure_group(plan: Plan, open_evaluator: Opener) -> Group:
     entries, trials = plan.runnable, {}
     if entries:
         side_tasks = {n: entry.variant.duty for n, entry in enumerate(entries) if entry.variant.duty}
-        with open_evaluator(plan.case, len(entries)) as evaluator:
+        with open_evaluator(plan.case) as evaluator:
             found = evaluator.finals([entry.config for entry in entries if entry.config], side_tasks)
             found = [_with_accuracy(evaluator, *pair) for pair in zip(entries, found, strict=True)]
         trials = {entry.variant.name: trial for entry, trial in zip(entries, found, strict=True)}

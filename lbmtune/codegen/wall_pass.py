@@ -45,4 +45,4 @@ def _text(config: Any) -> str:
     compute = config.computed.dtype
     types = f"{signature(config, ('field', LIST, LIST))}, {compute}[::1], int64"
     loop = parallel_loop(config)
-    return "\n\n" + filled("shared/wall_pass", compute=compute, codes=codes(config), signature=types, **loop)
+    return "\n\n" + filled("passes/walls", compute=compute, codes=codes(config), signature=types, **loop)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, Knob, Scalar, backend_knobs, families_with, knobs_by_name
@@ -10,6 +11,7 @@ from lbmtune.errors import InputError
 from lbmtune.files.source import Source
 from lbmtune.records.legacy.configurations import DEFAULTS, RENAMED
 from lbmtune.records.legacy.spaces import is_legacy_table, migrated_tables
+from lbmtune.records.study import made
 
 LOG = logging.getLogger("lbmtune")
 Values = dict[str, tuple[Scalar, ...]]
@@ -38,6 +40,47 @@ def _usual(backend: str, family: str) -> Values:
     return {one.name: one.search for one in knobs_by_name(FAMILIES[backend][family]).values()}
 
 
+def restrictions(
+    given: AxesFile, backend: str, families: tuple[str, ...], source: Source
+) -> Values | tuple[Values, ...]:
+    """Return the values of the knobs that a study gives, in each space; the others are made. Raises InputError.
+
+    families: those of tables that name none.
+    """
+    several = isinstance(given, list)
+    found = tuple(
+        _restricted(table, backend, f"axes.{backend}[{n}]" if several else f"axes.{backend}", families, source)
+        for n, table in enumerate(given if isinstance(given, list) else [given], 1)
+    )
+    return found if several else found[0]
+
+
+def _restricted(table: Mapping[str, Any], backend: str, key: str, families: tuple[str, ...], source: Source) -> Values:
+    """Return the values of a table: each knob belongs to one of its families at least."""
+    _check_values(table, key, source)
+    found: Values = {}
+    if "family" in table:
+        found["family"] = _values_of(backend_knobs(backend)["family"], table["family"], f"{key}.family", source)
+    names = [str(name) for name in found.get("family", [name for name in FAMILIES[backend] if made(name, families)])]
+    for name in table:
+        if name == "family":
+            continue
+        having = [known[name] for family in names if name in (known := knobs_by_name(FAMILIES[backend][family]))]
+        if not having:
+            source.fail(f"{key}.{name}", _not_of_family(name, " or ".join(names), backend))
+        allowed = tuple(dict.fromkeys(value for one in having for value in one.allowed))
+        for one in having:
+            either = replace(one, allowed=allowed if one.allowed else ())
+            found[name] = _values_of(either, table[name], f"{key}.{name}", source)
+    return found
+
+
+def _check_values(table: Mapping[str, Any], key: str, source: Source) -> None:
+    for name, value in table.items():
+        if value == []:
+            source.fail(f"{key}.{name}", "has no values; give at least one.")
+
+
 def spaces(given: AxesFile, backend: str, source: Source) -> Values | tuple[Values, ...]:
     """Return the values of each knob, in each space. Raises InputError."""
     key = f"axes.{backend}"
@@ -53,9 +96,7 @@ def spaces(given: AxesFile, backend: str, source: Source) -> Values | tuple[Valu
 
 def _spaces(table: Mapping[str, Any], backend: str, key: str, source: Source) -> tuple[Values, ...]:
     """Return the spaces of a table: one, or of version 0.1 one for each family that it reaches."""
-    for name, value in table.items():
-        if value == []:
-            source.fail(f"{key}.{name}", "has no values; give at least one.")
+    _check_values(table, key, source)
     plain = {name: plain_values(value, name, backend) for name, value in table.items()}
     if is_legacy_table(plain, backend):
         LOG.info("%s has knobs of version 0.1; lbmtune list shows their names of today", key)

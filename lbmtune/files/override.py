@@ -12,6 +12,7 @@ from lbmtune.files.axesfile import plain_values
 from lbmtune.files.source import TOO_MUCH_TOML
 from lbmtune.records.legacy.configurations import name_in
 from lbmtune.records.legacy.spaces import is_legacy_table
+from lbmtune.records.study import made
 
 LOG = logging.getLogger("lbmtune")
 Known = Mapping[str, tuple[str, ...]]
@@ -20,6 +21,7 @@ _TEXT = "case.geometry"
 """The key whose value is one text, with its commas."""
 _VISCOSITY = {"relaxation_rate", "viscosity", "reynolds"}
 """Keys of a case of which each gives the viscosity: one drops the others."""
+_SPACE = re.compile(r"axes\.(\w+)(\[\d+\])?")
 _ONE_OF_SEVERAL = re.compile(r"\[\d+\]$")
 
 
@@ -40,8 +42,8 @@ def override(tree: dict[str, Any], item: str, known: Known) -> list[str]:
     found = [
         (path, node, target.rpartition(".")[2]) for target in targets for path, node in _tables(tree, target, item)
     ]
-    placed = [one for one in found if _has(*one)]
-    return [_put(path, node, name, value) for path, node, name in placed or found]
+    placed = [one for one in found if _has(tree, *one)]
+    return [_put(tree, path, node, name, value) for path, node, name in placed or found]
 
 
 def backends(item: str, known: Known) -> set[str]:
@@ -58,14 +60,27 @@ def _tables(tree: dict[str, Any], target: str, item: str) -> list[tuple[str, dic
     return list(found.items())
 
 
-def _has(path: str, node: Mapping[str, Any], name: str) -> bool:
-    """Return whether a table takes a key: a space takes knobs of its families, by names of today or of version 0.1."""
+def _has(tree: Mapping[str, Any], path: str, node: Mapping[str, Any], name: str) -> bool:
+    """Return whether a table takes a key: a space takes knobs of its families, by names of today or of version 0.1.
+
+    A space of all families of the study takes knobs of any of them.
+    """
+    if backend := _made(tree, path, node):
+        chosen = tree["families"]
+        families = [record for one, record in FAMILIES[backend].items() if made(one, chosen)]
+        return name == "family" or any(name in knobs_by_name(family) for family in families)
     return all(name == "family" or name_in(knobs_by_name(family), name) for family in _families(path, node))
+
+
+def _made(tree: Mapping[str, Any], path: str, node: Mapping[str, Any]) -> str:
+    """Return the backend of a space that has all families of a study whose values are made; else nothing."""
+    match = _SPACE.fullmatch(path)
+    return match[1] if match and tree.get("families") and "family" not in node else ""
 
 
 def _families(path: str, node: Mapping[str, Any]) -> list[type[KernelConfig]]:
     """Return the families of a space; none for another table, and for a space of version 0.1, which names none."""
-    match = re.fullmatch(r"axes\.(\w+)(\[\d+\])?", path)
+    match = _SPACE.fullmatch(path)
     if not match:
         return []
     plain = {key: plain_values(value, key, match[1]) for key, value in node.items()}
@@ -75,9 +90,9 @@ def _families(path: str, node: Mapping[str, Any]) -> list[type[KernelConfig]]:
     return [records[name] for name in map(str, plain.get("family", (DEFAULT_FAMILY,))) if name in records]
 
 
-def _put(path: str, node: dict[str, Any], name: str, value: Any) -> str:
+def _put(tree: Mapping[str, Any], path: str, node: dict[str, Any], name: str, value: Any) -> str:
     """Set one key of a table and return it with the name of the table."""
-    families = _families(path, node)
+    families = [] if _made(tree, path, node) else _families(path, node)
     now = name_in(knobs_by_name(families[0]), name) if families else None
     if now and now.name != name:
         LOG.warning("%s is called %s now", name, now.name)

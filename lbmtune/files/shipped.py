@@ -12,7 +12,7 @@ def find_study(reference: str) -> Path:
         known = ", ".join(shipped_studies())
         raise InputError(f"{reference!r} names no study; give a study file, or one of the shipped studies {known}.")
     path = given_path(reference)
-    if path.suffix == ".toml" or path.exists():
+    if path.suffix == ".toml" or path.is_file() or len(path.parts) > 1:  # a folder of its name hides no study
         if path.is_file():
             return path
         raise InputError(f"there is no study file {path}; shipped studies are {', '.join(shipped_studies())}.")

@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from itertools import chain
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from lbmtune.catalogue.problem.faces import WALL_RULES, Patch
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.parameter_text import GeometryError
 from lbmtune.errors import InputError, suggestion
-from lbmtune.files.axesfile import AxesFile, known_keys, spaces, usual_spaces
+from lbmtune.files.axesfile import AxesFile, known_keys, restrictions, spaces, usual_spaces
 from lbmtune.files.casefile import CaseFile, case_of, identified
 from lbmtune.files.override import backends, override
 from lbmtune.files.ranges import INTERVAL, SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
@@ -25,7 +26,7 @@ from lbmtune.files.trees import converted, parsed
 from lbmtune.lattice import LATTICES
 from lbmtune.records import made_of
 from lbmtune.records.output import Output
-from lbmtune.records.study import Axes, Budget, StudySpec, TimingProtocol, tables
+from lbmtune.records.study import ALL_FAMILIES, Axes, Budget, StudySpec, TimingProtocol, tables
 from lbmtune.units import parse_duration_s
 
 LOG = logging.getLogger("lbmtune")
@@ -54,12 +55,16 @@ class AccuracyFile:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile:
-    """The tables of a study file."""
+    """The tables of a study file.
+
+    families: "all", or names of families, whose values are made where [axes] does not give them.
+    """
 
     name: str
     case: CaseFile
     objective: Literal["mlups", "footprint"] = "mlups"
     seed: int = 1
+    families: str | tuple[str, ...] = ()
     budget: BudgetFile = field(default_factory=BudgetFile)
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
     accuracy: AccuracyFile = field(default_factory=AccuracyFile)
@@ -114,6 +119,20 @@ def load_study(reference: str, overrides: Sequence[str] = ()) -> StudySpec:
     return parse_study(read_text(path), str(path), overrides, path.parent)
 
 
+BASE_STUDY = "box"
+"""The shipped study that a case without a file differs from."""
+
+
+def base_study(overrides: Sequence[str] = ()) -> StudySpec:
+    """Return the study of a case without a file: 'key=value' that differ from a periodic box. Raises InputError.
+
+    It is named after the flow.
+    """
+    given = {key.strip(): value.strip() for key, _, value in (item.partition("=") for item in overrides)}
+    named = [f"name={given['case.flow']}"] if "case.flow" in given else []
+    return load_study(BASE_STUDY, [*named, *overrides])
+
+
 def parse_study(text: str, name: str, overrides: Sequence[str] = (), folder: Path = Path()) -> StudySpec:
     """Return the study of a text. folder: where its relative paths begin. Raises InputError."""
     return _of_tree(parsed(text, name), Source(name, text, folder=folder), overrides)
@@ -127,7 +146,8 @@ def overridden(kept: StudySpec, overrides: Sequence[str]) -> StudySpec:
 
 
 def _of_tree(tree: dict[str, Any], source: Source, overrides: Sequence[str]) -> StudySpec:
-    keys = [override(tree, item, TABLES) for item in overrides]
+    first = sorted(overrides, key=lambda item: item.partition("=")[0].strip() != "families")  # it decides on knobs
+    keys = [override(tree, item, TABLES) for item in first]
     source = replace(source, overridden=frozenset(key for several in keys for key in several))
     _check_keys(tree, "", source)
     for key, known in _NAMES.items():
@@ -164,6 +184,7 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
     budget = {"trials": spec.budget.trials, "time": spec.budget.seconds, "sample": spec.budget.sample}
     return {
         "name": spec.name,
+        "families": list(spec.families),
         "objective": spec.objective,
         "seed": spec.seed,
         "case": flow,
@@ -214,18 +235,26 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
     check_protocol(file.protocol, source)
     for kind, every in asdict(file.output).items():
         check(every, INTERVAL, f"output.{kind}", source, "give a number of time steps, or 0 for no output.")
-    case, axes = _case(file.case, source), file.axes
+    case = _case(file.case, source)
+    families = (file.families,) if isinstance(file.families, str) else file.families
+    for name in families:
+        source.check_name("families", name, (ALL_FAMILIES, *dict.fromkeys(chain(*FAMILIES.values()))))
     return made_of(
         StudySpec,
         file,
         case=case,
-        axes={
-            backend: spaces(axes[backend], backend, source) if backend in axes else usual_spaces(case, backend)
-            for backend in FAMILIES
-        },
+        families=families,
+        axes={backend: _axes(file.axes.get(backend), backend, case, families, source) for backend in FAMILIES},
         budget=_budget(file.budget, source),
         max_error=bound,
     )
+
+
+def _axes(given: AxesFile | None, backend: str, case: Case, families: tuple[str, ...], source: Source) -> Any:
+    """Return the spaces of a backend: of which all values are made, those that are given, or the usual ones."""
+    if families:
+        return restrictions(given or {}, backend, families, source)
+    return usual_spaces(case, backend) if given is None else spaces(given, backend, source)
 
 
 def _case(file: CaseFile, source: Source) -> Case:

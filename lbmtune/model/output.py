@@ -11,6 +11,10 @@ from lbmtune.model.predict import ceiling, predict
 from lbmtune.records.output import RESIDUAL, SAVE, Output, OutputRates
 
 _PLACE_BYTES, _WORD_BYTES = 8, 4
+ROWS, GROUPS, CELLS, LISTED = "rows", "groups", "cells", "list"
+"""How the pass reads a value of neighbouring cells: by whole rows, by groups of cells, one by one, or by a list."""
+_COMPARED = 2
+"""Velocities that a residual reads: those now and those before."""
 Parts = dict[str, float]
 """Seconds of each part of an output, by name."""
 
@@ -28,10 +32,41 @@ def pass_bytes(case: Case, config: KernelConfig) -> float:
     """
     listed = config.place_source == "list"
     cells = case.fluid_sites if listed else case.sites
-    values = 1 + case.stencil.dimensions if config.of_moments else case.stencil.q
-    each = values * (config.stored.bytes + listed * _PLACE_BYTES) + (0 if listed else bool(case.geometry) * _WORD_BYTES)
+    each = _values(case, config) * (config.stored.bytes + listed * _PLACE_BYTES) + (
+        0 if listed else bool(case.geometry) * _WORD_BYTES
+    )
     written = MACROSCOPIC_FIELDS * config.computed.bytes * (2 if config.backend == "cpu" else 1)
     return cells * (each + written)
+
+
+def _values(case: Case, config: KernelConfig) -> int:
+    return 1 + case.stencil.dimensions if config.of_moments else case.stencil.q
+
+
+def reading(case: Case, config: KernelConfig) -> str:
+    """Return how the pass reads a value of neighbouring cells."""
+    if config.place_source == "list":
+        return LISTED
+    layout, extents = config.memory, config.stored_extents(case)
+    if layout.along_x(1, extents) - layout.along_x(0, extents) != 1:
+        return CELLS
+    return GROUPS if layout.run else ROWS
+
+
+def _pass_s(case: Case, config: KernelConfig, bandwidth_bytes_per_s: float, rates: OutputRates) -> float:
+    """Return the seconds of the pass: those of its bytes, or of its values if reading those takes longer."""
+    fastest = [bandwidth_bytes_per_s]
+    if rates.pass_bytes_per_s:
+        fastest.append(rates.pass_bytes_per_s)
+    threads: int = getattr(config, "threads", rates.threads)
+    if rates.thread_pass_bytes_per_s:
+        fastest.append(threads * rates.thread_pass_bytes_per_s)
+    moved_s = pass_bytes(case, config) / min(fastest)
+    rate = rates.pass_values_per_s.get(reading(case, config))
+    if not rate:
+        return moved_s
+    cells = case.fluid_sites if config.place_source == "list" else case.sites
+    return max(moved_s, cells * _values(case, config) * rates.threads / (threads * rate))
 
 
 def output_parts(
@@ -39,20 +74,20 @@ def output_parts(
 ) -> Parts:
     """Return what an output adds to the time of the steps, in parts.
 
-    between_s: seconds of the steps from one to the next, behind which a GPU hides the residual of the host. Threads of
-    a CPU that computes one are those of the kernel: it hides nothing.
+    between_s: seconds of the steps from one to the next, behind which a GPU hides the residual of the host. The threads
+    of a CPU that compute one, as fast as their memory at most, are those of the kernel: it hides nothing.
     """
     fields = fields_bytes(case, config)
-    slower = min(bandwidth_bytes_per_s, rates.pass_bytes_per_s or bandwidth_bytes_per_s)
-    parts = {"pass": pass_bytes(case, config) / slower}
+    velocities = fields * (MACROSCOPIC_FIELDS - 1) / MACROSCOPIC_FIELDS
+    parts = {"pass": _pass_s(case, config, bandwidth_bytes_per_s, rates)}
     if kind in (SAVE, RESIDUAL) and rates.copy_bytes_per_s:
-        parts["copy to the host"] = fields / rates.copy_bytes_per_s
+        parts["copy to the host"] = (fields if kind == SAVE else velocities) / rates.copy_bytes_per_s
     if kind == SAVE:
         parts["file"] = fields / rates.file_bytes_per_s
-    if kind == RESIDUAL:
-        velocities = fields * (MACROSCOPIC_FIELDS - 1) / MACROSCOPIC_FIELDS
-        hidden_s = between_s if rates.copy_bytes_per_s else 0.0
-        parts["residual"] = max(0.0, velocities / rates.residual_bytes_per_s - hidden_s)
+    if kind == RESIDUAL and rates.copy_bytes_per_s:
+        parts["residual"] = max(0.0, velocities / rates.residual_bytes_per_s - between_s)
+    elif kind == RESIDUAL:
+        parts["residual"] = velocities / min(rates.residual_bytes_per_s, bandwidth_bytes_per_s / _COMPARED)
     return parts
 
 

@@ -15,12 +15,13 @@ from lbmtune.records.measurement import (
     Sustained,
     Verification,
 )
-from lbmtune.records.trial import Costs, Entry, Outcome, Prediction, Resources, Term, Trial, significant
+from lbmtune.records.trial import Compiled, Costs, Entry, Outcome, Prediction, Resources, Term, Trial, significant
 
 __all__ = [
     "SCHEMA_VERSION",
     "Accuracy",
     "AccuracyPoint",
+    "Compiled",
     "Conditions",
     "Costs",
     "Entry",

@@ -1,6 +1,6 @@
 """Output of a simulation besides its state: how often, what it costs, and the rates by which that is predicted."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from lbmtune.records.quantities import NotNegative, Number, OneOrMore, Positive
 from lbmtune.units import format_rate
@@ -33,14 +33,19 @@ class Output:
 class OutputRates:
     """Measured rates in bytes per second: copy to page-locked memory of the host, file with fsync, and residual.
 
-    copy: None on a CPU, whose memory is that of the host; residual: of velocities, one thread; pass: that computes
-    density and velocity, with all cores of a CPU, None on a GPU, where it is as fast as memory; folder: of the file.
+    copy: None on a CPU, whose memory is that of the host; residual: of velocities, one thread of a host, or all of a
+    CPU that computes; folder: of the file. Of the pass that computes density and velocity, None on a GPU, where it is
+    as fast as memory: pass: of whole rows, all threads; thread_pass: one; pass_values: values per second that all
+    threads read in groups of cells ("groups"), one by one ("cells") and by a list ("list"); threads: how many.
     """
 
     file_bytes_per_s: Positive
     residual_bytes_per_s: Positive
     copy_bytes_per_s: Positive | None = None
     pass_bytes_per_s: Positive | None = None
+    thread_pass_bytes_per_s: Positive | None = None
+    pass_values_per_s: dict[str, Positive] = field(default_factory=dict)
+    threads: OneOrMore = 1
     folder: str = ""
 
     def told(self) -> list[str]:
@@ -50,6 +55,10 @@ class OutputRates:
             f"a residual at {format_rate(self.residual_bytes_per_s)} of velocities",
             *([f"copies to the host at {format_rate(self.copy_bytes_per_s)}"] if self.copy_bytes_per_s else []),
             *([f"the pass at {format_rate(self.pass_bytes_per_s)} or less"] if self.pass_bytes_per_s else []),
+            *(
+                f"values of it ({name}) at {rate / 1e9:.3g} billion a second"
+                for name, rate in self.pass_values_per_s.items()
+            ),
         ]
 
 

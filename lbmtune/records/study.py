@@ -25,6 +25,15 @@ Axes = Table | Sequence[Table]
 """Values of each axis, of one space or of several, of which a study searches the union."""
 
 
+ALL_FAMILIES = "all"
+"""The word for every family of a backend."""
+
+
+def made(family: str, families: Sequence[str]) -> bool:
+    """Return whether a family is one of those whose values are made."""
+    return family in families or ALL_FAMILIES in families
+
+
 def tables(axes: Axes) -> tuple[Table, ...]:
     """Return the spaces, one or several."""
     return (axes,) if isinstance(axes, Mapping) else tuple(axes)
@@ -82,6 +91,8 @@ class StudySpec:
     """The specification of a study, as in its file.
 
     axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
+    families: names, or 'all': values that `axes` does not restrict are made for the case and the device; empty: `axes`
+    names all values.
     objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break).
     max_error: largest relative L2 error of the velocity of a vortex after many steps; None: any. output: whose cost is
     measured of finalists.
@@ -90,6 +101,7 @@ class StudySpec:
     name: str
     case: Case
     axes: dict[str, dict[str, tuple[Scalar, ...]] | tuple[dict[str, tuple[Scalar, ...]], ...]]
+    families: tuple[str, ...] = ()
     budget: Budget = field(default_factory=Budget)
     objective: str = "mlups"
     seed: int = 1
@@ -120,6 +132,10 @@ class Ceiling:
         """The ceiling: the fastest q-stream copy or in-place update."""
         return max([*self.stream_bytes_per_s.values(), self.in_place_bytes_per_s])
 
+    def share(self, trial: Trial) -> float:
+        """Return the bandwidth of a measured trial over the ceiling."""
+        return trial.best_measurement.bandwidth_bytes_per_s / self.best_bytes_per_s
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudyHeader:
@@ -127,7 +143,8 @@ class StudyHeader:
 
     illegal_configurations: an example of each reason -> number of points of the axes that it removed; last_cache_bytes:
     of a CPU, 0 if unknown; entries_by: compiler that reported resources by entry afterwards, or '';
-    calibration_cpu_share: share of the processor during the calibration for the predictions, or None; finished: whether
+    calibration_cpu_share: share of the processor during the calibration for the predictions, or None;
+    calibrated_how: by what the predictions are calibrated, in words, '' in early records; finished: whether
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
     (`model.machine.description.Machine`); output_rates: if the study has output.
     """
@@ -144,6 +161,7 @@ class StudyHeader:
     schema: int = SCHEMA_VERSION
     entries_by: str = ""
     calibration_cpu_share: NotNegative | None = None
+    calibrated_how: str = ""
     finished: bool | None = None
     repeats: tuple[LogRatio, ...] = ()
     output_rates: OutputRates | None = None
@@ -214,7 +232,7 @@ class StudyRecord:
 
     def share_of_ceiling(self, trial: Trial) -> float:
         """Return the bandwidth of a measured trial over the ceiling (`Ceiling.best_bytes_per_s`)."""
-        return trial.best_measurement.bandwidth_bytes_per_s / self.header.ceiling.best_bytes_per_s
+        return self.header.ceiling.share(trial)
 
     @property
     def verified_binaries(self) -> int:

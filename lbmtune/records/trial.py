@@ -175,3 +175,10 @@ class Trial:
     def proven(self) -> bool:
         """Whether it was verified on the measured domain."""
         return self.verification is not None and self.verification.full_size and self.verification.passed
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A configuration is compiled. trial: with its prediction by registers; its outcome says if it can be measured."""
+
+    trial: Trial

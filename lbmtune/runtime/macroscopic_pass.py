@@ -2,22 +2,81 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from lbmtune.backend.protocol import Compiler, Device, Executable
+from lbmtune.backend.protocol import Compiler, Device
 from lbmtune.catalogue.boundaries.cell_flags import WORDS
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
-from lbmtune.codegen.cuda.macroscopic_pass import ALONG, CELLS, PLACES, macroscopic_pass
-from lbmtune.codegen.program import MACROSCOPICS, Launch
-from lbmtune.runtime.macroscopic_places import Boxed, Listed, Places, Slab, factors, places_of
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.macroscopic_tables import (
+    ALONG,
+    CELLS,
+    FORCES,
+    OTHERS,
+    PLACES,
+    RUNS,
+    SINGLES,
+    SITES,
+    VECTORS,
+)
+from lbmtune.codegen.program import MACROSCOPICS, Program
+from lbmtune.runtime.macroscopic_places import Boxed, Listed, Slab, factors, places_of, vectors
 from lbmtune.runtime.simulation import Simulation
 from lbmtune.runtime.states import summed
 
 Array = Any
-_CODES = 1 << 16
+
+
+class FieldsKernel:
+    """The kernel that computes density and velocity from the values of a state, with its tables on the device."""
+
+    def __init__(
+        self, case: Case, config: KernelConfig, parities: Sequence[Boxed | Listed], device: Device, compiler: Compiler
+    ) -> None:
+        """Compile and load it. parities: where the values lie in states of each. Raises CompileError."""
+        self._program = program = _program(case, config, parities[0])
+        self._executable, self._launch = device.load(program, compiler(program)), program.period[0][0]
+        real = np.dtype(config.computed.dtype).type
+        scalars: dict[str, Any] = dict(zip(("nx", "ny", "nz"), map(np.int32, case.domain), strict=True))
+        scalars |= {name: real(force) for name, force in zip(FORCES, case.force, strict=True)}
+        self._values = [scalars | _tables(case, program, found, device.xp) for found in parities]
+
+    def __call__(self, state: Array, parity: int, fields: Array) -> None:
+        """Enqueue it. fields: contiguous, of four times the cells; those of cells that a list does not have stay."""
+        values, launch, program = self._values[parity], self._launch, self._program
+        if SITES in values:
+            grid = (-(-int(values[SITES]) // launch.covers[0]), 1, 1)
+        else:
+            grid = launch.grid(program.case.domain, program.frame)
+        values = values | {"f0": state, MACROSCOPICS: fields.reshape(-1)}
+        self._executable.launch(launch, grid, [values[name] for name in launch.arguments])
+
+
+def _program(case: Case, config: KernelConfig, found: Boxed | Listed) -> Program:
+    if config.backend == "cpu":
+        from lbmtune.codegen.cpu.macroscopic_pass import macroscopic_pass  # here, as below: workers start without it
+    else:
+        from lbmtune.codegen.cuda.macroscopic_pass import macroscopic_pass
+    words = isinstance(found, Boxed) and found.words is not None
+    return macroscopic_pass(case, config, factors(case, config), listed=isinstance(found, Listed), words=words)
+
+
+def _tables(case: Case, program: Program, found: Boxed | Listed, xp: Any) -> dict[str, Any]:
+    """Return the arguments that depend on the parity, by name."""
+    if isinstance(found, Listed):
+        return {PLACES: found.places.reshape(-1), CELLS: found.cells, SITES: np.int32(len(found.cells))}
+    words = xp.zeros(1, xp.uint32) if found.words is None else found.words  # the kernel does not read those
+    values = {ALONG: found.along.reshape(-1), WORDS: words}
+    if RUNS in program.arguments:
+        from lbmtune.codegen.cpu.macroscopic_pass import lanes_of
+
+        runs, others = vectors(found, case.domain[0], lanes_of(program.config))
+        values |= {RUNS: runs, VECTORS: np.int32(len(runs)), OTHERS: others, SINGLES: np.int32(len(others))}
+    return values
 
 
 class MacroscopicPass:
@@ -32,75 +91,33 @@ class MacroscopicPass:
 
         compiler: for it. Raises CompileError, OutOfMemoryError and, for want of memory for tables, MemoryError.
         """
-        self._simulation = simulation
+        self._simulation, self._device = simulation, device
         config, case, xp = simulation.program.config, simulation.case, simulation.xp
-        self._real = np.dtype(config.computed.dtype).type
         self._parities = [places_of(case, config, p, xp) for p in range(config.propagation.period)]
-        self._factors = factors(case, config)
-        self.fields = device.empty(MACROSCOPIC_FIELDS * case.sites, config.computed.dtype).reshape(4, -1)
-        self.fields[0], self.fields[1:] = 1, 0  # of solid cells, which a list does not have
-        self._on_device = _on_device(self, device, compiler) if simulation.program.target == "cuda" else None
+        self._kernel = FieldsKernel(case, config, [one.found for one in self._parities], device, compiler)
+        self.fields = self.empty()
+
+    def empty(self) -> Array:
+        """Return new fields, with those of solid cells, which a list does not have."""
+        case, config = self._simulation.case, self._simulation.program.config
+        fields = self._device.empty(MACROSCOPIC_FIELDS * case.sites, config.computed.dtype)
+        fields = fields.reshape(MACROSCOPIC_FIELDS, -1)
+        fields[0], fields[1:] = 1, 0
+        return fields
 
     def __call__(self) -> Array:
         """Enqueue the pass over the state as it is now; return the fields."""
         simulation = self._simulation
         places = self._parities[simulation.parity]
-        if self._on_device:
-            self._launch(*self._on_device, places)
-        else:
-            self._compute(places)
+        self._kernel(simulation.state, simulation.parity, self.fields)
         if places.gains:
-            self._add(places)
+            self._add(*places.gains)
         for slab in places.slabs:
             self._complete(slab)
         return self.fields
 
-    def _launch(self, executable: Executable, launch: Launch, places: Places) -> None:
-        simulation, found = self._simulation, places.found
-        values: dict[str, Any] = {"f0": simulation.state, MACROSCOPICS: self.fields}
-        values |= dict(zip(("nx", "ny", "nz"), map(np.int32, simulation.case.domain), strict=True))
-        values |= {f"force_{a}": self._real(f) for a, f in zip("xyz", simulation.case.force, strict=True)}
-        if isinstance(found, Boxed):
-            words = found.along if found.words is None else found.words  # a pointer that the kernel does not use
-            values |= {ALONG: found.along, WORDS: words}
-            grid = launch.grid(simulation.case.domain, simulation.program.frame)
-        else:
-            values |= {PLACES: found.places, CELLS: found.cells, "sites": np.int32(len(found.cells))}
-            grid = (-(-len(found.cells) // launch.covers[0]), 1, 1)
-        executable.launch(launch, grid, [values[name] for name in launch.arguments])
-
-    def _compute(self, places: Places) -> None:
-        from lbmtune.backend.cpu import macroscopic_pass as compiled  # here: Numba takes its time to come
-
-        simulation, found, config = self._simulation, places.found, self._simulation.program.config
-        team: tuple[int, str] = (config.threads, getattr(config, "pinning", "none"))  # type: ignore[attr-defined]
-        state = simulation.state
-        state = state.view(np.uint16) if state.dtype == np.float16 else state
-        first = np.array([float(config.stored.shifted), *(0.5 * force for force in simulation.case.force)], self._real)
-        sums = np.array(self._factors, self._real)
-        if isinstance(found, Listed):
-            compiled.of_list(*team, state, self._codes, found.places, found.cells, sums, first, self.fields)
-            return
-        nx = simulation.case.domain[0]
-        steps = np.diff(found.along[0, :, 1 : nx - 1])
-        straight = (steps == 1).all(axis=1) & (nx > 2)
-        words = np.empty(0, np.uint32) if found.words is None else found.words
-        extents = simulation.case.domain
-        compiled.of_box(*team, state, self._codes, found.along, straight, words, sums, first, self.fields, extents)
-
-    @cached_property
-    def _codes(self) -> Array:
-        """The number of each 16-bit code, as stored."""
-        stored = self._simulation.program.config.stored
-        if stored.bytes != 2:
-            return np.empty(0, self._real)
-        codes = np.arange(_CODES, dtype=np.uint16)
-        return stored.deviations(codes if stored.codes else codes.view(np.float16), np, 1.0).astype(self._real)
-
-    def _add(self, places: Places) -> None:
+    def _add(self, cells: Array, added: Array) -> None:
         """Add what moving walls add to density and momentum."""
-        assert places.gains is not None
-        cells, added = places.gains
         before = self.fields[:, cells]
         rho = before[0] + added[0]
         self.fields[1:, cells] = (before[1:] * before[0] + added[1:]) / rho
@@ -122,12 +139,3 @@ class MacroscopicPass:
             still = xp.asarray([1.0, 0.0, 0.0, 0.0]).reshape(4, 1, 1, 1)
             layer = xp.where(slab.solid, still, layer)
         self.fields.reshape(4, *case.domain[::-1])[here] = layer
-
-
-def _on_device(one: MacroscopicPass, device: Device, compiler: Compiler) -> tuple[Executable, Launch]:
-    """Return the compiled kernel of a GPU and its launch."""
-    simulation, found = one._simulation, one._parities[0].found
-    words = isinstance(found, Boxed) and found.words is not None
-    listed = isinstance(found, Listed)
-    program = macroscopic_pass(simulation.program, one._factors, listed=listed, words=words)
-    return device.load(program, compiler(program)), program.period[0][0]

@@ -105,6 +105,21 @@ def places_of(case: Case, config: KernelConfig, parity: int, xp: ModuleType) -> 
     return Places(found, _gains(case, config, parity, xp), slabs)
 
 
+def vectors(found: Boxed, nx: int, lanes: int) -> tuple[Array, Array]:
+    """Return the first cells of vectors that cover a row, which may overlap, and the cells that are in none: uint32.
+
+    The elements of a value follow each other in the cells of a vector, for every value.
+    """
+    steps = (np.diff(found.along[0, :, :nx]) == 1).all(axis=0)
+    starts = [x for x in range(nx - lanes + 1) if steps[x : x + lanes - 1].all()]
+    runs, others, x = list[int](), list[int](), 0
+    while x < nx:
+        start = max((one for one in starts if x - lanes < one <= x), default=None)
+        (others if start is None else runs).append(x if start is None else start)
+        x = x + 1 if start is None else start + lanes
+    return np.array(runs, np.uint32), np.array(others, np.uint32)
+
+
 def _at(case: Case, config: KernelConfig, place: Place, window: Window, *, wrap: bool) -> Array:
     return element_indices(case, config, window, place, np, wrap=wrap)
 

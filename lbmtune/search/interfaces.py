@@ -1,15 +1,15 @@
 """Interfaces between the search and its caller: prediction, evaluation, progress."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.records import Prediction, Trial
+from lbmtune.records import Compiled, Prediction, Trial
 from lbmtune.records.output import OutputCost
-from lbmtune.records.study import StudyHeader
-from lbmtune.search.estimates import Repredict
+from lbmtune.records.study import StudyHeader, StudySpec
+from lbmtune.search.estimates import Estimate
 from lbmtune.search.space import Accurate
 
 Predict = Callable[[KernelConfig], Prediction]
@@ -21,6 +21,68 @@ OutputOf = Callable[[Sequence[KernelConfig]], list[Trial]]
 """Measures what output costs configurations."""
 PredictOutput = Callable[[KernelConfig, OutputCost], dict[str, float]]
 """Predicts the seconds of an output, in parts; the measured cost says of which kind."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the trial of a configuration told the search.
+
+    mlups: None if it has no speed; noise: standard deviation of its logarithm; known: False if the trial says nothing,
+    because it was disturbed, unstable or out of time.
+    """
+
+    mlups: float | None
+    noise: float = 0.002
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What may be gained by going on: relative to the best so far, and the probability of more than its noise."""
+
+    relative: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A trial of another study. residual: logarithm of measured over predicted speed there; source: that study."""
+
+    config: KernelConfig
+    residual: float
+    source: str
+
+
+class Strategy(Protocol):
+    """Chooses configurations, by their place in the legal set: what to compile next, and what to measure next."""
+
+    def wanted(self, count: int) -> list[int]:
+        """Return what to compile next, the best first, up to a number; fewer or none to wait for results.
+
+        Nothing comes twice but a configuration whose first trial said nothing. None although nothing is ready or under
+        way: all were tried.
+        """
+        ...
+
+    def next(self, ready: Collection[int]) -> int:
+        """Return what to measure now. ready: those compiled and not measured yet, at least one."""
+        ...
+
+    def refine(self, index: int, mlups: float | None) -> None:
+        """Note what the model predicts with the compiled registers; None: it does not compile."""
+        ...
+
+    def observe(self, index: int, seen: Seen) -> None:
+        """Note the result of a trial, of this run or of an earlier one."""
+        ...
+
+    def gain(self) -> Gain | None:
+        """Return what may be gained by going on; None if this strategy, or yet, nobody can tell."""
+        ...
+
+
+MakeStrategy = Callable[[Sequence[KernelConfig], Sequence[Estimate], StudySpec], Strategy]
+"""Makes the strategy of a study from its legal set and the estimates of the model."""
 
 
 class Evaluator(Protocol):
@@ -43,6 +105,27 @@ class Evaluator(Protocol):
     def submit(self, number: int, config: KernelConfig) -> None: ...
     def next(self) -> Trial:
         """Wait for the next finished trial and return it."""
+        ...
+
+    def compile_room(self, ready: int) -> int:
+        """Return how many more configurations may be compiled now. ready: how many are compiled and not measured."""
+        ...
+
+    def measure_room(self) -> int:
+        """Return how many configurations the measurer takes now."""
+        ...
+
+    def compile(self, config: KernelConfig) -> None: ...
+    def measure(self, number: int, config: KernelConfig) -> None:
+        """Verify and measure a configuration that was compiled."""
+        ...
+
+    def event(self) -> Compiled | Trial:
+        """Wait until a configuration is compiled or a trial is finished."""
+        ...
+
+    def forget(self) -> None:
+        """Forget what is compiled, or will be, and was not measured."""
         ...
 
     def restart(self) -> None:
@@ -77,16 +160,16 @@ class Observer:
 class Search:
     """Everything that a run needs besides the study itself.
 
-    storage_url: of Optuna, None for a file in the folder. predict_anew: predictions with compiled resources, for the
-    first `compiled` by the model. accuracy, output: of finalists; sustain: of the best. None if unavailable.
+    storage_url: of Optuna, None for a file in the folder. compiled: kernels to compile before the first is measured, if
+    trials are counted. accuracy, output: of finalists; sustain: of the best. None if unavailable.
     """
 
     evaluator: Evaluator
     predict: Predict
     folder: Path
     observer: Observer
+    strategy: MakeStrategy
     storage_url: str | None = None
-    predict_anew: Repredict | None = None
     compiled: int = 0
     accuracy: Accurate | None = None
     sustain: Sustain | None = None

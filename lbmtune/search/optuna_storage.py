@@ -1,10 +1,11 @@
-"""A study in Optuna: ask, tell and storage, rebuilt from the records.
+"""A study in Optuna's storage, rebuilt from the records.
 
-Ask and tell happen in memory. The storage gets a trial once, when it has ended: asking in a database would take one
-transaction for each parameter of a trial, and several for its end.
+The storage gets a trial once, when it has ended: asking in a database would take one transaction for each parameter of
+a trial, and several for its end.
 """
 
 import re
+import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -20,11 +21,13 @@ from optuna.trial import FrozenTrial, TrialState
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
-from lbmtune.search.choice import Choice
+from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.space import varied
 
 JOURNAL = "optuna.log"
 _NUMBER = "lbmtune:number"
+_METRICS = {"mlups": "MLUPS", "footprint": "footprint (bytes)"}
+"""Names of objectives."""
 _LONG_SECRET = 6
 """Letters from which on a password is not in a sentence by chance."""
 
@@ -62,20 +65,16 @@ class Journal(JournalFileBackend):
 
 
 class OptunaStudy:
-    """Asks Optuna for indices into configs and tells it results, by the number of the trial.
-
-    _stored: the study in the storage; _study: the one in memory.
-    """
+    """Keeps trials of these configurations in a storage of Optuna. header: of their study."""
 
     _stored: optuna.Study
 
-    def __init__(self, configs: Sequence[KernelConfig], choice: Choice, objective: str) -> None:
+    def __init__(self, configs: Sequence[KernelConfig], header: StudyHeader) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._configs, self._choice, self._objective = configs, choice, objective
-        self._direction = StudyDirection.MAXIMIZE if objective == "mlups" else StudyDirection.MINIMIZE
+        self._configs, self._ceiling = {config.key: config for config in configs}, header.ceiling
+        self._objective = header.spec.objective
+        self._direction = StudyDirection.MAXIMIZE if self._objective == "mlups" else StudyDirection.MINIMIZE
         self._space = distributions(configs)
-        self._study = optuna.create_study(direction=self._direction)
-        self._in_flight: dict[int, optuna.Trial] = {}
         self._journal: Journal | None = None
 
     def open(self, storage: str | Path, name: str) -> None:
@@ -107,20 +106,11 @@ class OptunaStudy:
                 reason = type(error).__name__
             raise InputError(f"Optuna storage {shown!r} cannot be used ({reason}); correct --storage.") from None
 
-    def ask(self, number: int) -> int:
-        """Return the index of the configuration for trial `number`."""
-        index = self._choice.propose()
-        self._study.enqueue_trial(parameters(self._configs[index], self._space), {_NUMBER: number})
-        self._in_flight[number] = self._study.ask(self._space)
-        return index
-
     def tell(self, trial: Trial) -> None:
-        """Finish a trial whose record is on disk."""
-        value = self._value(trial)
-        state = TrialState.FAIL if value is None else TrialState.COMPLETE
-        self._stored.add_trial(self._study.tell(self._in_flight.pop(trial.number), value, state=state))
+        """Add a trial whose record is on disk."""
+        self._stored.add_trial(self._frozen(trial, self._configs[trial.key]))
 
-    def catch_up(self, trials: Sequence[Trial], index: Mapping[str, int]) -> None:
+    def catch_up(self, trials: Sequence[Trial]) -> None:
         """Add to the storage the recorded trials that it lacks."""
         with self._journal.buffered() if self._journal else nullcontext():
             stored = set()
@@ -130,8 +120,12 @@ class OptunaStudy:
                 else:
                     self._stored.tell(one.number, state=TrialState.FAIL)
             for trial in trials:
-                if trial.number not in stored and trial.key in index:
-                    self._stored.add_trial(self._frozen(trial, self._configs[index[trial.key]]))
+                if trial.number not in stored and trial.key in self._configs:
+                    self.tell(trial)
+
+    def note_finals(self, trials: Sequence[Trial]) -> None:
+        """Note the final speeds with the study: those of trials that are in a storage can no longer change."""
+        self._stored.set_user_attr("final_mlups", {one.key: one.final.mlups for one in trials if one.final})
 
     def close(self) -> None:
         """Release the storage."""
@@ -141,6 +135,9 @@ class OptunaStudy:
         self._stored = optuna.create_study(
             storage=storage, study_name=name, direction=self._direction, load_if_exists=True
         )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            self._stored.set_metric_names([_METRICS[self._objective]])
         self._stored.get_trials(deepcopy=False)
 
     def _frozen(self, trial: Trial, config: KernelConfig) -> FrozenTrial:
@@ -150,13 +147,27 @@ class OptunaStudy:
             value=value,
             params=parameters(config, self._space),
             distributions=self._space,
-            user_attrs={_NUMBER: trial.number},
+            user_attrs={_NUMBER: trial.number, **attributes(trial, self._ceiling)},
         )
 
     def _value(self, trial: Trial) -> float | None:
         if trial.mlups is None or self._objective == "mlups":
             return trial.mlups
         return float(trial.prediction.footprint_bytes) if trial.prediction else None
+
+
+def attributes(trial: Trial, ceiling: Ceiling) -> dict[str, str | float]:
+    """Return what else is known of a trial, as Optuna's dashboard shows it; only what there is."""
+    found: dict[str, str | float | None] = {
+        "key": trial.key,
+        "outcome": str(trial.outcome),
+        "reason": trial.reason or None,
+        "predicted_mlups": trial.prediction.mlups if trial.prediction else None,
+        "first_mlups": trial.measurement.mlups if trial.measurement else None,
+        "final_mlups": trial.final.mlups if trial.final else None,
+        "share_of_ceiling": None if trial.mlups is None else ceiling.share(trial),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _may_show(secret: str, text: str) -> bool:

@@ -1,25 +1,16 @@
-"""The legal set: the products of the knobs of each space, filtered by the rules, each kernel once."""
+"""The legal set: the points of each space, filtered by the rules, each kernel once."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
-from lbmtune.catalogue.config import (
-    DEFAULT_FAMILY,
-    KernelConfig,
-    Knob,
-    Scalar,
-    completed,
-    family,
-    from_flat,
-    knobs,
-)
+from lbmtune.catalogue.config import KernelConfig, from_flat, knobs
 from lbmtune.catalogue.families.rules import Limits, Rule, broken, rules
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy
 from lbmtune.records.study import Axes, Table, tables
+from lbmtune.search.axes import Asked, Closed, families_of, family_points, points
 from lbmtune.search.kinds import Rounding, rounding_of, steps_per_launch
 from lbmtune.search.rule_cache import CachedRule, Point
 
@@ -32,77 +23,61 @@ class Space:
     """The configurations that a study may try: legal and distinct, in a deterministic order.
 
     illegal: number of points that each kind of reason removed, by an example of it; sizes: legal configurations of each
-    space of the union.
+    space of the union; ranges: the values that were made for knobs.
     """
 
     configs: tuple[KernelConfig, ...]
     illegal: dict[str, int]
     sizes: tuple[int, ...]
+    ranges: tuple[Closed, ...] = ()
 
 
-def legal_set(case: Case, backend: str, axes: Axes, limits: Limits) -> Space:
+def legal_set(case: Case, backend: str, axes: Axes, limits: Limits, families: Sequence[str] = ()) -> Space:
     """Return the legal configurations for a case on a device. Knobs that are not given keep their default.
 
-    Raises InputError for an unknown name, and if no configuration is legal.
+    families: names, or 'all', of which the values of these knobs are made for the case and the device instead. Raises
+    InputError for an unknown name, and if no configuration is legal.
     """
-    broken_by: dict[Rule, list[str]] = {}
-    spaces = [_sifted(case, backend, table, limits, broken_by) for table in tables(axes)]
+    asked, broken_by = Asked(case, backend, limits, families), dict[Rule, list[str]]()
+    spaces = [_sifted(asked, table, broken_by) for table in tables(axes)]
     by_reason: Counter[str] = Counter()
     for reasons in broken_by.values():
         by_reason[reasons[0]] += len(reasons)
     if not any(spaces):
         # the points that broke the last rule kept all others
-        reason = list(by_reason)[-1] if by_reason else "a knob has no values"
+        reason = list(by_reason)[-1] if by_reason else _nothing(asked)
         raise InputError(f"no configuration of this space is legal: {reason}; change the knob or the case.")
     configs = dict.fromkeys(from_flat(point) for space in spaces for point in space)
-    return Space(tuple(configs), dict(by_reason.most_common()), tuple(map(len, spaces)))
+    return Space(tuple(configs), dict(by_reason.most_common()), tuple(map(len, spaces)), asked.ranges)
 
 
-def check_any_is_legal(case: Case, backend: str, axes: Axes, limits: Limits) -> None:
+def _nothing(asked: Asked) -> str:
+    """Return why a space has no points."""
+    return next((one.reason for one in asked.ranges if not one.values), "a knob has no values")
+
+
+def check_any_is_legal(case: Case, backend: str, axes: Axes, limits: Limits, families: Sequence[str] = ()) -> None:
     """Look for the first legal configuration only, which is quick if there are many. Raises as `legal_set` does."""
-    every = (from_flat(point) for table in tables(axes) for point in points(backend, table, limits))
+    asked = Asked(case, backend, limits, families)
+    every = (from_flat(point) for table in tables(axes) for point in points(asked, table))
     if all(broken(case, config, limits) for config in every):
-        legal_set(case, backend, axes, limits)
+        legal_set(case, backend, axes, limits, families)
 
 
-def _sifted(case: Case, backend: str, table: Table, limits: Limits, broken_by: dict[Rule, list[str]]) -> list[Point]:
+def _sifted(asked: Asked, table: Table, broken_by: dict[Rule, list[str]]) -> list[Point]:
     """Return the legal points, and add to `broken_by` the reasons of each rule against the others."""
     legal: list[Point] = []
-    for record in families_of(backend, table):
-        left = list(_points(record, table, limits))
+    for record in families_of(asked.backend, table, asked.families):
+        left = list(family_points(asked, record, table))
         several = _several(left)
         for rule in rules(record):
-            cached = CachedRule(rule, case, limits, several)
+            cached = CachedRule(rule, asked.case, asked.limits, several)
             reasons = [cached(point) for point in left]
             if against := [reason for reason in reasons if reason is not None]:
                 broken_by.setdefault(rule, []).extend(against)
                 left = [point for point, reason in zip(left, reasons, strict=True) if reason is None]
         legal += left
     return legal
-
-
-def families_of(backend: str, table: Table) -> tuple[type[KernelConfig], ...]:
-    """Return the families of a space: those that its table names, or the default one. Raises InputError."""
-    return tuple(family(backend, str(name)) for name in table.get("family", (DEFAULT_FAMILY,)))
-
-
-def points(backend: str, table: Table, limits: Limits) -> Iterator[Point]:
-    """Yield every distinct point of the product, first knob slowest. Knobs that do not act are not varied."""
-    for record in families_of(backend, table):
-        yield from _points(record, table, limits)
-
-
-def _points(record: type[KernelConfig], table: Table, limits: Limits) -> Iterator[Point]:
-    start: Point = {"backend": record.backend, "family": record.family}
-    varied_knobs = [one for one in knobs(record) if one.name in table]
-    distinct = {one.name: _distinct(start, one.name, table[one.name], limits) for one in varied_knobs}
-    for values in _product(varied_knobs, distinct, start):
-        yield completed(values, limits)
-
-
-def _distinct(start: Point, name: str, values: Sequence[Scalar], limits: Limits) -> tuple[Scalar, ...]:
-    """Return the values of a knob without those that mean the same on this device, so that all points differ."""
-    return tuple(dict.fromkeys(completed({**start, name: value}, limits)[name] for value in values))
 
 
 def _several(space: Sequence[Point]) -> frozenset[str]:
@@ -122,37 +97,6 @@ def varied(configs: Sequence[KernelConfig]) -> tuple[str, ...]:
     names = dict.fromkeys(["family", *(one.name for record in records for one in knobs(record))])
     flat = [config.flat() for config in configs]
     return tuple(name for name in names if len({point.get(name) for point in flat}) > 1)
-
-
-def _product(varied_knobs: Sequence[Knob], values: Table, chosen: Point) -> Iterator[dict[str, Scalar]]:
-    """Yield the product knob by knob; those that do not act are settled once for all points that agree so far."""
-    deciding = [tuple(condition.on for condition in one.acts) for one in varied_knobs]
-    decisive = [tuple(dict.fromkeys(chain(*deciding[place:]))) for place in range(len(varied_knobs) + 1)]
-    known: dict[tuple[Scalar | None, ...], tuple[Point, Sequence[Scalar]]] = {}
-
-    def settled(place: int, point: Point) -> tuple[Point, Sequence[Scalar]]:
-        """Return the knobs from a place on that can take one value alone, and the values of the next one."""
-        found: dict[str, Scalar] = {}
-        for one in varied_knobs[place:]:
-            fixed = one.neutral({**point, **found})
-            allowed = values[one.name] if fixed is None else (fixed,)
-            if len(allowed) != 1:
-                return found, allowed
-            found[one.name] = allowed[0]
-        return found, ()
-
-    def below(place: int, point: Point) -> Iterator[dict[str, Scalar]]:
-        decided = (place, *map(point.get, decisive[place]))
-        if decided not in known:
-            known[decided] = settled(place, point)
-        found, allowed = known[decided]
-        full, at = {**point, **found}, place + len(found)
-        if at == len(varied_knobs):
-            yield full
-        for value in allowed:
-            yield from below(at + 1, {**full, varied_knobs[at].name: value})
-
-    return below(0, chosen)
 
 
 def within(space: Space, bound: float, accuracy: Accurate) -> Space:

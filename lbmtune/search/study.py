@@ -1,23 +1,20 @@
-"""The loop of a study: choose, evaluate, record; then finals, sustained runs and accuracy.
+"""A study from its first trial to its last phase: the search, then finals, sustained runs and accuracy.
 
-A trial is on disk before Optuna gets it. A study that is killed at any moment resumes from its records: measured trials
-stay, those in flight are tried again, no configuration is tried twice.
+A study that is killed at any moment resumes from its records: measured trials stay, those in flight are tried again, no
+configuration is tried twice.
 """
 
-from __future__ import annotations
-
-import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import (
     TRIALS,
-    append_trial,
     drop_torn_line,
     holds_study,
     read_study,
@@ -25,19 +22,12 @@ from lbmtune.records.store import (
     write_header,
 )
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
-from lbmtune.search.choice import Choice
-from lbmtune.search.estimates import estimates, refined
-from lbmtune.search.finals import fastest_s, hold_finals, record_accuracy, record_output, run_sustained
+from lbmtune.search.finals import hold_finals, record_accuracy, record_output, run_sustained
 from lbmtune.search.interfaces import Search
 from lbmtune.search.lock import folder_lock
+from lbmtune.search.loop import Loop
 from lbmtune.search.space import Space
 from lbmtune.search.visits import visit_again
-
-if TYPE_CHECKING:
-    from lbmtune.search.optuna_storage import OptunaStudy
-
-_SHARE_OF_AHEAD = 4
-"""One evaluation of the surrogate proposes a quarter of the configurations in flight, because it takes time."""
 
 
 def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool = False) -> StudyRecord:
@@ -48,15 +38,16 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
     with folder_lock(search.folder):
         remove_unfinished(search.folder)
         header, done = _read_folder(search.folder, header, resume=resume)
-        loop = _Loop(search, header, space, done)
         write_header(search.folder, replace(header, finished=False))
-        search.observer.started(header, done)
-        loop.run()
-        visit_again(search)
-        hold_finals(search)
-        run_sustained(search)
-        record_accuracy(search)
-        record_output(search)
+        with _stored(search, header, space, done) as tell:
+            loop = Loop(search, header, space, done, tell)
+            search.observer.started(header, done)
+            loop.run()
+            visit_again(search)
+            hold_finals(search)
+            run_sustained(search)
+            record_accuracy(search)
+            record_output(search)
         write_header(search.folder, replace(header, finished=True))
         record = read_study(search.folder)
     if record.winner is None:
@@ -88,7 +79,7 @@ def check_resumable(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
 def check_same_spec(kept: StudySpec, now: StudySpec, folder: Path) -> None:
     """Raise InputError, with the field and both values, if two studies differ in more than name and budget."""
     kept, now = _without_path(kept), _without_path(now)
-    for name in ("case", "axes", "objective", "seed", "protocol", "max_error", "output"):
+    for name in ("case", "axes", "families", "objective", "seed", "protocol", "max_error", "output"):
         was, here = (_fields(getattr(spec, name), name) for spec in (kept, now))
         for key in {**was, **here}:
             if was.get(key) != here.get(key):
@@ -124,86 +115,28 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else "not given" if value is None else str(value)
 
 
-class _Loop:
-    """The search from the first trial that is not recorded to the end of the budget."""
+@contextmanager
+def _stored(
+    search: Search, header: StudyHeader, space: Space, done: Sequence[Trial]
+) -> Iterator[Callable[[Trial], None]]:
+    """Yield what tells a storage of a trial. Without a URL a journal is written at the end: Optuna loads slowly."""
+    if search.storage_url is None:
+        yield lambda _: None
+        done = read_study(search.folder).trials
+    from lbmtune.search.optuna_storage import JOURNAL, OptunaStudy
 
-    def __init__(self, search: Search, header: StudyHeader, space: Space, done: Sequence[Trial]) -> None:
-        self._search, self._space, spec = search, space, header.spec
-        self._search_s, self._begin_s = 0.0, time.monotonic()
-        self._clock_s = time.monotonic() - max((t.elapsed_s or 0.0 for t in done), default=0.0)
-        self._next_number = max((t.number for t in done), default=-1) + 1
-        self._budget = budget_left(spec, done)
-        search.evaluator.incumbent_s = fastest_s(spec.case, done)
-        if min(self._budget) > 0:
-            search.evaluator.prepare(space.configs)
-        predictions = estimates(search.predict, space.configs)
-        tiers = [p.footprint_bytes for p in predictions] if spec.objective == "footprint" else None
-        batch = max(1, search.evaluator.max_in_flight // _SHARE_OF_AHEAD)
-        expected, sample = [p.mlups for p in predictions], spec.budget.sample
-        if search.predict_anew and min(self._budget) > 0:
-            expected = refined(expected, space.configs, search.predict_anew, search.compiled)
-        self._choice = Choice(space.configs, expected, spec.seed, tiers, batch, sample)
-        self._index = {config.key: i for i, config in enumerate(space.configs)}
-        self._optuna = self._open_optuna(header, done)
-
-    def run(self) -> None:
-        """Search until the budget or the legal set is exhausted. Predicting and resuming do not count."""
-        self._begin_s, in_flight = time.monotonic(), 0
-        while True:
-            while in_flight < self._search.evaluator.max_in_flight and self._may_start():
-                self._start()
-                in_flight += 1
-            if not in_flight:
-                break
-            self._take(self._search.evaluator.next())
-            in_flight -= 1
-        self._optuna.close()
-
-    def _open_optuna(self, header: StudyHeader, done: Sequence[Trial]) -> OptunaStudy:
-        from lbmtune.search.optuna_storage import JOURNAL, OptunaStudy  # Optuna is slow to import
-
-        for trial in done:
-            if trial.key in self._index:
-                self._choice.observe(self._index[trial.key], trial.mlups)
-        study = OptunaStudy(self._space.configs, self._choice, header.spec.objective)
-        study.open(self._search.storage_url or self._search.folder / JOURNAL, optuna_name(header))
-        study.catch_up(done, self._index)
-        return study
-
-    def _may_start(self) -> bool:
-        trials, seconds = self._budget
-        in_time = time.monotonic() - self._begin_s < seconds
-        return trials > 0 and in_time and self._choice.remaining > 0
-
-    def _start(self) -> None:
-        begin = time.perf_counter()
-        index = self._optuna.ask(self._next_number)
-        self._search_s += time.perf_counter() - begin
-        self._search.evaluator.submit(self._next_number, self._space.configs[index])
-        self._next_number += 1
-        self._budget = (self._budget[0] - 1, self._budget[1])
-
-    def _take(self, trial: Trial) -> None:
-        spent = replace(trial.costs, search_s=self._search_s)
-        trial = replace(trial, costs=spent, elapsed_s=time.monotonic() - self._clock_s)
-        append_trial(self._search.folder, trial)
-        begin = time.perf_counter()
-        self._optuna.tell(trial)
-        self._choice.observe(self._index[trial.key], trial.mlups)
-        self._search_s = time.perf_counter() - begin
-        self._search.observer.finished(trial)
+    study = OptunaStudy(space.configs, header)
+    study.open(search.storage_url or search.folder / JOURNAL, optuna_name(header))
+    study.catch_up(done)
+    if search.storage_url is not None:
+        yield study.tell
+    study.note_finals(read_study(search.folder).trials)
+    study.close()
 
 
 def optuna_name(header: StudyHeader) -> str:
     """Return the name of a study in Optuna's storage, which may hold several."""
     return f"{header.spec.name} {header.date}"
-
-
-def budget_left(spec: StudySpec, done: Sequence[Trial]) -> tuple[float, float]:
-    """Return the trials and seconds left, infinite without a limit. Earlier runs count with their device time."""
-    spent_s = sum(t.costs.verify_s + t.costs.measure_s for t in done)
-    trials = spec.budget.trials - len(done) if spec.budget.trials else float("inf")
-    return trials, spec.budget.seconds - spent_s if spec.budget.seconds else float("inf")
 
 
 def nothing_valid(record: StudyRecord) -> str:

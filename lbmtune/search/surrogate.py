@@ -1,72 +1,18 @@
-"""A Gaussian process over configurations as points of a unit cube: mean and standard deviation at each point.
+"""A Gaussian process and a linear model over configurations as points of a unit cube.
 
 Matern 5/2 kernel with one length per axis; lengths and noise maximise the posterior density (Rprop).
 Source: Rasmussen, Williams 2006, chapters 2, 4, 5; expected improvement: Jones, Schonlau, Welch 1998.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from math import erf, log, sqrt
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lbmtune.catalogue.config import KernelConfig, field_names
-from lbmtune.search.space import varied
+from lbmtune.search.features import Array, Features
 
-Array = NDArray[np.float64]
 _ROOT5 = sqrt(5.0)
 _NOISE_CENTRE = log(1e-3)
-
-
-@dataclass(frozen=True)
-class Features:
-    """Points. values: (configurations, features), each within 0..1; groups: the knob of each feature, from 0 on."""
-
-    values: Array
-    groups: NDArray[np.intp]
-
-
-def features(configs: Sequence[KernelConfig]) -> Features:
-    """Return the knobs that vary: numbers on a logarithmic scale, texts as indicators, extents as three numbers."""
-    columns: list[Array] = []
-    groups: list[int] = []
-    for group, name in enumerate(varied(configs)):
-        for column in _columns([_value(config, name) for config in configs]):
-            columns.append(column)
-            groups.append(group)
-    if not columns:
-        columns, groups = [np.zeros(len(configs))], [0]
-    return Features(np.stack(columns, axis=1), np.array(groups, dtype=np.intp))
-
-
-def _value(config: KernelConfig, name: str) -> Any:
-    """Return the value of a knob, or of a layout's knob; None if the configuration has none of that name."""
-    if name in field_names(type(config)):
-        found = getattr(config, name)
-        return found if isinstance(found, (int, str, tuple)) else found.name
-    if name == "family":
-        return config.family
-    layout = getattr(config, "layout", None)
-    return getattr(layout, name) if is_dataclass(layout) and name in (f.name for f in fields(layout)) else None
-
-
-def _columns(given: Sequence[Any]) -> list[Array]:
-    """Return the columns of a knob; a configuration that lacks it has the first value that another has."""
-    first = next(value for value in given if value is not None)
-    values = [first if value is None else value for value in given]
-    if isinstance(values[0], tuple):
-        return [_scaled(np.log2(np.array(part, dtype=float))) for part in zip(*values, strict=True)]
-    if isinstance(values[0], str):
-        # two different names lie at distance one
-        return [np.array([v == name for v in values]) / np.sqrt(2) for name in sorted(set(values))]
-    return [_scaled(np.log2(1.0 + np.array(values, dtype=float)))]
-
-
-def _scaled(column: Array) -> Array:
-    low, high = column.min(), column.max()
-    return (column - low) / (high - low) if high > low else np.zeros_like(column)
 
 
 @dataclass(frozen=True)
@@ -100,22 +46,24 @@ def start(axes: int) -> Hyperparameters:
     return Hyperparameters(np.zeros(axes), _NOISE_CENTRE)
 
 
-def condition(points: Features, values: Array, hyper: Hyperparameters) -> Process:
-    """Return the process conditioned on values (n,) at points (n, features)."""
+def condition(points: Features, values: Array, hyper: Hyperparameters, noise: Array | None = None) -> Process:
+    """Return the process conditioned on values (n,) at points (n, features). noise: variances, of a usual value one."""
     scale = np.exp(-hyper.lengths)[points.groups]
     scaled = points.values * scale
-    kernel = _matern(_distances2(scaled, scaled)) + (np.exp(hyper.noise) + 1e-9) * np.eye(len(values))
+    kernel = _matern(_distances2(scaled, scaled)) + np.diag(np.exp(hyper.noise) * _noises(values, noise) + 1e-9)
     return Process(scaled, scale, *_solved(kernel, values))
 
 
-def fit(points: Features, values: Array, hyper: Hyperparameters, steps: int = 25) -> Hyperparameters:
+def fit(
+    points: Features, values: Array, hyper: Hyperparameters, noise: Array | None = None, steps: int = 25
+) -> Hyperparameters:
     """Return hyperparameters of highest posterior density from a starting point: Rprop on the exact gradient."""
     axes = len(hyper.lengths)
     by_axis = np.stack([_distances2(one, one) for one in (points.values[:, points.groups == g] for g in range(axes))])
     theta, step = np.append(hyper.lengths, hyper.noise), np.full(axes + 1, 0.3)
-    last = np.zeros(axes + 1)
+    last, each = np.zeros(axes + 1), _noises(values, noise)
     for _ in range(steps):
-        sign = np.sign(_gradient(theta, by_axis, values))
+        sign = np.sign(_gradient(theta, by_axis, values, each))
         step = np.clip(np.where(sign * last > 0, 1.2, np.where(sign * last < 0, 0.5, 1.0)) * step, 1e-3, 1.0)
         theta = np.clip(theta - sign * step, -8.0, 6.0)
         last = sign
@@ -129,18 +77,22 @@ def expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
     return (mean - best) * cumulative + deviation * np.exp(-0.5 * z**2) / sqrt(2.0 * np.pi)
 
 
-def _gradient(theta: Array, by_axis: Array, values: Array) -> Array:
+def _gradient(theta: Array, by_axis: Array, values: Array, each: Array) -> Array:
     """Return the gradient of the negative log posterior density by log lengths and log noise."""
     shrink, noise = np.exp(-2.0 * theta[:-1]), np.exp(theta[-1])
     root = _ROOT5 * np.sqrt(np.tensordot(shrink, by_axis, 1))
     decay = np.exp(-root)
-    kernel = (1.0 + root + root**2 / 3.0) * decay + (noise + 1e-9) * np.eye(len(values))
+    kernel = (1.0 + root + root**2 / 3.0) * decay + np.diag(noise * each + 1e-9)
     inverse, weights, _, variance = _solved(kernel, values)
     pull = inverse - np.outer(weights, weights) / variance
     slope = pull * (5.0 / 3.0) * (1.0 + root) * decay
     by_length = 0.5 * shrink * np.tensordot(by_axis, slope, 2) + theta[:-1]
-    by_noise = 0.5 * noise * np.trace(pull) + (theta[-1] - _NOISE_CENTRE) / 9.0
+    by_noise = 0.5 * noise * float(np.diag(pull) @ each) + (theta[-1] - _NOISE_CENTRE) / 9.0
     return np.append(by_length, by_noise)
+
+
+def _noises(values: Array, noise: Array | None) -> Array:
+    return np.ones(len(values)) if noise is None else noise
 
 
 def _solved(kernel: Array, values: Array) -> tuple[Array, Array, float, float]:
@@ -161,3 +113,25 @@ def _distances2(a: Array, b: Array) -> Array:
     squares: Array = (a**2).sum(1)[:, None] + (b**2).sum(1)[None, :] - 2.0 * a @ b.T
     result: Array = np.maximum(squares, 0.0)
     return result
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A fitted linear model: means of its coefficients and their covariance."""
+
+    weights: Array
+    covariance: Array
+
+    def predict(self, columns: Array) -> tuple[Array, Array]:
+        """Return mean and standard deviation at rows of columns, shape (n,) each."""
+        return columns @ self.weights, np.sqrt(np.sum(columns @ self.covariance * columns, axis=1))
+
+
+def regress(columns: Array, values: Array, spread: Array, noise: Array) -> Linear:
+    """Return the coefficients of columns (n, m) that values (n,) let expect.
+
+    spread: standard deviation of each coefficient before anything is seen, about zero; noise: of each value.
+    """
+    weighted = columns / noise[:, None] ** 2
+    covariance = np.asarray(np.linalg.inv(columns.T @ weighted + np.diag(spread**-2)), np.float64)
+    return Linear(covariance @ (weighted.T @ values), covariance)

@@ -37,7 +37,7 @@ def timed(device: str) -> float:
         heard.append((part, time.perf_counter()))
         print(f"{heard[-1][1] - since:7.2f} s  {name}", flush=True)
 
-    machine = describe(device, refresh=True, calibration=True, progress=told)
+    machine = describe(device, refresh=True, extent="full", progress=told)
     told("end")
     seconds = heard[-1][1] - begin
     print(f"{seconds:7.2f} s  all of {machine.environment.device_id}; load {os.getloadavg()[0]:.1f}")

@@ -518,7 +518,7 @@ def test_names_that_are_no_keys(refused):
 @pytest.mark.parametrize("verb", ["predict", "study", "list"])
 def test_an_empty_name_of_a_study(refused, verb):
     study = ("--study", "") if verb == "list" else ("",)
-    assert "'' names no study; give a study file, or one of the shipped studies d2q9-" in refused(verb, *study)
+    assert "'' names no study; give a study file, or one of the shipped studies box, d2q9-" in refused(verb, *study)
 
 
 def test_an_axis_to_vary_that_the_other_kind_of_kernels_has(refused):

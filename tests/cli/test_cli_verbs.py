@@ -495,6 +495,19 @@ def test_a_signal_to_end_ends_with_how_to_go_on(run, monkeypatch, number):
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)] == handlers
 
 
+@pytest.mark.parametrize(("kind", "name"), [("t4", "t4.json"), ("csv", "trials.csv")])
+def test_all_trials_of_a_study_are_exported(run, monkeypatch, kind, name):
+    stand_in(monkeypatch)
+    assert study(run, "--out", "here")[0] == 0
+    assert run("export", "here", "--format", kind)[1] == f"wrote here/{name}\n"
+    first = Path("here", name).read_bytes()
+    assert json.loads(run("export", "here", "--format", kind, "-o", "mine", "--json")[1]) == {kind: "mine"}
+    assert Path("mine").read_bytes() == first
+    code, out, err = run("export", "here", "--format", "xml")
+    assert (code, out) == (2, "")
+    assert "format=xml is not supported for the trials of a study (use csv or t4)" in err
+
+
 def test_a_study_that_was_killed_is_exported_and_says_so(run, monkeypatch):
     """As one that a batch system ends at its limit, whenever that is."""
     stand_in(monkeypatch)
@@ -674,7 +687,8 @@ def test_a_study_begins_with_a_fresh_ceiling(run, monkeypatch, tmp_path, backend
     there = ("study", "--device", device, "--out", tmp_path / "kept")
     assert run(*there, *QUICK, "--trials", 3)[0] == 0
     assert run(*there, "--trials", 4, "--resume")[0] == 0
-    assert asked == [{"refresh": False, "max_age_s": oldest_s}, {"refresh": False, "max_age_s": None}]
+    how = {"refresh": False, "extent": "quick"}
+    assert asked == [{**how, "max_age_s": oldest_s}, {**how, "max_age_s": None}]
     assert "ceiling measured" in (tmp_path / "kept" / "report.html").read_text()
 
 

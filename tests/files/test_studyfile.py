@@ -107,7 +107,10 @@ def test_every_field_can_be_overridden(override, found):
         ("domain=64x64x64", "did you mean 'case.domain'"),
         ("trials=3", "did you mean 'budget.trials'"),
         ("domian=64x64x64", "did you mean 'case.domain'"),
-        ("foo=1", r"--set foo: there is no such key; there are name, objective, seed, case.\(flow, lattice, "),
+        (
+            "foo=1",
+            r"--set foo: there is no such key; there are name, objective, seed, families, case.\(flow, lattice, ",
+        ),
         ("foo=1", r"budget.\(trials, time, sample\), accuracy.\(max_error\), output.\(macroscopics, "),
         (
             "foo=1",

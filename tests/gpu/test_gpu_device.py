@@ -75,7 +75,7 @@ def faulty() -> Iterator[Evaluator]:
 def test_a_calibration_is_whole_and_takes_less_than_a_minute(device: Device) -> None:
     """With the bandwidths that come before it."""
     start = time.monotonic()
-    found = measured(device, lambda _: None, calibration=True).calibration
+    found = measured(device, lambda _: None, "full").calibration
     assert time.monotonic() - start < 60
     assert found
     for one in fields(found):

@@ -8,7 +8,7 @@ import pytest
 
 from lbmtune.catalogue.config import parse_config
 from lbmtune.catalogue.problem.flows import box
-from lbmtune.model.output import fields_bytes, output_parts, pass_bytes
+from lbmtune.model.output import fields_bytes, output_parts, pass_bytes, reading
 from lbmtune.records.output import OutputRates
 
 CASE = box("d3q19", "bgk", (100, 100, 100))
@@ -36,6 +36,42 @@ def test_a_cpu_copies_nothing_hides_nothing_and_fetches_what_it_writes() -> None
     rates = replace(RATES, copy_bytes_per_s=None, pass_bytes_per_s=1e10)
     found = output_parts(CASE, config, "residual", 1e11, rates, 1.0)
     assert found == pytest.approx({"pass": 1e6 * (19 * 4 + 2 * 16) / 1e10, "residual": 0.0012})
+    slow = output_parts(CASE, config, "residual", 1e10, rates, 1.0)
+    assert slow["residual"] == pytest.approx(0.0024), "it reads the velocities now and before"
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("layout=soa", "rows"),
+        ("layout=aosoa", "groups"),
+        ("layout=aos,vector_bits=0", "cells"),
+        ("family=sparse,layout=soa", "list"),
+        ("family=wavefront", "rows"),
+    ],
+)
+def test_a_pass_of_a_cpu_takes_as_long_as_its_bytes_or_its_values(text: str, seen: str) -> None:
+    config = parse_config(f"{text},storage=fp32,compute=fp32,threads=2", "cpu")
+    assert reading(CASE, config) == seen
+    slow = {seen: 1e9} if seen != "rows" else {}
+    rates = replace(RATES, copy_bytes_per_s=None, pass_bytes_per_s=3e10, pass_values_per_s=slow, threads=4)
+    (found,) = output_parts(CASE, config, "macroscopics", 1e11, rates, 1.0).values()
+    assert found == pytest.approx(19e6 / 0.5e9 if slow else 108e6 / 3e10)
+    (found,) = output_parts(CASE, config, "macroscopics", 1e11, replace(rates, pass_values_per_s={}), 1.0).values()
+    assert found == pytest.approx(pass_bytes(CASE, config) / 3e10)
+
+
+def test_few_threads_are_as_fast_as_each_of_them() -> None:
+    config = parse_config("storage=fp32,compute=fp32,threads=1", "cpu")
+    rates = replace(RATES, copy_bytes_per_s=None, pass_bytes_per_s=4e10, thread_pass_bytes_per_s=2e10, threads=4)
+    assert output_parts(CASE, config, "macroscopics", 1e11, rates, 1.0)["pass"] == pytest.approx(108e6 / 2e10)
+    two = parse_config("storage=fp32,compute=fp32,threads=3", "cpu")
+    assert output_parts(CASE, two, "macroscopics", 1e11, rates, 1.0)["pass"] == pytest.approx(108e6 / 4e10)
+
+
+def test_a_residual_copies_velocities_alone() -> None:
+    parts = output_parts(CASE, parse_config("storage=fp64,compute=fp64"), "residual", 2e12, RATES, 1.0)
+    assert parts["copy to the host"] == pytest.approx(24e6 / 5e10)
 
 
 def test_lists_moments_and_solid_cells() -> None:

@@ -8,17 +8,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import parse_config
+from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.codegen.cuda.macroscopic_pass import macroscopic_pass
 from lbmtune.codegen.render import render
 from lbmtune.runtime import macroscopic_pass as passes
-from lbmtune.runtime.macroscopic_places import factors
+from lbmtune.runtime.macroscopic_places import Boxed, factors, places_of, vectors
 from scripts.conformance import wrong_fields
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.cuda_samples import needs_nvrtc
@@ -56,11 +58,17 @@ CPU = {
     "pipe": ["scheme=aa", "scheme=pull,storage=fp16c"],
     "porous": ["family=sparse,scheme=aa", "family=sparse,scheme=esoteric-twist", "flags=memory,scheme=pull"],
 }
+_BLOCK = "block=16x1x1"
+"""A block that fits into a row of these domains, unlike the default one."""
 CUDA = {
-    "box": ["scheme=aa", "scheme=esoteric-pull,layout=bundle,group=5", "scheme=pull,storage=fp16s,launch=graph"],
-    "cavity": ["scheme=aa,flags=memory", "scheme=push,storage=fp64,compute=fp64"],
-    "pipe": ["scheme=aa", "scheme=pull,storage=bf16"],
-    "porous": ["family=sparse,scheme=aa", "family=sparse,scheme=pull", "flags=memory,scheme=esoteric-pull"],
+    "box": [
+        f"scheme=aa,{_BLOCK}",
+        f"scheme=esoteric-pull,layout=bundle,group=5,{_BLOCK}",
+        f"scheme=pull,storage=fp16s,launch=graph,{_BLOCK}",
+    ],
+    "cavity": [f"scheme=aa,flags=memory,{_BLOCK}", f"scheme=push,storage=fp64,compute=fp64,{_BLOCK}"],
+    "pipe": [f"scheme=aa,{_BLOCK}", f"scheme=pull,storage=bf16,{_BLOCK}"],
+    "porous": ["family=sparse,scheme=aa", "family=sparse,scheme=pull", f"flags=memory,scheme=esoteric-pull,{_BLOCK}"],
 }
 
 
@@ -74,9 +82,35 @@ def of_moments(backend: str) -> tuple[Case, Any]:
     return case, parse_config(f"family={family}", backend)
 
 
+@pytest.mark.parametrize(("name", "text"), samples(CUDA))
+def test_samples_of_a_gpu_obey_the_rules(name: str, text: str) -> None:
+    assert broken(CASES[name], parse_config(text), Limits()) is None
+
+
 @pytest.mark.parametrize(("name", "text"), samples(CPU))
 def test_fields_on_a_cpu(name: str, text: str) -> None:
     assert wrong_fields(render(CASES[name], parse_config(text, "cpu")), open_cpu(), compile_cpu) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "singles"),
+    [
+        ("scheme=aa", 2),  # at the ends, beyond which the row is periodic
+        ("scheme=pull,layout=aosoa,width=16", 4),
+        ("scheme=pull,layout=aos,vector_bits=0", 32),
+        ("scheme=pull,wrap=ghost", 2),
+    ],
+)
+def test_vectors_and_single_cells_cover_a_row(text: str, singles: int) -> None:
+    case, config = replace(CASES["box"], domain=(32, 12, 8)), parse_config(text, "cpu")
+    for parity in range(config.propagation.period):
+        found = places_of(case, config, parity, np).found
+        assert isinstance(found, Boxed)
+        runs, others = vectors(found, 32, 8)
+        assert sorted({*others, *(x + lane for x in runs for lane in range(8))}) == [*range(32)]
+        assert len(others) <= singles
+        for x in runs:
+            assert (np.diff(found.along[0, :, x : x + 8]) == 1).all()
 
 
 @on_shim
@@ -106,7 +140,8 @@ def test_a_wrong_sign_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("listed", [False, True])
 def test_the_text_compiles(storage: str, listed: bool) -> None:
     program = render(CASES["box"], parse_config(f"storage={storage},compute={'fp64' if storage == 'fp64' else 'fp32'}"))
-    text = macroscopic_pass(program, factors(program.case, program.config), listed=listed, words=not listed)
+    case, config = program.case, program.config
+    text = macroscopic_pass(case, config, factors(case, config), listed=listed, words=not listed)
     found = compile_cuda(text, architecture="sm_90").resources
     assert 0 < found.registers <= 96
     assert not found.spill_bytes

@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from lbmtune.backend.protocol import Binary
 from lbmtune.catalogue.families.rules import broken
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from scripts import sanitize
+from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.conformance.choices import LIMITS
 from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "scripts" / "sanitize.py"
-NO_STEP = {"temporal_blocking/ablation.cu", "passes/macroscopics.cu", "passes/walls.cu"}
-"""Regions of kernels that leave out a part, and passes between launches, which no program of a configuration has."""
+NO_PROGRAM = {"temporal_blocking/ablation.cu"}
+"""Regions of kernels that leave out a part, which no program has."""
+SKELETONS = re.compile(r'"kernels/cuda/(\w+/\w+\.cu)"')
 
 
 @pytest.fixture
@@ -31,10 +36,66 @@ def test_every_skeleton_has_a_legal_case(script: ModuleType) -> None:
     for name in script.CASES:
         sample = script.sample(name)
         assert broken(*sample, LIMITS) is None, name
-        found |= set(re.findall(r'"kernels/cuda/(\w+/\w+\.cu)"', render(*sample).source))
+        found |= set(SKELETONS.findall(render(*sample).source))
     folder = ROOT / "kernels" / "cuda"
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.cu") if path.parent.name != "probes"}
-    assert found == files - NO_STEP
+    assert found == {name for name in files - NO_PROGRAM if not name.startswith("passes/")}
+
+
+@pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
+def test_every_pass_has_a_case_and_is_right(script: ModuleType) -> None:
+    found: set[str] = set()
+
+    def compiled(program: Program) -> Binary:
+        found.update(SKELETONS.findall(program.source))
+        return compile_on_host(program)
+
+    for name in script.PASSES:
+        assert broken(*script.sample(name), LIMITS) is None, name
+        assert script.wrong_pass(name, HostDevice(), compiled) is None, name
+    files = {f"passes/{path.name}" for path in (ROOT / "kernels" / "cuda" / "passes").glob("*.cu")}
+    assert files <= found
+
+
+@pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("pass, box", ("[cell] = solid", "[cell] = Real(2) * cell + solid"), "is off by"),
+        ("pass, walls of second order", ("share[n] *", "Real(2) * share[n] *"), "is off by"),
+        ("pass, output", ("[cell] = solid", "[cell] = Real(2) * cell + solid"), "density of the output is off by"),
+    ],
+)
+def test_a_wrong_pass_is_found(script: ModuleType, name: str, change: tuple[str, str], said: str) -> None:
+    def compiled(program: Program) -> Binary:
+        return compile_on_host(replace(program, source=program.source.replace(*change)))
+
+    assert said in script.wrong_pass(name, HostDevice(), compiled)
+
+
+def test_passes_run_under_every_tool_and_steps_without_initcheck(script: ModuleType) -> None:
+    assert script.TOOLS == ("memcheck", "racecheck", "synccheck", "initcheck")
+    assert [tool for tool, _ in script.jobs(["pass, list"], list(script.TOOLS))] == list(script.TOOLS)
+    assert [tool for tool, _ in script.jobs(["direct"], list(script.TOOLS))] == ["memcheck"]
+    assert [tool for tool, _ in script.jobs(["temporal"], list(script.TOOLS))] == list(script.TOOLS[:3])
+    assert {*script.chosen(""), *script.chosen("pass")} == {*script.CASES, *script.PASSES}
+    assert script.chosen("pass") == list(script.PASSES)
+    assert not set(script.CASES) & set(script.PASSES)
+
+
+@pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
+def test_a_case_of_either_kind_is_run(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(set_allocator=lambda _: None)))
+    monkeypatch.setattr(script, "open_device", lambda _: HostDevice())
+    monkeypatch.setattr(script, "compiler_for", lambda _: compile_on_host)
+    for name in ("direct", "pass, box"):
+        assert script.run(name, "0") == 0
+        assert capsys.readouterr().out == "right\n"
+    monkeypatch.setattr(script, "wrong_fields", lambda *_: "wrong: it is off")
+    assert script.run("pass, box", "0") == script.WRONG
+    assert capsys.readouterr().out == "wrong: it is off\n"
 
 
 def test_tools_of_shared_memory_skip_kernels_without(script: ModuleType) -> None:

@@ -100,10 +100,11 @@ def test_a_record_that_optuna_never_heard_of_is_kept(tmp_path, monkeypatch):
     def die(self, trial):
         raise KeyboardInterrupt
 
+    study, kept = spec(budget=Budget(trials=8)), f"sqlite:///{tmp_path}/trials.db"
     with monkeypatch.context() as patched:
         patched.setattr(OptunaStudy, "tell", die)
         with pytest.raises(KeyboardInterrupt):
-            begun(tmp_path)
+            run_study(replace(search(tmp_path, FakeEvaluator()), storage_url=kept), header(study), space_of(study))
     before = read_study(tmp_path)
     assert len(before.trials) == 1
     after, evaluator = resume(tmp_path)
@@ -152,14 +153,14 @@ def test_what_optuna_missed_is_written_in_one_piece(tmp_path, monkeypatch):
     (tmp_path / JOURNAL).unlink()
     study = spec()
     configs = space_of(study).configs
-    mirror = OptunaStudy(configs, None, study.objective)
+    mirror = OptunaStudy(configs, header(study))
     mirror.open(tmp_path / JOURNAL, optuna_name(header(study)))
     forced, force = [], os.fsync
     monkeypatch.setattr(os, "fsync", lambda file: (forced.append(file), force(file)))
-    mirror.catch_up(trials, {config.key: n for n, config in enumerate(configs)})
+    mirror.catch_up(trials)
     assert len(forced) == 1
     assert told(tmp_path) == {trial.number for trial in trials}
-    mirror.catch_up(trials, {config.key: n for n, config in enumerate(configs)})
+    mirror.catch_up(trials)
     assert len(forced) == 1
 
 
@@ -171,8 +172,11 @@ def test_a_database_of_ones_own_hears_of_each_trial_once(tmp_path):
         run_study(found, header(study), space_of(study), resume=trials > 8)
     import optuna
 
-    kept = optuna.load_study(study_name=optuna_name(header(spec())), storage=url).trials
-    assert sorted(trial.user_attrs["lbmtune:number"] for trial in kept) == list(range(20))
+    kept = optuna.load_study(study_name=optuna_name(header(spec())), storage=url)
+    assert sorted(trial.user_attrs["lbmtune:number"] for trial in kept.trials) == list(range(20))
+    finals = {trial.key: trial.final.mlups for trial in read_study(tmp_path).trials if trial.final}
+    assert finals
+    assert kept.user_attrs["final_mlups"] == finals
 
 
 def test_a_finished_study_does_nothing_more(tmp_path):

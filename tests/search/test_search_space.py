@@ -9,7 +9,8 @@ from lbmtune.catalogue.config import FAMILIES, KernelConfig, completed, from_fla
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
-from lbmtune.search.space import Space, check_any_is_legal, legal_set, points, varied
+from lbmtune.search.axes import Asked, points
+from lbmtune.search.space import Space, check_any_is_legal, legal_set, varied
 from tests.support.studies.fake_study import CASE, LIMITS, usual_axes
 
 
@@ -40,7 +41,7 @@ def test_the_legal_set_is_legal_distinct_and_repeatable(backend):
 @pytest.mark.parametrize("backend", FAMILIES)
 def test_legal_and_illegal_points_add_up(backend):
     space = usual_space(backend)
-    everything = list(map(from_flat, points(backend, usual_axes(backend), LIMITS)))
+    everything = list(map(from_flat, points(Asked(CASE, backend, LIMITS), usual_axes(backend))))
     illegal = [broken(CASE, config, LIMITS) for config in everything]
     assert points_of(space) == len(everything)
     assert sum(space.illegal.values()) == sum(reason is not None for reason in illegal) > 0
@@ -57,7 +58,7 @@ def test_knobs_that_do_not_act_make_no_duplicates():
     found = [(one["layout"], one.get("width"), one.get("padding")) for one in flat]
     assert found == [("soa", None, 0), ("soa", None, 64), ("aosoa", 8, None), ("aosoa", 16, None)]
     axes = {"family": ("temporal-blocking",), "plane_fetch": ("none", "cp_async"), "overread": (0, 1)}
-    found = [(c.plane_fetch, c.overread) for c in map(from_flat, points("cuda", axes, LIMITS))]
+    found = [(c.plane_fetch, c.overread) for c in map(from_flat, points(Asked(CASE, "cuda", LIMITS), axes))]
     assert found == [("none", 0), ("cp_async", 0), ("cp_async", 1)]
 
 
@@ -74,7 +75,9 @@ def test_any_space_gives_only_legal_configurations(data):
     backend = record.backend
     axes = {a.name: data.draw(st.lists(st.sampled_from(a.search), min_size=1, max_size=2)) for a in knobs(record)}
     axes["family"] = [record.family]
-    expected = [c for c in map(from_flat, points(backend, axes, LIMITS)) if broken(CASE, c, LIMITS) is None]
+    expected = [
+        c for c in map(from_flat, points(Asked(CASE, backend, LIMITS), axes)) if broken(CASE, c, LIMITS) is None
+    ]
     if expected:
         assert list(legal_set(CASE, backend, axes, LIMITS).configs) == expected
         check_any_is_legal(CASE, backend, axes, LIMITS)

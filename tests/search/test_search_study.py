@@ -1,3 +1,4 @@
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -9,7 +10,8 @@ from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
 from lbmtune.search.finals import finalists_of
-from lbmtune.search.interfaces import Observer
+from lbmtune.search.interfaces import Observer, Seen
+from lbmtune.search.loop import seen
 from lbmtune.search.optuna_storage import JOURNAL, Journal, distributions
 from lbmtune.search.study import nothing_valid, optuna_name, run_study
 from tests.support.studies.fake_study import (
@@ -56,7 +58,8 @@ def test_families_are_measured_again_beside_the_best_and_say_what_they_stand_for
     ]
     leads = {trial.config["scheme"]: trial.stands_for for trial in finals if trial.stands_for}
     assert leads["aa"] == "aa, populations in one lattice"
-    assert leads["pull"] == "pull, populations in two lattices"
+    copied = next(scheme for scheme in ("pull", "push") if scheme in leads)
+    assert leads[copied] == f"{copied}, populations in two lattices"
     assert len(finals) > 5
 
 
@@ -68,37 +71,129 @@ def test_workers_hear_what_may_come_unless_nothing_may(tmp_path):
     assert not hasattr(done, "expected")
 
 
+class Recording:
+    """A strategy that notes what it is told. It wants all in order, and measures the best by the last figures."""
+
+    def __init__(self, configs, found, study):
+        self.expected = dict(enumerate(one.mlups for one in found))
+        self.told, self.seen, self.choices = {}, {}, []
+        self.left = sorted(self.expected, key=lambda i: -self.expected[i])
+
+    def wanted(self, count):
+        now, self.left = self.left[:count], self.left[count:]
+        return now
+
+    def next(self, ready):
+        self.choices.append((set(ready), len(self.seen)))
+        return max(ready, key=lambda i: self.expected[i])
+
+    def refine(self, index, mlups):
+        self.told[index] = mlups
+        self.expected[index] = mlups or 0.0
+
+    def observe(self, index, seen):
+        self.seen[index] = seen
+
+    def gain(self):
+        return None
+
+
+def recorded(folder, study, evaluator, **how):
+    made = []
+
+    def strategy(*given):
+        made.append(Recording(*given))
+        return made[0]
+
+    record = run_study(replace(search(folder, evaluator), strategy=strategy, **how), header(study), space_of(study))
+    return record, made[0]
+
+
 def test_what_a_compiler_says_decides_what_is_tried_first(tmp_path):
-    """What would come first spills; another is twice as fast as any was thought to be; most do not compile."""
-    study, asked = spec(budget=Budget(trials=6)), []
+    """What would come first spills; another is twice as fast as any was thought to be; some do not compile."""
+    study = spec(budget=Budget(trials=6))
     space = space_of(study)
     fastest = max(predict(config).mlups for config in space.configs)
-
-    def tried(folder, **how):
-        run_study(replace(search(tmp_path / folder, FakeEvaluator()), **how), header(study), space)
-        return [trial.key for trial in read_study(tmp_path / folder).trials]
-
-    estimated = tried("estimated")
-    other = min(space.configs, key=lambda config: predict(config).mlups).key
-
-    def anew(configs):
-        asked.append(len(configs))
-        speeds = {estimated[0]: 1.0, other: 2 * fastest}
-        return [replace(predict(one), mlups=speeds[one.key]) if one.key in speeds else None for one in configs]
-
-    found = tried("anew", predict_anew=anew, compiled=len(space.configs))
-    assert found[0] == other
-    assert estimated[0] not in found
-    assert {*found[1:]} & {*estimated[1:]}
-    tried("few", predict_anew=anew, compiled=4)
-    assert asked == [len(space.configs), 4]
+    evaluator = FakeEvaluator()
+    plain, _ = recorded(tmp_path / "estimated", study, FakeEvaluator())
+    estimated = [trial.key for trial in plain.trials]
+    spills, good, refused = estimated[0], estimated[4], estimated[5]
+    evaluator.predicted = {spills: 1.0, good: 2 * fastest, refused: None}
+    record, strategy = recorded(tmp_path / "compiled", study, evaluator, compiled=6)
+    index = {config.key: i for i, config in enumerate(space.configs)}
+    assert strategy.told[index[spills]] == 1.0
+    assert strategy.told[index[good]] == 2 * fastest
+    assert strategy.told[index[refused]] is None
+    by_key = {trial.key: trial for trial in record.trials}
+    assert by_key[refused].outcome is Outcome.COMPILE_FAILED
+    assert by_key[good].number < by_key[spills].number if spills in by_key else good in by_key
 
 
-def test_nothing_is_compiled_beforehand_for_a_study_that_is_over(tmp_path):
-    study = spec(budget=Budget(trials=6))
+def test_the_next_is_chosen_when_the_measurer_is_free(tmp_path):
+    """Each choice but the first two hears all results but that of one that is under way."""
+    study = spec(budget=Budget(trials=9))
+    _, strategy = recorded(tmp_path, study, FakeEvaluator())
+    heard = [count for _, count in strategy.choices]
+    assert heard == sorted(heard)
+    assert all(number - 1 <= count <= number for number, count in enumerate(heard))
+    assert len(strategy.choices) == 9
+    assert set(strategy.seen.values()) >= {Seen(None)}, "a wrong kernel is known to be of no use"
+
+
+def test_first_kernels_are_compiled_before_one_is_measured_if_trials_are_counted(tmp_path):
+    counted, timed = (
+        recorded(tmp_path / name, spec(budget=budget), FakeEvaluator(), compiled=3)[1].choices[0][0]
+        for name, budget in (("trials", Budget(trials=6)), ("time", Budget(seconds=0.2)))
+    )
+    assert len(counted) == 3
+    assert len(timed) == 1
+
+
+def test_nothing_is_compiled_for_a_study_that_is_over(tmp_path):
+    study, evaluator = spec(budget=Budget(trials=6)), FakeEvaluator()
     run(tmp_path, study)
-    over = replace(search(tmp_path, FakeEvaluator()), predict_anew=lambda _: pytest.fail("compiled"), compiled=4)
-    run_study(over, header(study), space_of(study), resume=True)
+    run(tmp_path, study, evaluator, resume=True)
+    assert evaluator.compiled == []
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UNSTABLE_TIMING, Outcome.TIMED_OUT])
+def test_what_the_machine_may_have_spoilt_is_unknown_and_can_be_asked_again(tmp_path, outcome):
+    class Once(FakeEvaluator):
+        def next(self):
+            trial = super().next()
+            return replace(trial, outcome=outcome, measurement=None) if len(self.tried) == 1 else trial
+
+    class Again(Recording):
+        def observe(self, index, seen):
+            super().observe(index, seen)
+            if not seen.known:
+                self.left.insert(0, index)
+
+    study, evaluator, made = spec(budget=Budget(trials=5)), Once(), []
+    record = run_study(
+        replace(search(tmp_path, evaluator), strategy=lambda *given: made.append(Again(*given)) or made[0]),
+        header(study),
+        space_of(study),
+    )
+    assert len(record.trials) == 5
+    first = next(trial for trial in record.trials if trial.key == evaluator.tried[0])
+    assert evaluator.tried.count(first.key) == 2
+    assert first.outcome is not outcome
+    assert first.costs.verify_s == pytest.approx(0.4), "of both"
+    assert len(evaluator.tried) == 6
+
+
+def test_what_a_trial_tells_has_the_noise_of_its_interval():
+    config = space_of(spec()).configs[0]
+    found = measurement(config)
+    trial = Trial(number=0, key="", config={}, outcome=Outcome.OK, measurement=found)
+    assert seen(trial).mlups == found.mlups
+    assert seen(trial).noise == pytest.approx(0.01 / 1.96, rel=0.01)
+    narrow = replace(found, ci_low_mlups=found.mlups, ci_high_mlups=found.mlups)
+    assert seen(replace(trial, measurement=narrow)).noise == 0.002
+    assert seen(replace(trial, measurement=replace(narrow, dismissed=True))).noise == 0.02
+    assert seen(replace(trial, outcome=Outcome.WRONG_RESULT)) == Seen(None)
+    assert seen(replace(trial, outcome=Outcome.UNSTABLE_TIMING)) == Seen(None, known=False)
 
 
 def test_the_seconds_of_the_search_go_on_where_it_resumes(tmp_path):
@@ -144,8 +239,52 @@ def test_optuna_holds_the_same_trials(tmp_path):
     names = set(distributions(space_of(spec()).configs))
     for trial in record.trials:
         assert by_number[trial.number].params == {n: v for n, v in trial.config.items() if n in names}
-        measured = trial.measurement.mlups if trial.outcome is Outcome.OK else None
-        assert by_number[trial.number].value == measured
+        assert by_number[trial.number].value == trial.mlups
+
+
+def test_optuna_says_of_each_trial_what_the_record_says(tmp_path):
+    import optuna
+
+    record = run(tmp_path, spec())
+    kept = optuna.load_study(study_name=optuna_name(record.header), storage=JournalStorage(Journal(tmp_path / JOURNAL)))
+    assert kept.metric_names == ["MLUPS"]
+    by_number = {trial.user_attrs["lbmtune:number"]: trial for trial in kept.trials}
+    for trial in record.trials:
+        told = by_number[trial.number].user_attrs
+        assert (told["key"], told["outcome"]) == (trial.key, str(trial.outcome))
+        assert told["predicted_mlups"] == trial.prediction.mlups
+        assert told.get("reason", "") == trial.reason
+        assert told.get("share_of_ceiling") == (record.share_of_ceiling(trial) if trial.mlups else None)
+        assert told.get("final_mlups") == (trial.final.mlups if trial.final else None)
+    assert any("final_mlups" in trial.user_attrs for trial in kept.trials)
+    assert any(trial.user_attrs.get("reason") == "planted" for trial in kept.trials)
+
+
+def test_the_dashboard_of_optuna_opens_the_journal_of_a_study(tmp_path):
+    """Its server is asked as a browser would."""
+    from wsgiref.util import setup_testing_defaults
+
+    from optuna_dashboard import wsgi
+
+    record = run(tmp_path, spec())
+    app = wsgi(JournalStorage(Journal(tmp_path / JOURNAL)))
+
+    def got(path):
+        asked, status = {}, []
+        setup_testing_defaults(asked)
+        asked |= {"PATH_INFO": path, "HTTP_ACCEPT": "application/json"}
+        body = b"".join(app(asked, lambda said, _, *__: status.append(said)))
+        assert status == ["200 OK"]
+        return json.loads(body)
+
+    (summary,) = got("/api/studies")["study_summaries"]
+    assert summary["study_name"] == optuna_name(record.header)
+    shown = got(f"/api/studies/{summary['study_id']}")
+    assert shown["objective_names"] == ["MLUPS"]
+    assert len(shown["trials"]) == len(record.trials)
+    told = {one["key"]: one["value"] for one in shown["trials"][0]["user_attrs"]}
+    assert told["key"] in {trial.key for trial in record.trials}
+    assert {"outcome", "predicted_mlups"} <= told.keys()
 
 
 def test_a_small_space_is_used_up(tmp_path):

@@ -55,7 +55,9 @@ def machine_rows(name: str, machine: Machine) -> list[tuple[str, object]]:
 def _calibrated(machine: Machine) -> str:
     if not machine.calibrated:
         return "no (run: lbmtune devices --calibrate)"
-    return "yes" if left_alone(machine.calibration_cpu_share) else "yes, disturbed by other programs"
+    how = "quickly" if machine.quick else "yes"
+    others = f", other figures as {machine.calibrated_as}" if machine.calibrated_as else ""
+    return f"{how}{others}{'' if left_alone(machine.calibration_cpu_share) else ', disturbed by other programs'}"
 
 
 def _between_runs(machine: Machine) -> str:

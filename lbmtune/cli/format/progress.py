@@ -18,7 +18,7 @@ from lbmtune.cli.format.output import short
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.interfaces import Observer
-from lbmtune.search.study import budget_left
+from lbmtune.search.loop import budget_left
 from lbmtune.units import format_mlups
 
 _LAST = 8

@@ -123,4 +123,5 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
             + (f", {record.verified_per_s:.1f} verified kernels per second" if record.verified_per_s else ""),
         ),
         ("cost", seconds),
+        *([("predictions", how)] if (how := record.header.calibrated_how) else []),
     ]

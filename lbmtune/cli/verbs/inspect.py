@@ -19,6 +19,7 @@ from lbmtune.cli.format.description import (
     prediction_rows,
     print_remarks,
 )
+from lbmtune.model.machine.description import Extent
 from lbmtune.records import Prediction, Resources
 from lbmtune.units import format_bytes, format_mlups
 
@@ -40,7 +41,8 @@ def devices(
 ) -> None:
     """List devices that can be tuned here, with measured bandwidths, and the files of their descriptions."""
     names = registry.available() if device is None else (device,)
-    found = {name: api.measured_machine(name, refresh=refresh, calibration=calibrate) for name in names}
+    extent: Extent = "full" if calibrate else "bandwidths"
+    found = {name: api.measured_machine(name, refresh=refresh, extent=extent) for name in names}
     paths = {name: api.machine_file(machine) for name, machine in found.items()}
     files = {name: str(path) if path else None for name, path in paths.items()}
     if as_json:

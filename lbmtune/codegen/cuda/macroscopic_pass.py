@@ -1,29 +1,28 @@
 """The CUDA program that computes density and velocity of a state between two launches."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from lbmtune.catalogue.boundaries.cell_flags import WORDS
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared.assemble import fill
 from lbmtune.codegen.cuda.shared.entry import EXTENTS, boolean
 from lbmtune.codegen.cuda.shared.storage import real, stored_format
+from lbmtune.codegen.macroscopic_tables import ALONG, CELLS, FORCES, PLACES, SITES
 from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
 
-ALONG, PLACES, CELLS = "along", "places", "cells"
-"""Names of tables: offsets along the axes; elements of the values of listed sites, and the cells of those."""
 _WARP, _MOST_THREADS = 32, 256
-_FORCES = ("force_x", "force_y", "force_z")
 
 
-def macroscopic_pass(program: Program, factors: Sequence[Sequence[float]], *, listed: bool, words: bool) -> Program:
-    """Return the program of the pass for the state of a program.
+def macroscopic_pass(
+    case: Case, config: Any, factors: Sequence[Sequence[float]], *, listed: bool, words: bool
+) -> Program:
+    """Return the program of the pass for states of a configuration.
 
     factors: of each value in density and momentum, (4, values); listed: the values of a site are found by a table of
     all of them; words: cells have words that say which of their links are cut.
     """
-    config: Any = program.config
-    threads = _MOST_THREADS if listed else min(_MOST_THREADS, -(-program.case.domain[0] // _WARP) * _WARP)
+    threads = _MOST_THREADS if listed else min(_MOST_THREADS, -(-case.domain[0] // _WARP) * _WARP)
     numbers = {"CELLS": 1, "VALUES": len(factors[0]), "THREADS": threads, "REST": int(config.stored.shifted)}
     types = [f"typedef {real(config.compute)} Real;", *(f"constexpr int {name} = {n};" for name, n in numbers.items())]
     form, left_out = ("list", "box") if listed else ("box", "list")
@@ -39,21 +38,13 @@ def macroscopic_pass(program: Program, factors: Sequence[Sequence[float]], *, li
     before = (PLACES, CELLS) if listed else (ALONG, WORDS)
     launch = Launch(
         f"macroscopics_of_{form}",
-        ("f0", *before, MACROSCOPICS, *(["sites"] if listed else []), *EXTENTS, *_FORCES),
+        ("f0", *before, MACROSCOPICS, *([SITES] if listed else []), *EXTENTS, *FORCES),
         block=(threads, 1, 1),
         covers=(threads, 1, 1),
         over="sites" if listed else "cells",
     )
     source = fill("passes/macroscopics.cu", regions) + "\n"
-    return replace(
-        program,
-        source=source,
-        options=("--std=c++17",),
-        period=((launch,),),
-        with_macroscopics=(),
-        prologue=(),
-        steps=1,
-    )
+    return Program("cuda", case, config, source, ("--std=c++17",), ((launch,),))
 
 
 def _sum(column: Sequence[float]) -> str:

@@ -14,18 +14,25 @@ from lbmtune.model.machine.memory_walks import SCALAR_BYTES, Walk, calibrated, c
 
 _ROUNDS, _LIMIT_S = 5, 35.0
 """Rounds through all benchmarks, since disturbances last longer than a sample; seconds after which none begins."""
+_QUICK_LIMIT_S = 14.0
+"""Seconds after which the only round of a quick calibration leaves benchmarks out that the model can do without."""
 _REFILL = ""
 Benchmarks = dict[str, Callable[[], float]]
 """Benchmarks by the names of their figures."""
 
 
 def calibrate_cpu(
-    device: Device, compiler: Compiler, caches_bytes: Mapping[str, int], progress: Progress
+    device: Device,
+    compiler: Compiler,
+    caches_bytes: Mapping[str, int],
+    progress: Progress,
+    *,
+    quick: bool = False,
 ) -> CpuCalibration:
-    """Run all micro-benchmarks, in about half a minute. Raises what the device raises."""
+    """Run all micro-benchmarks, in about half a minute; quick: once, in about 15 s. Raises what the device raises."""
     bench = CpuBench(device, compiler, caches_bytes)
-    cores = device.limits.cores
-    found = _in_rounds({**_in_memory(bench, cores), **_in_caches(bench)}, progress)
+    groups = {**_in_memory(bench, device.limits.cores), **_in_caches(bench)}
+    found = _once(groups, progress) if quick else _in_rounds(groups, progress)
     arithmetic = found["arithmetic"]
     rates = {entry: {str(width): arithmetic[f"{entry} {width}"] for width in bench.widths} for entry in OPERATIONS}
     refills = {name: max(0.0, seconds) for name, seconds in found["lines of one set"].items()}
@@ -36,7 +43,7 @@ def calibrate_cpu(
         multiply_add_per_s=rates[MULTIPLY_ADD],
         divide_per_s=rates[DIVIDE],
         worked_per_s=found["arithmetic on many values"],
-        refill_s=refills.pop(_REFILL),
+        refill_s=max(0.0, found["refill of a line"][_REFILL]),
         last_cached_bytes_per_s=found["streams within the last cache"],
         filled_bytes_per_s=found["streams that fill the last cache"],
         hidden=found["streams with arithmetic"],
@@ -52,14 +59,14 @@ def _in_memory(bench: CpuBench, cores: int) -> dict[str, Benchmarks]:
     widths, walks = bench.widths, list(calibrated(bench.widths))
     plain = [one for one in walks if not (one.shifted or one.ahead or one.grouped)]
     arithmetic = {f"{entry} {width}": partial(bench.per_s, entry, width) for entry in OPERATIONS for width in widths}
-    lines: Benchmarks = {one.name: partial(bench.together_s, one) for one in crowds(widths)}
     return {
         "streams": {one.name: partial(bench.bytes_per_s, one, cores) for one in walks},
         "streams of one thread": {one.name: partial(bench.bytes_per_s, one, 1) for one in plain},
         "arithmetic": {**arithmetic},
         "arithmetic on many values": {str(width): partial(bench.worked_per_s, width) for width in widths},
         "streams with arithmetic": {one.name: partial(bench.hidden, one) for one in bench.workable},
-        "lines of one set": {**lines, _REFILL: bench.refill_s},
+        "refill of a line": {_REFILL: bench.refill_s},
+        "lines of one set": {one.name: partial(bench.together_s, one) for one in crowds(widths)},
     }
 
 
@@ -83,6 +90,27 @@ def _in_caches(bench: CpuBench) -> dict[str, Benchmarks]:
             one.name: partial(bench.cached_hidden, one, near) for one in workable
         },
     }
+
+
+_DISPENSABLE = (
+    "arithmetic on many values",
+    "streams with arithmetic",
+    "lines of one set",
+    "streams within the last cache",
+    "streams that fill the last cache",
+    "streams within the L2 caches with arithmetic",
+)
+"""Groups that the model can do without."""
+
+
+def _once(groups: Mapping[str, Benchmarks], progress: Progress) -> dict[str, dict[str, float]]:
+    """Return the figures of one run of each benchmark; the last groups are empty if time is short."""
+    begin, found = time.monotonic(), dict[str, dict[str, float]]()
+    for group in sorted(groups, key=_DISPENSABLE.__contains__):
+        late = group in _DISPENSABLE and time.monotonic() - begin > _QUICK_LIMIT_S
+        progress(f"{group}: left out, {_QUICK_LIMIT_S:.0f} s are over" if late else group)
+        found[group] = {} if late else {name: one() for name, one in groups[group].items()}
+    return found
 
 
 def _in_rounds(groups: Mapping[str, Benchmarks], progress: Progress) -> dict[str, dict[str, float]]:

@@ -1,7 +1,8 @@
 """Calibrate the GPU model: what bounds kernels besides the bandwidth of aligned streams."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import fields, replace
 from itertools import chain
 from typing import Any
 
@@ -43,9 +44,19 @@ _PARTS: Mapping[str, tuple[Parts, ...]] = {
 """The benchmarks in order, by the progress that is reported."""
 
 
-def texts(limits: Limits) -> Iterator[Program]:
-    """Yield the programs that `calibrate` compiles for a device with these limits, in order."""
-    return (part.program for _, parts in _parts(limits) for part in parts)
+_ALL = frozenset(one.name for one in fields(Calibration))
+_RANKING = frozenset(
+    (
+        *("runs_bytes_per_s", "threads_bytes_per_s", "displaced_bytes_per_s", "local_bytes_per_s"),
+        *("instructions_per_s", "stages_s"),
+    )
+)
+"""Tables in which devices of a kind differ by more than their bandwidths, and that most kernels are ranked by."""
+
+
+def texts(limits: Limits, *, ranking: bool = False) -> Iterator[Program]:
+    """Yield the programs that a calibration compiles, in order. ranking: those of `calibrate_quickly`."""
+    return (part.program for _, parts in _parts(limits, _RANKING if ranking else _ALL) for part in parts)
 
 
 def calibrate(device: Device, compiler: Compiler, progress: Progress) -> Calibration:
@@ -53,18 +64,27 @@ def calibrate(device: Device, compiler: Compiler, progress: Progress) -> Calibra
 
     compiler: called repeatedly for most texts, so it should compile each once.
     """
-    bench = GpuBench(device)
+    return Calibration(l1_bytes=caches.L1_BYTES, **_tables(GpuBench(device), compiler, progress, _ALL))
+
+
+def calibrate_quickly(device: Device, compiler: Compiler, progress: Progress, borrowed: Calibration) -> Calibration:
+    """Run what ranks kernels, in seconds and by short samples; what else there is remains as borrowed."""
+    return replace(borrowed, **_tables(GpuBench(device, limit_s=0.0), compiler, progress, _RANKING))
+
+
+def _tables(bench: GpuBench, compiler: Compiler, progress: Progress, wanted: Collection[str]) -> dict[str, Any]:
     tables: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for what, parts in _parts(device.limits):
+    for what, parts in _parts(bench.device.limits, wanted):
         progress(what)
         for part in parts:
-            kernel = loaded(device, compiler, part.program, part.entry)
+            kernel = loaded(bench.device, compiler, part.program, part.entry)
             tables[part.table].update(part.figures(bench, kernel))
     # a table of one figure has no names
-    found: dict[str, Any] = {table: figures.get("", figures) for table, figures in tables.items()}
-    return Calibration(l1_bytes=caches.L1_BYTES, **found)
+    return {table: figures.get("", figures) for table, figures in tables.items()}
 
 
-def _parts(limits: Limits) -> Iterator[tuple[str, Iterator[Part]]]:
+def _parts(limits: Limits, wanted: Collection[str]) -> Iterator[tuple[str, list[Part]]]:
     for what, makers in _PARTS.items():
-        yield what, chain.from_iterable(make(limits) for make in makers)
+        parts = [part for part in chain.from_iterable(make(limits) for make in makers) if part.table in wanted]
+        if parts:
+            yield what, parts

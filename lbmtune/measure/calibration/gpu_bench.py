@@ -24,19 +24,19 @@ _BLOCK_BYTES = 1 << 10
 """Shared memory of a thread block that the system reserves."""
 _SAMPLES, _SAMPLE_S, _WARMUP_S = 5, 0.004, 0.002
 """Fewer and shorter than for bandwidths, because there are many figures."""
-_LIMIT_S, _LATE_SAMPLES, _LATE_SAMPLE_S = 25.0, 2, 0.001
+LIMIT_S, _LATE_SAMPLES, _LATE_SAMPLE_S = 25.0, 2, 0.001
 """Seconds after which figures are less precise, and their samples then."""
 
 
 class GpuBench:
     """A device with two arrays of `STREAMS` streams, a random one and one to copy to. stream_bytes: of one stream."""
 
-    def __init__(self, device: Device) -> None:
-        """Allocate the arrays. Raises OutOfMemoryError."""
+    def __init__(self, device: Device, limit_s: float = LIMIT_S) -> None:
+        """Allocate the arrays. limit_s: seconds after which figures are less precise. Raises OutOfMemoryError."""
         self.device, self.stream_bytes = device, _STREAM_BYTES
         self.source, self.target = (device.empty(STREAMS * _STREAM_BYTES // WORD_BYTES, "float32") for _ in range(2))
         fill_random(self.source, 1.0, device.xp)
-        self._end = time.monotonic() + _LIMIT_S
+        self._end = time.monotonic() + limit_s
 
     def per_s(self, run: Callable[[], None], moved: float) -> float:
         """Return what a run moves per second. moved: bytes, instructions or turns of a run."""
@@ -54,7 +54,7 @@ class GpuBench:
 
     @property
     def _is_late(self) -> bool:
-        return time.monotonic() > self._end
+        return time.monotonic() >= self._end
 
     def check(
         self, width: int, run_bytes: int, accesses: int, load: Array | None = None, store: Array | None = None

@@ -1,15 +1,17 @@
 """Machine descriptions: measured once, kept as TOML, measured again when the device or its software has changed."""
 
+from __future__ import annotations
+
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import platformdirs
 
@@ -20,19 +22,20 @@ from lbmtune.codegen.streams import streams_digest
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
 from lbmtune.measure.calibration import repeats
-from lbmtune.measure.calibration.gpu import calibrate, texts
+from lbmtune.measure.calibration.gpu import calibrate, calibrate_quickly, texts
 from lbmtune.measure.calibration.microbench import Rate, measure_bandwidths
 from lbmtune.measure.processes.precompile import precompiled
 from lbmtune.measure.processes.worker import Progress, Session, await_answer, temporary_worker
 from lbmtune.measure.timing.processor_time import Usage, cpu_share, usage
-from lbmtune.model.machine.description import Machine
+from lbmtune.model.machine.datasheet_scaling import with_borrowed_calibration
+from lbmtune.model.machine.description import EXTENTS, Extent, Machine
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Environment
 from lbmtune.records.output import OutputRates
 from lbmtune.records.remarks import left_alone
 
 if TYPE_CHECKING:
-    from lbmtune.codegen.program import Target
+    from lbmtune.codegen.program import Program, Target
 
 CONFIG_VARIABLE = "LBMTUNE_CONFIG"
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -40,6 +43,8 @@ _OUTPUT_BYTES = 64 << 20
 """Bytes of the fields by which rates of output are measured."""
 _UNKNOWN_CACHE_BYTES = 64 << 20
 _STEP_LIMIT_S = 180.0
+_QUICK_SHARE = 0.8
+"""Least share of the processor for a quick calibration."""
 _COMPILE_PROCESSES = 8
 """Processes that compile the texts of a calibration while bandwidths are measured; each takes a while to start."""
 
@@ -50,14 +55,16 @@ def describe(
     progress: Progress | None = None,
     opener: Callable[[str], Device] = open_device,
     max_age_s: float | None = None,
-    calibration: bool = False,
+    extent: Extent = "bandwidths",
+    lender: Callable[[Environment], Machine | None] = lambda _: None,
     alone: Callable[[Environment], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> Machine:
     """Return the description of a device, from its file, or measured in a process of its own.
 
     refresh: measure in any case; max_age_s: ignore an older file, and one measured while other programs used the
-    processor; calibration: also run the micro-benchmarks that the model needs; alone: holds the device meanwhile.
-    If only bandwidths are measured, the calibration on file is kept, unless other programs disturbed it.
+    processor; extent: what it has to hold; lender: gives the machine whose tables a quick calibration of a GPU scales;
+    alone: holds the device meanwhile. A calibration on file is kept if it holds as much as is asked for. One that other
+    programs disturbed is measured again to refresh it, or if a full one is asked for.
     Raises InputError, DeviceUnavailableError.
     """
     with temporary_worker("devices", partial(open_describer, partial(opener, spec)), _STEP_LIMIT_S) as worker:
@@ -65,22 +72,41 @@ def describe(
         path = machine_path(environment)
         on_file = _known(path, environment, None)
         known = None if refresh else _known(path, environment, max_age_s)
-        if known and not (calibration and _lacks_calibration(known)):
+        if known and not _lacking(known, extent, refresh=refresh):
             return known
-        again = bool(on_file and on_file.calibrated and _lacks_calibration(on_file))
-        if again and not calibration and progress:
-            progress("calibration: measured again, because other programs used the processor during the one on file")
-        calibrating = calibration or again
+        lacking = _lacking(on_file, extent, refresh=refresh)
+        if progress and (reason := _reason(on_file, extent, lacking)):
+            progress(reason)
         with alone(environment):
             visit = partial(repeats.visit, partial(opener, spec), progress or (lambda _: None))
-            first = visit() if calibrating else {}
-            worker.send(spec, calibrating)
+            first = visit() if lacking == "full" else {}
+            worker.send(spec, (lacking or "bandwidths", lender(environment) if lacking == "quick" else None))
             machine: Machine = await_answer(worker, progress)
             machine = replace(machine, repeats=repeats.apart(first, visit() if first else {}))
-        if on_file and not calibrating:
-            machine = replace(machine, calibration=on_file.calibration, cpu=on_file.cpu, repeats=on_file.repeats)
+        if on_file and not lacking:
+            machine = replace(machine, **{name: getattr(on_file, name) for name in _OF_CALIBRATION})
     _write(path, machine, progress)
     return machine
+
+
+_OF_CALIBRATION = ("calibration", "cpu", "repeats", "quick", "calibrated_as")
+"""Fields of `Machine` that come from its calibration."""
+
+
+def _lacking(known: Machine | None, extent: Extent, *, refresh: bool) -> Extent | None:
+    """Return the extent to which a device has to be calibrated besides its bandwidths; None if it was."""
+    held: Extent = known.extent if known else "bandwidths"
+    disturbed = known is not None and not left_alone(known.calibration_cpu_share)
+    if disturbed and (refresh or extent == "full"):
+        return max(held, extent, key=EXTENTS.index)
+    return extent if EXTENTS.index(extent) > EXTENTS.index(held) else None
+
+
+def _reason(on_file: Machine | None, asked: Extent, lacking: Extent | None) -> str:
+    """Return why a device is calibrated although that was not asked for in full; else an empty text."""
+    if on_file and lacking == on_file.extent and asked != "full":
+        return "calibration: measured again, because other programs used the processor during the one on file"
+    return "calibrating in about 15 s: this device is not known yet" if lacking == "quick" else ""
 
 
 def _write(path: Path, machine: Machine, progress: Progress | None) -> None:
@@ -93,45 +119,51 @@ def _write(path: Path, machine: Machine, progress: Progress | None) -> None:
 
 
 def open_describer(opener: Callable[[], Device]) -> tuple[Environment, Session]:
-    """Open a session that answers with a Machine; the request says whether to calibrate it."""
+    """Open a session that answers with a Machine; a request is its extent and the lender of a quick calibration."""
     device = opener()
 
-    def session(calibration: bool, progress: Progress) -> Machine:
-        return measured(device, progress, calibration)
+    def session(request: tuple[Extent, Machine | None], progress: Progress) -> Machine:
+        return measured(device, progress, *request)
 
     return device.environment, session
 
 
-def measured(device: Device, progress: Progress, calibration: bool = False) -> Machine:
-    """Measure the bandwidths of an open device. calibration: also run the micro-benchmarks that the model needs."""
+def measured(
+    device: Device, progress: Progress, extent: Extent = "bandwidths", lender: Machine | None = None
+) -> Machine:
+    """Measure an open device. lender: the machine whose tables a quick calibration of a GPU scales."""
     environment, caches = device.environment, caches_bytes(device)
     last_cache_bytes = max(caches.values(), default=_UNKNOWN_CACHE_BYTES)
     # no compilation beside samples of a CPU
-    beforehand = calibration and not BACKENDS[environment.backend].shares_host
-    programs, processes = texts(device.limits) if beforehand else (), min(_COMPILE_PROCESSES, usable_cores() - 1)
-    with precompiled(compiler_for(environment), programs, processes) as compiler:
+    beforehand = extent != "bandwidths" and not BACKENDS[environment.backend].shares_host
+    programs = _texts(device, lender) if beforehand else ()
+    with precompiled(compiler_for(environment), programs, min(_COMPILE_PROCESSES, usable_cores() - 1)) as compiler:
         before = usage()
         found = measure_bandwidths(device, compiler, last_cache_bytes, progress)
         share = _cpu_share(environment, before)
-        run = _CALIBRATIONS[environment.backend]
-        calibrated = run(device, compiler, caches, progress) if calibration else {}
-    named: dict[str, Rate] = {"copy": found.copy, "in_place": found.in_place, **found.streams}
-    return Machine(
-        name=environment.device,
-        environment=environment,
-        copy_bytes_per_s=found.copy.bytes_per_s,
-        in_place_bytes_per_s=found.in_place.bytes_per_s,
-        stream_bytes_per_s={width: one.bytes_per_s for width, one in found.streams.items()},
-        spread={name: one.spread for name, one in named.items()},
-        caches_bytes=caches,
+        named: dict[str, Rate] = {"copy": found.copy, "in_place": found.in_place, **found.streams}
+        machine = Machine(
+            name=environment.device,
+            environment=environment,
+            copy_bytes_per_s=found.copy.bytes_per_s,
+            in_place_bytes_per_s=found.in_place.bytes_per_s,
+            stream_bytes_per_s={width: one.bytes_per_s for width, one in found.streams.items()},
+            spread={name: one.spread for name, one in named.items()},
+            caches_bytes=caches,
+            thread_bytes_per_s=found.thread.bytes_per_s if found.thread else None,
+            multiprocessors=getattr(device, "multiprocessors", 0),
+            core_clock_hz=getattr(device, "core_clock_hz", None),
+            quick=extent == "quick",
+            conditions=Conditions(cpu_share=share),
+            streams_digest=_streams_digest(environment),
+        )
+        if extent != "bandwidths":
+            machine = _CALIBRATIONS[environment.backend](machine, device, compiler, progress, lender)
+    return replace(
+        machine,
         output=_output_rates(device),
-        thread_bytes_per_s=found.thread.bytes_per_s if found.thread else None,
-        multiprocessors=getattr(device, "multiprocessors", 0),
-        core_clock_hz=getattr(device, "core_clock_hz", None),
         conditions=replace(device.conditions(), cpu_share=share),
-        streams_digest=_streams_digest(environment),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
-        **calibrated,
     )
 
 
@@ -144,23 +176,53 @@ def _output_rates(device: Device) -> OutputRates | None:
     return None
 
 
-def _calibrate_gpu(device: Device, compiler: Compiler, _: Mapping[str, int], progress: Progress) -> dict[str, Any]:
-    return {"calibration": calibrate(device, compiler, progress)}
+def _texts(device: Device, lender: Machine | None) -> Iterator[Program]:
+    """Yield the programs of a calibration of a GPU."""
+    if not _twin(device.environment, lender):
+        yield from texts(device.limits, ranking=lender is not None)
 
 
-def _calibrate_cpu(device: Device, compiler: Compiler, caches: Mapping[str, int], progress: Progress) -> dict[str, Any]:
+def _twin(environment: Environment, lender: Machine | None) -> bool:
+    """Return whether all tables of a lender hold for a device, scaled by its bandwidths: it is the same card."""
+    return lender is not None and lender.environment.device == environment.device
+
+
+def _calibrated_gpu(
+    machine: Machine, device: Device, compiler: Compiler, progress: Progress, lender: Machine | None
+) -> Machine:
+    borrowed = with_borrowed_calibration(machine, lender) if lender else machine
+    if borrowed.calibration is None:
+        return replace(machine, calibration=calibrate(device, compiler, progress), quick=False)
+    if _twin(machine.environment, lender):
+        return borrowed
+    return replace(borrowed, calibration=calibrate_quickly(device, compiler, progress, borrowed.calibration))
+
+
+def _calibrated_cpu(
+    machine: Machine, device: Device, compiler: Compiler, progress: Progress, _: Machine | None
+) -> Machine:
     from lbmtune.measure.calibration.cpu import calibrate_cpu  # here: it needs SymPy
 
-    before = usage()
-    found = calibrate_cpu(device, compiler, caches, progress)
-    return {"cpu": replace(found, conditions=Conditions(cpu_share=_cpu_share(device.environment, before)))}
+    before, share = usage(), machine.conditions.cpu_share
+    if not (machine.quick and _busy(share)):
+        found = calibrate_cpu(device, compiler, machine.caches_bytes, progress, quick=machine.quick)
+        share = _cpu_share(device.environment, before)
+        if not (machine.quick and _busy(share)):
+            return replace(machine, cpu=replace(found, conditions=Conditions(cpu_share=share)))
+    progress(f"calibration: left out, because other programs left {share:.0%} of the processor")
+    return replace(machine, quick=False)
 
 
-_CALIBRATIONS: Mapping[str, Callable[[Device, Compiler, Mapping[str, int], Progress], dict[str, Any]]] = {
-    "cuda": _calibrate_gpu,
-    "cpu": _calibrate_cpu,
+def _busy(share: float | None) -> bool:
+    """Return whether one sample of each benchmark says nothing: threads that wait for each other take many times."""
+    return share is not None and share < _QUICK_SHARE
+
+
+_CALIBRATIONS: Mapping[str, Callable[[Machine, Device, Compiler, Progress, Machine | None], Machine]] = {
+    "cuda": _calibrated_gpu,
+    "cpu": _calibrated_cpu,
 }
-"""Benchmarks of a backend, which return fields of `Machine`."""
+"""Benchmarks of a backend, which complete a machine."""
 
 
 def _cpu_share(environment: Environment, before: Usage) -> float | None:
@@ -202,10 +264,6 @@ def _known(path: Path, environment: Environment, max_age_s: float | None) -> Mac
     here = replace(machine, environment=environment, streams_digest=_streams_digest(environment))
     fit = max_age_s is None or (_age_s(machine) <= max_age_s and left_alone(machine.conditions.cpu_share))
     return machine if fit and _identity(machine) == _identity(here) else None
-
-
-def _lacks_calibration(machine: Machine) -> bool:
-    return not (machine.calibrated and left_alone(machine.calibration_cpu_share))
 
 
 def _identity(machine: Machine) -> tuple[object, ...]:

@@ -68,6 +68,17 @@ def residual(velocity: Array, before: Array) -> float:
         now, then = (array[start : start + _AT_ONCE] for array in (velocity, before))
         change += float(np.abs(now - then).sum(dtype=np.float64))
         size += float(np.abs(now).sum(dtype=np.float64))
+    return _relative(change, size)
+
+
+def residual_of_threads(velocity: Array, before: Array, threads: int, pinning: str) -> float:
+    """Return the residual, computed by the threads of a kernel of a CPU."""
+    from lbmtune.backend.cpu.residual import sums_of_changes  # here: Numba takes its time to come
+
+    return _relative(*sums_of_changes(velocity, before, threads, pinning))
+
+
+def _relative(change: float, size: float) -> float:
     return change / size if size else float("inf")
 
 

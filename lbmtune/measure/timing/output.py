@@ -1,8 +1,8 @@
 """Time output every n steps, for kernels of every family: macroscopic fields, a file of them, and a residual.
 
 Between two launches a pass of its own computes density and velocity of the state (`runtime.macroscopic_pass`).
-Steps with and without output take turns. An output costs the same after fewer steps, so long intervals are cut short;
-those of a residual, while which a GPU goes on, stay longer than the host takes for it.
+As many steps with and without output take turns. An output costs the same after fewer steps, so long intervals are cut
+short; those of a residual, while which a GPU goes on, stay longer than the host takes for it.
 """
 
 from __future__ import annotations
@@ -11,34 +11,50 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from math import ceil
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
 from lbmtune.backend.protocol import Array, Compiler, Device
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.cut_links import Window, solid_in
-from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
+from lbmtune.catalogue.config import parse_config
+from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS, buffer_elements
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
-from lbmtune.measure.timing.host_output import FieldFile, residual, to_host
+from lbmtune.catalogue.problem.flows import box
+from lbmtune.measure.timing.host_output import FieldFile, residual, residual_of_threads, to_host
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
+from lbmtune.model.output import CELLS, GROUPS, LISTED, pass_bytes
 from lbmtune.records.output import MACROSCOPICS, RESIDUAL, SAVE, Output, OutputCost, OutputRates
-from lbmtune.records.study import CEILING_STREAMS
 from lbmtune.runtime import Simulation
-from lbmtune.runtime.macroscopic_pass import MacroscopicPass
+from lbmtune.runtime.macroscopic_pass import FieldsKernel, MacroscopicPass
+from lbmtune.runtime.macroscopic_places import places_of
 from lbmtune.runtime.states import summed
 
-ROUNDS = 5
-_LONGEST_S = 0.1
-"""Steps between two outputs take up to this, where fewer than those asked for do as well."""
+FEWEST, MOST, _ENOUGH_S = 5, 15, 2.0
+"""Rounds of a kind of output, and seconds after which there are no more than the fewest."""
+_TIMES, _SHORTEST_S, _LONGEST_S = 2.0, 5e-3, 0.1
+"""How much longer than an output the steps before it are, and their limits: noise of longer ones would hide it."""
 _OVERLAP = 1.5
 """How much longer than a residual the steps are behind which it is hidden, if the interval is as long."""
 _MOST_BYTES = 1 << 28
 """Most bytes by which the rates of copy, file and residual are measured."""
-_RATE_RUNS = 3
-_PASS_DOMAIN = (128, 64, 64)
+_RATE_RUNS = 7
+_PASS_DOMAIN, _SCATTERED_DOMAIN = (128, 128, 64), (64, 64, 64)
+"""Domains of the pass: one larger than caches, and one of single values, which do not take memory to its limit."""
+_ROWS = "scheme=pull,layout=soa"
+_SCATTERED = {
+    GROUPS: "scheme=pull,layout=aosoa",
+    CELLS: "scheme=pull,layout=aos,vector_bits=0",
+    LISTED: "family=sparse,scheme=pull,layout=soa",
+}
+"""A kernel of each way to read single values."""
 _ROUNDINGS = 256
 """Roundings of the compute precision by which density and velocity may be off: they are sums of few small values."""
 
@@ -54,8 +70,11 @@ class Outputs:
         self._device, self._folder = device, folder
         self.fields = MacroscopicPass(simulation, device, compiler)
         self.residual_s = 0.0
+        self._shares_host = BACKENDS[simulation.program.target].shares_host
+        self._config: Any = simulation.program.config
         self._worker = ThreadPoolExecutor(1)
         self._pending: Future[float] | None = None
+        self._found = float("inf")
         self.kinds: dict[str, Callable[[], object]] = {
             MACROSCOPICS: self.fields,
             SAVE: self.save,
@@ -68,23 +87,29 @@ class Outputs:
         if isinstance(fields, np.ndarray):
             self.file.write(fields)
             return
-        to_host(fields.reshape(-1), self._host[0])
-        self.file.write(self._host[0])
+        to_host(fields.reshape(-1), self._host)
+        self.file.write(self._host)
 
     def compare(self) -> None:
-        """Have a thread of the host compute the residual, as soon as it is done with that of the time before."""
+        """Have a thread of the host compute the residual, as soon as it is done with that of the time before.
+
+        On a CPU the threads of the kernel compute it at once, from the fields where they are.
+        """
+        if self._shares_host:
+            now, before = _velocities(self.fields()), _velocities(self._before)
+            self._found = residual_of_threads(now, before, self._config.threads, self._config.pinning)
+            self.fields.fields, self._before = self._before, self.fields.fields
+            return
         if self._pending is not None:
             self._pending.result()
-            self._host.reverse()
-        to_host(self.fields().reshape(-1), self._host[0])
-        now, before = (host.reshape(MACROSCOPIC_FIELDS, -1)[1:].reshape(-1) for host in self._host)
-        self._pending = self._worker.submit(self._residual, now, before)
+            self._velocities.reverse()
+        to_host(_velocities(self.fields()), self._velocities[0])
+        self._pending = self._worker.submit(self._residual, *self._velocities)
 
     @property
     def residual(self) -> float:
         """The last residual; waits for it."""
-        assert self._pending is not None
-        return self._pending.result()
+        return self._pending.result() if self._pending else self._found
 
     @cached_property
     def file(self) -> FieldFile:
@@ -92,12 +117,22 @@ class Outputs:
         return FieldFile(self._folder)
 
     @cached_property
-    def _host(self) -> list[Array]:
-        fields = self.fields.fields
-        arrays = [self._device.host_empty(fields.size, str(fields.dtype)) for _ in range(2)]
+    def _host(self) -> Array:
+        return self._on_host(self.fields.fields)
+
+    @cached_property
+    def _velocities(self) -> list[Array]:
+        arrays = [self._on_host(_velocities(self.fields.fields)) for _ in range(2)]
         for array in arrays:
             array.fill(0)
         return arrays
+
+    @cached_property
+    def _before(self) -> Array:
+        return self.fields.empty()
+
+    def _on_host(self, array: Array) -> Array:
+        return self._device.host_empty(array.size, str(array.dtype))
 
     def _residual(self, now: Array, before: Array) -> float:
         begin = time.perf_counter()
@@ -110,6 +145,10 @@ class Outputs:
         self._worker.shutdown()
         if "file" in vars(self):
             self.file.close()
+
+
+def _velocities(fields: Array) -> Array:
+    return fields[1:].reshape(-1)
 
 
 @contextmanager
@@ -132,51 +171,47 @@ def measure_output(
     """
     excite(simulation)
     with outputs(simulation, device, compiler, folder) as output:
-        steps = _whole_launches(simulation, 2)
-        step_s = min(_timed_s(simulation, lambda: simulation.step(steps)) for _ in range(ROUNDS)) / steps
         every = {kind: _whole_launches(simulation, n) for kind, n in wanted.intervals.items()}
         for kind in every:  # whatever is made at first use
             output.kinds[kind]()
         check_fields(simulation, output.fields())
-        if RESIDUAL in every:
-            _ = output.residual
-        apart = {
-            kind: _apart(simulation, n, step_s, output.residual_s * (kind == RESIDUAL)) for kind, n in every.items()
-        }
-        plain = _whole_launches(simulation, ceil(_LONGEST_S / step_s))
-        rounds = [_round(simulation, output, apart, plain) for _ in range(ROUNDS)]
+        _ = output.residual
+        steps = _whole_launches(simulation, 2)
+        step_s = min(_timed_s(simulation, lambda: simulation.step(steps)) for _ in range(FEWEST)) / steps
+        found = [_measured(simulation, output, kind, n, step_s) for kind, n in every.items()]
         check_state(simulation)
         check_fields(simulation, output.fields())
-    steps_s = median(one[""] for one in rounds)
-    found = []
-    for kind, n in every.items():
-        events = [one[kind] - apart[kind] * one[""] for one in rounds]
-        found.append(
-            OutputCost(
-                kind=kind,
-                every=n,
-                apart=apart[kind],
-                event_s=median(events),
-                low_s=min(events),
-                high_s=max(events),
-                step_s=steps_s,
-            )
-        )
     return tuple(found)
 
 
-def _round(simulation: Simulation, output: Outputs, apart: dict[str, int], plain: int) -> dict[str, float]:
-    """Return the seconds of a step without output (''), and of the steps from one output to the next by kind."""
-    taken = {"": _timed_s(simulation, lambda: simulation.step(plain)) / plain}
-    for kind, steps in apart.items():
+def _measured(simulation: Simulation, output: Outputs, kind: str, every: int, step_s: float) -> OutputCost:
+    """Return what one kind costs. step_s: about the seconds of a step."""
+    act = output.kinds[kind]
+    alone_s = min(_timed_s(simulation, act) for _ in range(2))
+    hidden_s = _OVERLAP * output.residual_s if kind == RESIDUAL else 0.0
+    wanted_s = max(hidden_s, min(_LONGEST_S, max(_SHORTEST_S, _TIMES * alone_s)))
+    steps = min(every, _whole_launches(simulation, ceil(wanted_s / step_s)))
 
-        def interval(act: Callable[[], object] = output.kinds[kind], steps: int = steps) -> None:
-            simulation.step(steps)
-            act()
+    def interval() -> None:
+        simulation.step(steps)
+        act()
 
-        output.kinds[kind]()  # a residual is under way when the steps begin
-        taken[kind] = _timed_s(simulation, interval)
-    return taken
+    plain, events, end = list[float](), list[float](), time.perf_counter() + _ENOUGH_S
+    while len(events) < FEWEST or (len(events) < MOST and time.perf_counter() < end):
+        _ = output.residual
+        simulation.step(steps)  # caches hold what steps leave there
+        plain.append(_timed_s(simulation, lambda: simulation.step(steps)))
+        act()  # a residual is under way, and caches hold fields, when the steps begin
+        events.append(_timed_s(simulation, interval) - plain[-1])
+    return OutputCost(
+        kind=kind,
+        every=every,
+        apart=steps,
+        event_s=median(events),
+        low_s=min(events),
+        high_s=max(events),
+        step_s=median(plain) / steps,
+    )
 
 
 def _timed_s(simulation: Simulation, run: Callable[[], object]) -> float:
@@ -191,11 +226,6 @@ def _whole_launches(simulation: Simulation, steps: int) -> int:
     """Return the next number of steps after which a launch ends."""
     each = 1 if simulation.program.any_steps else simulation.program.steps
     return ceil(steps / each) * each
-
-
-def _apart(simulation: Simulation, every: int, step_s: float, residual_s: float) -> int:
-    """Return the steps between two outputs that are measured: those asked for, or fewer if they take long."""
-    return min(every, _whole_launches(simulation, ceil(max(_LONGEST_S, _OVERLAP * residual_s) / step_s)))
 
 
 def check_fields(simulation: Simulation, fields: Array) -> None:
@@ -229,42 +259,53 @@ def measure_rates(device: Device, fields_bytes: int, folder: Path | None) -> Out
     file.write(hosts[0])
 
     def rate(run: Callable[[], object]) -> float:
-        return 4 * elements / min(_seconds(run) for _ in range(_RATE_RUNS))
+        return 4 * elements / median(_seconds(run) for _ in range(_RATE_RUNS))
 
     device.synchronize()
+    here, threads = device.environment.backend == "cpu", device.limits.cores
+    now, before = hosts
+    compared = partial(residual, now, before)
+    if here:
+        compared = partial(residual_of_threads, now, before, threads, "none")
+    compared()  # compiled at first use
     found = OutputRates(
         copy_bytes_per_s=None if isinstance(source, np.ndarray) else rate(lambda: to_host(source, hosts[0])),
         file_bytes_per_s=rate(lambda: file.write(hosts[0])),
-        residual_bytes_per_s=rate(lambda: residual(*hosts)),
-        pass_bytes_per_s=_pass_rate(device) if device.environment.backend == "cpu" else None,
+        residual_bytes_per_s=rate(compared),
         folder=str(file.folder),
     )
     file.close()
-    return found
+    return replace(found, **_pass_rates(device, threads)) if here else found
 
 
-def _pass_rate(device: Device) -> float:
-    """Return the bytes per second of the pass of a CPU over a box in SoA, single precision, with all cores."""
-    from lbmtune.backend.cpu.macroscopic_pass import of_box  # here: Numba takes its time to come
+def _pass_rates(device: Device, threads: int) -> dict[str, Any]:
+    """Return the rates of the pass of a CPU, in single precision, by the names of `OutputRates`."""
+    from lbmtune.backend.cpu import compile_cpu  # here: Numba takes its time to come
 
-    nx, ny, nz = _PASS_DOMAIN
-    sites, values = nx * ny * nz, CEILING_STREAMS
-    state, fields = (device.empty(n * sites, "float32") for n in (values, MACROSCOPIC_FIELDS))
-    state.fill(1e-3)
-    axes = np.concatenate([np.arange(nx), nx * np.arange(ny), nx * ny * np.arange(nz)])
-    along = axes + np.r_[np.ones(nx), np.zeros(ny + nz)].astype(np.int64) * sites * np.arange(values)[:, None]
-    factors = np.ones((MACROSCOPIC_FIELDS, values), np.float32)
-    factors[1:, ::2] = 0  # as many directions as not have no component along an axis
-    tables = (np.array([along, along]), np.ones(values, bool), np.empty(0, np.uint32), factors)
-    first = np.array([1, 0, 0, 0], np.float32)
-    arguments = (state, np.empty(0, np.float32), *tables, first, fields.reshape(MACROSCOPIC_FIELDS, -1), _PASS_DOMAIN)
+    def seconds(text: str, case: Case, count: int) -> tuple[float, Case, Any]:
+        config = parse_config(f"{text},storage=fp32,compute=fp32,threads={count}", "cpu")
+        kernel = FieldsKernel(case, config, [places_of(case, config, 0, np).found], device, compile_cpu)
+        state = device.empty(buffer_elements(case, config), "float32")
+        state.fill(1e-3)
+        fields = device.empty(MACROSCOPIC_FIELDS * case.sites, "float32")
+        run = partial(kernel, state, 0, fields)
+        run()
+        return median(_seconds(run) for _ in range(_RATE_RUNS)), case, config
 
-    def run() -> None:
-        of_box(device.limits.cores, "none", *arguments)
+    def bytes_per_s(count: int) -> float:
+        taken_s, case, config = seconds(_ROWS, box("d3q19", "bgk", _PASS_DOMAIN), count)
+        return pass_bytes(case, config) / taken_s
 
-    run()
-    moved: float = sites * (state.itemsize * values + 2 * MACROSCOPIC_FIELDS * fields.itemsize)
-    return moved / min(_seconds(run) for _ in range(_RATE_RUNS))
+    def values_per_s(text: str) -> float:
+        taken_s, case, _ = seconds(text, box("d3q19", "bgk", _SCATTERED_DOMAIN), threads)
+        return case.stencil.q * case.sites / taken_s
+
+    return {
+        "pass_bytes_per_s": bytes_per_s(threads),
+        "thread_pass_bytes_per_s": bytes_per_s(1),
+        "pass_values_per_s": {name: values_per_s(text) for name, text in _SCATTERED.items()},
+        "threads": threads,
+    }
 
 
 def _seconds(run: Callable[[], object]) -> float:

@@ -37,13 +37,17 @@ from lbmtune.measure.workers.outcomes import after_death, time_interleaved
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import open_compiler
 from lbmtune.model.output import fields_bytes
-from lbmtune.records import Accuracy, Outcome, Prediction, Resources, Trial
+from lbmtune.records import Accuracy, Compiled, Outcome, Prediction, Resources, Trial
 from lbmtune.records.claims import SideTask
 from lbmtune.records.output import Output, OutputRates
 from lbmtune.records.study import TimingProtocol
 
 _QUEUE_DEPTH = 3
 """Requests queued at the measurer of a GPU."""
+_LATE_DEPTH = 2
+"""Configurations at the measurer of a GPU if the next is chosen late: one in progress, and one, or it would idle."""
+_MOST_READY = 256
+"""Compiled configurations that wait for the measurer of a GPU: each has a file in the spool folder."""
 
 
 class Predict(Protocol):
@@ -58,7 +62,8 @@ class Predict(Protocol):
 class Job:
     """A configuration in progress. request: to the measurer, once it is compiled.
 
-    killed: a worker was killed over it before, by something else.
+    killed: a worker was killed over it before, by something else; ahead: it is compiled, and whether it is measured is
+    decided later.
     """
 
     trial: Trial
@@ -66,12 +71,14 @@ class Job:
     request: MeasureRequest
     side_task: SideTask | None = None
     killed: bool = False
+    ahead: bool = False
 
 
 class Evaluator:
     """Evaluates configurations; the results are trials.
 
-    Call `submit` up to `max_in_flight` times, then alternate `next` and `submit`. environment, limits: of the device.
+    Call `submit` up to `max_in_flight` times, then alternate `next` and `submit`; or `compile` what may be measured,
+    `measure` what was compiled, and take each `event`. environment, limits: of the device.
     A trial's prediction uses the registers of its kernel as soon as it is compiled.
     incumbent_s: seconds per step of the best so far; set it to resume a study.
     on_stage: called with trial number and stage when a stage begins.
@@ -88,8 +95,11 @@ class Evaluator:
         renderer: Renderer = render,
         opener: Callable[[], Device] | None = None,
         on_stage: Callable[[int, str], None] | None = None,
+        pool: WorkerPool | None = None,
     ) -> None:
         """Start the measurer. compiler, renderer and opener run in workers and must be picklable.
+
+        pool: workers of the same device that are left running for the next case, instead of workers of its own.
 
         Raises DeviceUnavailableError if the device cannot be opened.
         """
@@ -100,9 +110,12 @@ class Evaluator:
         self._to_compile: deque[Job] = deque()
         self._to_measure: deque[Job] = deque()
         self._finished: deque[Trial] = deque()
+        self._compiled: deque[Compiled] = deque()
+        self._ready: dict[str, Job] = {}
         self._verified: dict[int, Path] = {}
         self._jobs = 0
-        self.pool = WorkerPool(opener or partial(open_device, device_spec), protocol)
+        self._own_pool = pool is None
+        self.pool = pool or WorkerPool(opener or partial(open_device, device_spec), protocol)
         try:
             self.environment, self.limits = self.pool.wait_ready()
         except BaseException:
@@ -120,9 +133,9 @@ class Evaluator:
 
     @property
     def in_flight(self) -> int:
-        """The number of configurations submitted and not yet returned."""
-        busy = sum(job is not None for worker in self.pool.workers() for job in worker.jobs)
-        return busy + len(self._to_compile) + len(self._to_measure) + len(self._finished)
+        """The number of configurations to be measured and not yet returned."""
+        busy = [job for worker in self.pool.workers() for job in worker.jobs if job]
+        return len(self._finished) + sum(not job.ahead for job in (*busy, *self._to_compile, *self._to_measure))
 
     def prepare(self, configs: Sequence[KernelConfig]) -> None:
         """Start the workers of a GPU and have them prepare for configurations that may be submitted."""
@@ -148,14 +161,54 @@ class Evaluator:
         if not self.in_flight:
             raise IndexError("no configuration is in progress")
         while not self._finished:
-            self._start_measuring()
-            self._start_compiling()
-            self._process_events()
+            self._step()
         trial = self._finished.popleft()
         if trial.mlups:
             step_s = self.case.fluid_sites / (trial.mlups * 1e6)
             self.incumbent_s = min(step_s, self.incumbent_s or step_s)
         return trial
+
+    def compile_room(self, ready: int) -> int:
+        """Return how many more configurations may be compiled now. ready: how many are compiled and not measured.
+
+        On a CPU a few, once all that are compiled are measured.
+        """
+        busy = len(self._to_compile) + sum(bool(worker.jobs) for worker in self.pool.compilers)
+        if self._quiet:
+            return 0 if ready or busy or self._measuring else self.compile_workers
+        return min(self.max_in_flight - busy, _MOST_READY - ready)
+
+    def measure_room(self) -> int:
+        """Return how many configurations the measurer takes now."""
+        if self._quiet and (self._to_compile or any(worker.jobs for worker in self.pool.compilers)):
+            return 0
+        return (1 if self._quiet else _LATE_DEPTH) - self._measuring
+
+    def compile(self, config: KernelConfig) -> None:
+        """Queue a configuration to be compiled; an `event` tells when it is."""
+        self._enqueue(self._jobs, config, ahead=True)
+
+    def measure(self, number: int, config: KernelConfig) -> None:
+        """Queue a configuration that was compiled to be verified and measured."""
+        job = self._ready.pop(config.key)
+        trial = replace(job.trial, number=number, date=_now())
+        self._to_measure.append(replace(job, trial=trial, ahead=False))
+
+    def event(self) -> Compiled | Trial:
+        """Wait until a configuration is compiled or a trial finished. Raises IndexError if nothing is in progress."""
+        while not (self._finished or self._compiled):
+            if not (self._to_compile or self._to_measure or any(worker.jobs for worker in self.pool.workers())):
+                raise IndexError("no configuration is in progress")
+            self._step()
+        return self.next() if self._finished else self._compiled.popleft()
+
+    def forget(self) -> None:
+        """Forget what is compiled, or will be, and was not measured."""
+        for job in (*self._ready.values(), *(job for job in self._to_compile if job.ahead)):
+            job.request.path.unlink(missing_ok=True)
+        self._to_compile = deque(job for job in self._to_compile if not job.ahead)
+        self._ready.clear()
+        self._compiled.clear()
 
     def restart(self) -> None:
         """Measure what follows in a new process with new memory. Call it when idle."""
@@ -225,8 +278,9 @@ class Evaluator:
         return found
 
     def close(self) -> None:
-        """End all workers."""
-        self.pool.close()
+        """End all workers, unless they are left running."""
+        if self._own_pool:
+            self.pool.close()
 
     def __enter__(self) -> Self:
         return self
@@ -255,20 +309,46 @@ class Evaluator:
             path.unlink()
         self._verified.clear()
 
-    def _enqueue(self, number: int, config: KernelConfig, side_task: SideTask | None = None, **options: Any) -> None:
+    def _enqueue(
+        self,
+        number: int,
+        config: KernelConfig,
+        side_task: SideTask | None = None,
+        *,
+        ahead: bool = False,
+        **options: Any,
+    ) -> None:
         """Queue a configuration. options: of the request to the measurer."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        trial = Trial(number=number, key=config.key, config=config.flat(), outcome=Outcome.OK, date=now)
+        trial = Trial(number=number, key=config.key, config=config.flat(), outcome=Outcome.OK, date=_now())
         if reason := broken(self.case, config, self.limits):
-            self._finished.append(replace(trial, outcome=Outcome.ILLEGAL, reason=reason))
+            self._end(replace(trial, outcome=Outcome.ILLEGAL, reason=reason), ahead=ahead)
             return
         if self._predict:
             trial = replace(trial, prediction=self._predict(config))
         self._jobs += 1
         path = self.pool.spool / f"{self._jobs}.pickle"
-        self._to_compile.append(Job(trial, config, MeasureRequest(path=path, **options), side_task))
+        job = Job(trial, config, MeasureRequest(path=path, **options), side_task, ahead=ahead)
+        if ahead:
+            self._to_compile.append(job)
+        else:  # it is waited for
+            self._to_compile.insert(sum(not one.ahead for one in self._to_compile), job)
+
+    def _end(self, trial: Trial, *, ahead: bool) -> None:
+        if ahead:
+            self._compiled.append(Compiled(trial))
+        else:
+            self._finished.append(trial)
 
     # requests to workers
+
+    @property
+    def _measuring(self) -> int:
+        return len(self._to_measure) + len(self.pool.measurer.jobs)
+
+    def _step(self) -> None:
+        self._start_measuring()
+        self._start_compiling()
+        self._process_events()
 
     def _start_measuring(self) -> None:
         """Keep the measurer busy; on a GPU with queued requests, so that it never waits for the search."""
@@ -283,7 +363,7 @@ class Evaluator:
             return
         while self._to_compile and (worker := self._free_compiler()):
             job = self._to_compile.popleft()
-            worker.send(job, (job.config, job.request.path, job.side_task))
+            worker.send(job, (self.case, job.config, job.request.path, job.side_task))
 
     def _free_compiler(self) -> Worker | None:
         if idle := next((worker for worker in self.pool.compilers if not worker.jobs), None):
@@ -291,7 +371,7 @@ class Evaluator:
         return None if len(self.pool.compilers) == self.compile_workers else self._new_compiler()
 
     def _new_compiler(self) -> Worker:
-        return self.pool.add_compiler(partial(open_compiler, self.case, self._renderer, self._compiler))
+        return self.pool.add_compiler(partial(open_compiler, self._renderer, self._compiler))
 
     # events of workers
 
@@ -325,7 +405,7 @@ class Evaluator:
             queue.appendleft(replace(job, killed=True))
             return
         job.request.path.unlink(missing_ok=True)
-        self._finished.append(after_death(job.trial, death))
+        self._end(after_death(job.trial, death), ahead=job.ahead)
 
     def _process_answer(self, job: Job, result: CompileResult | MeasureResult) -> None:
         if isinstance(result, MeasureResult):
@@ -338,7 +418,13 @@ class Evaluator:
         trial = result.into(job.trial)
         if self._predict and result.resources:
             trial = replace(trial, prediction=self._predict(job.config, resources=result.resources))
-        if result.outcome is Outcome.OK:
+        if job.ahead and result.outcome is Outcome.OK:
+            self._ready[job.config.key] = replace(job, trial=trial)
+        elif result.outcome is Outcome.OK:
             self._to_measure.append(replace(job, trial=trial))
-        else:
-            self._finished.append(trial)
+        if job.ahead or result.outcome is not Outcome.OK:
+            self._end(trial, ahead=job.ahead)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

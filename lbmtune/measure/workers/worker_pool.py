@@ -6,7 +6,7 @@ A single one is `measure.processes.worker`; pure functions without a device run 
 from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, Self
 
 from lbmtune.backend.protocol import Device
 from lbmtune.catalogue.families.rules import Limits
@@ -54,12 +54,14 @@ class WorkerPool:
         self._opener, self._protocol, self._started = opener, protocol, 0
         self.spool = scratch_folder()
         self.compilers: list[Worker] = []
+        self._opened: tuple[Environment, Limits] | None = None
         self.measurer = self._new_measurer()
 
     def wait_ready(self) -> tuple[Environment, Limits]:
-        """Wait for the measurer to open its device. Raises DeviceUnavailableError."""
-        environment, limits = await_answer(self.measurer, None, "the measuring process could not start")
-        return environment, limits
+        """Wait for the first measurer to open its device. Raises DeviceUnavailableError."""
+        if self._opened is None:
+            self._opened = await_answer(self.measurer, None, "the measuring process could not start")
+        return self._opened
 
     def add_compiler(self, opener: Opener) -> Worker:
         """Start another compile worker."""
@@ -113,6 +115,12 @@ class WorkerPool:
         for worker in self.workers():
             worker.end()
         remove_scratch(self.spool)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def _new_measurer(self) -> Worker:
         return self._new_worker("measure", partial(open_measurer, self._opener, self._protocol))

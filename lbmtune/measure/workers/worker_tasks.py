@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -65,8 +66,8 @@ OUTPUT, OUTPUT_RATES = "measure output", "rates of output"
 _NO_BINARY = Binary(b"", "", Resources())
 
 
-def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[None, Session]:
-    """Open a session that answers (configuration, path, side task) with CompileResult, DryRunRequest with None."""
+def open_compiler(renderer: Renderer, compiler: Compiler) -> tuple[None, Session]:
+    """Open a session that compiles (case, configuration, path, side task) to a CompileResult, or makes a dry run."""
 
     def session(request: Any, progress: Progress) -> CompileResult | None:
         if isinstance(request, DryRunRequest):
@@ -75,12 +76,12 @@ def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[N
                 request.renderer(request.case, example)
             return None
         progress("compile")
-        config, path, side_task = request
+        case, config, path, side_task = request
         start = time.perf_counter()
         program = with_side_task(renderer(case, config), side_task)
         result = CompileResult(source_digest=program.digest)
         try:
-            binary = compiler(program)
+            binary = _compiled_once(program, compiler, path.parent)
             path.write_bytes(pickle.dumps((program, binary, side_task)))
             result.binary_digest, result.resources = binary.digest, binary.resources
         except CompileError as error:
@@ -91,6 +92,19 @@ def open_compiler(case: Case, renderer: Renderer, compiler: Compiler) -> tuple[N
     return None, session
 
 
+def _compiled_once(program: Program, compiler: Compiler, folder: Path) -> Binary:
+    """Return the binary of a program, from the folder if the same text was compiled for another configuration."""
+    kept = folder / f"{program.digest}.binary"
+    if kept.exists():
+        binary: Binary = pickle.loads(kept.read_bytes())
+        return binary
+    binary = compiler(program)
+    part = folder / f"{program.digest}.{os.getpid()}"
+    part.write_bytes(pickle.dumps(binary))
+    part.rename(kept)  # at once: other processes look for it
+    return binary
+
+
 def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tuple[tuple[Environment, Limits], Session]:
     """Open a device and a session that answers every request of `messages` but those to compilers."""
     device = opener()
@@ -99,11 +113,11 @@ def open_measurer(opener: Callable[[], Device], protocol: TimingProtocol) -> tup
 
 
 class _Measurer:
-    """Measures on one device. prepared: storage formats of which a dry run was made."""
+    """Measures on one device. prepared: cases and storage formats of which a dry run was made."""
 
     def __init__(self, device: PooledDevice, protocol: TimingProtocol) -> None:
         self._device, self._protocol = device, protocol
-        self._prepared: set[str] = set()
+        self._prepared: set[tuple[Case, str]] = set()
         self._dry_runs = not BACKENDS[device.environment.backend].shares_host
         self._answers: dict[type, Callable[[Any, Progress], Any]] = {
             FinalsRequest: self._time_finals,
@@ -155,14 +169,14 @@ class _Measurer:
 
     def _verify_and_measure(self, request: MeasureRequest, progress: Progress) -> MeasureResult:
         program, binary, side_task = _read_spool(request.path)
-        if self._dry_runs and program.config.storage not in self._prepared:
+        if self._dry_runs and (program.case, program.config.storage) not in self._prepared:
             progress(DRY_RUN)
             self._dry_run(program)
         return verify_and_measure(program, binary, self._device, request, self._protocol, progress, side_task)
 
     def _dry_run(self, program: Program) -> None:
         dry_run(program, self._device.device)
-        self._prepared.add(program.config.storage)
+        self._prepared.add((program.case, program.config.storage))
 
 
 def dry_run(program: Program, device: Device) -> None:

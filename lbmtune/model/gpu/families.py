@@ -97,7 +97,8 @@ def parts(
         return found, family.uncalibrated(case, config, machine, memory)
     inputs = inputs_of(case, config, machine, resources)
     if family.streams:
-        source = f"{DATASHEET}; curves of {machine.calibrated_as} scaled to it" if machine.calibrated_as else CALIBRATED
+        known = CALIBRATED if machine.measured else DATASHEET
+        source = f"{known}; curves of {machine.calibrated_as} scaled to it" if machine.calibrated_as else CALIBRATED
         found = Ceiling(bandwidth(inputs, by_runs=RUNS not in without), source)
     return found, family.terms(inputs, without) or [memory]
 

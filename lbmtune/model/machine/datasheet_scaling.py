@@ -1,18 +1,19 @@
-"""Calibrations of GPUs that are known by their data sheet: the curves of a calibrated GPU, scaled.
+"""Calibrations of GPUs whose bandwidths are known, measured or by a data sheet: the curves of a calibrated GPU, scaled.
 
 How bandwidth falls with misaligned rows, short runs and few threads differs less between GPUs than bandwidth itself.
-Rates of memory are scaled with the bandwidths of the data sheets, rates on chip with multiprocessors times clock. Bytes
-after which L2 evicts are scaled with its size, threads in flight with the bandwidth of each multiprocessor (Little's
-law). Latencies and launches are kept.
+Rates of memory are scaled with bandwidths, rates on chip with multiprocessors times clock. Bytes after which L2 evicts
+are scaled with its size, threads in flight with the bandwidth of each multiprocessor (Little's law). Latencies and
+launches are kept.
 """
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from statistics import geometric_mean
 from typing import Any
 
 from lbmtune.model.machine.benchmark_names import Structures
 from lbmtune.model.machine.curves import local_byte_s, times
-from lbmtune.model.machine.description import Calibration, Datasheet, Machine
+from lbmtune.model.machine.description import Calibration, Machine
 
 REFERENCE_BYTES_PER_S = 4.8e12
 """Memory bandwidth of the NVIDIA H200. Source: its data sheet."""
@@ -39,15 +40,31 @@ def with_scaled_calibration(machine: Machine, reference: Machine) -> Machine:
         copy_bytes_per_s=reference.copy_bytes_per_s * memory,
         in_place_bytes_per_s=reference.in_place_bytes_per_s * memory,
         stream_bytes_per_s=times(reference.stream_bytes_per_s, memory),
-        calibration=_scaled(found, machine, reference, memory, _on_chip(machine, sheet, reference)),
+        calibration=_scaled(found, machine, reference, memory, _on_chip(machine, sheet.clock_hz, reference)),
         calibrated_as=reference.name,
     )
 
 
-def _on_chip(machine: Machine, sheet: Datasheet, reference: Machine) -> float:
-    """Return multiprocessors times clock, over those of the reference."""
-    clock_hz = reference.environment.max_sm_clock_hz or sheet.clock_hz
-    return machine.multiprocessors * sheet.clock_hz / (reference.multiprocessors * clock_hz)
+def with_borrowed_calibration(machine: Machine, reference: Machine) -> Machine:
+    """Return a machine of measured bandwidths with the scaled calibration of another; unchanged if that has none."""
+    if reference.calibration is None:
+        return machine
+    chip = _on_chip(machine, machine.environment.max_sm_clock_hz, reference)
+    calibration = _scaled(reference.calibration, machine, reference, bandwidth_ratio(machine, reference), chip)
+    return replace(machine, calibration=calibration, calibrated_as=reference.name)
+
+
+def bandwidth_ratio(machine: Machine, reference: Machine) -> float:
+    """Return the measured bandwidths of a machine over those of another, in the mean of the access widths of both."""
+    here, there = machine.stream_bytes_per_s, reference.stream_bytes_per_s
+    return geometric_mean(here[width] / there[width] for width in here.keys() & there.keys())
+
+
+def _on_chip(machine: Machine, clock_hz: float | None, reference: Machine) -> float:
+    """Return multiprocessors times clock, over those of the reference; an unknown clock is that of the other."""
+    other_hz = reference.environment.max_sm_clock_hz or clock_hz
+    faster = clock_hz / other_hz if clock_hz and other_hz else 1.0
+    return faster * machine.multiprocessors / reference.multiprocessors
 
 
 def _scaled(found: Calibration, machine: Machine, reference: Machine, memory: float, chip: float) -> Calibration:

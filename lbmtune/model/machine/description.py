@@ -1,6 +1,7 @@
 """Description of a machine, as the model uses it. Stored as plain TOML, with units in the keys."""
 
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from lbmtune.records import Conditions, Environment
 from lbmtune.records.output import OutputRates
@@ -8,6 +9,10 @@ from lbmtune.records.statistics import repeat_spread
 
 ACCESS_BYTES, WORD_BYTES = 16, 4
 """The widest load or store of a GPU thread, and a register."""
+Extent = Literal["bandwidths", "quick", "full"]
+"""What was measured of a machine: bandwidths alone, also what ranks kernels, or all that the model looks up."""
+EXTENTS: tuple[Extent, ...] = get_args(Extent)
+"""In order: each holds more than the one before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +143,8 @@ class Machine:
     multiprocessors: of a GPU; core_clock_hz: of a CPU, the highest that the system reports, or None;
     caches: level -> bytes; conditions: clocks, power and temperature after the measurement, on a CPU the share of it
     during the measurement of bandwidths;
-    datasheet: None if unknown; calibrated_as: the machine whose calibration was scaled to it
-    (`model.machine.datasheet_scaling`), or '';
+    datasheet: None if unknown; calibrated_as: the machine whose calibration, or some tables of it, was scaled to it
+    (`model.machine.datasheet_scaling`), or ''; quick: the calibration is a quick one;
     calibration: of a GPU, cpu: of a CPU; None if not measured; repeats: logarithms of the ratio of two speeds of a
     kernel in two processes, minutes apart; empty if not measured; output: rates of output every n steps, None: unknown;
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
@@ -164,6 +169,7 @@ class Machine:
     measured: bool = True
     datasheet: Datasheet | None = None
     calibrated_as: str = ""
+    quick: bool = False
     streams_digest: str = ""
     date: str = ""
 
@@ -176,6 +182,13 @@ class Machine:
     def calibrated(self) -> bool:
         """Whether it has a calibration."""
         return bool(self.calibration or self.cpu)
+
+    @property
+    def extent(self) -> Extent:
+        """What of it was measured."""
+        if not self.calibrated:
+            return "bandwidths"
+        return "quick" if self.quick else "full"
 
     @property
     def calibration_cpu_share(self) -> float | None:

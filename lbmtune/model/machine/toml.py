@@ -65,6 +65,7 @@ _RANGES = {
     r"streams": Range("a count", 1, 1000),
     # 0 for the other kind of device
     r"cores|multiprocessors": _COUNT._replace(low=0),
+    r"threads": _COUNT,
     r"registers": Range("a count", 1e3, 1e7),
     r"vector_bits": Range("bits", 0, 2048),
     r"bus_bits": Range("bits", 8, 1e5),

@@ -103,9 +103,10 @@ def _remark(trial: Trial) -> str:
 
 
 def protocol_table(header: StudyHeader) -> Pairs:
-    """Return how configurations were verified and timed."""
+    """Return how configurations were verified and timed, and by what predictions are calibrated."""
     protocol = header.spec.protocol
-    return [(_title(f.name), str(getattr(protocol, f.name))) for f in fields(protocol)]
+    rows = [(_title(f.name), str(getattr(protocol, f.name))) for f in fields(protocol)]
+    return [*rows, ("predictions", header.calibrated_how)] if header.calibrated_how else rows
 
 
 def _title(field: str) -> str:

@@ -28,6 +28,7 @@ from lbmtune.codegen.walk_probes import (
 )
 from lbmtune.measure.calibration import cpu as calibration
 from lbmtune.measure.calibration import cpu_bench
+from lbmtune.model.machine.benchmark_names import lacking_of_cpu
 from lbmtune.model.machine.memory_walks import Walk, calibrated
 from lbmtune.records import Resources
 
@@ -205,6 +206,28 @@ def test_a_calibration_ends_in_time_with_fewer_rounds(monkeypatch: pytest.Monkey
     found = calibration._in_rounds({"streams": {"one": iter((3.0, 1.0)).__next__}}, heard.append)
     assert found == {"streams": {"one": 2.0}}
     assert heard == ["streams, round 1 of 5", "streams, round 2 of 5", "2 of 5 rounds: 35 s are over"]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("limit_s", [1e9, -1.0])
+def test_a_quick_calibration_is_one_round_without_what_the_model_can_do_without(
+    monkeypatch: pytest.MonkeyPatch, limit_s: float
+) -> None:
+    monkeypatch.setattr(calibration, "_QUICK_LIMIT_S", limit_s)
+    monkeypatch.setattr(calibration, "_ROUNDS", 5)
+    heard: list[str] = []
+    caches = {**CACHES, "L3": 2 << 20}
+    found = calibration.calibrate_cpu(Cores(), compiled, caches, heard.append, quick=True)  # type: ignore[arg-type]
+    assert not [*lacking_of_cpu(found)]
+    assert found.refill_s >= 0
+    assert len(heard) == len(set(heard)) == 11, "each group once"
+    optional = (
+        *(found.worked_per_s, found.hidden, found.cached_hidden, found.refills_s),
+        *(found.last_cached_bytes_per_s, found.filled_bytes_per_s),
+    )
+    assert [bool(table) for table in optional] == [limit_s > 0] * 6
+    assert sum("left out" in text for text in heard) == (0 if limit_s > 0 else 6)
+    assert not any("left out" in text for text in heard[:5]), "what the model needs comes first"
 
 
 @pytest.mark.usefixtures("small")

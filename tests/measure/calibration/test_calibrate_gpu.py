@@ -38,15 +38,17 @@ from lbmtune.codegen.probes import (
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.calibration import gpu_bench, gpu_caches, gpu_latency, gpu_memory, gpu_structures
-from lbmtune.measure.calibration.gpu import calibrate, texts
+from lbmtune.measure.calibration.gpu import calibrate, calibrate_quickly, texts
 from lbmtune.measure.calibration.gpu_bench import Part
 from lbmtune.measure.calibration.microbench import Kernel
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.benchmark_names import Parts
 from lbmtune.model.machine.description import Calibration
+from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Resources
 from tests.shim.device import COMPILER, HEADER, HostExecutable, compile_text
 from tests.support.compiled import ptx
+from tests.support.paths import RECORDED
 
 WIDTHS = {"unsigned short": 2, "unsigned int": 4, "unsigned long long": 8, "uint2": 8, "uint4": 16}
 
@@ -220,6 +222,21 @@ def test_a_card_is_calibrated() -> None:
     assert (RUNS, 64, (228 << 10) // 4 - 1024) in card.asked
 
 
+@pytest.mark.usefixtures("small")
+def test_a_quick_calibration_measures_what_ranks_and_borrows_the_rest() -> None:
+    heard: list[str] = []
+    known = read_machine(RECORDED / "nvidia-h200" / "machine.toml").calibration
+    assert known
+    found = calibrate_quickly(Card(), compiled, heard.append, known)  # type: ignore[arg-type]
+    assert not [*measured.lacking(found)]
+    tables = {one.name for one in fields(Calibration) if getattr(found, one.name) != getattr(known, one.name)}
+    assert tables == {
+        *("runs_bytes_per_s", "threads_bytes_per_s", "displaced_bytes_per_s", "local_bytes_per_s"),
+        *("instructions_per_s", "stages_s"),
+    }
+    assert 1 < len(heard) < 8
+
+
 class Clock(Card):
     """A card on which every launch takes a millisecond."""
 
@@ -275,9 +292,8 @@ def test_figures_are_less_precise_once_the_time_is_over(monkeypatch: pytest.Monk
     runs: list[int] = []
     monkeypatch.setattr(gpu_bench, "_WARMUP_S", 1.5e-3)
     monkeypatch.setattr(gpu_bench, "_SAMPLE_S", 0.004)
-    for limit_s, samples, each in ((60.0, gpu_bench._SAMPLES, 4), (-1.0, 2, 1)):
-        monkeypatch.setattr(gpu_bench, "_LIMIT_S", limit_s)
-        bench = gpu_bench.GpuBench(Clock())  # type: ignore[arg-type]
+    for limit_s, samples, each in ((60.0, gpu_bench._SAMPLES, 4), (0.0, 2, 1)):
+        bench = gpu_bench.GpuBench(Clock(), limit_s)  # type: ignore[arg-type]
         monkeypatch.setattr(
             bench.device, "time_s", lambda run: (before := len(runs), run(), 1e-3 * (len(runs) - before))[2]
         )

@@ -31,7 +31,7 @@ from lbmtune.measure.calibration import machines as devices
 from lbmtune.measure.calibration import microbench, repeats
 from lbmtune.measure.calibration.gpu import texts
 from lbmtune.model.machine import benchmark_names as measured
-from lbmtune.model.machine.description import CpuCalibration
+from lbmtune.model.machine.description import CpuCalibration, Extent, Machine
 from lbmtune.model.machine.memory_walks import calibrated
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Resources
@@ -104,17 +104,19 @@ def test_an_old_description_does_not_count_where_age_matters(
 
 
 class InThisProcess:
-    """Stands for the worker that measures a device; asked: whether for a calibration, each time."""
+    """Stands for the worker that measures a device; asked: the extent, each time."""
 
-    asked: list[bool] = []
+    asked: list[Extent] = []
 
     def __init__(self, *_: object) -> None:
         self.answers: list[object] = [fake_study.machine().environment]
 
-    def send(self, _: str, calibration: bool) -> None:
-        self.asked.append(calibration)
+    def send(self, _: str, request: tuple[Extent, Machine | None]) -> None:
+        extent, _lender = request
+        self.asked.append(extent)
         found = replace(fake_study.machine(), streams_digest=streams_digest("cpu"), copy_bytes_per_s=2e12)
-        self.answers.append(replace(found, cpu=_calibrated(0.98)) if calibration else found)
+        calibrated = replace(found, cpu=_calibrated(0.98), quick=extent == "quick")
+        self.answers.append(found if extent == "bandwidths" else calibrated)
 
     def end(self) -> None:
         pass
@@ -134,26 +136,53 @@ def _calibrated(share: float | None) -> CpuCalibration:
     )
 
 
+QUICK, FULL, NONE = "quick", "full", "bandwidths"
+AGAIN = "calibration: measured again, because other programs"
+NEW = "calibrating in about 15 s: this device is not known yet"
+
+
 @pytest.mark.parametrize(
-    ("share", "refresh", "calibration", "asked", "kept"),
+    ("held", "share", "refresh", "extent", "asked", "kept", "said"),
     [
-        (0.4, True, False, [True], False),  # bandwidths are asked for: the calibration on file is not worth keeping
-        (0.4, False, True, [True], False),  # it is on file, but not to be believed
-        (0.4, False, False, [], True),  # nothing is to be measured
-        (0.99, True, False, [False], True),
-        (0.99, False, True, [], True),
-        (None, True, False, [False], True),  # of a version that did not note it
-        (None, False, True, [], True),
+        # bandwidths are asked for: the calibration on file is not worth keeping
+        (FULL, 0.4, True, NONE, [FULL], False, AGAIN),
+        # it is on file, but not to be believed
+        (FULL, 0.4, False, FULL, [FULL], False, ""),
+        # nothing is to be measured
+        (FULL, 0.4, False, NONE, [], True, ""),
+        (FULL, 0.99, True, NONE, [NONE], True, ""),
+        (FULL, 0.99, False, FULL, [], True, ""),
+        # of a version that did not note it
+        (FULL, None, True, NONE, [NONE], True, ""),
+        (FULL, None, False, FULL, [], True, ""),
+        # a quick calibration never replaces a full one, not even one that was disturbed
+        (FULL, 0.99, False, QUICK, [], True, ""),
+        (FULL, 0.99, True, QUICK, [NONE], True, ""),
+        (FULL, 0.4, False, QUICK, [], True, ""),
+        (FULL, 0.4, True, QUICK, [FULL], False, AGAIN),
+        # a full one replaces a quick one
+        (QUICK, 0.99, False, FULL, [FULL], False, ""),
+        (QUICK, 0.99, False, QUICK, [], True, ""),
+        (QUICK, 0.99, True, QUICK, [NONE], True, ""),
+        # no study waits for a quick one again because others used the processor meanwhile
+        (QUICK, 0.4, False, QUICK, [], True, ""),
+        (QUICK, 0.4, True, NONE, [QUICK], False, AGAIN),
+        (NONE, None, False, QUICK, [QUICK], False, NEW),
+        (NONE, None, True, QUICK, [QUICK], False, NEW),
+        (NONE, None, False, FULL, [FULL], False, ""),
+        (NONE, None, True, NONE, [NONE], True, ""),
     ],
 )
-def test_a_calibration_is_kept_unless_others_used_the_processor_meanwhile(
+def test_a_calibration_is_kept_if_it_holds_what_is_asked_for_and_was_left_alone(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    held: Extent,
     share: float | None,
     refresh: bool,
-    calibration: bool,
-    asked: list[bool],
+    extent: Extent,
+    asked: list[Extent],
     kept: bool,
+    said: str,
 ) -> None:
     monkeypatch.setenv(devices.CONFIG_VARIABLE, str(tmp_path))
     monkeypatch.setattr("lbmtune.measure.processes.worker.Worker", InThisProcess)
@@ -161,21 +190,21 @@ def test_a_calibration_is_kept_unless_others_used_the_processor_meanwhile(
     monkeypatch.setattr(InThisProcess, "asked", [])
     visits: list[dict[str, float]] = [{"aa": 100.0, "push": 80.0}, {"aa": 200.0}]
     monkeypatch.setattr(repeats, "visit", lambda *_: visits.pop(0))
-    on_file = replace(
-        fake_study.machine(), streams_digest=streams_digest("cpu"), cpu=_calibrated(share), repeats=(0.5, -0.25)
-    )
+    on_file = replace(fake_study.machine(), streams_digest=streams_digest("cpu"))
+    if held != NONE:
+        on_file = replace(on_file, cpu=_calibrated(share), repeats=(0.5, -0.25), quick=held == QUICK)
+    assert on_file.extent == held
     write_machine(devices.machine_path(on_file.environment), on_file)
     heard: list[str] = []
-    found = devices.describe("cpu", refresh=refresh, calibration=calibration, progress=heard.append)
+    found = devices.describe("cpu", refresh=refresh, extent=extent, progress=heard.append)
     assert InThisProcess.asked == asked
     assert found.cpu == (on_file.cpu if kept else _calibrated(0.98))
-    assert found.repeats == (on_file.repeats if kept else (pytest.approx(log(2)),))
+    again = (pytest.approx(log(2)),) if asked == [FULL] else ()  # by two visits, which take their time
+    assert found.repeats == (on_file.repeats if kept else again)
+    assert found.extent == (held if kept else asked[0])
     assert (found.copy_bytes_per_s == 2e12) == bool(asked)
     assert read_machine(devices.machine_path(on_file.environment)) == found
-    unasked = bool(asked and asked[0] and not calibration)
-    assert [text.startswith("calibration: measured again, because other programs") for text in heard] == (
-        [True] if unasked else []
-    )
+    assert [text[: len(said)] for text in heard] == ([said] if said else [])
 
 
 def test_each_part_is_kept_with_the_share_of_the_processor_that_it_was_measured_with(
@@ -184,16 +213,43 @@ def test_each_part_is_kept_with_the_share_of_the_processor_that_it_was_measured_
     shares = iter((0.97, 0.3))
     monkeypatch.setattr(devices, "cpu_share", lambda *_: next(shares))
     monkeypatch.setattr(devices, "measure_bandwidths", lambda *_: BANDWIDTHS)
-    monkeypatch.setattr("lbmtune.measure.calibration.cpu.calibrate_cpu", lambda *_: _calibrated(None))
-    found = devices.measured(open_cpu(), lambda _: None, calibration=True)
+    monkeypatch.setattr("lbmtune.measure.calibration.cpu.calibrate_cpu", lambda *_, **__: _calibrated(None))
+    found = devices.measured(open_cpu(), lambda _: None, "full")
     assert found.cpu
     assert (found.conditions.cpu_share, found.cpu.conditions.cpu_share) == (0.97, 0.3)
 
 
+@pytest.mark.parametrize(
+    ("extent", "shares", "runs", "kept"),
+    [
+        (QUICK, (0.97, 0.9), 1, True),
+        (QUICK, (0.97, 0.3), 1, False),
+        (QUICK, (0.3, 0.97), 0, False),  # it is not even begun
+        (FULL, (0.3, 0.3), 1, True),  # the user asked for it, and it is the median of rounds
+    ],
+)
+def test_a_quick_calibration_beside_other_programs_is_worse_than_none(
+    monkeypatch: pytest.MonkeyPatch, extent: Extent, shares: tuple[float, float], runs: int, kept: bool
+) -> None:
+    left, ran, heard = iter(shares), list[str](), list[str]()
+    monkeypatch.setattr(devices, "cpu_share", lambda *_: next(left))
+    monkeypatch.setattr(devices, "measure_bandwidths", lambda *_: BANDWIDTHS)
+    monkeypatch.setattr(devices, "_output_rates", lambda _: RATES)
+    monkeypatch.setattr(
+        "lbmtune.measure.calibration.cpu.calibrate_cpu", lambda *_, **__: (ran.append("ran"), _calibrated(None))[1]
+    )
+    found = devices.measured(open_cpu(), heard.append, extent)
+    assert len(ran) == runs
+    assert found.extent == (extent if kept else NONE)
+    assert found.conditions.cpu_share == shares[0]
+    assert heard == ([] if kept else ["calibration: left out, because other programs left 30% of the processor"])
+
+
 @pytest.mark.parametrize("backend", ["cpu", "cuda"])
-@pytest.mark.parametrize("calibration", [False, True])
+@pytest.mark.parametrize("extent", [NONE, QUICK, FULL])
+@pytest.mark.parametrize("lends", ["nothing", "another card", "the same card"])
 def test_texts_of_a_calibration_are_compiled_while_bandwidths_of_a_gpu_are_measured(
-    monkeypatch: pytest.MonkeyPatch, backend: str, calibration: bool
+    monkeypatch: pytest.MonkeyPatch, backend: str, extent: Extent, lends: str
 ) -> None:
     happened: list[str] = []
 
@@ -204,27 +260,50 @@ def test_texts_of_a_calibration_are_compiled_while_bandwidths_of_a_gpu_are_measu
         happened.append("over")
 
     def measures(what: str, found: object) -> Callable[..., object]:
-        return lambda *_: (happened.append(what), found)[1]
+        return lambda *_, **__: (happened.append(what), found)[1]
 
     monkeypatch.setattr(devices, "precompiled", ahead)
     monkeypatch.setattr(devices, "usable_cores", lambda: 3)
     monkeypatch.setattr(devices, "measure_bandwidths", measures("bandwidths", BANDWIDTHS))
     monkeypatch.setattr(devices, "calibrate", measures("calibration", SHIPPED.calibration))
+    monkeypatch.setattr(devices, "calibrate_quickly", measures("a part of it", SHIPPED.calibration))
     monkeypatch.setattr(devices, "_output_rates", measures("output", RATES))
     monkeypatch.setattr("lbmtune.measure.calibration.cpu.calibrate_cpu", measures("walks", _calibrated(None)))
-    found = devices.measured(FakeDevice(backend), lambda _: None, calibration)  # type: ignore[arg-type]
-    of_gpu = calibration and backend == "cuda"
-    ahead_of_all = f"{len({one.digest for one in texts(Limits())}) if of_gpu else 0} texts by 2"
+    device: Any = FakeDevice(backend)
+    device.multiprocessors, device.caches_bytes = 100, {"L2": 25 << 20}
+    same = replace(SHIPPED, environment=replace(SHIPPED.environment, device=device.environment.device))
+    lender = {"nothing": None, "another card": SHIPPED, "the same card": same}[lends] if extent == QUICK else None
+    found = devices.measured(device, lambda _: None, extent, lender)
+    parts = {
+        (NONE, lends): "",
+        (FULL, lends): "calibration",
+        (QUICK, "nothing"): "calibration",
+        (QUICK, "another card"): "a part of it",
+        (QUICK, "the same card"): "",
+    }[extent, lends]
+    on_gpu = parts if backend == "cuda" else ""
+    wanted = texts(Limits(), ranking=parts == "a part of it") if on_gpu else ()
     assert happened == [
-        ahead_of_all,
+        f"{len({one.digest for one in wanted})} texts by 2",
         "bandwidths",
-        *["calibration"] * of_gpu,
-        *["walks"] * (calibration and not of_gpu),
+        *[on_gpu] * bool(on_gpu),
+        *["walks"] * (extent != NONE and backend == "cpu"),
         "over",
         "output",
     ]
     assert found.output == RATES
-    assert (found.calibration == SHIPPED.calibration) == of_gpu
+    assert (found.calibration == SHIPPED.calibration) == bool(on_gpu)
+    # without a lender a GPU is calibrated in full
+    assert found.extent == (FULL if (extent, lends, backend) == (QUICK, "nothing", "cuda") else extent)
+    borrowed = extent == QUICK and lends != "nothing" and backend == "cuda"
+    assert found.calibrated_as == (SHIPPED.name if borrowed else "")
+    assert (found.calibration is not None) == (backend == "cuda" and extent != NONE)
+
+
+def test_a_quick_calibration_needs_a_fraction_of_the_texts() -> None:
+    every, few = ({one.digest for one in texts(Limits(), ranking=ranking)} for ranking in (False, True))
+    assert few < every
+    assert len(few) < 2 / 3 * len(every)
 
 
 def test_kernels_are_measured_again_in_another_process() -> None:

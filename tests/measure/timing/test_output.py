@@ -16,6 +16,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
+from lbmtune.measure.timing.host_output import residual, residual_of_threads
 from lbmtune.measure.timing.output import Outputs, check_fields, measure_output, measure_rates, outputs
 from lbmtune.measure.timing.state import WrongResultError, excite
 from lbmtune.measure.verification import oracle
@@ -74,6 +75,31 @@ def test_the_residual_is_of_the_velocities_of_two_outputs(tmp_path: Path) -> Non
         assert found.residual == pytest.approx(abs(now - before).sum() / abs(now).sum())
 
 
+@pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
+def test_a_host_beside_the_device_compares_the_velocities_that_it_copied(tmp_path: Path) -> None:
+    program = render(CASE, parse_config("scheme=aa,block=16x4x1"))
+    simulation, velocities = Simulation(program, compile_on_host(program), HostDevice()), []
+    simulation.initialise(oracle.random_state(CASE))
+    with outputs(simulation, HostDevice(), compile_on_host, tmp_path) as found:
+        for _ in range(3):
+            simulation.step(2)
+            velocities.append(simulation.macroscopic()[1])
+            found.compare()
+        before, now = velocities[-2:]
+        assert found.residual == pytest.approx(abs(now - before).sum() / abs(now).sum(), rel=1e-4)
+        assert found.residual_s > 0, "it is hidden behind the steps, as long as these take longer"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [1, 16384, 50001])
+def test_threads_compute_the_residual_of_the_host(dtype: str, size: int) -> None:
+    random = np.random.default_rng(2)
+    now, before = (random.uniform(-1, 1, size).astype(dtype) for _ in range(2))
+    for threads in (1, 2):
+        assert residual_of_threads(now, before, threads, "none") == pytest.approx(residual(now, before), rel=1e-6)
+    assert residual_of_threads(0 * now, before, 1, "none") == float("inf")
+
+
 MOMENTS = "family=moments-wavefront,steps=4,threads=1"
 
 
@@ -118,3 +144,7 @@ def test_rates_are_those_of_this_machine(tmp_path: Path) -> None:
     assert rates.folder == str(tmp_path)
     assert rates.copy_bytes_per_s is None, "the memory of a CPU is that of the host"
     assert min(rates.file_bytes_per_s, rates.residual_bytes_per_s, rates.pass_bytes_per_s or 0) > 0
+    assert (rates.thread_pass_bytes_per_s or 0) > 0
+    assert set(rates.pass_values_per_s) == {"groups", "cells", "list"}
+    assert min(rates.pass_values_per_s.values()) > 0
+    assert rates.threads == open_cpu().limits.cores

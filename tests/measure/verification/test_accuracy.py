@@ -31,7 +31,6 @@ from lbmtune.records.store import append_trial, read_study, write_header
 from lbmtune.records.study import TimingProtocol
 from lbmtune.report.study.page import page as page_of
 from lbmtune.report.study.winner import rounding_table
-from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.kinds import rounding_of
 from lbmtune.search.space import Space, excess, legal_set, within
 from lbmtune.search.study import run_study
@@ -169,7 +168,7 @@ def test_the_winner_of_a_study_keeps_it(tmp_path: Path) -> None:
     spec = fake_study.spec()
     evaluator = fake_study.FakeEvaluator()
     space = legal_set(spec.case, "cuda", spec.axes["cuda"], evaluator.limits)
-    needs = Search(evaluator=evaluator, predict=fake_study.predict, folder=tmp_path, observer=Observer(), accuracy=told)
+    needs = replace(fake_study.search(tmp_path, evaluator), accuracy=told)
     for resume in (False, True):
         record = run_study(needs, fake_study.header(spec), space, resume=resume)
         assert record.winner is not None

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.config import KernelConfig, cpu
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
@@ -25,8 +26,9 @@ from lbmtune.measure.processes import worker as workers
 from lbmtune.measure.processes.worker import Death
 from lbmtune.measure.workers import outcomes
 from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import Renderer
-from lbmtune.records import Outcome, Prediction, Resources, Trial
+from lbmtune.records import Compiled, Outcome, Prediction, Resources, Trial
 from lbmtune.records.study import TimingProtocol
 from tests.support.devices.fake_device import (
     CASE,
@@ -240,6 +242,75 @@ def test_many_run_ahead_on_a_gpu() -> None:
     assert {number for number, stage in stages if stage == "compile"} == set(range(5))
 
 
+@pytest.mark.parametrize(("backend", "opener"), [("cpu", open_cpu), ("cuda", open_cuda)])
+def test_what_is_compiled_is_measured_if_it_is_chosen(backend: str, opener: Callable[[], Device]) -> None:
+    faults = ["right", "refused", "compiler crash", "device fault", "idle"]
+    configs = {config(fault, backend).key: fault for fault in faults}
+    with Evaluator(CASE, "0", PROTOCOL, predict, compiler=compiler, renderer=renderer, opener=opener) as evaluator:
+        assert evaluator.compile_room(0) >= 1
+        for fault in faults:
+            evaluator.compile(config(fault, backend))
+        assert evaluator.compile_room(0) <= 0 or backend == "cuda"
+        assert not evaluator.in_flight
+        found = {}
+        for _ in faults:
+            compiled = evaluator.event()
+            assert isinstance(compiled, Compiled)
+            found[configs[compiled.trial.key]] = compiled.trial
+        assert {fault: trial.outcome for fault, trial in found.items()} == {
+            **dict.fromkeys(faults, Outcome.OK),
+            "refused": Outcome.COMPILE_FAILED,
+            "compiler crash": Outcome.CRASHED,
+        }
+        assert found["right"].prediction == predict(None, resources=Resources(registers=32))
+        assert found["right"].costs.compile_s > 0
+        assert evaluator.measure_room() == (1 if backend == "cpu" else 2)
+        evaluator.measure(7, config("device fault", backend))
+        assert evaluator.measure_room() == (0 if backend == "cpu" else 1)
+        assert evaluator.in_flight == 1
+        failed = evaluator.event()
+        evaluator.measure(8, config("right", backend))
+        right = evaluator.event()
+        assert isinstance(failed, Trial)
+        assert isinstance(right, Trial)
+        assert (failed.number, failed.outcome) == (7, Outcome.CRASHED)
+        assert (right.number, right.outcome, right.resources) == (8, Outcome.OK, Resources(registers=32))
+        with pytest.raises(IndexError):
+            evaluator.event()
+        evaluator.forget()
+        assert not list(evaluator.pool.spool.glob("*.pickle"))
+        assert evaluator.verify(config("right", backend)).outcome is Outcome.OK
+
+
+def counted_compiler(program: Program) -> Binary:
+    with Path(os.environ[ONCE]).open("a") as file:
+        file.write("compiled\n")
+    return compiler(program)
+
+
+def same_renderer(case: Case, config: KernelConfig) -> Program:
+    return replace(renderer(case, config), source="right")
+
+
+def test_one_text_is_compiled_once(once: Path) -> None:
+    protocol = replace(PROTOCOL, compile_limit_s=10.0)
+    with Evaluator(
+        CASE, "cpu", protocol, predict, compiler=counted_compiler, renderer=same_renderer, opener=open_cpu
+    ) as evaluator:
+        evaluator.compile(config("right"))
+        first = evaluator.event()
+        evaluator.compile(config("idle"))
+        second = evaluator.event()
+        assert isinstance(first, Compiled)
+        assert isinstance(second, Compiled)
+        assert first.trial.key != second.trial.key
+        assert first.trial.binary_digest == second.trial.binary_digest == "digest of right"
+        assert second.trial.resources == first.trial.resources
+        evaluator.measure(3, config("idle"))
+        assert evaluator.next().number == 3
+    assert once.read_text() == "compiled\n"
+
+
 def broken_renderer(case: Case, config: KernelConfig) -> Program:
     """Ends the process at an example, and renders everything else."""
     if config == EXAMPLE:
@@ -350,6 +421,20 @@ def once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def opened(protocol: TimingProtocol = PROTOCOL) -> Iterator[Evaluator]:
     with Evaluator(CASE, "cpu", protocol, predict, compiler=compiler, renderer=renderer, opener=open_cpu) as found:
         yield found
+
+
+def test_workers_may_be_left_running_for_the_next_case() -> None:
+    wider = replace(CASE, domain=(2 * CASE.domain[0], *CASE.domain[1:]))
+    with WorkerPool(open_cpu, PROTOCOL) as pool:
+        processes, sites = [], []
+        for case in (CASE, wider):
+            with Evaluator(case, "cpu", PROTOCOL, compiler=compiler, renderer=renderer, pool=pool) as evaluator:
+                (trial,) = evaluator.finals([config("right")])
+            assert trial.final
+            processes.append([worker.process.pid for worker in pool.workers()])
+            sites.append(trial.final.sites)
+    assert processes[0] == processes[1]
+    assert sites == [CASE.fluid_sites, wider.fluid_sites]
 
 
 @pytest.mark.parametrize("fault", ["killed once", "compiler killed once"])

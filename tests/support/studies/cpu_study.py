@@ -9,7 +9,6 @@ from pathlib import Path
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records.study import Budget, StudyHeader, StudySpec, TimingProtocol
-from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.space import legal_set
 from lbmtune.search.study import run_study
 from tests.support.studies import fake_study
@@ -45,7 +44,7 @@ def main(folder: str, stage: str = "", number: str = "0") -> None:
             date="2000-01-01T00:00:00+00:00",
             version="0",
         )
-        search = Search(evaluator=evaluator, predict=fake_study.predict, folder=path, observer=Observer())
+        search = fake_study.search(path, evaluator)
         run_study(search, header, space, resume=(path / "study.json").exists())
 
 

@@ -22,6 +22,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.records import (
     Accuracy,
     AccuracyPoint,
+    Compiled,
     Costs,
     Environment,
     Measurement,
@@ -35,6 +36,7 @@ from lbmtune.records import (
 from lbmtune.records.study import Axes, Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol, tables
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.space import Space, legal_set
+from lbmtune.search.strategies.table import made_strategy
 
 if TYPE_CHECKING:
     import pytest
@@ -111,7 +113,10 @@ def ignore(stage: str, number: int) -> None:
 
 
 class FakeEvaluator:
-    """Returns trials in another order than submitted. fails: outcome of all; at: called with stage and number."""
+    """Returns trials in another order than submitted. fails: outcome of all; at: called with stage and number.
+
+    predicted: speeds by registers, None if it does not compile, by key; compiled, tried, finalists: keys so far.
+    """
 
     max_in_flight = 3
     incumbent_s: float | None = None
@@ -124,6 +129,9 @@ class FakeEvaluator:
         self.finalists: list[str] = []
         self._at, self._fails = at, fails
         self._queue: deque[tuple[int, KernelConfig]] = deque()
+        self._compiling: deque[Compiled] = deque()
+        self.compiled: list[str] = []
+        self.predicted: dict[str, float | None] = {}
 
     def __enter__(self) -> FakeEvaluator:
         return self
@@ -133,6 +141,36 @@ class FakeEvaluator:
 
     def prepare(self, configs: Sequence[KernelConfig]) -> None:
         self.expected = configs
+
+    def compile_room(self, ready: int) -> int:
+        return 3 - ready - len(self._compiling)
+
+    def measure_room(self) -> int:
+        return 2 - len(self._queue)
+
+    def compile(self, config: KernelConfig) -> None:
+        self._at("compile", len(self.compiled))
+        self.compiled.append(config.key)
+        found = predict(config)
+        mlups = None if self._fails is Outcome.COMPILE_FAILED else self.predicted.get(config.key, found.mlups)
+        trial = Trial(
+            number=0,
+            key=config.key,
+            config=config.flat(),
+            outcome=Outcome.OK if mlups else Outcome.COMPILE_FAILED,
+            reason="" if mlups else "planted",
+            prediction=replace(found, mlups=mlups or found.mlups),
+        )
+        self._compiling.append(Compiled(trial))
+
+    def measure(self, number: int, config: KernelConfig) -> None:
+        self._queue.append((number, config))
+
+    def event(self) -> Compiled | Trial:
+        return self._compiling.popleft() if self._compiling else self.next()
+
+    def forget(self) -> None:
+        self._compiling.clear()
 
     def submit(self, number: int, config: KernelConfig) -> None:
         self._at("compile", number)
@@ -303,7 +341,13 @@ def header(study: StudySpec, backend: str = "cuda") -> StudyHeader:
 
 
 def search(folder: Path, evaluator: FakeEvaluator, observer: Observer | None = None) -> Search:
-    return Search(evaluator=evaluator, predict=predict, folder=folder, observer=observer or Observer())
+    return Search(
+        evaluator=evaluator,
+        predict=predict,
+        folder=folder,
+        observer=observer or Observer(),
+        strategy=made_strategy,
+    )
 
 
 def main(folder: str, stage: str, number: str) -> None:

@@ -8,8 +8,11 @@ from lbmtune.catalogue.families.cpu.direct import Direct
 from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront
 from lbmtune.catalogue.families.cpu.sparse import Sparse
 from lbmtune.catalogue.families.cpu.wavefront import Wavefront
+from lbmtune.catalogue.families.made import Made
 
-__all__ = ["RULES", "Direct", "MomentsWavefront", "Sparse", "Wavefront"]
+__all__ = ["RANGES", "RULES", "Direct", "MomentsWavefront", "Sparse", "Wavefront"]
+
+RANGES: Mapping[Any, Mapping[str, Made]] = {}
 
 RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
     Direct: direct.RULES,

@@ -10,8 +10,11 @@ from lbmtune.catalogue.families.cuda.face_exchange import FaceExchange
 from lbmtune.catalogue.families.cuda.persistent import Persistent
 from lbmtune.catalogue.families.cuda.sparse import Sparse
 from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
+from lbmtune.catalogue.families.made import Made
 
-__all__ = ["RULES", "Column", "Direct", "FaceExchange", "Persistent", "Sparse", "TemporalBlocking"]
+__all__ = ["RANGES", "RULES", "Column", "Direct", "FaceExchange", "Persistent", "Sparse", "TemporalBlocking"]
+
+RANGES: Mapping[Any, Mapping[str, Made]] = {}
 
 RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
     Direct: direct.RULES,

@@ -1,0 +1,1 @@
+"""Strategies: what to compile next, and what to measure next of those compiled."""

@@ -1,0 +1,217 @@
+"""The search of a study: the model first, then what the trials say of its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from lbmtune.search import surrogate
+from lbmtune.search.features import Array, Features, Indices, features
+from lbmtune.search.kinds import kind_of
+from lbmtune.search.strategies.ordered import Listed, Task
+
+_LED = 4
+"""Trials that follow the model's list before anything is learned."""
+_FIRST, _NEAR = 8, 0.85
+"""Trials among which each kind has a place whose best is expected at this share of the best, so that it has a final."""
+_TURNS = ("process", "effects", "process", "list")
+_FEWEST = 3
+"""Measured configurations from which on something is learned."""
+_LEADING, _DRAWN = 20_000, 2_000
+"""Configurations with features: the best of the model's list, and some of the others."""
+_POOL, _NEAREST = 1000, 5
+_TRAINING = 200
+_EFFECT, _SLOPE, _LACK = 0.1, 0.1, 0.03
+"""Standard deviations of logarithms of speeds: effect of a knob that the model lacks, deviation of its slope from one,
+and what neither describes."""
+_USUAL = 2
+"""Trials without a failure that count for each kind before any was made."""
+_FAILED = 0.05
+"""The same, of what a failure tells of the speed of its neighbours."""
+
+
+class Auto(Listed):
+    """First four of the list; then turns of a process and of main effects, both of the model's error, and the list."""
+
+    _turns: Sequence[str] = _TURNS
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self._configs, self._spread = task.configs, task.sample
+        self._asked = {True: 0, False: 0}
+        self._hyper: surrogate.Hyperparameters | None = None
+        self._fitted_at = 0
+
+    def _pick(self, among: Indices, *, compiled: bool) -> int:
+        turn = self._asked[compiled]
+        self._asked[compiled] += 1
+        known = among[self._row[among] >= 0]
+        if turn < _LED or not len(known):
+            return super()._pick(among, compiled=compiled)
+        if turn < _FIRST and (new := self._of_new_kind(known, compiled=compiled)) is not None:
+            return new
+        if turn >= _FIRST and len(drawn := np.intersect1d(known, self._sample)):
+            return int(drawn[0])
+        if len(self._measured) < _FEWEST:
+            return self._by_list(known)
+        match self._turns[turn % len(self._turns)]:
+            case "process":
+                return self._by_process(known)
+            case "effects":
+                return self._by_effects(known)
+        return self._by_list(known)
+
+    def _of_new_kind(self, among: Indices, *, compiled: bool) -> int | None:
+        """Return the first of the list that is of another kind than those before it and comes near the best."""
+        before = [*self._seen, *self._under_way] if compiled else np.flatnonzero(~self._free)
+        rows = self._row[before]
+        new = among[~np.isin(self._requirements[self._row[among]], self._requirements[rows[rows >= 0]])]
+        if not len(new):
+            return None
+        first = super()._pick(new, compiled=compiled)
+        near = self._log_expected[first] >= self._log_expected[self._rows].max() + np.log(_NEAR)
+        return first if near else None
+
+    def _by_list(self, among: Indices) -> int:
+        """Return the first of the list, with the error of its kind; a share of failures counts as such a loss."""
+        tried = np.array([i for i in self._seen if self._row[i] >= 0 and self._seen[i].known], dtype=np.intp)
+        kinds = int(self._kind.max()) + 1
+        made = np.bincount(self._kind[self._row[tried]], minlength=kinds)
+        well = np.array([i for i in tried if self._seen[i].mlups], dtype=np.intp)
+        good = np.bincount(self._kind[self._row[well]], minlength=kinds)
+        loss = np.log((good + _USUAL) / (made + _USUAL))
+        return int(among[np.argmax((self._log_expected + self._tie)[among] + loss[self._kind[self._row[among]]])])
+
+    @property
+    def _measured(self) -> list[int]:
+        return [index for index, seen in self._seen.items() if seen.mlups]
+
+    @cached_property
+    def _rows(self) -> Indices:
+        """Configurations with features."""
+        order = np.argsort(-self._log_expected, kind="stable")
+        rest = order[_LEADING:]
+        drawn = self._random.choice(rest, min(_DRAWN, len(rest)), replace=False)
+        return np.union1d(np.union1d(order[:_LEADING], drawn), np.array(list(self._seen), dtype=np.intp))
+
+    @cached_property
+    def _row(self) -> Indices:
+        """The row of a configuration among those with features, or -1."""
+        row = np.full(len(self._free), -1)
+        row[self._rows] = np.arange(len(self._rows))
+        return row
+
+    @cached_property
+    def _features(self) -> Features:
+        return features([self._configs[i] for i in self._rows])
+
+    @cached_property
+    def _kind(self) -> Indices:
+        """The kind of each row."""
+        return _numbered([kind_of(self._configs[i]) for i in self._rows])
+
+    @cached_property
+    def _requirements(self) -> Indices:
+        """What a solver provides for each row."""
+        return _numbered([kind_of(self._configs[i]).requirements for i in self._rows])
+
+    @cached_property
+    def _sample(self) -> Indices:
+        return self._rows[spread(self._features.values, self._spread, self._random)]
+
+    def _training(self) -> tuple[Indices, Array, Array]:
+        """Return what was seen: indices, logarithms of MLUPS, failures as the worst, and their noise."""
+        seen = np.array([i for i in self._seen if self._seen[i].known and self._row[i] >= 0], dtype=np.intp)
+        worst = min(self._seen[i].mlups or np.inf for i in seen)
+        values = np.log([self._seen[i].mlups or worst for i in seen])
+        noise = np.array([self._seen[i].noise if self._seen[i].mlups else _FAILED for i in seen])
+        if len(seen) > _TRAINING:
+            keep = np.union1d(np.argsort(-values)[: _TRAINING // 2], np.arange(len(seen) - _TRAINING // 2, len(seen)))
+            seen, values, noise = seen[keep], values[keep], noise[keep]
+        return seen, values, noise
+
+    def _by_effects(self, among: Indices) -> int:
+        seen, values, noise = self._training()
+        columns = self._columns(np.append(seen, among))
+        spread = np.full(columns.shape[1], _EFFECT)
+        spread[0] = 5 * _EFFECT
+        line = surrogate.regress(
+            columns[: len(seen)], values - self._log_expected[seen], spread, np.sqrt(noise**2 + _LACK**2)
+        )
+        mean, _ = line.predict(columns[len(seen) :])
+        return int(among[np.argmax(mean + self._log_expected[among] + self._tie[among])])
+
+    def _columns(self, indices: Indices) -> Array:
+        points = self._features.values[self._row[indices]] - self._centre
+        return np.column_stack([np.ones(len(indices)), points])
+
+    @cached_property
+    def _centre(self) -> Array:
+        centre: Array = self._features.values.mean(0)
+        return centre
+
+    def _by_process(self, among: Indices) -> int:
+        seen, values, noise = self._training()
+        pool = self._pool(among, seen, values)
+        errors, each = values - self._log_expected[seen], (noise / np.median(noise)) ** 2
+        points = self._features.at(self._row[seen])
+        if self._hyper is None or len(self._seen) >= 1.25 * self._fitted_at:
+            self._hyper = surrogate.fit(points, errors, self._hyper or surrogate.start(self._features.knobs), each)
+            self._fitted_at = len(self._seen)
+        process = surrogate.condition(points, errors, self._hyper, each)
+        pending = np.array([i for i in self._under_way if self._row[i] >= 0], dtype=np.intp)
+        if len(pending):
+            believed, _ = process.predict(self._features.values[self._row[pending]])
+            both = self._features.at(self._row[np.append(seen, pending)])
+            process = surrogate.condition(
+                both, np.append(errors, believed), self._hyper, np.append(each, np.ones(len(pending)))
+            )
+        mean, deviation = process.predict(self._features.values[self._row[pool]])
+        gain = surrogate.expected_improvement(mean + self._log_expected[pool], deviation, float(values.max()))
+        return int(pool[np.argmax(gain)])
+
+    def _pool(self, among: Indices, seen: Indices, values: Array) -> Indices:
+        """Return those of many that lead the list or are near the best, and a draw of the others."""
+        if len(among) <= 2 * _POOL:
+            return among
+        points, best = self._features.values[self._row[among]], seen[np.argsort(-values)[:_NEAREST]]
+        near = np.min([np.abs(points - self._features.values[self._row[i]]).sum(1) for i in best], axis=0)
+        return np.unique(
+            np.concatenate(
+                [
+                    among[np.argpartition(-self._log_expected[among], _POOL)[:_POOL]],
+                    among[np.argpartition(near, _POOL // 2)[: _POOL // 2]],
+                    self._random.choice(among, _POOL // 2, replace=False),
+                ]
+            )
+        )
+
+
+class Learned(Auto):
+    """The process alone, after the first of the list."""
+
+    _turns = ("process",)
+
+
+def _numbered(names: Sequence[Hashable]) -> Indices:
+    place: dict[Hashable, int] = {}
+    return np.array([place.setdefault(name, len(place)) for name in names], dtype=np.intp)
+
+
+def spread(points: Array, count: int, random: np.random.Generator) -> list[int]:
+    """Return indices of `count` points that fill the space: each is the farthest from those before it.
+
+    points: (n, features). The first one and ties are random. Source: Gonzalez 1985 (farthest-point clustering).
+    """
+    order = random.permutation(len(points))
+    shuffled = points[order]
+    nearest = np.full(len(points), np.inf)
+    chosen: list[int] = []
+    for _ in range(min(count, len(points))):
+        farthest = int(np.argmax(nearest))
+        chosen.append(farthest)
+        nearest = np.minimum(nearest, ((shuffled - shuffled[farthest]) ** 2).sum(1))
+        nearest[chosen] = -1.0
+    return [int(order[i]) for i in chosen]

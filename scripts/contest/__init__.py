@@ -1,0 +1,1 @@
+"""A contest of search strategies on recorded sets, replayed without a device."""
