@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ from lbmtune.records.remarks import last_cache, unfinished
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
+from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
 from lbmtune.search.space import check_any_is_legal, legal_set, within
@@ -160,6 +162,7 @@ def study(
     calibrate: bool = True,
     observer: Observer | None = None,
     scratch: Path | str | None = None,
+    begun_s: float | None = None,
 ) -> Study:
     """Search the fastest verified kernel of a case on a device and return the study.
 
@@ -168,7 +171,7 @@ def study(
     lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
     of Optuna; refresh: measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet;
     observer: is told of each trial; scratch: folder of the files of a study with output (default: the one for temporary
-    files).
+    files); begun_s: when the time of its budget began, on `time.monotonic` (default: now).
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
 
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
@@ -177,6 +180,7 @@ def study(
         >>> {trial.config["scheme"] for trial in found.record.trials}, found.folder
         ({'aa'}, PosixPath('a-study'))
     """
+    begun_s = now() if begun_s is None else begun_s
     where = chosen(device)
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
@@ -195,6 +199,7 @@ def study(
             output_rates=rates,
             legal_configurations=len(space.configs),
             illegal_configurations=space.illegal,
+            ranges=space.ranges,
         )
         search = Search(
             evaluator=evaluator,
@@ -204,6 +209,7 @@ def study(
             strategy=made_strategy,
             storage_url=storage,
             compiled=compiled_first_of(machine),
+            clock=Clock(begun_s, wanted.budget.seconds or inf),
             accuracy=partial(_accuracy, evaluator),
             sustain=evaluator.sustained,
             output=partial(evaluator.output, wanted=wanted.output, folder=files) if rates else None,

@@ -82,7 +82,8 @@ def test_help_is_for_people(run, monkeypatch):
         assert max(map(len, text.splitlines())) <= 80
     assert re.search(r"^  CONFIG  best.json, the key of a trial", run("verify", "--help")[1], re.MULTILINE)
     told = " ".join(run("study", "--help")[1].split())
-    assert "limit of the trials alone: 90s, 5m, 1h; the device is measured and kernels are compiled before" in told
+    assert "--time TIME time of the whole, from the start to the last file: 90s, 5m, 1h" in told
+    assert "--search-time TIME limit of the trials alone" in told
     assert re.search(r"^  --json +print the facts", run("verify", "--help")[1], re.MULTILINE)
 
 
