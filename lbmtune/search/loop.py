@@ -7,7 +7,7 @@ their registers and spills go back to it. A trial is on disk before anything els
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
@@ -31,7 +31,7 @@ _FIRST_PROOF = 0.25
 
 
 class Loop:
-    """The search from the first trial that is not recorded to the end of the budget. tell: hears of recorded trials."""
+    """The search from the first trial that is not recorded to the end of the budget."""
 
     def __init__(
         self,
@@ -40,9 +40,8 @@ class Loop:
         space: Space,
         done: Sequence[Trial],
         plan: Plan,
-        tell: Callable[[Trial], None] = lambda _: None,
     ) -> None:
-        self._search, self._space, self._spec, self._plan, self._tell = search, space, header.spec, plan, tell
+        self._search, self._space, self._spec, self._plan = search, space, header.spec, plan
         self._search_s, self._begin_s = 0.0, now()
         self._clock_s = now() - max((t.elapsed_s or 0.0 for t in done), default=0.0)
         self._next_number = max((t.number for t in done), default=-1) + 1
@@ -187,7 +186,6 @@ class Loop:
         append_trial(self._search.folder, trial)
         begin = time.perf_counter()
         self._known[index] = trial
-        self._tell(trial)
         self._strategy.observe(index, seen_of(trial))
         if step_s := fastest_s(self._spec.case, [trial]):
             self._plan.needs.step_s = min(step_s, self._plan.needs.step_s or step_s)

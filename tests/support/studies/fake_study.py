@@ -303,10 +303,10 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = 
     """Replace the real devices by a fake one, for the command line in this process."""
     import lbmtune.api.devices as here
     import lbmtune.api.measured_machines as machines
-    from lbmtune.api import kernels, reproduction, studies
+    from lbmtune.api import kernels, reproduction, studies, workers
 
     fake = evaluator or FakeEvaluator("cpu")
-    for module in (kernels, reproduction, studies):
+    for module in (kernels, reproduction, studies, workers):
         monkeypatch.setattr(module, "Evaluator", lambda *_, **__: fake)
     backend = fake.environment.backend
     only = "cpu" if backend == "cpu" else "0"
