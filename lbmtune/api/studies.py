@@ -47,7 +47,7 @@ from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 if TYPE_CHECKING:
     import pandas
 
-REPORT, BEST = "report.html", "best.json"
+REPORT, BEST, JOINT = "report.html", "best.json", "joint.db"
 
 _HOST_CEILING_AGE_S = 86400.0
 """How old the measured ceiling of a CPU may be when a study begins: it takes half a minute, that of a GPU seconds."""
@@ -158,6 +158,7 @@ def study(
     overrides: Sequence[str] = (),
     resume: bool = False,
     storage: str | None = None,
+    others: Sequence[str] = (),
     refresh: bool = False,
     calibrate: bool = True,
     observer: Observer | None = None,
@@ -169,10 +170,10 @@ def study(
     spec: a study, a case (all knobs with their usual values), a study file, or the name of a shipped study. device:
     'cpu' or the index of a GPU; None: GPU 0 if there is one. folder: where records go; None: a new one under
     lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
-    of a database of Optuna, where workers join (`lbmtune.api.work`); refresh: measure the device's bandwidths again;
-    calibrate: do so quickly if the device is not known yet; observer: is told of each trial; scratch: folder of the
-    files of a study with output (default: the one for temporary files); begun_s: when the time of its budget began, on
-    `time.monotonic` (default: now).
+    of a database of Optuna, where workers join (`lbmtune.api.work`); others: further GPUs of this host; refresh:
+    measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet; observer: is
+    told of each trial; scratch: folder of the files of a study with output (default: the one for temporary files);
+    begun_s: when the time of its budget began, on `time.monotonic` (default: now).
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
 
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
@@ -181,17 +182,18 @@ def study(
         >>> {trial.config["scheme"] for trial in found.record.trials}, found.folder
         ({'aa'}, PosixPath('a-study'))
     """
-    begun_s = now() if begun_s is None else begun_s
+    begun_s, watch = now() if begun_s is None else begun_s, observer or Observer()
     where = chosen(device)
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
     _check(wanted, where, place, resume=resume)
-    share = _shared(storage)
+    share = _shared(storage, others, place)
     max_age_s = None if resume else _HOST_CEILING_AGE_S * BACKENDS[backend_of(where)].shares_host
     extent: Extent = "quick" if calibrate else "bandwidths"
     machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
+        watch.phase("configurations that are legal")
         space = searched(wanted, backend, evaluator)
         files = None if scratch is None else Path(scratch)
         rates = evaluator.output_rates(files) if wanted.output else None
@@ -206,7 +208,7 @@ def study(
             evaluator=evaluator,
             predict=expected,
             folder=place,
-            observer=observer or Observer(),
+            observer=watch,
             strategy=made_strategy,
             compiled=compiled_first_of(machine),
             clock=Clock(begun_s, wanted.budget.seconds or inf),
@@ -221,14 +223,20 @@ def study(
     return Study(place)
 
 
-def _shared(storage: str | None) -> Share:
-    """Return what makes a search the first worker of a joint study; unchanged without a storage. Raises InputError."""
-    if storage is None:
+def _shared(storage: str | None, others: Sequence[str], folder: Path) -> Share:
+    """Return what makes a search the first worker of a joint study; unchanged if it is alone. Raises InputError.
+
+    others: further devices of this host; without a storage they share a file in the folder.
+    """
+    if not (storage or others):
         return lambda search, *_: nullcontext(search)
-    from lbmtune.search.joint.ledger import open_storage  # here: Optuna loads slowly
+    from lbmtune.search.joint.helpers import helping  # here: Optuna loads slowly
+    from lbmtune.search.joint.ledger import open_storage
     from lbmtune.search.joint.sharing import joint
 
-    return partial(joint, open_storage(storage))
+    folder.mkdir(parents=True, exist_ok=True)
+    url = storage or f"sqlite:///{folder.resolve() / JOINT}"
+    return partial(joint, open_storage(url), helpers=partial(helping, others, url, folder))
 
 
 Share = Callable[[Search, StudyHeader, Space], AbstractContextManager[Search]]

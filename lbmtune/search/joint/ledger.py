@@ -77,9 +77,13 @@ class Ledger:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._writer.shutdown(wait=True)
-        self._ended.set()
-        self._thread.join()
+        try:
+            if error is None:
+                self.flush()
+        finally:
+            self._writer.shutdown(wait=True)
+            self._ended.set()
+            self._thread.join()
         for number in tuple(self._mine):
             self.give_up(number, "given up")
         self._storage.remove_session()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from optuna.storages import BaseStorage
 
-from lbmtune.catalogue.config import KernelConfig
-from lbmtune.records import Compiled, Trial
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.records import Compiled, Outcome, Trial
 from lbmtune.records.store import append_trial, holds_study, read_study
 from lbmtune.records.study import StudyHeader, StudySpec
 from lbmtune.search.clock import Clock, now
@@ -30,16 +30,22 @@ _POLL_S = 0.5
 
 @contextmanager
 def joint(
-    storage: BaseStorage, search: Search, header: StudyHeader, space: Space, beat_s: float = BEAT_S
+    storage: BaseStorage,
+    search: Search,
+    header: StudyHeader,
+    space: Space,
+    beat_s: float = BEAT_S,
+    helpers: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> Iterator[Search]:
     """Begin a joint study, or go on with that of the folder, and yield the search as its first worker runs it.
 
-    It waits for the others and holds the finals. beat_s: seconds between two signs of life.
+    It waits for the others and holds the finals. beat_s: seconds between two signs of life; helpers: runs others
+    for the study of that name.
     """
     goes_on = holds_study(search.folder)
     header = replace(read_study(search.folder).header, spec=header.spec) if goes_on else header
     begin(storage, optuna_name(header), header)
-    with Ledger(storage, optuna_name(header), space.configs, beat_s) as ledger:
+    with Ledger(storage, optuna_name(header), space.configs, beat_s) as ledger, helpers(optuna_name(header)):
         if goes_on:
             absorb(search.folder, ledger)
         yield replace(shared(search, ledger), gather=partial(gather, search, ledger, space.configs))
@@ -160,9 +166,15 @@ class SharedEvaluator:
         found = self._inner.event()
         if isinstance(found, Compiled):
             self._compiling -= 1
+            self._note_failure(found.trial)
         elif found.number in self._claimed:
             self._ledger.finish(self._claimed.pop(found.number), found)
         return found
+
+    def _note_failure(self, trial: Trial) -> None:
+        """Note a kernel that does not compile: it is a trial that no worker needs to repeat."""
+        if trial.outcome is not Outcome.OK and (claimed := self._ledger.claim(from_flat(trial.config))) is not None:
+            self._ledger.finish(claimed, trial)
 
     def _from_elsewhere(self) -> Trial | None:
         """Return a trial of another worker that is waited for; measure what was given back meanwhile."""

@@ -9,13 +9,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import optuna
 import pytest
+from optuna.exceptions import StorageInternalError
 
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, NothingValidError
+from lbmtune.records import Outcome
 from lbmtune.records.store import read_study
 from lbmtune.search.joint.ledger import Ledger, begin, open_storage, searching
 from lbmtune.search.joint.sharing import SharedEvaluator, joint
@@ -23,6 +26,7 @@ from lbmtune.search.optuna_storage import optuna_name
 from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
 from tests.support.studies import replayed
+from tests.support.studies.fake_study import FakeEvaluator
 from tests.support.studies.replayed import ReplayedEvaluator, search_in, studied, usable_set
 
 RECORD = usable_set()
@@ -166,6 +170,32 @@ def test_the_end_of_the_search_holds_for_all_workers(url: str) -> None:
     begin(open_storage(url), optuna_name(HEADER), HEADER)  # as one that goes on
     with Ledger(open_storage(url), "replayed", SPACE.configs) as again:
         assert not again.is_over(0)
+
+
+def test_what_does_not_compile_is_told_to_all(url: str, tmp_path: Path) -> None:
+    evaluator = FakeEvaluator(fails=Outcome.COMPILE_FAILED)
+    search = replace(search_in(tmp_path / "lead", RECORD, ReplayedEvaluator(RECORD)), evaluator=evaluator)
+    with joint(open_storage(url), search, HEADER, SPACE) as found, pytest.raises(NothingValidError):
+        run_study(found, HEADER, SPACE)
+    with Ledger(open_storage(url), "replayed", SPACE.configs) as ledger:
+        results = ledger.results()
+    assert Counter(trial.key for trial in results) == Counter(config.key for config in SPACE.configs)
+    assert {trial.outcome for trial in results} == {Outcome.COMPILE_FAILED}
+
+
+def test_results_that_cannot_be_written_are_an_error(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> None:
+        raise StorageInternalError("the database is gone")
+
+    (ledger,) = ledgers(url, 1)
+    with ExitStack() as left:
+        left.enter_context(ledger)
+        number = ledger.claim(SPACE.configs[0])
+        assert number is not None
+        monkeypatch.setattr(ledger._storage, "set_trial_user_attr", breaks)
+        ledger.finish(number, replace(RECORD.trials[0], number=0))
+        with pytest.raises(StorageInternalError, match="is gone"):
+            left.close()
 
 
 def test_a_worker_joins_the_latest_study_whose_search_is_not_over(url: str) -> None:
