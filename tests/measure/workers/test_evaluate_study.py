@@ -27,7 +27,8 @@ def test_a_study_finds_what_works_and_proves_it(tmp_path, backend, opener):
         needs = replace(fake_study.search(tmp_path, evaluator), predict=predict, clock=Clock(time.monotonic(), 60.0))
         header = replace(fake_study.header(fake_study.spec(backend), backend), spec=study, legal_configurations=8)
         record = run_study(needs, header, Space(configs, {}, (len(configs),)))
-    by_fault = {fault: next(t for t in record.trials if t.key == one.key) for fault, one in zip(FAULTS, configs)}
+    wanted = zip(FAULTS, configs, strict=True)
+    by_fault = {fault: next(t for t in record.trials if t.key == one.key) for fault, one in wanted}
     assert record == read_study(tmp_path)
     assert by_fault["right"].outcome is Outcome.OK
     assert by_fault["right"].proven
