@@ -37,6 +37,8 @@ from lbmtune.records.remarks import last_cache, unfinished
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
+from lbmtune.search.axes import Asked
+from lbmtune.search.climb import climbed
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
@@ -190,6 +192,8 @@ def study(
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
         space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits, wanted.families)
+        asked = Asked(wanted.case, backend, evaluator.limits, wanted.families)
+        space = climbed(space, asked, wanted.axes[backend], expected)
         if wanted.max_error is not None:
             space = within(space, wanted.max_error, partial(_accuracy, evaluator, brief=True))
         files = None if scratch is None else Path(scratch)
@@ -200,6 +204,7 @@ def study(
             legal_configurations=len(space.configs),
             illegal_configurations=space.illegal,
             ranges=space.ranges,
+            drawn_from=space.legal,
         )
         search = Search(
             evaluator=evaluator,
