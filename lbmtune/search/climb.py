@@ -9,6 +9,7 @@ from lbmtune.records import Prediction
 from lbmtune.records.study import Axes, tables
 from lbmtune.search.axes import Asked, families_of, product_of
 from lbmtune.search.estimates import estimates
+from lbmtune.search.kinds import rounding_of
 from lbmtune.search.space import Space
 
 _BEST, _ROUNDS = 100, 10
@@ -24,12 +25,14 @@ def climbed(space: Space, asked: Asked, axes: Axes, predict: Callable[[KernelCon
         return space
     speeds = dict(zip(space.configs, (one.mlups for one in estimates(predict, space.configs)), strict=True))
     neighbours = _Neighbours(asked, axes)
+    roundings = {rounding_of(config) for config in space.configs}  # others may be too inaccurate
     seen: set[KernelConfig] = set()
     for _ in range(_ROUNDS):
         best = sorted(speeds, key=lambda config: -speeds[config])[:_BEST]
         around = dict.fromkeys(one for config in best if config not in seen for one in neighbours.of(config))
         seen.update(best)
-        new = [one for one in around if one not in speeds and broken(asked.case, one, asked.limits) is None]
+        legal = (one for one in around if one not in speeds and rounding_of(one) in roundings)
+        new = [one for one in legal if broken(asked.case, one, asked.limits) is None]
         if not new:
             break
         speeds |= zip(new, (one.mlups for one in estimates(predict, new)), strict=True)
