@@ -18,19 +18,21 @@ from scripts.contest.sets import Array, World
 class Pace:
     """How a machine works. Times are in units of a measurement.
 
-    workers, compile_time: that compile beside the measurer; head_start: compiled before the first trial; buffer: most
-    that wait compiled; under_way: given to the measurer, answered or not.
+    workers, compile_time: of compilation; beside: whether they compile while the measurer works, else once nothing is
+    left to measure; head_start: compiled before the first trial; buffer: most that wait compiled; under_way: given to
+    the measurer, answered or not.
     """
 
     workers: int
     compile_time: float
+    beside: bool
     head_start: int
     buffer: int
     under_way: int
 
 
-PACES = {"cuda": Pace(14, 10.0, 28, 128, 2), "cpu": Pace(1, 0.0, 2, 2, 1)}
-"""Of a machine of 16 cores with a GPU, and of a CPU, that compiles nothing beside a sample."""
+PACES = {"cuda": Pace(14, 10.0, True, 28, 256, 2), "cpu": Pace(2, 1.0, False, 2, 2, 1)}
+"""Of a machine of 16 cores with a GPU, and of a CPU of two cores."""
 
 Maker = Callable[[Task], Strategy]
 
@@ -52,7 +54,10 @@ def order_of(
     ready, compiling, now = set[int](), list[tuple[float, int]](), 0.0
     lanes = [0.0] * pace.workers
     while len(order) < budget:
-        room = min(pace.workers + 4 - len(compiling), pace.buffer - len(ready) - len(compiling))
+        if pace.beside:
+            room = min(pace.workers + 4 - len(compiling), pace.buffer - len(ready) - len(compiling))
+        else:
+            room = 0 if ready or compiling or under_way else pace.workers
         for index in player.wanted(room) if room > 0 else ():
             end = max(heapq.heappop(lanes), now) + pace.compile_time
             heapq.heappush(lanes, end)
