@@ -34,21 +34,28 @@ class Errors:
         count = len(self.points.values)
         object.__setattr__(self, "_known", (np.full(count, np.nan), np.full(count, np.nan)))
 
+    def by_effects(self, rows: Indices) -> tuple[Array, Array]:
+        """Return the mean error at some points and its standard deviation, by main effects of the knobs."""
+        return self._line.predict(self._columns(rows))
+
     def by_process(self, rows: Indices) -> tuple[Array, Array]:
-        """Return the mean error at some points and its standard deviation, by the process."""
+        """Return the same, with a process of what main effects leave."""
         mean, deviation = self._known
         new = rows[np.isnan(mean[rows])]
         if len(new):
-            mean[new], deviation[new] = self._process.predict(self.points.values[new])
+            trend, doubt = self.by_effects(new)
+            left, spread = self._process.predict(self.points.values[new])
+            mean[new], deviation[new] = trend + left, np.hypot(doubt, spread)
         return mean[rows], deviation[rows]
-
-    def by_effects(self, rows: Indices) -> tuple[Array, Array]:
-        """Return the same, by main effects of the knobs."""
-        return self._line.predict(self._columns(rows))
 
     def fitted(self) -> surrogate.Hyperparameters:
         """Return the hyperparameters of the process that these errors make most likely."""
-        return surrogate.fit(self.points.at(self.rows), self.values, self.hyper, self._relative)
+        return surrogate.fit(self.points.at(self.rows), self._left, self.hyper, self._relative)
+
+    @cached_property
+    def _left(self) -> Array:
+        left: Array = self.values - self.by_effects(self.rows)[0]
+        return left
 
     @cached_property
     def _relative(self) -> Array:
@@ -57,13 +64,14 @@ class Errors:
 
     @cached_property
     def _process(self) -> surrogate.Process:
-        process = surrogate.condition(self.points.at(self.rows), self.values, self.hyper, self._relative)
+        """A trial under way counts as it is expected, so that the next one differs (Ginsbourger 2010)."""
+        process = surrogate.condition(self.points.at(self.rows), self._left, self.hyper, self._relative)
         if not len(self.believed):
             return process
         expected, _ = process.predict(self.points.values[self.believed])
         return surrogate.condition(
             self.points.at(np.append(self.rows, self.believed)),
-            np.append(self.values, expected),
+            np.append(self._left, expected),
             self.hyper,
             np.append(self._relative, np.ones(len(self.believed))),
         )
