@@ -39,6 +39,12 @@ class InputError(LbmtuneError):
     exit_code = 2
 
 
+class TimeOverError(LbmtuneError):
+    """The time of a study is over, and what was in progress was ended for that."""
+
+    exit_code = 1
+
+
 class DeviceUnavailableError(LbmtuneError):
     """The requested device cannot be used: no GPU, or no working driver."""
 

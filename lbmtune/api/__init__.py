@@ -3,7 +3,7 @@
     predict, render, verify, measure, accuracy, profile    one configuration of one case
     rank, vary                                             the space of a study, by the model
     plan                                                   the largest domain in a memory, and the devices needed
-    study, Study                                           a search on a device, and what it found
+    study, Study, trials                                   a search on a device, and what it found
     reproduce                                              published experiments on a device
     load                                                   a kernel from best.json, ready to step
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lbmtune.api.profiling import profile, profiler_target
     from lbmtune.api.ranking import rank, ranked_before
     from lbmtune.api.reproduction import reproduce
-    from lbmtune.api.studies import Study, study
+    from lbmtune.api.studies import Study, study, trials
     from lbmtune.api.variation import check_knob, vary
     from lbmtune.backend.cuda.compiled_cache import compiled_before
     from lbmtune.catalogue.problem.case import Case
@@ -46,7 +46,7 @@ _NAMES = {
     "lbmtune.api.profiling": ("profile", "profiler_target"),
     "lbmtune.api.ranking": ("rank", "ranked_before"),
     "lbmtune.api.reproduction": ("reproduce",),
-    "lbmtune.api.studies": ("Study", "study"),
+    "lbmtune.api.studies": ("Study", "study", "trials"),
     "lbmtune.api.variation": ("check_knob", "vary"),
     "lbmtune.backend.cuda.compiled_cache": ("compiled_before",),
     "lbmtune.catalogue.problem.case": ("Case",),
@@ -61,7 +61,7 @@ _NAMES = {
     "lbmtune.search.study": ("nothing_valid",),
 }
 __all__ = ["Case", "Study", "accuracy", "load", "measure", "plan", "predict", "profile", "prove", "rank", "render"]
-__all__ += ["reproduce", "study", "vary", "verify"]
+__all__ += ["reproduce", "study", "trials", "vary", "verify"]
 # of the command line
 __all__ += ["case_summary", "check_knob", "compiled_before", "costs", "estimated", "listing", "load_documents"]
 __all__ += ["machine_file", "measured_machine", "nothing_valid", "predictor", "profiler_target", "ranked_before"]

@@ -8,7 +8,7 @@ from typing import Any
 from lbmtune.api import devices
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.collisions import COLLISIONS, collision
-from lbmtune.catalogue.config import FAMILIES, backend_knobs, completed, families_with
+from lbmtune.catalogue.config import FAMILIES, Scalar, backend_knobs, completed, families_with
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.layouts import LAYOUTS
@@ -23,7 +23,7 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.lattice import LATTICES
 from lbmtune.model.machine.description import Machine
 from lbmtune.records.study import StudySpec, Table, tables
-from lbmtune.search.space import legal_set
+from lbmtune.search.space import Space, legal_set
 
 
 def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dic
     return {
         **catalogue(),
         "flops_per_update": _flops(),
-        "axes": _knobs(backend, tables(spec.axes[backend]), here.limits),
+        "axes": _knobs(backend, _searched(space) or tables(spec.axes[backend]), here.limits),
         "study": spec.name,
         "device": device,
         "limits_of_device": here.known,
@@ -44,7 +44,18 @@ def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dic
         "legal_configurations": len(space.configs),
         "legal_of_each_space": space.sizes,
         "illegal_configurations": space.illegal,
+        "ranges": space.ranges,
     }
+
+
+def _searched(space: Space) -> tuple[Table, ...]:
+    """Return the values that were made for each family that has points; none if the study gives all values."""
+    empty = {one.family for one in space.ranges if not one.values}
+    found: dict[str, dict[str, tuple[Scalar, ...]]] = {}
+    for one in (one for one in space.ranges if one.family not in empty):
+        table = found.setdefault(one.family, {"family": (one.family,)})
+        table[one.knob] = (*table.get(one.knob, ()), *one.values)
+    return tuple(found.values())
 
 
 def catalogue() -> dict[str, dict[str, str]]:

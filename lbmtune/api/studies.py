@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,9 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.cores import usable_cores
-from lbmtune.errors import NothingValidError
+from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import printed_kernel, write_best
+from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
@@ -35,6 +37,7 @@ from lbmtune.records.remarks import last_cache, unfinished
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
+from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
 from lbmtune.search.space import check_any_is_legal, legal_set, within
@@ -95,21 +98,8 @@ class Study:
         return from_flat(self.winner.config)
 
     def frame(self) -> pandas.DataFrame:
-        """Return all trials as a table: number, key, outcome, MLUPS measured and predicted, and each knob."""
-        import pandas  # loads slowly, and nothing else here needs it
-
-        rows = [
-            {
-                "number": trial.number,
-                "key": trial.key,
-                "outcome": str(trial.outcome),
-                "mlups": trial.mlups,
-                "predicted_mlups": trial.prediction.mlups if trial.prediction else None,
-                **trial.config,
-            }
-            for trial in self.record.trials
-        ]
-        return pandas.DataFrame(rows)
+        """Return all trials as a table: outcome, speeds, prediction, costs, and each knob."""
+        return trials_frame(self.record)
 
     def report(self, path: Path | str | None = None) -> Path:
         """Write the report, one HTML file that needs no network, and return its path (default: in the folder)."""
@@ -131,6 +121,34 @@ class Study:
             LOG.warning(remark)
         return target
 
+    def export_trials(self, kind: str, path: Path | str | None = None) -> Path:
+        """Write all trials, kind 'csv' or 't4', and return the path (default: trials.csv or t4.json in the folder).
+
+        T4 is the open format of autotuning results, which Kernel Tuner writes. Raises InputError.
+        """
+        if kind not in _TABLES:
+            raise InputError(f"format={kind} is not supported for the trials of a study (use {' or '.join(_TABLES)}).")
+        name, write = _TABLES[kind]
+        target = self.folder / name if path is None else Path(path)
+        write(self.record, target)
+        return target
+
+
+_TABLES: Mapping[str, tuple[str, Callable[[StudyRecord, Path], None]]] = {
+    "csv": ("trials.csv", write_csv),
+    "t4": ("t4.json", write_t4),
+}
+"""Files of all trials, and what writes them."""
+
+
+def trials(folder: Path | str) -> pandas.DataFrame:
+    """Return the trials of a study folder as a table: outcome, speeds, prediction, costs, and each knob.
+
+    >>> int(trials("studies/recorded/nvidia-h200/d3q19-box-fp32").mlups.max())
+    27541
+    """
+    return Study(folder).frame()
+
 
 def study(
     spec: StudySpec | Case | Path | str,
@@ -144,6 +162,7 @@ def study(
     calibrate: bool = True,
     observer: Observer | None = None,
     scratch: Path | str | None = None,
+    begun_s: float | None = None,
 ) -> Study:
     """Search the fastest verified kernel of a case on a device and return the study.
 
@@ -152,7 +171,7 @@ def study(
     lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
     of Optuna; refresh: measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet;
     observer: is told of each trial; scratch: folder of the files of a study with output (default: the one for temporary
-    files).
+    files); begun_s: when the time of its budget began, on `time.monotonic` (default: now).
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
 
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
@@ -161,6 +180,7 @@ def study(
         >>> {trial.config["scheme"] for trial in found.record.trials}, found.folder
         ({'aa'}, PosixPath('a-study'))
     """
+    begun_s = now() if begun_s is None else begun_s
     where = chosen(device)
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
@@ -179,6 +199,7 @@ def study(
             output_rates=rates,
             legal_configurations=len(space.configs),
             illegal_configurations=space.illegal,
+            ranges=space.ranges,
         )
         search = Search(
             evaluator=evaluator,
@@ -188,6 +209,7 @@ def study(
             strategy=made_strategy,
             storage_url=storage,
             compiled=compiled_first_of(machine),
+            clock=Clock(begun_s, wanted.budget.seconds or inf),
             accuracy=partial(_accuracy, evaluator),
             sustain=evaluator.sustained,
             output=partial(evaluator.output, wanted=wanted.output, folder=files) if rates else None,

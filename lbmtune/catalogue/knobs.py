@@ -6,7 +6,7 @@ From the declaration follow the record's field and default, the values that a st
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, TypeVar, cast
 
 from lbmtune.errors import InputError
@@ -61,12 +61,12 @@ class Knob:
                 return self.default if condition.neutral is None else condition.neutral
         return None
 
-    @property
+    @cached_property
     def is_name(self) -> bool:
         """Whether its values are names."""
         return isinstance(self.default, str) and not _is_extent_text(self.default)
 
-    @property
+    @cached_property
     def is_extent(self) -> bool:
         """Whether its values are extents such as 32x4x1."""
         return isinstance(self.default, str) and _is_extent_text(self.default)
@@ -154,10 +154,10 @@ def scalar(value: object) -> Scalar:
 
 def converted(one: Knob, value: object) -> Any:
     """Return a value in the type that the knob's field has. Raises InputError."""
-    if one.is_extent:
-        return _extent(one, value)
     if one.is_name:
         return str(value)
+    if one.is_extent:
+        return _extent(one, value)
     try:
         return value if type(value) is int else int(str(value))
     except ValueError:

@@ -48,6 +48,8 @@ PROTOCOL: Mapping[str, Range] = {
 TRIALS = Range(1, 1_000_000_000)
 SAMPLE = INTERVAL = Range(0, 1_000_000_000)
 TIME_S = Range(0, 1_000_000_000, above=True)
+TARGET = Range(0, 1.2, above=True)
+"""Shares of a predicted or possible speed; a kernel may be faster than it was predicted."""
 SEED = Range(0, 2**32 - 1)
 """Seeds of NumPy's generators."""
 PRINTED, COMPILABLE = Range(1, 1_000_000_000), Range(0, 1_000_000_000)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from itertools import chain
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,14 +19,23 @@ from lbmtune.errors import InputError, suggestion
 from lbmtune.files.axesfile import AxesFile, known_keys, restrictions, spaces, usual_spaces
 from lbmtune.files.casefile import CaseFile, case_of, identified
 from lbmtune.files.override import backends, override
-from lbmtune.files.ranges import INTERVAL, SAMPLE, SEED, SPEED, TIME_S, TRIALS, check, check_protocol
+from lbmtune.files.ranges import INTERVAL, SAMPLE, SEED, SPEED, TARGET, TIME_S, TRIALS, check, check_protocol
 from lbmtune.files.shipped import find_study
 from lbmtune.files.source import Source, read_text
 from lbmtune.files.trees import converted, parsed
 from lbmtune.lattice import LATTICES
 from lbmtune.records import made_of
 from lbmtune.records.output import Output
-from lbmtune.records.study import ALL_FAMILIES, Axes, Budget, StudySpec, TimingProtocol, tables
+from lbmtune.records.study import (
+    ALL_FAMILIES,
+    TARGETS,
+    Axes,
+    Budget,
+    StudySpec,
+    Target,
+    TimingProtocol,
+    tables,
+)
 from lbmtune.units import parse_duration_s
 
 LOG = logging.getLogger("lbmtune")
@@ -36,13 +45,16 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")  # it names a folder, 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetFile:
-    """The table [budget]: trials; time of the trials alone, such as '5m'. None: no limit of that kind.
+    """The table [budget]: trials; time of the whole and search_time of the trials alone, such as '5m'. None: no limit.
 
-    sample: first trials, spread over the space.
+    target: share of the prediction at which the search ends, or 'ceiling:0.97'; sample: first trials, spread over the
+    space.
     """
 
     trials: int | None = None
     time: str | int | float | None = None
+    search_time: str | int | float | None = None
+    target: str | int | float | None = None
     sample: int = 0
 
 
@@ -180,14 +192,17 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
     flow["patches"] = [asdict(patch) for patch in case.patches]
     if "moving" in case.faces:
         flow["lid"] = case.wall_velocity[0]
-    budget = {"trials": spec.budget.trials, "time": spec.budget.seconds, "sample": spec.budget.sample}
+    given = spec.budget
+    budget = {"trials": given.trials, "time": given.seconds, "search_time": given.search_seconds}
+    budget |= {"sample": given.sample}
+    target = {"target": str(given.target)} if given.target else {}
     return {
         "name": spec.name,
         "families": list(spec.families),
         "objective": spec.objective,
         "seed": spec.seed,
         "case": flow,
-        "budget": {name: value for name, value in budget.items() if value},
+        "budget": {name: value for name, value in budget.items() if value} | target,
         "protocol": asdict(spec.protocol),
         "output": asdict(spec.output),
         "accuracy": {} if spec.max_error is None else {"max_error": spec.max_error},
@@ -300,15 +315,35 @@ def _budget(file: BudgetFile, source: Source) -> Budget:
     if file.trials is not None:
         check(file.trials, TRIALS, "budget.trials", source, "leave it out for no limit.")
     check(file.sample, SAMPLE, "budget.sample", source, "leave it out for a search from the start.")
-    seconds = 0.0 if file.time is None else _seconds(file.time, source)
-    return Budget(trials=file.trials or 0, seconds=seconds, sample=file.sample)
+    return Budget(
+        trials=file.trials or 0,
+        seconds=_seconds(file.time, "budget.time", source),
+        search_seconds=_seconds(file.search_time, "budget.search_time", source),
+        target=None if file.target is None else _target(str(file.target), source),
+        sample=file.sample,
+    )
 
 
-def _seconds(time: str | float, source: Source) -> float:
+def _seconds(time: str | float | None, key: str, source: Source) -> float:
+    if time is None:
+        return 0.0
     try:
         seconds = parse_duration_s(time) if isinstance(time, str) else time
     except InputError as error:
-        source.fail("budget.time", str(error))
+        source.fail(key, str(error))
     if seconds not in TIME_S:
-        source.fail("budget.time", f"{time} is not {TIME_S} seconds; leave it out for no limit.")
+        source.fail(key, f"{time} is not {TIME_S} seconds; leave it out for no limit.")
     return float(seconds)
+
+
+def _target(text: str, source: Source) -> Target:
+    of, _, share = text.rpartition(":")
+    if of not in ("", *TARGETS):
+        source.fail("budget.target", f"{text} is not supported (use 0.97, or ceiling:0.97).")
+    try:
+        value = float(share)
+    except ValueError:
+        value = nan
+    if value not in TARGET:
+        source.fail("budget.target", f"{text} is not a share {TARGET}; write for example 0.97, or leave it out.")
+    return Target(share=value, of=of or TARGETS[0])

@@ -17,6 +17,8 @@ _FORMS = {
     "case.faces": "a list of kinds of faces; write those that lbmtune list names",
     "case.inlet_velocity": "three components of a velocity; write for example [0.05, 0.0, 0.0]",
     "budget.time": "a time; write for example 90s, 5m or 1h",
+    "budget.search_time": "a time; write for example 90s, 5m or 1h",
+    "budget.target": "a share; write for example 0.97, or ceiling:0.97",
 }
 """Forms of values that may have more than one type, and what to do."""
 _KINDS = {"float": "a number", "int": "a whole number", "str": "a text"}

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """2: sustained measurements; accuracy after many steps, and of finalists other than the winner. 3: miscompiled.
 4: families of kernels, each with knobs of its own (`records.legacy` reads earlier ones)."""
 

@@ -27,6 +27,8 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _UNFINISHED = ".unfinished"
 """How the names of hidden files end that are not written to their end yet."""
 FAMILIES_SINCE = 4
+_WHOLE_TIME_SINCE = 5
+"""Schema from which on the time of a budget is that of the whole study; it was that of the trials."""
 """Schema of the first studies whose configurations have families."""
 T = TypeVar("T")
 
@@ -138,7 +140,10 @@ def read_study(folder: Path) -> StudyRecord:
     latest = {trial.number: trial for trial in read_lines(folder / TRIALS, Trial)}
     trials = tuple(latest[number] for number in sorted(latest))
     if header.schema < FAMILIES_SINCE:
-        return StudyRecord(header=current_header(header), trials=tuple(map(_current_trial, trials)))
+        header, trials = current_header(header), tuple(map(_current_trial, trials))
+    if header.schema < _WHOLE_TIME_SINCE:
+        budget = replace(header.spec.budget, seconds=0.0, search_seconds=header.spec.budget.seconds)
+        header = replace(header, spec=replace(header.spec, budget=budget), schema=_WHOLE_TIME_SINCE)
     return StudyRecord(header=header, trials=trials)
 
 

@@ -74,15 +74,33 @@ class TimingProtocol:
     measure_limit_s: float = 60.0
 
 
+TARGETS = ("prediction", "ceiling")
+"""What a search may aim at a share of: the highest predicted speed, or the bandwidth of the device."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A speed that is enough: a share of one of `TARGETS`."""
+
+    share: float
+    of: str = "prediction"
+
+    def __str__(self) -> str:
+        return f"{self.of}:{self.share:g}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Limits of a search, whichever comes first; 0: no limit.
+    """Limits of a study, whichever comes first; 0: no limit.
 
-    sample: number of the first trials that are spread over the whole space, before the search exploits.
+    seconds: of the whole, from the start to the last file; search_seconds: of the trials alone; target: speed at which
+    the search ends; sample: number of the first trials that are spread over the whole space, before the others.
     """
 
     trials: int = 0
     seconds: float = 0.0
+    search_seconds: float = 0.0
+    target: Target | None = None
     sample: int = 0
 
 
@@ -132,17 +150,33 @@ class Ceiling:
         """The ceiling: the fastest q-stream copy or in-place update."""
         return max([*self.stream_bytes_per_s.values(), self.in_place_bytes_per_s])
 
+    def share(self, trial: Trial) -> float:
+        """Return the bandwidth of a measured trial over the ceiling."""
+        return trial.best_measurement.bandwidth_bytes_per_s / self.best_bytes_per_s
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnobRange:
+    """The values of a knob that kernels of a family were searched with, and why there were no others."""
+
+    family: str
+    knob: str
+    values: tuple[Scalar, ...]
+    reason: str
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudyHeader:
     """Header of a study, which is written first.
 
-    illegal_configurations: an example of each reason -> number of points of the axes that it removed; last_cache_bytes:
-    of a CPU, 0 if unknown; entries_by: compiler that reported resources by entry afterwards, or '';
+    illegal_configurations: an example of each reason -> number of points of the axes that it removed; ranges: of
+    knobs whose values were made for case and device; last_cache_bytes: of a CPU, 0 if unknown; entries_by: compiler
+    that reported resources by entry afterwards, or '';
     calibration_cpu_share: share of the processor during the calibration for the predictions, or None;
     calibrated_how: by what the predictions are calibrated, in words, '' in early records; finished: whether
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
-    (`model.machine.description.Machine`); output_rates: if the study has output.
+    (`model.machine.description.Machine`); output_rates: if the study has output; stopped: why the search ended, in a
+    sentence; left_out: what did not fit into the time of the study.
     """
 
     spec: StudySpec
@@ -151,6 +185,7 @@ class StudyHeader:
     ceiling: Ceiling
     legal_configurations: Count
     illegal_configurations: dict[str, Count] = field(default_factory=dict)
+    ranges: tuple[KnobRange, ...] = ()
     last_cache_bytes: Count = 0
     date: str
     version: str
@@ -161,6 +196,8 @@ class StudyHeader:
     finished: bool | None = None
     repeats: tuple[LogRatio, ...] = ()
     output_rates: OutputRates | None = None
+    stopped: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +265,7 @@ class StudyRecord:
 
     def share_of_ceiling(self, trial: Trial) -> float:
         """Return the bandwidth of a measured trial over the ceiling (`Ceiling.best_bytes_per_s`)."""
-        return trial.best_measurement.bandwidth_bytes_per_s / self.header.ceiling.best_bytes_per_s
+        return self.header.ceiling.share(trial)
 
     @property
     def verified_binaries(self) -> int:

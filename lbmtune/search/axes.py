@@ -17,20 +17,11 @@ from lbmtune.catalogue.config import (
     knobs,
     knobs_by_name,
 )
-from lbmtune.catalogue.families.ranges import Made, made_knobs
+from lbmtune.catalogue.families.ranges import Made, Range, made_knobs
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.records.study import Table, made
+from lbmtune.records.study import KnobRange, Table, made
 from lbmtune.search.rule_cache import Point
-
-
-class Closed(NamedTuple):
-    """The values of a knob that the points of a family may have, and why there are no others."""
-
-    family: str
-    knob: str
-    values: tuple[Scalar, ...]
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -47,9 +38,19 @@ class Asked:
     made: dict[tuple[str, str, str], dict[Scalar, None]] = field(default_factory=dict)
 
     @property
-    def ranges(self) -> tuple[Closed, ...]:
-        """Return the ranges that were made so far."""
-        return tuple(Closed(name, knob, tuple(values), reason) for (name, knob, reason), values in self.made.items())
+    def ranges(self) -> tuple[KnobRange, ...]:
+        """Return the ranges of knobs so far, if families make them."""
+        return tuple(
+            KnobRange(family=name, knob=knob, values=tuple(values), reason=reason)
+            for (name, knob, reason), values in self.made.items()
+        )
+
+    def note(self, family: str, knob: str, closed: Range) -> Range:
+        """Take note of the values that a knob may have, if families make them, and return them."""
+        if not self.families:
+            return closed
+        self.made.setdefault((family, knob, closed.reason), {}).update(dict.fromkeys(closed.values))
+        return closed
 
 
 def families_of(backend: str, table: Table, families: Sequence[str] = ()) -> tuple[type[KernelConfig], ...]:
@@ -99,24 +100,20 @@ class _Axis(NamedTuple):
 def _axis(asked: Asked, start: Point, record: type[KernelConfig], one: Knob, table: Table) -> _Axis | None:
     """Return a knob with the values of the table, or with those that are made; None: it keeps its default."""
     if one.name in table:
-        given = _distinct(start, one.name, table[one.name], asked.limits)
-        return _Axis(one, lambda _: given)
-    if not asked.families:
+        given = Range(_distinct(start, one.name, table[one.name], asked.limits), "given by the study")
+        return _Axis(one, lambda _: asked.note(record.family, one.name, given).values)
+    if not asked.families or one.name == "compute":  # that follows storage
         return None
     if how := made_knobs(record).get(one.name):
         return _Axis(one, lambda point: _made(asked, how, one.name, point), how.after)
-    if one.name == "compute":  # follows storage
-        return None
-    usual = _distinct(start, one.name, one.search, asked.limits)
-    return _Axis(one, lambda _: usual)
+    usual = Range(_distinct(start, one.name, one.search, asked.limits), "the usual values")
+    return _Axis(one, lambda _: (asked.note(record.family, one.name, usual) if len(usual.values) > 1 else usual).values)
 
 
 def _made(asked: Asked, how: Made, name: str, point: Point) -> Sequence[Scalar]:
     """Return the values that a family makes at a point, and take note of them."""
     config = from_flat(completed(point, asked.limits))
-    found = how.make(asked.case, config, asked.limits)
-    asked.made.setdefault((config.family, name, found.reason), {}).update(dict.fromkeys(found.values))
-    return found.values
+    return asked.note(config.family, name, how.make(asked.case, config, asked.limits)).values
 
 
 def _distinct(start: Point, name: str, values: Sequence[Scalar], limits: Limits) -> tuple[Scalar, ...]:

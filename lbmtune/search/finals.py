@@ -16,6 +16,7 @@ from lbmtune.records.store import append_trial, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.interfaces import Search
 from lbmtune.search.kinds import Kind, Rounding, kind_of, rounding_of
+from lbmtune.search.plan import Plan
 from lbmtune.units import mlups
 
 _MOST_FINALS = 20
@@ -57,15 +58,19 @@ def _leaders(ranked: tuple[Trial, ...]) -> Mapping[int, Kind]:
     return leaders
 
 
-def hold_finals(search: Search) -> None:
-    """Verify the finalists at full size and measure them interleaved, until as many as wanted have passed."""
+def hold_finals(search: Search, plan: Plan) -> None:
+    """Verify the finalists at full size and measure them in turns, until as many as wanted and fitting have passed."""
     for _ in range(_MOST_FINALS):
         record = _measured_again(search, read_study(search.folder))
-        finalists = finalists_of(record)
-        if not finalists or _is_complete(record, finalists):
-            return
-        search.observer.finals(finalists)
-        _hold_round(search, record, finalists)
+        wanted = finalists_of(record)
+        finalists = plan.fitting(sorted(wanted, key=lambda t: t.number != _first(record)) if plan.held else wanted)
+        if finalists and not _is_complete(record, finalists) and not (plan.limited and _nothing_new(record, finalists)):
+            search.observer.finals(finalists, plan.finals_s(finalists))
+            _hold_round(search, record, finalists, plan)
+            continue
+        if missing := len(wanted) - len(finalists):
+            plan.left_out.append(f"finals of {missing} other kernel{'s' if missing > 1 else ''}")
+        return
 
 
 def fastest_s(case: Case, done: Sequence[Trial]) -> float | None:
@@ -97,15 +102,28 @@ def _measured_again(search: Search, record: StudyRecord) -> StudyRecord:
     return read_study(search.folder)
 
 
+def _first(record: StudyRecord) -> int | None:
+    """Return the number of the winner of earlier finals."""
+    return next((t.number for t in record.ranked[:1] if t.final), None)
+
+
+def _nothing_new(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
+    """Return whether finals of these would tell less than those that were held."""
+    measured = {t.number for t in record.trials if t.final}
+    return bool(measured) and {t.number for t in finalists} <= measured
+
+
 def _is_complete(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
     """Return whether these finalists are proven and were measured together, or could not be measured."""
     measured, wanted = {t.number for t in record.trials if t.final}, {t.number for t in finalists}
     return all(t.proven for t in finalists) and measured in (wanted, set())
 
 
-def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial]) -> None:
+def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial], plan: Plan) -> None:
     begin = time.perf_counter()
-    answers = search.evaluator.finals([from_flat(t.config) for t in finalists])
+    proofs = {n: t.verification for n, t in enumerate(finalists) if t.proven and t.verification}
+    race_s = plan.race_left_s(len(finalists), len(finalists) - len(proofs))
+    answers = search.evaluator.finals([from_flat(t.config) for t in finalists], proofs=proofs, race_s=race_s)
     prepared_s = sum(answer.costs.compile_s + answer.costs.verify_s for answer in answers)
     each_s = max(time.perf_counter() - begin - prepared_s, 0.0) / len(answers)
     for trial, answer in zip(finalists, answers, strict=True):
@@ -135,20 +153,25 @@ def _answered(trial: Trial, answer: Trial, measure_s: float, when: str) -> Trial
     )
 
 
-def run_sustained(search: Search) -> None:
-    """Run the best for seconds each, except those whose run is on disk."""
+def proven(trial: Trial, answer: Trial) -> Trial:
+    """Return a trial with its verification at full size, which was made in the search."""
+    return _answered(trial, answer, 0.0, "at full size")
+
+
+def run_sustained(search: Search, plan: Plan) -> None:
+    """Run the best for seconds each, except those whose run is on disk, if they fit into the time."""
     if search.sustain is None:
         return
     record = read_study(search.folder)
     wanted = [trial for trial in _best(record)[: record.header.spec.protocol.sustained_top] if not trial.sustained]
-    if not wanted:
+    if not wanted or not plan.fits(plan.needs.sustained_s, "sustained runs"):
         return
-    search.observer.sustained(wanted)
+    search.observer.sustained(wanted, plan.needs.sustained_s)
     answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted])
     for trial, answer in zip(wanted, answers, strict=True):
         append_trial(search.folder, with_sustained(trial, answer))
     if any(_disqualifies(answer) for answer in answers):
-        hold_finals(search)  # the next best replace those that failed
+        hold_finals(search, plan)  # the next best replace those that failed
 
 
 def _best(record: StudyRecord) -> list[Trial]:
@@ -173,7 +196,7 @@ def with_sustained(trial: Trial, answer: Trial) -> Trial:
     return replace(found, sustained=answer.sustained, outcome=outcome, reason=found.reason or trial.reason)
 
 
-def record_accuracy(search: Search) -> None:
+def record_accuracy(search: Search, plan: Plan) -> None:
     """Record the accuracy of the winner and the other finalists, once per rounding, unless it is on disk."""
     if search.accuracy is None:
         return
@@ -181,21 +204,25 @@ def record_accuracy(search: Search) -> None:
     for trial in (trial for trial in read_study(search.folder).ranked if trial.final):
         config = from_flat(trial.config)
         rounding = rounding_of(config)
+        if rounding not in known and not trial.accuracy and not plan.fits(plan.needs.accuracy_s, "accuracy"):
+            return
         if rounding not in known:
+            if not trial.accuracy:
+                search.observer.phase("accuracy", plan.needs.accuracy_s)
             known[rounding] = trial.accuracy or search.accuracy(config)
         accuracy = known[rounding]
         if accuracy and not trial.accuracy:
             append_trial(search.folder, replace(trial, accuracy=accuracy))
 
 
-def record_output(search: Search) -> None:
+def record_output(search: Search, plan: Plan) -> None:
     """Record what output costs the finalists, unless it is on disk. Raises InputError if a file cannot be written."""
     record = read_study(search.folder)
     wanted = [trial for trial in record.ranked if trial.final and not trial.output]
-    if search.output is None or not wanted:
+    if search.output is None or not wanted or not plan.fits(plan.needs.output_s, "output"):
         return
     rates = record.header.output_rates
-    search.observer.output(wanted, rates.folder if rates else "")
+    search.observer.output(wanted, rates.folder if rates else "", plan.needs.output_s)
     for trial, answer in zip(wanted, search.output([from_flat(t.config) for t in wanted]), strict=True):
         found = _answered(trial, answer, answer.costs.measure_s, "output was not measured")
         costs = tuple(_with_prediction(search, trial, one) for one in answer.output)

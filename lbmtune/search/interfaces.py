@@ -1,14 +1,15 @@
 """Interfaces between the search and its caller: prediction, evaluation, progress."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.records import Compiled, Prediction, Trial
+from lbmtune.records import Compiled, Prediction, Trial, Verification
 from lbmtune.records.output import OutputCost
 from lbmtune.records.study import StudyHeader, StudySpec
+from lbmtune.search.clock import Clock
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.space import Accurate
 
@@ -132,8 +133,25 @@ class Evaluator(Protocol):
         """Go on in a new process with new memory. Called when nothing is in flight."""
         ...
 
-    def finals(self, configs: Sequence[KernelConfig]) -> list[Trial]:
-        """Verify configurations at full size and measure them interleaved; return their trials in order."""
+    def verify(self, config: KernelConfig, *, full: bool = False) -> Trial:
+        """Verify a configuration without timing it, on small domains or at full size."""
+        ...
+
+    def finals(
+        self, configs: Sequence[KernelConfig], *, proofs: Mapping[int, Verification], race_s: float
+    ) -> list[Trial]:
+        """Verify configurations at full size and measure them in turns; return their trials in order.
+
+        proofs: of those that were verified before, by position; race_s: seconds of the turns.
+        """
+        ...
+
+    def expire_at(self, deadline_s: float) -> None:
+        """End what is in progress then, on `time.monotonic`, with a TimeOverError."""
+        ...
+
+    def abandon(self) -> None:
+        """Drop what is in progress or queued; the next request is made to new workers."""
         ...
 
 
@@ -143,16 +161,22 @@ class Observer:
     def started(self, header: StudyHeader, done: Sequence[Trial]) -> None:
         """Note that the search begins. done: trials read from disk."""
 
+    def searching(self, seconds: float) -> None:
+        """Note that the search begins, or goes on, for up to so many seconds, which may be infinite."""
+
+    def phase(self, name: str, expected_s: float | None = None) -> None:
+        """Note that a part begins that is not the search itself. expected_s: how long it takes, None if unknown."""
+
     def finished(self, trial: Trial) -> None:
         """Note that a trial is on disk."""
 
-    def finals(self, finalists: Sequence[Trial]) -> None:
-        """Note that the search is over and the finals begin."""
+    def finals(self, finalists: Sequence[Trial], expected_s: float | None = None) -> None:
+        """Note that the search is over and the finals begin. expected_s: how long they take, as below."""
 
-    def sustained(self, trials: Sequence[Trial]) -> None:
+    def sustained(self, trials: Sequence[Trial], expected_s: float | None = None) -> None:
         """Note that the sustained runs begin."""
 
-    def output(self, trials: Sequence[Trial], folder: str) -> None:
+    def output(self, trials: Sequence[Trial], folder: str, expected_s: float | None = None) -> None:
         """Note that the cost of output is measured. folder: of its file."""
 
 
@@ -161,7 +185,8 @@ class Search:
     """Everything that a run needs besides the study itself.
 
     storage_url: of Optuna, None for a file in the folder. compiled: kernels to compile before the first is measured, if
-    trials are counted. accuracy, output: of finalists; sustain: of the best. None if unavailable.
+    trials are counted; clock: of the whole, None: it begins now. accuracy, output: of finalists; sustain: of the best.
+    None if unavailable.
     """
 
     evaluator: Evaluator
@@ -171,6 +196,7 @@ class Search:
     strategy: MakeStrategy
     storage_url: str | None = None
     compiled: int = 0
+    clock: Clock | None = None
     accuracy: Accurate | None = None
     sustain: Sustain | None = None
     output: OutputOf | None = None

@@ -9,22 +9,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import inf, log
+from math import inf
 
+from lbmtune.errors import TimeOverError
 from lbmtune.records import Compiled, Costs, Outcome, Trial
 from lbmtune.records.store import append_trial
 from lbmtune.records.study import StudyHeader, StudySpec
+from lbmtune.search.clock import now
 from lbmtune.search.estimates import estimates
-from lbmtune.search.finals import fastest_s
-from lbmtune.search.interfaces import Search, Seen
+from lbmtune.search.finals import fastest_s, proven
+from lbmtune.search.interfaces import Search
+from lbmtune.search.observations import seen_of
+from lbmtune.search.plan import Plan
 from lbmtune.search.space import Space
 
-_UNKNOWN = frozenset({Outcome.UNSTABLE_TIMING, Outcome.TIMED_OUT})
-"""Outcomes of which the machine may be the cause: they say nothing about the kernel."""
-_LEAST_NOISE, _ONE_SAMPLE = 0.002, 0.02
-"""Standard deviations of the logarithm of a speed: of the best measurements, and of one that ended after a sample."""
-_SIGMAS = 1.96
-"""Half of a 95 % interval in standard deviations."""
+OUT_OF_TIME = "what is left of the time is for the finals"
+_PROOF_EVERY = 3.0
+"""Time between proofs in the search, in multiples of what one takes."""
+_FIRST_PROOF = 0.25
+"""Share of a short search after which the first proof is made."""
 
 
 class Loop:
@@ -36,11 +39,12 @@ class Loop:
         header: StudyHeader,
         space: Space,
         done: Sequence[Trial],
+        plan: Plan,
         tell: Callable[[Trial], None] = lambda _: None,
     ) -> None:
-        self._search, self._space, self._spec, self._tell = search, space, header.spec, tell
-        self._search_s, self._begin_s = 0.0, time.monotonic()
-        self._clock_s = time.monotonic() - max((t.elapsed_s or 0.0 for t in done), default=0.0)
+        self._search, self._space, self._spec, self._plan, self._tell = search, space, header.spec, plan, tell
+        self._search_s, self._begin_s = 0.0, now()
+        self._clock_s = now() - max((t.elapsed_s or 0.0 for t in done), default=0.0)
         self._next_number = max((t.number for t in done), default=-1) + 1
         self._trials_left, self._seconds = budget_left(header.spec, done)
         search.evaluator.incumbent_s = fastest_s(header.spec.case, done)
@@ -54,26 +58,82 @@ class Loop:
             search.evaluator.prepare(space.configs)
         self._strategy = search.strategy(space.configs, estimates(search.predict, space.configs), header.spec)
         for index, trial in self._known.items():
-            self._strategy.observe(index, seen(trial))
+            self._strategy.observe(index, seen_of(trial))
+        self._begin_s = now()
+        self._proof_due_s = self._begin_s + min(_PROOF_EVERY * plan.needs.proof_s, _FIRST_PROOF * plan.search_left_s())
 
-    def run(self) -> None:
-        """Search until the budget or the legal set is exhausted. Predicting and resuming do not count."""
-        self._begin_s = time.monotonic()
-        while True:
-            if self._may_start():
-                self._measure()
-                self._compile()
-            if not self._measuring and not (self._compiling and self._may_start()):
-                break
-            event = self._search.evaluator.event()
-            if isinstance(event, Compiled):
-                self._note(event)
-            else:
-                self._take(event)
-        self._search.evaluator.forget()
+    def run(self) -> str:
+        """Search until something ends it, and return what. Predicting and resuming do not count."""
+        evaluator = self._search.evaluator
+        evaluator.expire_at(self._plan.search_deadline_s)
+        self._search.observer.searching(min(self._plan.search_left_s(), self._seconds))
+        try:
+            while self._advance():
+                pass
+        except TimeOverError:
+            evaluator.abandon()
+        evaluator.forget()
+        evaluator.expire_at(self._plan.end_s)
+        for under_way in (self._compiling, self._ready, self._measuring):
+            under_way.clear()
+        return self._reason()
+
+    def _advance(self) -> bool:
+        """Start what may start, and wait for one event. Returns whether there was one."""
+        if self._may_start() and not self._prove():
+            self._measure()
+            self._compile()
+        if not self._measuring and not (self._compiling and self._may_start()):
+            return False
+        event = self._search.evaluator.event()
+        if isinstance(event, Compiled):
+            self._note(event)
+        else:
+            self._take(event)
+        return True
 
     def _may_start(self) -> bool:
-        return self._trials_left > 0 and time.monotonic() - self._begin_s < self._seconds
+        return not self._over()
+
+    def _over(self) -> str:
+        """Return what ends the search; empty if nothing does."""
+        if self._trials_left <= 0:
+            return "the limit of trials is reached"
+        if now() - self._begin_s >= self._seconds:
+            return "the time of the search is over"
+        if self._plan.search_left_s() <= 0 and self._known:
+            return OUT_OF_TIME
+        return ""
+
+    def _reason(self) -> str:
+        count = len(self._known)
+        why = self._over() or f"all {len(self._index):,} legal configurations are tried"
+        return f"stopped after {count} evaluation{'s' if count != 1 else ''}: {why}"
+
+    def _prove(self) -> bool:
+        """Prove the fastest at full size if it is not and the last proof is long ago; return whether it is due.
+
+        So what finals cost is known, and there is a proven best whenever the study is ended.
+        """
+        if now() < self._proof_due_s:
+            return False
+        first = max(self._known.values(), key=lambda trial: trial.mlups or 0.0, default=None)
+        if first is None or first.mlups is None or first.proven:
+            return False
+        if self._measuring:
+            return True
+        begin = now()
+        index = self._index[first.key]
+        answer = self._search.evaluator.verify(self._space.configs[index], full=True)
+        self._plan.needs.proven(now() - begin)
+        self._proof_due_s = now() + _PROOF_EVERY * self._plan.needs.proof_s
+        found = proven(first, answer)
+        append_trial(self._search.folder, found)
+        self._known[index] = found
+        if found.mlups is None:
+            self._search.evaluator.incumbent_s = fastest_s(self._spec.case, list(self._known.values()))
+            self._strategy.observe(index, seen_of(found))
+        return False
 
     def _measure(self) -> None:
         """Give the measurer what it takes. If trials are counted, the first of the list are compiled before."""
@@ -123,23 +183,16 @@ class Loop:
         if before := self._known.get(index):
             trial = replace(trial, costs=added(before.costs, trial.costs))
         spent = replace(trial.costs, search_s=trial.costs.search_s + self._search_s)
-        trial = replace(trial, costs=spent, elapsed_s=time.monotonic() - self._clock_s)
+        trial = replace(trial, costs=spent, elapsed_s=now() - self._clock_s)
         append_trial(self._search.folder, trial)
         begin = time.perf_counter()
         self._known[index] = trial
         self._tell(trial)
-        self._strategy.observe(index, seen(trial))
+        self._strategy.observe(index, seen_of(trial))
+        if step_s := fastest_s(self._spec.case, [trial]):
+            self._plan.needs.step_s = min(step_s, self._plan.needs.step_s or step_s)
         self._search_s = time.perf_counter() - begin
         self._search.observer.finished(trial)
-
-
-def seen(trial: Trial) -> Seen:
-    """Return what a trial tells a strategy: its speed with the noise of its interval, or that it says nothing."""
-    if trial.mlups is None:
-        return Seen(None, known=trial.outcome not in _UNKNOWN)
-    found = trial.best_measurement
-    half = log(max(found.ci_high_mlups, found.mlups) / min(found.ci_low_mlups, found.mlups)) / 2
-    return Seen(found.mlups, max(half / _SIGMAS, _ONE_SAMPLE if found.dismissed else _LEAST_NOISE))
 
 
 def added(one: Costs, other: Costs) -> Costs:
@@ -148,7 +201,7 @@ def added(one: Costs, other: Costs) -> Costs:
 
 
 def budget_left(spec: StudySpec, done: Sequence[Trial]) -> tuple[float, float]:
-    """Return the trials and seconds left, infinite without a limit. Earlier runs count with their device time."""
+    """Return the trials and seconds of search left, infinite without a limit. Earlier runs count by device time."""
     spent_s = sum(t.costs.verify_s + t.costs.measure_s for t in done)
     trials = spec.budget.trials - len(done) if spec.budget.trials else inf
-    return trials, spec.budget.seconds - spent_s if spec.budget.seconds else inf
+    return trials, spec.budget.search_seconds - spent_s if spec.budget.search_seconds else inf

@@ -5,6 +5,7 @@ a trial, and several for its end.
 """
 
 import re
+import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -20,10 +21,13 @@ from optuna.trial import FrozenTrial, TrialState
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
+from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.space import varied
 
 JOURNAL = "optuna.log"
 _NUMBER = "lbmtune:number"
+_METRICS = {"mlups": "MLUPS", "footprint": "footprint (bytes)"}
+"""Names of objectives."""
 _LONG_SECRET = 6
 """Letters from which on a password is not in a sentence by chance."""
 
@@ -61,14 +65,15 @@ class Journal(JournalFileBackend):
 
 
 class OptunaStudy:
-    """Keeps trials of these configurations in a storage of Optuna."""
+    """Keeps trials of these configurations in a storage of Optuna. header: of their study."""
 
     _stored: optuna.Study
 
-    def __init__(self, configs: Sequence[KernelConfig], objective: str) -> None:
+    def __init__(self, configs: Sequence[KernelConfig], header: StudyHeader) -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._configs, self._objective = {config.key: config for config in configs}, objective
-        self._direction = StudyDirection.MAXIMIZE if objective == "mlups" else StudyDirection.MINIMIZE
+        self._configs, self._ceiling = {config.key: config for config in configs}, header.ceiling
+        self._objective = header.spec.objective
+        self._direction = StudyDirection.MAXIMIZE if self._objective == "mlups" else StudyDirection.MINIMIZE
         self._space = distributions(configs)
         self._journal: Journal | None = None
 
@@ -118,6 +123,10 @@ class OptunaStudy:
                 if trial.number not in stored and trial.key in self._configs:
                     self.tell(trial)
 
+    def note_finals(self, trials: Sequence[Trial]) -> None:
+        """Note the final speeds with the study: those of trials that are in a storage can no longer change."""
+        self._stored.set_user_attr("final_mlups", {one.key: one.final.mlups for one in trials if one.final})
+
     def close(self) -> None:
         """Release the storage."""
         self._stored._storage.remove_session()
@@ -126,6 +135,9 @@ class OptunaStudy:
         self._stored = optuna.create_study(
             storage=storage, study_name=name, direction=self._direction, load_if_exists=True
         )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            self._stored.set_metric_names([_METRICS[self._objective]])
         self._stored.get_trials(deepcopy=False)
 
     def _frozen(self, trial: Trial, config: KernelConfig) -> FrozenTrial:
@@ -135,13 +147,27 @@ class OptunaStudy:
             value=value,
             params=parameters(config, self._space),
             distributions=self._space,
-            user_attrs={_NUMBER: trial.number},
+            user_attrs={_NUMBER: trial.number, **attributes(trial, self._ceiling)},
         )
 
     def _value(self, trial: Trial) -> float | None:
         if trial.mlups is None or self._objective == "mlups":
             return trial.mlups
         return float(trial.prediction.footprint_bytes) if trial.prediction else None
+
+
+def attributes(trial: Trial, ceiling: Ceiling) -> dict[str, str | float]:
+    """Return what else is known of a trial, as Optuna's dashboard shows it; only what there is."""
+    found: dict[str, str | float | None] = {
+        "key": trial.key,
+        "outcome": str(trial.outcome),
+        "reason": trial.reason or None,
+        "predicted_mlups": trial.prediction.mlups if trial.prediction else None,
+        "first_mlups": trial.measurement.mlups if trial.measurement else None,
+        "final_mlups": trial.final.mlups if trial.final else None,
+        "share_of_ceiling": None if trial.mlups is None else ceiling.share(trial),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _may_show(secret: str, text: str) -> bool:

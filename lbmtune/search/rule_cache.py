@@ -33,6 +33,11 @@ class CachedRule:
         self._rule, self._case, self._limits, self._varied = rule, case, limits, varied
         self._root: dict[Scalar | None, Any] = {}
 
+    @property
+    def constant(self) -> bool:
+        """Whether the rule has read no varied knob, so that its answer is the same for all points."""
+        return _TOP in self._root and type(self._root[_TOP]) is not _Node
+
     def __call__(self, point: Point) -> str | None:
         """Return the reason against a point, or None. Raises InputError for an unknown name."""
         found = self._root.get(_TOP, _UNKNOWN)

@@ -9,8 +9,8 @@ from lbmtune.catalogue.families.rules import Limits, Rule, broken, rules
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy
-from lbmtune.records.study import Axes, Table, tables
-from lbmtune.search.axes import Asked, Closed, families_of, family_points, points
+from lbmtune.records.study import Axes, KnobRange, Table, tables
+from lbmtune.search.axes import Asked, families_of, family_points, points
 from lbmtune.search.kinds import Rounding, rounding_of, steps_per_launch
 from lbmtune.search.rule_cache import CachedRule, Point
 
@@ -29,7 +29,7 @@ class Space:
     configs: tuple[KernelConfig, ...]
     illegal: dict[str, int]
     sizes: tuple[int, ...]
-    ranges: tuple[Closed, ...] = ()
+    ranges: tuple[KnobRange, ...] = ()
 
 
 def legal_set(case: Case, backend: str, axes: Axes, limits: Limits, families: Sequence[str] = ()) -> Space:
@@ -72,6 +72,8 @@ def _sifted(asked: Asked, table: Table, broken_by: dict[Rule, list[str]]) -> lis
         several = _several(left)
         for rule in rules(record):
             cached = CachedRule(rule, asked.case, asked.limits, several)
+            if left and cached(left[0]) is None and cached.constant:
+                continue
             reasons = [cached(point) for point in left]
             if against := [reason for reason in reasons if reason is not None]:
                 broken_by.setdefault(rule, []).extend(against)

@@ -4,14 +4,16 @@ A study that is killed at any moment resumes from its records: measured trials s
 configuration is tried twice.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass, replace
+from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
-from lbmtune.errors import InputError, NothingValidError
+from lbmtune.errors import InputError, NothingValidError, TimeOverError
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import (
     TRIALS,
@@ -22,12 +24,16 @@ from lbmtune.records.store import (
     write_header,
 )
 from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
+from lbmtune.search.clock import Clock, Needs, now
 from lbmtune.search.finals import hold_finals, record_accuracy, record_output, run_sustained
 from lbmtune.search.interfaces import Search
 from lbmtune.search.lock import folder_lock
-from lbmtune.search.loop import Loop
+from lbmtune.search.loop import OUT_OF_TIME, Loop
+from lbmtune.search.plan import Plan
 from lbmtune.search.space import Space
 from lbmtune.search.visits import visit_again
+
+LOG = logging.getLogger("lbmtune")
 
 
 def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool = False) -> StudyRecord:
@@ -38,21 +44,47 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
     with folder_lock(search.folder):
         remove_unfinished(search.folder)
         header, done = _read_folder(search.folder, header, resume=resume)
-        write_header(search.folder, replace(header, finished=False))
-        with _stored(search, header, space, done) as tell:
-            loop = Loop(search, header, space, done, tell)
-            search.observer.started(header, done)
-            loop.run()
-            visit_again(search)
-            hold_finals(search)
-            run_sustained(search)
-            record_accuracy(search)
-            record_output(search)
-        write_header(search.folder, replace(header, finished=True))
+        begun = replace(header, finished=False, stopped="", left_out=())
+        write_header(search.folder, begun)
+        with _stored(search, begun, space, done) as tell:
+            ended = _run(search, begun, space, done, tell)
+        write_header(search.folder, replace(ended, finished=True))
         record = read_study(search.folder)
     if record.winner is None:
         raise NothingValidError(nothing_valid(record))
     return record
+
+
+def _run(
+    search: Search, header: StudyHeader, space: Space, done: Sequence[Trial], tell: Callable[[Trial], None]
+) -> StudyHeader:
+    """Search, and make what follows as it fits into the time. Returns the header with the end of the search."""
+    clock = search.clock or Clock(now(), header.spec.budget.seconds or inf)
+    plan = Plan(clock, Needs(header.spec, header.backend))
+    loop = Loop(search, header, space, done, plan, tell)
+    search.observer.started(header, done)
+    if plan.search_left_s() <= 0:
+        enough_s = ceil(clock.spent_s + 1.5 * plan.after_search_s)
+        LOG.warning(
+            f"--time {clock.limit_s:g}s is short for {header.spec.name} (use {enough_s}s or more): the start took "
+            f"{clock.spent_s:.1f} s, and two kernels are measured and proven even so."
+        )
+    try:
+        while True:
+            stopped = loop.run()
+            visit_again(search, plan)
+            hold_finals(search, plan)
+            if not stopped.endswith(OUT_OF_TIME) or not plan.goes_on():
+                break
+            plan.left_out.clear()
+        for part in (run_sustained, record_accuracy, record_output):
+            part(search, plan)
+    except TimeOverError as error:
+        plan.left_out.append(str(error))
+    except KeyboardInterrupt:
+        write_header(search.folder, replace(header, stopped="interrupted"))
+        raise
+    return replace(header, stopped=stopped, left_out=tuple(dict.fromkeys(plan.left_out)))
 
 
 def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[StudyHeader, tuple[Trial, ...]]:
@@ -125,11 +157,12 @@ def _stored(
         done = read_study(search.folder).trials
     from lbmtune.search.optuna_storage import JOURNAL, OptunaStudy
 
-    study = OptunaStudy(space.configs, header.spec.objective)
+    study = OptunaStudy(space.configs, header)
     study.open(search.storage_url or search.folder / JOURNAL, optuna_name(header))
     study.catch_up(done)
     if search.storage_url is not None:
         yield study.tell
+    study.note_finals(read_study(search.folder).trials)
     study.close()
 
 

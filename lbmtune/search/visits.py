@@ -9,6 +9,7 @@ from lbmtune.records import Outcome, Trial
 from lbmtune.records.statistics import FEWEST_PAIRS
 from lbmtune.records.store import append_trial, read_study
 from lbmtune.search.interfaces import Search
+from lbmtune.search.plan import Plan
 
 _SHARE, _LEAST_S = 0.03, 6.0
 """Share of the search that visits may take; seconds of it below which none are made, since a process starts slowly."""
@@ -17,15 +18,19 @@ _EARLY = 2 / 3
 """Share of the trials that count as early."""
 
 
-def visit_again(search: Search) -> None:
+def visit_again(search: Search, plan: Plan) -> None:
     """Measure early trials in a new process with new memory, one after another until their time is over.
 
-    None if the study is resumed behind them. A trial that fails keeps its speed, since the finals decide on it.
+    None if no time is left for it, or if the study is resumed behind them. A trial that fails keeps its speed, since
+    the finals decide on it.
     """
     record = read_study(search.folder)
     seconds = _SHARE * record.search_s
     chosen = chosen_trials(record.trials)
     if seconds < _LEAST_S or len(chosen) < FEWEST_PAIRS or any(trial.again for trial in record.trials):
+        return
+    if plan.search_left_s() < seconds:
+        plan.left_out.append("early trials measured again")
         return
     evaluator, end = search.evaluator, time.monotonic() + seconds
     incumbent_s = evaluator.incumbent_s

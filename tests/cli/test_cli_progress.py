@@ -50,7 +50,14 @@ def test_trial_best_prediction_and_time_left_are_shown(tmp_path, terminal):
     assert "7 of 7 done" in text or not terminal
 
 
-@pytest.mark.parametrize(("budget", "said"), [(Budget(trials=2, seconds=5400.0), True), (Budget(trials=2), False)])
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        (Budget(trials=2, search_seconds=5400.0), True),
+        (Budget(trials=2, seconds=5400.0), False),
+        (Budget(trials=2), False),
+    ],
+)
 def test_what_a_limit_of_time_covers_is_told_at_the_beginning(tmp_path, budget, said):
     study, console = spec(budget=budget), Console(file=io.StringIO(), width=1000)
     with Progress(console) as progress:
@@ -64,14 +71,14 @@ def test_what_a_limit_of_time_covers_is_told_at_the_beginning(tmp_path, budget, 
 
 
 def test_what_is_left_of_a_limit_is_told_as_such(tmp_path):
-    study = spec(budget=Budget(trials=4, seconds=5400.0))
+    study = spec(budget=Budget(trials=4, search_seconds=5400.0))
     folder, kept = search(tmp_path, FakeEvaluator()), header(study)
     record = run_study(folder, kept, space_of(study))
     for trials, said in ((8, ["what is left of the limit, "]), (4, [])):
         console = Console(file=io.StringIO(), width=1000)
         with Progress(console) as progress:
             progress.started(
-                replace(kept, spec=replace(study, budget=Budget(trials=trials, seconds=5400.0))), record.trials
+                replace(kept, spec=replace(study, budget=Budget(trials=trials, search_seconds=5400.0))), record.trials
             )
         assert re.findall("what is left of the limit, ", console.file.getvalue()) == said
         assert "the limit of 5,400 s" not in console.file.getvalue()
@@ -92,7 +99,7 @@ def test_a_narrow_terminal_shows_the_best_and_the_time_left(tmp_path):
 
 
 def test_failures_are_named(tmp_path):
-    text, record = shown(tmp_path, False, seed=2)
+    text, record = shown(tmp_path, False, seed=8)
     failed = [trial for trial in record.trials if trial.outcome is Outcome.WRONG_RESULT]
     assert failed
     assert text.count("wrong result: planted") == len(failed)
@@ -130,8 +137,8 @@ class Disturbed(FakeEvaluator):
     def next(self):
         return self._marked(super().next())
 
-    def finals(self, configs):
-        return [self._marked(trial) for trial in super().finals(configs)]
+    def finals(self, configs, **how):
+        return [self._marked(trial) for trial in super().finals(configs, **how)]
 
     def _marked(self, trial):
         marked = {

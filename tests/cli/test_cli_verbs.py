@@ -82,7 +82,8 @@ def test_help_is_for_people(run, monkeypatch):
         assert max(map(len, text.splitlines())) <= 80
     assert re.search(r"^  CONFIG  best.json, the key of a trial", run("verify", "--help")[1], re.MULTILINE)
     told = " ".join(run("study", "--help")[1].split())
-    assert "limit of the trials alone: 90s, 5m, 1h; the device is measured and kernels are compiled before" in told
+    assert "--time TIME time of the whole, from the start to the last file: 90s, 5m, 1h" in told
+    assert "--search-time TIME limit of the trials alone" in told
     assert re.search(r"^  --json +print the facts", run("verify", "--help")[1], re.MULTILINE)
 
 
@@ -493,6 +494,19 @@ def test_a_signal_to_end_ends_with_how_to_go_on(run, monkeypatch, number):
     best = read_best(Path("here/best.json"))
     assert (best.proven, best.finished) == (True, True)
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)] == handlers
+
+
+@pytest.mark.parametrize(("kind", "name"), [("t4", "t4.json"), ("csv", "trials.csv")])
+def test_all_trials_of_a_study_are_exported(run, monkeypatch, kind, name):
+    stand_in(monkeypatch)
+    assert study(run, "--out", "here")[0] == 0
+    assert run("export", "here", "--format", kind)[1] == f"wrote here/{name}\n"
+    first = Path("here", name).read_bytes()
+    assert json.loads(run("export", "here", "--format", kind, "-o", "mine", "--json")[1]) == {kind: "mine"}
+    assert Path("mine").read_bytes() == first
+    code, out, err = run("export", "here", "--format", "xml")
+    assert (code, out) == (2, "")
+    assert "format=xml is not supported for the trials of a study (use csv or t4)" in err
 
 
 def test_a_study_that_was_killed_is_exported_and_says_so(run, monkeypatch):

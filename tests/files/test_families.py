@@ -8,6 +8,7 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.errors import InputError
 from lbmtune.files.shipped import find_study
 from lbmtune.files.studyfile import base_study, load_study, overridden, parse_study
+from lbmtune.records.study import KnobRange
 from lbmtune.search.space import legal_set
 from lbmtune.search.study import check_same_spec
 
@@ -128,6 +129,23 @@ def test_a_study_of_made_values_runs(tmp_path):
     spec = base_study(["case.domain=32x16x16", "case.collision=trt", "budget.trials=2", "protocol.finalists=1"])
     found = api.study(spec, "cpu", tmp_path / "made")
     assert len(found.record.trials) == 2
+    closed = {(one.family, one.knob): one for one in found.record.header.ranges}
+    assert closed["direct", "scheme"].values[:2] == ("pull", "push")
+    assert closed["wavefront", "tile"].reason == "tiles whose rows stay in a cache through all steps"
+    assert {config["family"] for config in (trial.config for trial in found.record.trials)} <= {
+        family for family, _ in closed
+    }
     assert api.Study(tmp_path / "made").spec == spec
     again = api.study(spec, "cpu", tmp_path / "made", resume=True)
     assert len(again.record.trials) == 2
+
+
+def test_the_listing_has_the_values_of_each_family_and_why_there_are_no_others():
+    facts = api.listing(base_study(["case.domain=64x32x32", "storage=fp64"]), "cpu")
+    rows = {(one.family, one.knob): one for one in facts["ranges"]}
+    assert rows["direct", "storage"] == KnobRange(
+        family="direct", knob="storage", values=("fp64",), reason="given by the study"
+    )
+    assert facts["axes"]["family"]["values"] == ("direct", "moments-wavefront", "wavefront")
+    assert facts["axes"]["steps"]["spaces"][0] == ()
+    assert not api.listing(load_study("quick"), "cpu")["ranges"]

@@ -111,7 +111,10 @@ def test_every_field_can_be_overridden(override, found):
             "foo=1",
             r"--set foo: there is no such key; there are name, objective, seed, families, case.\(flow, lattice, ",
         ),
-        ("foo=1", r"budget.\(trials, time, sample\), accuracy.\(max_error\), output.\(macroscopics, "),
+        (
+            "foo=1",
+            r"budget.\(trials, time, search_time, target, sample\), accuracy.\(max_error\), output.\(macroscopics, ",
+        ),
         (
             "foo=1",
             r"output.\(macroscopics, save, residual\), protocol.\(verify_periods, ",

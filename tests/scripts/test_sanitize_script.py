@@ -116,6 +116,17 @@ def test_what_racecheck_does_not_follow_is_one_case_and_the_rest_of_it_counts(sc
     assert not known("temporal, neighbours, all lanes", "racecheck", script.FOUND)
 
 
+def test_races_in_kernels_of_cupy_alone_do_not_count(script: ModuleType) -> None:
+    def known(tool: str, *names: str) -> bool:
+        lines = [f"========= Warning: Race reported between Read access at {name}+0x460" for name in names]
+        return bool(script.Verdict("pass, list", tool, script.FOUND, "\n".join(lines)).known)
+
+    assert known("racecheck", "cupy_nonzero_kernel", "cupy_nonzero_kernel")
+    assert not known("racecheck", "cupy_nonzero_kernel", "walls")
+    assert not known("racecheck")
+    assert not known("memcheck", "cupy_nonzero_kernel")
+
+
 def test_where_all_lanes_raise_the_flag_the_kernel_is_the_same_otherwise(script: ModuleType) -> None:
     found, now = (
         script.program_of(name).source for name in ("temporal, neighbours, all lanes", "temporal, neighbours")

@@ -153,7 +153,7 @@ def test_what_optuna_missed_is_written_in_one_piece(tmp_path, monkeypatch):
     (tmp_path / JOURNAL).unlink()
     study = spec()
     configs = space_of(study).configs
-    mirror = OptunaStudy(configs, study.objective)
+    mirror = OptunaStudy(configs, header(study))
     mirror.open(tmp_path / JOURNAL, optuna_name(header(study)))
     forced, force = [], os.fsync
     monkeypatch.setattr(os, "fsync", lambda file: (forced.append(file), force(file)))
@@ -172,8 +172,11 @@ def test_a_database_of_ones_own_hears_of_each_trial_once(tmp_path):
         run_study(found, header(study), space_of(study), resume=trials > 8)
     import optuna
 
-    kept = optuna.load_study(study_name=optuna_name(header(spec())), storage=url).trials
-    assert sorted(trial.user_attrs["lbmtune:number"] for trial in kept) == list(range(20))
+    kept = optuna.load_study(study_name=optuna_name(header(spec())), storage=url)
+    assert sorted(trial.user_attrs["lbmtune:number"] for trial in kept.trials) == list(range(20))
+    finals = {trial.key: trial.final.mlups for trial in read_study(tmp_path).trials if trial.final}
+    assert finals
+    assert kept.user_attrs["final_mlups"] == finals
 
 
 def test_a_finished_study_does_nothing_more(tmp_path):

@@ -1,3 +1,4 @@
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -10,7 +11,6 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.interfaces import Observer, Seen
-from lbmtune.search.loop import seen
 from lbmtune.search.optuna_storage import JOURNAL, Journal, distributions
 from lbmtune.search.study import nothing_valid, optuna_name, run_study
 from tests.support.studies.fake_study import (
@@ -182,19 +182,6 @@ def test_what_the_machine_may_have_spoilt_is_unknown_and_can_be_asked_again(tmp_
     assert len(evaluator.tried) == 6
 
 
-def test_what_a_trial_tells_has_the_noise_of_its_interval():
-    config = space_of(spec()).configs[0]
-    found = measurement(config)
-    trial = Trial(number=0, key="", config={}, outcome=Outcome.OK, measurement=found)
-    assert seen(trial).mlups == found.mlups
-    assert seen(trial).noise == pytest.approx(0.01 / 1.96, rel=0.01)
-    narrow = replace(found, ci_low_mlups=found.mlups, ci_high_mlups=found.mlups)
-    assert seen(replace(trial, measurement=narrow)).noise == 0.002
-    assert seen(replace(trial, measurement=replace(narrow, dismissed=True))).noise == 0.02
-    assert seen(replace(trial, outcome=Outcome.WRONG_RESULT)) == Seen(None)
-    assert seen(replace(trial, outcome=Outcome.UNSTABLE_TIMING)) == Seen(None, known=False)
-
-
 def test_the_seconds_of_the_search_go_on_where_it_resumes(tmp_path):
     first = run(tmp_path, spec(budget=Budget(trials=10)))
     noted = [trial.elapsed_s for trial in first.trials]
@@ -241,6 +228,51 @@ def test_optuna_holds_the_same_trials(tmp_path):
         assert by_number[trial.number].value == trial.mlups
 
 
+def test_optuna_says_of_each_trial_what_the_record_says(tmp_path):
+    import optuna
+
+    record = run(tmp_path, spec())
+    kept = optuna.load_study(study_name=optuna_name(record.header), storage=JournalStorage(Journal(tmp_path / JOURNAL)))
+    assert kept.metric_names == ["MLUPS"]
+    by_number = {trial.user_attrs["lbmtune:number"]: trial for trial in kept.trials}
+    for trial in record.trials:
+        told = by_number[trial.number].user_attrs
+        assert (told["key"], told["outcome"]) == (trial.key, str(trial.outcome))
+        assert told["predicted_mlups"] == trial.prediction.mlups
+        assert told.get("reason", "") == trial.reason
+        assert told.get("share_of_ceiling") == (record.share_of_ceiling(trial) if trial.mlups else None)
+        assert told.get("final_mlups") == (trial.final.mlups if trial.final else None)
+    assert any("final_mlups" in trial.user_attrs for trial in kept.trials)
+    assert any(trial.user_attrs.get("reason") == "planted" for trial in kept.trials)
+
+
+def test_the_dashboard_of_optuna_opens_the_journal_of_a_study(tmp_path):
+    """Its server is asked as a browser would."""
+    from wsgiref.util import setup_testing_defaults
+
+    from optuna_dashboard import wsgi
+
+    record = run(tmp_path, spec())
+    app = wsgi(JournalStorage(Journal(tmp_path / JOURNAL)))
+
+    def got(path):
+        asked, status = {}, []
+        setup_testing_defaults(asked)
+        asked |= {"PATH_INFO": path, "HTTP_ACCEPT": "application/json"}
+        body = b"".join(app(asked, lambda said, _, *__: status.append(said)))
+        assert status == ["200 OK"]
+        return json.loads(body)
+
+    (summary,) = got("/api/studies")["study_summaries"]
+    assert summary["study_name"] == optuna_name(record.header)
+    shown = got(f"/api/studies/{summary['study_id']}")
+    assert shown["objective_names"] == ["MLUPS"]
+    assert len(shown["trials"]) == len(record.trials)
+    told = {one["key"]: one["value"] for one in shown["trials"][0]["user_attrs"]}
+    assert told["key"] in {trial.key for trial in record.trials}
+    assert {"outcome", "predicted_mlups"} <= told.keys()
+
+
 def test_a_small_space_is_used_up(tmp_path):
     study = spec(axes={"scheme": ("aa", "pull"), "block": ("32x1x1",), "cells_per_thread": (1, 2)})
     assert len(run(tmp_path, study).trials) == 4
@@ -251,7 +283,7 @@ def test_one_configuration_makes_a_study(tmp_path):
 
 
 def test_the_time_budget_ends_the_search(tmp_path):
-    study = spec(budget=Budget(seconds=1e-9))
+    study = spec(budget=Budget(search_seconds=1e-9))
     with pytest.raises(NothingValidError, match="no trial fitted the budget"):
         run(tmp_path, study)
 
@@ -281,9 +313,9 @@ def test_a_finalist_that_fails_at_full_size_loses_its_speed(tmp_path):
     class Strict(FakeEvaluator):
         rounds = 0
 
-        def finals(self, configs):
+        def finals(self, configs, **how):
             self.rounds += 1
-            first, *rest = super().finals(configs)
+            first, *rest = super().finals(configs, **how)
             if self.rounds == 1:
                 first = replace(first, outcome=Outcome.WRONG_RESULT, reason="overflow", final=None)
             return [first, *rest]
@@ -303,12 +335,12 @@ def refusing(wrong):
     """An evaluator whose finals find the configurations wrong for which `wrong` holds."""
 
     class Refusing(FakeEvaluator):
-        def finals(self, configs):
+        def finals(self, configs, **how):
             return [
                 replace(trial, outcome=Outcome.WRONG_RESULT, reason="overflow", final=None, verification=None)
                 if wrong(trial)
                 else trial
-                for trial in super().finals(configs)
+                for trial in super().finals(configs, **how)
             ]
 
     return Refusing()
@@ -341,10 +373,10 @@ def test_what_was_dismissed_beside_a_false_winner_is_measured_again(tmp_path):
             slow = study.case.fluid_sites / trial.measurement.mlups / 1e6 > 1.25 * (self.incumbent_s or 1e-6)
             return replace(trial, measurement=replace(trial.measurement, dismissed=slow))
 
-        def finals(self, configs):
+        def finals(self, configs, **how):
             return [
                 replace(t, final=None, outcome=Outcome.WRONG_RESULT, reason="wrong") if t.key == false["key"] else t
-                for t in super().finals(configs)
+                for t in super().finals(configs, **how)
             ]
 
     evaluator = Dismissing()
@@ -372,7 +404,7 @@ def test_where_none_passes_at_full_size_nothing_wins(tmp_path):
 
 def test_a_study_that_never_held_its_finals_has_no_winner(tmp_path):
     class Stopped(FakeEvaluator):
-        def finals(self, configs):
+        def finals(self, configs, **how):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -384,8 +416,8 @@ def test_a_study_that_never_held_its_finals_has_no_winner(tmp_path):
 
 def test_why_a_finalist_has_no_final_measurement_is_told(tmp_path):
     class Dying(FakeEvaluator):
-        def finals(self, configs):
-            return [replace(trial, final=None, reason="killed by SIGKILL") for trial in super().finals(configs)]
+        def finals(self, configs, **how):
+            return [replace(trial, final=None, reason="killed by SIGKILL") for trial in super().finals(configs, **how)]
 
     evaluator = Dying()
     record = run(tmp_path, spec(), evaluator)

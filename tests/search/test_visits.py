@@ -10,7 +10,7 @@ from lbmtune.records.store import append_trial, read_study, write_header
 from lbmtune.records.study import StudyRecord
 from lbmtune.search import visits
 from lbmtune.search.visits import chosen_trials, visit_again
-from tests.support.studies.fake_study import FakeEvaluator, header, measurement, search, space_of, spec
+from tests.support.studies.fake_study import FakeEvaluator, header, measurement, search, space_of, spec, unlimited
 
 
 class Slow(FakeEvaluator):
@@ -44,7 +44,7 @@ def test_early_trials_are_visited_in_a_new_process(tmp_path: Path) -> None:
     before = searched(tmp_path, 300)
     evaluator = Slow()
     evaluator.incumbent_s = 0.5
-    visit_again(search(tmp_path, evaluator))
+    visit_again(search(tmp_path, evaluator), unlimited())
     record = read_study(tmp_path)
     seen = [trial for trial in record.trials if trial.again]
     assert evaluator.restarts == 1
@@ -53,7 +53,7 @@ def test_early_trials_are_visited_in_a_new_process(tmp_path: Path) -> None:
     assert max(trial.number for trial in seen) < 2 / 3 * len(record.trials)
     assert record.between_runs == pytest.approx(0.01 * 2.3 * 1.6, rel=0.2)
     assert [replace(trial, again=None) for trial in record.trials] == list(before.trials)
-    visit_again(search(tmp_path, evaluator))
+    visit_again(search(tmp_path, evaluator), unlimited())
     assert evaluator.restarts == 1
 
 
@@ -71,7 +71,7 @@ def test_nothing_is_visited_if_time_or_trials_do_not_suffice(
 ) -> None:
     before = searched(tmp_path, seconds, count, **changes)
     evaluator = Slow()
-    visit_again(search(tmp_path, evaluator))
+    visit_again(search(tmp_path, evaluator), unlimited())
     assert evaluator.restarts == 0
     assert read_study(tmp_path) == before
 
@@ -81,7 +81,7 @@ def test_visits_end_with_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     searched(tmp_path, 300)
     clock = iter(range(0, 1000, 2))
     monkeypatch.setattr(visits.time, "monotonic", lambda: float(next(clock)))
-    visit_again(search(tmp_path, Slow()))
+    visit_again(search(tmp_path, Slow()), unlimited())
     assert sum(trial.again is not None for trial in read_study(tmp_path).trials) == 4
 
 

@@ -17,6 +17,7 @@ from rich.table import Table
 from lbmtune.cli.format.output import short
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.study import StudyHeader
+from lbmtune.search.clock import process_begun_s
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.loop import budget_left
 from lbmtune.units import format_mlups
@@ -51,14 +52,16 @@ class Progress(Shown, Observer):
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self._trials: list[Trial] = []
+        self._process_s = process_begun_s()
         self._begin_s = self._printed_s = time.monotonic()
-        self._limit_trials = self._limit_s = inf
+        self._limit_trials = self._limit_s = self._whole_s = inf
         self._here = 0
 
     def started(self, header: StudyHeader, done: Sequence[Trial]) -> None:
-        """Print the size of the space, and what the time limit covers."""
+        """Print the size of the space, and what a limit of the trials alone covers."""
         self._begin_s = time.monotonic()
         self._trials = list(done)
+        self._whole_s = header.spec.budget.seconds or inf
         self._limit_trials, self._limit_s = budget_left(header.spec, done)
         self._limit_trials = min(self._limit_trials, header.legal_configurations - len(done))
         illegal = sum(header.illegal_configurations.values())
@@ -77,6 +80,14 @@ class Progress(Shown, Observer):
                 markup=False,
             )
 
+    def searching(self, seconds: float) -> None:
+        """Note how long the search can go on."""
+        self._limit_s = time.monotonic() - self._begin_s + seconds
+
+    def phase(self, name: str, expected_s: float | None = None) -> None:
+        """Show that a part begins, and about how long it takes."""
+        self._say(name, expected_s)
+
     def finished(self, trial: Trial) -> None:
         """Show a finished trial."""
         better = _best([trial]) > _best(self._trials)
@@ -90,25 +101,33 @@ class Progress(Shown, Observer):
                 f"trial {trial.number}, {self._counted()}: {_line(trial)}; {self._state()}", markup=False
             )
 
-    def finals(self, finalists: Sequence[Trial]) -> None:
+    def finals(self, finalists: Sequence[Trial], expected_s: float | None = None) -> None:
         """Show that finalists are measured again."""
         count = f"{len(finalists)} configuration{'s' if len(finalists) != 1 else ''}"
-        self._say(f"finals: {count}, verified at full size and measured interleaved")
+        self._say(f"finals: {count}, verified at full size and measured interleaved", expected_s)
 
-    def sustained(self, trials: Sequence[Trial]) -> None:
+    def sustained(self, trials: Sequence[Trial], expected_s: float | None = None) -> None:
         """Show that the best run for seconds."""
         count = len(trials)
-        self._say(f"sustained: the best {count}, seconds of each without a pause" if count > 1 else _SUSTAINED)
+        self._say(
+            f"sustained: the best {count}, seconds of each without a pause" if count > 1 else _SUSTAINED, expected_s
+        )
 
-    def output(self, trials: Sequence[Trial], folder: str) -> None:
+    def output(self, trials: Sequence[Trial], folder: str, expected_s: float | None = None) -> None:
         """Show that the cost of output is measured, and where its file lies."""
-        self._say(f"output: its cost for {len(trials)} finalists; files in {folder}")
+        self._say(f"output: its cost for {len(trials)} finalists; files in {folder}", expected_s)
 
-    def _say(self, text: str) -> None:
-        if self._live:
-            self._live.update(Group(self._display(), text), refresh=True)
-        else:
-            self._console.print(text, markup=False)
+    def _say(self, text: str, expected_s: float | None = None) -> None:
+        """Print a part that begins with its estimate; on a terminal below the trials, with a bar of the whole."""
+        about = f", about {expected_s:.0f} s" if expected_s and expected_s >= 1 else ""
+        if not self._live:
+            self._console.print(f"{text}{about}", markup=False)
+            return
+        passed = time.monotonic() - self._process_s
+        end = self._whole_s if self._whole_s < inf else passed + (expected_s or 0.0)
+        bar = ProgressBar(100, min(passed / end, 1.0) * 100, width=_BAR)
+        table = [self._display()] if self._trials else []
+        self._live.update(Group(*table, bar, f" {text}{about}"), refresh=True)
 
     def _counted(self) -> str:
         limit = self._limit_trials

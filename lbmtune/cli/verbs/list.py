@@ -41,6 +41,9 @@ def _print_listing(facts: dict[str, Any]) -> None:
     console.print(output.table(title, ("name", "title"), knobs), "")
     each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""
     console.print(f"{facts['legal_configurations']} legal configurations{each} on {_where(facts)}")
+    if facts["ranges"]:
+        closed = ((one.family, one.knob, one.reason) for one in facts["ranges"])
+        console.print(output.table("why knobs have no other values", ("family", "knob", "reason"), closed), "")
     reasons = ((count, f"such as: {reason}") for reason, count in facts["illegal_configurations"].items())
     console.print(output.table("illegal points", ("points>", "reason"), reasons))
 

@@ -32,11 +32,20 @@ def report(
 
 
 def export(
-    study: Folder, output: Target = None, out: Out = RESULTS, geometry: Geometry = None, as_json: Json = False
+    study: Folder,
+    kind: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="best (best.json), or all trials: t4 (results schema), csv")
+    ] = "best",
+    output: Target = None,
+    out: Out = RESULTS,
+    geometry: Geometry = None,
+    as_json: Json = False,
 ) -> None:
-    """Write best.json of a study, which lbmtune.load reads."""
+    """Write best.json of a study, which lbmtune.load reads, or all its trials."""
     _check_folder(out)
-    _print_path("best", api.Study(study_folder(study, out), geometry=geometry).export(output), as_json)
+    found = api.Study(study_folder(study, out), geometry=geometry)
+    path = found.export(output) if kind == "best" else found.export_trials(kind, output)
+    _print_path(kind, path, as_json)
 
 
 def _check_folder(out: Path) -> None:

@@ -25,6 +25,7 @@ from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import check_acts, load_study, overridden
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.search.clock import process_begun_s
 
 if TYPE_CHECKING:
     from lbmtune.api import Study
@@ -46,10 +47,13 @@ def study(
         typer.Option(
             "--time",
             metavar="TIME",
-            help="limit of the trials alone: 90s, 5m, 1h; the device is measured and kernels are compiled before, and "
-            "finals follow",
+            help="time of the whole, from the start to the last file: 90s, 5m, 1h",
             parser=time_s("--time"),
         ),
+    ] = None,
+    search_time: Annotated[
+        float | None,
+        typer.Option("--search-time", metavar="TIME", help="limit of the trials alone", parser=time_s("--search-time")),
     ] = None,
     objective: Annotated[str | None, typer.Option("--objective", metavar="NAME", help="mlups or footprint")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
@@ -76,6 +80,7 @@ def study(
 ) -> None:
     """Search the fastest kernel; write report.html and best.json."""
     options = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
+    options |= {"budget.search_time": search_time}
     overrides = [*(sets or ()), *(f"{key}={value}" for key, value in options.items() if value is not None)]
     where = chosen(device)
     if resume and out and study_file is None:
@@ -95,10 +100,13 @@ def study(
                 refresh=refresh,
                 observer=progress,
                 scratch=scratch,
+                begun_s=process_begun_s(),
             )
         _show(found, as_json)
     except KeyboardInterrupt:
-        _stopped(where, folder, storage)
+        kept = _stopped(where, folder, storage)
+        if kept and kept.record.winner:
+            _show(kept, as_json)
         raise typer.Exit(130) from None
     except DeviceUnavailableError:
         if (folder / HEADER).exists():
@@ -118,18 +126,22 @@ def _show(found: Study, as_json: bool) -> None:
         raise NothingValidError(f"{api.nothing_valid(found.record)} The report is {written}.")
 
 
-def _stopped(device: str, folder: Path, storage: str | None) -> None:
+def _stopped(device: str, folder: Path, storage: str | None) -> Study | None:
+    """Write the best and the report of a study that was ended early, say how it goes on, and return it."""
+    kept = None
     if not (folder / HEADER).exists():
         LOG.info("stopped before the first trial; nothing was kept. Begin again with the same command.")
-        return
+        return None
     again = ["lbmtune", "study", "--device", device, "--out", str(folder), "--resume"]
     again += ["--storage", api.without_password(storage)] if storage else []
     try:
         with suppress(KeyboardInterrupt):  # of one who does not wait for it
             if (kept := api.Study(folder)).ranked:
+                LOG.info("the report so far is %s", kept.report())
                 LOG.info("the best kernel so far is in %s", kept.export())
     finally:
         LOG.info("stopped; every finished trial is in %s. Go on with: %s", folder, shlex.join(again))
+    return kept
 
 
 def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -> dict[str, Any]:

@@ -43,6 +43,8 @@ _OUTPUT_BYTES = 64 << 20
 """Bytes of the fields by which rates of output are measured."""
 _UNKNOWN_CACHE_BYTES = 64 << 20
 _STEP_LIMIT_S = 180.0
+_QUICK_SHARE = 0.8
+"""Least share of the processor for a quick calibration."""
 _COMPILE_PROCESSES = 8
 """Processes that compile the texts of a calibration while bandwidths are measured; each takes a while to start."""
 
@@ -152,6 +154,7 @@ def measured(
             multiprocessors=getattr(device, "multiprocessors", 0),
             core_clock_hz=getattr(device, "core_clock_hz", None),
             quick=extent == "quick",
+            conditions=Conditions(cpu_share=share),
             streams_digest=_streams_digest(environment),
         )
         if extent != "bandwidths":
@@ -200,9 +203,19 @@ def _calibrated_cpu(
 ) -> Machine:
     from lbmtune.measure.calibration.cpu import calibrate_cpu  # here: it needs SymPy
 
-    before = usage()
-    found = calibrate_cpu(device, compiler, machine.caches_bytes, progress, quick=machine.quick)
-    return replace(machine, cpu=replace(found, conditions=Conditions(cpu_share=_cpu_share(device.environment, before))))
+    before, share = usage(), machine.conditions.cpu_share
+    if not (machine.quick and _busy(share)):
+        found = calibrate_cpu(device, compiler, machine.caches_bytes, progress, quick=machine.quick)
+        share = _cpu_share(device.environment, before)
+        if not (machine.quick and _busy(share)):
+            return replace(machine, cpu=replace(found, conditions=Conditions(cpu_share=share)))
+    progress(f"calibration: left out, because other programs left {share:.0%} of the processor")
+    return replace(machine, quick=False)
+
+
+def _busy(share: float | None) -> bool:
+    """Return whether one sample of each benchmark says nothing: threads that wait for each other take many times."""
+    return share is not None and share < _QUICK_SHARE
 
 
 _CALIBRATIONS: Mapping[str, Callable[[Machine, Device, Compiler, Progress, Machine | None], Machine]] = {

@@ -16,12 +16,13 @@ from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from math import inf
 from multiprocessing.connection import Pipe, wait
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from lbmtune import quotas
-from lbmtune.errors import DeviceUnavailableError, InputError, LbmtuneError
+from lbmtune.errors import DeviceUnavailableError, InputError, LbmtuneError, TimeOverError
 from lbmtune.records.store import CACHE_VARIABLE, cache_folder
 from lbmtune.scratch import scratch
 
@@ -92,7 +93,10 @@ Event = Greeting | Stage | Answer | Death
 
 
 class Worker:
-    """The parent's end of one worker process, which has a session of its own: what it forks ends with it."""
+    """The parent's end of one worker process, which has a session of its own: what it forks ends with it.
+
+    deadline_s: when a request in progress is ended, on `time.monotonic`, for want of time.
+    """
 
     def __init__(
         self,
@@ -123,6 +127,7 @@ class Worker:
                 start_new_session=True,
             )
         self.connection.send(opener)
+        self.deadline_s = inf
         self.ready = False
         self.jobs: deque[Any] = deque()
         self._enter(STAGE_START)
@@ -205,6 +210,10 @@ class Worker:
         return 0.0
 
     def _expired(self) -> Death | None:
+        if self.jobs and time.monotonic() >= self.deadline_s:
+            self.end()
+            error = TimeOverError(f"the time of the study was over during {self.stage}.")
+            return Death(self.stage, str(error), self._stage_s(), timed_out=True, error=error)
         limit_s = self._limits_s.get(self.stage, self._other_limit_s)
         if self._stage_s() < limit_s or not (self.jobs or not self.ready):
             return None

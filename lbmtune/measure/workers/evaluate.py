@@ -37,7 +37,7 @@ from lbmtune.measure.workers.outcomes import after_death, time_interleaved
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import open_compiler
 from lbmtune.model.output import fields_bytes
-from lbmtune.records import Accuracy, Compiled, Outcome, Prediction, Resources, Trial
+from lbmtune.records import Accuracy, Compiled, Outcome, Prediction, Resources, Trial, Verification
 from lbmtune.records.claims import SideTask
 from lbmtune.records.output import Output, OutputRates
 from lbmtune.records.study import TimingProtocol
@@ -63,7 +63,7 @@ class Job:
     """A configuration in progress. request: to the measurer, once it is compiled.
 
     killed: a worker was killed over it before, by something else; ahead: it is compiled, and whether it is measured is
-    decided later.
+    decided later; proof: of a finalist that was verified at full size before.
     """
 
     trial: Trial
@@ -72,6 +72,7 @@ class Job:
     side_task: SideTask | None = None
     killed: bool = False
     ahead: bool = False
+    proof: Verification | None = None
 
 
 class Evaluator:
@@ -210,23 +211,48 @@ class Evaluator:
         self._ready.clear()
         self._compiled.clear()
 
+    def expire_at(self, deadline_s: float) -> None:
+        """End what is in progress then, on `time.monotonic`, with a TimeOverError. Call `abandon` to go on after it."""
+        self.pool.expire_at(deadline_s)
+
+    def abandon(self) -> None:
+        """Drop what is in progress or queued."""
+        self.forget()
+        self._to_compile.clear()
+        self._to_measure.clear()
+        self._finished.clear()
+        self.pool.abandon()
+        self._drop_verified()
+
     def restart(self) -> None:
         """Measure what follows in a new process with new memory. Call it when idle."""
         assert not self.in_flight
         self.pool.measurer.end()
         self.pool.replace(self.pool.measurer)
 
-    def finals(self, configs: Sequence[KernelConfig], side_tasks: Mapping[int, SideTask] | None = None) -> list[Trial]:
+    def finals(
+        self,
+        configs: Sequence[KernelConfig],
+        side_tasks: Mapping[int, SideTask] | None = None,
+        *,
+        proofs: Mapping[int, Verification] | None = None,
+        race_s: float | None = None,
+    ) -> list[Trial]:
         """Verify each finalist at full size, then time all that passed interleaved. Call it when idle.
 
-        side_tasks: by position. Returns one trial per configuration, in order, numbered from 0, with `verification` at
-        full size and `final`, the interleaved measurement. `final` is None if the outcome is not ok, or if the
-        interleaved measurement failed and no finalist could be blamed; the reason says how.
+        side_tasks, and proofs of those that were verified before: by position. race_s: drop those that are slower at
+        95 %, and end after so many seconds or once the first is told from the others; None: time all of them equally.
+        Returns one trial per configuration, in order, numbered from 0, with `verification` at full size and `final`,
+        the interleaved measurement. `final` is None if the outcome is not ok, or if the interleaved measurement failed
+        and no finalist could be blamed; the reason says how.
         """
-        tasks = side_tasks or {}
-        trials = self._evaluated(configs, [{"full": True, "side_task": tasks.get(n)} for n in range(len(configs))])
+        tasks, known = side_tasks or {}, proofs or {}
+        trials = self._evaluated(
+            configs,
+            [{"full": True, "side_task": tasks.get(n), "proof": known.get(n)} for n in range(len(configs))],
+        )
         passed = [(trial, self._verified[trial.number]) for trial in trials if trial.outcome is Outcome.OK]
-        final = {trial.number: trial for trial in time_interleaved(self.pool, passed, self._on_stage)}
+        final = {trial.number: trial for trial in time_interleaved(self.pool, passed, self._on_stage, race_s)}
         self._drop_verified()
         return [final.get(trial.number, trial) for trial in trials]
 
@@ -316,6 +342,7 @@ class Evaluator:
         side_task: SideTask | None = None,
         *,
         ahead: bool = False,
+        proof: Verification | None = None,
         **options: Any,
     ) -> None:
         """Queue a configuration. options: of the request to the measurer."""
@@ -327,7 +354,7 @@ class Evaluator:
             trial = replace(trial, prediction=self._predict(config))
         self._jobs += 1
         path = self.pool.spool / f"{self._jobs}.pickle"
-        job = Job(trial, config, MeasureRequest(path=path, **options), side_task, ahead=ahead)
+        job = Job(trial, config, MeasureRequest(path=path, **options), side_task, ahead=ahead, proof=proof)
         if ahead:
             self._to_compile.append(job)
         else:  # it is waited for
@@ -420,6 +447,9 @@ class Evaluator:
             trial = replace(trial, prediction=self._predict(job.config, resources=result.resources))
         if job.ahead and result.outcome is Outcome.OK:
             self._ready[job.config.key] = replace(job, trial=trial)
+        elif result.outcome is Outcome.OK and job.proof:
+            self._verified[trial.number] = job.request.path
+            self._finished.append(replace(trial, verification=job.proof))
         elif result.outcome is Outcome.OK:
             self._to_measure.append(replace(job, trial=trial))
         if job.ahead or result.outcome is not Outcome.OK:

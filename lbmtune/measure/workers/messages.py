@@ -66,9 +66,13 @@ class MeasureRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class FinalsRequest:
-    """Time these programs interleaved."""
+    """Time these programs interleaved.
+
+    race_s: drop those that are slower at 95 %, and end after so many seconds; None: time all of them equally.
+    """
 
     paths: tuple[Path, ...]
+    race_s: float | None = None
 
 
 @dataclass(frozen=True)

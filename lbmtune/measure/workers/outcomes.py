@@ -21,13 +21,20 @@ def after_death(trial: Trial, death: Death) -> Trial:
 
 
 def time_interleaved(
-    pool: WorkerPool, verified: Sequence[tuple[Trial, Path]], on_stage: Callable[[int, str], None]
+    pool: WorkerPool,
+    verified: Sequence[tuple[Trial, Path]],
+    on_stage: Callable[[int, str], None],
+    race_s: float | None = None,
 ) -> list[Trial]:
-    """Return the trials with their finals; if one of them fails, the others are timed again without it."""
+    """Return the trials with their finals; if one of them fails, the others are timed again without it.
+
+    race_s: `FinalsRequest`.
+    """
     if not verified:
         return []
     trials = [trial for trial, _ in verified]
-    event = _answer(pool, verified, partial(on_stage, trials[0].number))
+    request = FinalsRequest(paths=tuple(path for _, path in verified), race_s=race_s)
+    event = pool.answer(verified, request, partial(on_stage, trials[0].number))
     if isinstance(event, Answer) and not isinstance(event.value, FinalsFailure):
         return [replace(trial, final=final) for trial, final in zip(trials, event.value, strict=True)]
     failure = event if isinstance(event, Death) else event.value
@@ -35,13 +42,7 @@ def time_interleaved(
     if position is None:
         return [replace(trial, reason=failure.reason) for trial in trials]
     rest = [one for n, one in enumerate(verified) if n != position]
-    return [_after_failed_final(trials[position], failure), *time_interleaved(pool, rest, on_stage)]
-
-
-def _answer(
-    pool: WorkerPool, verified: Sequence[tuple[Trial, Path]], on_stage: Callable[[str], None]
-) -> Answer | Death:
-    return pool.answer(verified, FinalsRequest(paths=tuple(path for _, path in verified)), on_stage)
+    return [_after_failed_final(trials[position], failure), *time_interleaved(pool, rest, on_stage, race_s)]
 
 
 def _culprit(failure: FinalsFailure | Death, count: int) -> int | None:

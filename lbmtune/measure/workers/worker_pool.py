@@ -5,6 +5,7 @@ A single one is `measure.processes.worker`; pure functions without a device run 
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from math import inf
 from multiprocessing.connection import wait
 from typing import Any, Self
 
@@ -52,6 +53,7 @@ class WorkerPool:
     def __init__(self, opener: Callable[[], Device], protocol: TimingProtocol) -> None:
         """Start the measurer. opener: runs in the worker and must be picklable."""
         self._opener, self._protocol, self._started = opener, protocol, 0
+        self._deadline_s = inf
         self.spool = scratch_folder()
         self.compilers: list[Worker] = []
         self._opened: tuple[Environment, Limits] | None = None
@@ -72,6 +74,19 @@ class WorkerPool:
         """Yield all running workers."""
         yield from self.compilers
         yield self.measurer
+
+    def expire_at(self, deadline_s: float) -> None:
+        """End what is in progress then, on `time.monotonic`: a TimeOverError is raised."""
+        self._deadline_s = deadline_s
+        for worker in self.workers():
+            worker.deadline_s = deadline_s
+
+    def abandon(self) -> None:
+        """Replace workers that are busy or dead."""
+        for worker in list(self.workers()):
+            if worker.jobs or worker.process.poll() is not None:
+                worker.end()
+                self.replace(worker)
 
     def poll(self, timeout_s: float = POLL_S) -> list[tuple[Worker, Event]]:
         """Return at most one event of each worker.
@@ -128,7 +143,9 @@ class WorkerPool:
     def _new_worker(self, name: str, opener: Opener) -> Worker:
         self._started += 1
         log = self.spool / f"{name}-{self._started}.log"
-        return Worker(name, opener, _limits_s(self._protocol), log, computing=("compile",))
+        worker = Worker(name, opener, _limits_s(self._protocol), log, computing=("compile",))
+        worker.deadline_s = self._deadline_s
+        return worker
 
 
 def _limits_s(protocol: TimingProtocol) -> dict[str, float]:

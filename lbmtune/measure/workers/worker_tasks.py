@@ -143,7 +143,7 @@ class _Measurer:
         turn(None)
         try:
             simulations = pooled_simulations(self._device, [_read_spool(path) for path in request.paths])
-            found = measure_interleaved(simulations, self._protocol, turn)
+            found = measure_interleaved(simulations, self._protocol, turn, request.race_s)
             for position, (simulation, one) in enumerate(zip(simulations, found, strict=True)):
                 turn(position)
                 check_slabs(simulation, one.steps_per_sample * len(one.samples_s))

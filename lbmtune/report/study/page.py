@@ -10,6 +10,7 @@ from lbmtune.records.remarks import description_disturbance, disturbance, doubt,
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, script_json
+from lbmtune.report.study.coverage import covered, range_rows
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels
 from lbmtune.report.study.outcomes import history_panel, outcome_info, outcome_panels
 from lbmtune.report.study.output import output_note, output_table, output_text, with_output_mlups
@@ -54,6 +55,8 @@ def page(study: StudyRecord, kernel: Kernel | None = None, cells_read: CellsRead
         cards=cards(study),
         outcomes=outcome_info(study),
         illegal=header.illegal_configurations,
+        covered=covered(study),
+        ranges=range_rows(study),
         winner=winner_section(study, kernel) if study.ranked else None,
         finals=finals_table(finals_info(study)),
         output=output_table(study),

@@ -120,7 +120,12 @@ def case_table(study: StudyRecord) -> Pairs:
     """Return what was solved and searched."""
     header, case = study.header, study.header.spec.case
     budget = header.spec.budget
-    limits = [f"{budget.trials} trials" if budget.trials else "", f"{budget.seconds:g} s" if budget.seconds else ""]
+    limits = [
+        f"{budget.trials} trials" if budget.trials else "",
+        f"{budget.seconds:g} s" if budget.seconds else "",
+        f"{budget.search_seconds:g} s of trials" if budget.search_seconds else "",
+        f"{100 * budget.target.share:g} % of the {budget.target.of}" if budget.target else "",
+    ]
     rows = [
         ("flow", case.flow),
         ("lattice", case.lattice),
@@ -140,6 +145,8 @@ def case_table(study: StudyRecord) -> Pairs:
         ("error allowed", "" if header.spec.max_error is None else f"{header.spec.max_error:g} after many steps"),
         ("output", ", ".join(f"{kind} every {n} steps" for kind, n in header.spec.output.intervals.items())),
         ("budget", ", ".join(filter(None, limits)) or "the whole legal set"),
+        ("end of the search", header.stopped),
+        ("left out", "; ".join(header.left_out)),
         ("legal configurations", f"{header.legal_configurations:,}"),
         ("seed", str(header.spec.seed)),
         ("lbmtune", header.version),

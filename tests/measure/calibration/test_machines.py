@@ -219,6 +219,32 @@ def test_each_part_is_kept_with_the_share_of_the_processor_that_it_was_measured_
     assert (found.conditions.cpu_share, found.cpu.conditions.cpu_share) == (0.97, 0.3)
 
 
+@pytest.mark.parametrize(
+    ("extent", "shares", "runs", "kept"),
+    [
+        (QUICK, (0.97, 0.9), 1, True),
+        (QUICK, (0.97, 0.3), 1, False),
+        (QUICK, (0.3, 0.97), 0, False),  # it is not even begun
+        (FULL, (0.3, 0.3), 1, True),  # the user asked for it, and it is the median of rounds
+    ],
+)
+def test_a_quick_calibration_beside_other_programs_is_worse_than_none(
+    monkeypatch: pytest.MonkeyPatch, extent: Extent, shares: tuple[float, float], runs: int, kept: bool
+) -> None:
+    left, ran, heard = iter(shares), list[str](), list[str]()
+    monkeypatch.setattr(devices, "cpu_share", lambda *_: next(left))
+    monkeypatch.setattr(devices, "measure_bandwidths", lambda *_: BANDWIDTHS)
+    monkeypatch.setattr(devices, "_output_rates", lambda _: RATES)
+    monkeypatch.setattr(
+        "lbmtune.measure.calibration.cpu.calibrate_cpu", lambda *_, **__: (ran.append("ran"), _calibrated(None))[1]
+    )
+    found = devices.measured(open_cpu(), heard.append, extent)
+    assert len(ran) == runs
+    assert found.extent == (extent if kept else NONE)
+    assert found.conditions.cpu_share == shares[0]
+    assert heard == ([] if kept else ["calibration: left out, because other programs left 30% of the processor"])
+
+
 @pytest.mark.parametrize("backend", ["cpu", "cuda"])
 @pytest.mark.parametrize("extent", [NONE, QUICK, FULL])
 @pytest.mark.parametrize("lends", ["nothing", "another card", "the same card"])

@@ -6,6 +6,7 @@ import errno
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,6 +127,26 @@ def test_a_full_disk_ends_it_with_a_sentence(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match="No space left on device; choose a folder with room by --scratch"):
         measure_output(started(), Output(save=10), open_cpu(), compile_cpu, tmp_path)
+
+
+@pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
+@pytest.mark.parametrize(
+    ("geometry", "text"), [("", "scheme=aa"), ("blocks:fraction=0.4", "family=sparse,scheme=pull")]
+)
+def test_fields_are_checked_by_what_cupy_has_too(geometry: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy's `where` takes no plain truth value, and its arrays' `max` no initial value."""
+    program = render(Case("box", "d3q19", "bgk", (16, 8, 8), 1.6, geometry=geometry), parse_config(text))
+    simulation, where = Simulation(program, compile_on_host(program), HostDevice()), np.where
+
+    def strict(condition: Any, *others: Any) -> Any:
+        assert isinstance(condition, np.ndarray)
+        return where(condition, *others)
+
+    excite(simulation)
+    with outputs(simulation, HostDevice(), compile_on_host, None) as found:
+        fields = found.fields()
+        monkeypatch.setattr(np, "where", strict)
+        check_fields(simulation, fields)
 
 
 def test_wrong_fields_are_no_output() -> None:

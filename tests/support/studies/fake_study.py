@@ -7,10 +7,12 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, CpuConfig, CudaConfig, KernelConfig, knobs
@@ -34,7 +36,9 @@ from lbmtune.records import (
     Verification,
 )
 from lbmtune.records.study import Axes, Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol, tables
+from lbmtune.search.clock import Clock, Needs
 from lbmtune.search.interfaces import Observer, Search
+from lbmtune.search.plan import Plan
 from lbmtune.search.space import Space, legal_set
 from lbmtune.search.strategies.table import made_strategy
 
@@ -127,6 +131,8 @@ class FakeEvaluator:
         self.environment = environment(backend)
         self.tried: list[str] = []
         self.finalists: list[str] = []
+        self.proved: list[str] = []
+        self.races: list[tuple[int, float]] = []
         self._at, self._fails = at, fails
         self._queue: deque[tuple[int, KernelConfig]] = deque()
         self._compiling: deque[Compiled] = deque()
@@ -207,8 +213,26 @@ class FakeEvaluator:
     def restart(self) -> None:
         self.restarts += 1
 
-    def finals(self, configs: Sequence[KernelConfig]) -> list[Trial]:
+    def verify(self, config: KernelConfig, *, full: bool = False) -> Trial:
+        self.proved.append(config.key)
+        found = verification() if full else None
+        return Trial(number=0, key=config.key, config=config.flat(), outcome=Outcome.OK, verification=found)
+
+    def expire_at(self, deadline_s: float) -> None:
+        self.deadline_s = deadline_s
+
+    def abandon(self) -> None:
+        self._queue.clear()
+
+    def finals(
+        self,
+        configs: Sequence[KernelConfig],
+        *,
+        proofs: Mapping[int, Verification] = MappingProxyType({}),
+        race_s: float = inf,
+    ) -> list[Trial]:
         self._at("finals", 0)
+        self.races.append((len(proofs), race_s))
         self.finalists = [config.key for config in configs]
         return [
             Trial(
@@ -348,6 +372,11 @@ def search(folder: Path, evaluator: FakeEvaluator, observer: Observer | None = N
         observer=observer or Observer(),
         strategy=made_strategy,
     )
+
+
+def unlimited() -> Plan:
+    """Return a plan of a study without a limit of time."""
+    return Plan(Clock(0.0), Needs(spec(), "cuda"))
 
 
 def main(folder: str, stage: str, number: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lbmtune.catalogue.families.cpu import direct, moments_wavefront, sparse, wavefront
+from lbmtune.catalogue.families.cpu import direct, moments_wavefront, ranges, sparse, wavefront
 from lbmtune.catalogue.families.cpu.direct import Direct
 from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront
 from lbmtune.catalogue.families.cpu.sparse import Sparse
@@ -12,7 +12,13 @@ from lbmtune.catalogue.families.made import Made
 
 __all__ = ["RANGES", "RULES", "Direct", "MomentsWavefront", "Sparse", "Wavefront"]
 
-RANGES: Mapping[Any, Mapping[str, Made]] = {}
+RANGES: Mapping[Any, Mapping[str, Made]] = {
+    Direct: ranges.DIRECT,
+    Sparse: ranges.SPARSE,
+    Wavefront: ranges.WAVEFRONT,
+    MomentsWavefront: ranges.MOMENTS_WAVEFRONT,
+}
+"""How the values are made that a study of all families searches."""
 
 RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
     Direct: direct.RULES,

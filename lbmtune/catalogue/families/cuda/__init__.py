@@ -3,7 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lbmtune.catalogue.families.cuda import column, direct, face_exchange, persistent, sparse, temporal_blocking_rules
+from lbmtune.catalogue.families.cuda import (
+    column,
+    direct,
+    face_exchange,
+    persistent,
+    ranges,
+    sparse,
+    temporal_blocking_rules,
+    tile_ranges,
+)
 from lbmtune.catalogue.families.cuda.column import Column
 from lbmtune.catalogue.families.cuda.direct import Direct
 from lbmtune.catalogue.families.cuda.face_exchange import FaceExchange
@@ -14,7 +23,15 @@ from lbmtune.catalogue.families.made import Made
 
 __all__ = ["RANGES", "RULES", "Column", "Direct", "FaceExchange", "Persistent", "Sparse", "TemporalBlocking"]
 
-RANGES: Mapping[Any, Mapping[str, Made]] = {}
+RANGES: Mapping[Any, Mapping[str, Made]] = {
+    Direct: ranges.DIRECT,
+    Column: ranges.COLUMN,
+    Sparse: ranges.SPARSE,
+    TemporalBlocking: tile_ranges.TEMPORAL_BLOCKING,
+    Persistent: tile_ranges.PERSISTENT,
+    FaceExchange: tile_ranges.FACE_EXCHANGE,
+}
+"""How the values are made that a study of all families searches."""
 
 RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
     Direct: direct.RULES,

@@ -1,0 +1,115 @@
+"""The time of a study as a whole: what is left, and what must still be done in it."""
+
+import os
+import time
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.records.study import StudySpec
+
+FILES_S = 2.0
+"""Seconds of the last files: report, best.json, the journal of Optuna (0.3, 0.1 and 1 s on a core of an EPYC)."""
+FEWEST_ROUNDS = 6
+"""Rounds of the finals below which nothing can be said at 95 %."""
+SLACK = 0.05
+"""Share of the whole by which it may end late before what is in progress is ended."""
+_WAIT_S, _PREPARED_STEPS = 0.3, 20
+"""Seconds and steps of a finalist before its first sample: it is loaded, filled, warmed up and looked at after."""
+_PROOF_S = 2.0
+"""Seconds of a proof at full size, as long as none was made."""
+_ACCURACY_S = 3.0
+"""Seconds of the accuracy of a rounding (2 s on two cores of an EPYC)."""
+_OUTPUT_S = 3.0
+
+
+def now() -> float:
+    """Return the seconds of `time.monotonic`."""
+    return time.monotonic()
+
+
+def process_begun_s() -> float:
+    """Return when this process began, on `time.monotonic`; now, where the system does not tell."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return now()
+    return ticks / os.sysconf("SC_CLK_TCK")  # since the machine was started, as `time.monotonic` on Linux
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When a study began, on `time.monotonic`, and the seconds that it has, infinite without a limit."""
+
+    begun_s: float
+    limit_s: float = inf
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds since the study began."""
+        return now() - self.begun_s
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left."""
+        return self.limit_s - self.spent_s
+
+    @property
+    def deadline_s(self) -> float:
+        """When what is in progress must end, on `time.monotonic`."""
+        return self.begun_s + (1 + SLACK) * self.limit_s
+
+
+@dataclass
+class Needs:
+    """Seconds of what follows the search, from what was measured so far.
+
+    proof_s: of a verification at full size, compilation included; step_s: of the best kernel; backend: decides if a
+    device rests between samples.
+    """
+
+    spec: StudySpec
+    backend: str
+    proof_s: float = _PROOF_S
+    step_s: float = 0.0
+    proofs: int = field(default=0)
+
+    def proven(self, seconds: float) -> None:
+        """Note the seconds of a proof: the longest counts."""
+        self.proof_s = max(self.proof_s, seconds) if self.proofs else seconds
+        self.proofs += 1
+
+    def race_s(self, count: int, rounds: int | None = None) -> float:
+        """Return the seconds of the finals of so many finalists, all proven."""
+        protocol = self.spec.protocol
+        rest = 2.0 if BACKENDS[self.backend].power_capped else 1.0
+        sample_s = rest * max(1.1 * protocol.final_sample_s, 2 * self.step_s)
+        return count * (self.prepare_s + (rounds or protocol.final_rounds) * sample_s)
+
+    @property
+    def prepare_s(self) -> float:
+        """Seconds of a finalist before and after its samples."""
+        return _WAIT_S + self.spec.protocol.warmup_s + _PREPARED_STEPS * self.step_s
+
+    @property
+    def least_s(self) -> float:
+        """Seconds of the least: the best two are proven, and measured in turns."""
+        return 2 * self.proof_s + self.race_s(2, FEWEST_ROUNDS) + FILES_S
+
+    @property
+    def sustained_s(self) -> float:
+        """Seconds of the runs without a pause."""
+        protocol = self.spec.protocol
+        each_s = protocol.settling_s + protocol.sustained_s + _WAIT_S + 0.5 * self.proof_s
+        return protocol.sustained_top * each_s
+
+    @property
+    def accuracy_s(self) -> float:
+        """Seconds of the measurement of accuracy."""
+        return _ACCURACY_S
+
+    @property
+    def output_s(self) -> float:
+        """Seconds of the measurement of output of the finalists; 0 without output."""
+        return _OUTPUT_S * self.spec.protocol.finalists if self.spec.output else 0.0

@@ -1,0 +1,109 @@
+"""What a study does in the time that it has after the search, and what it leaves out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from lbmtune.records import Trial
+from lbmtune.search.clock import FEWEST_ROUNDS, FILES_S, SLACK, Clock, Needs, now
+
+_FINALS, _SUSTAINED, _ACCURACY, _OUTPUT = 0.25, 0.15, 0.1, 0.25
+"""Shares of the whole that finals may take beyond two finalists, and that the parts after them may take at all."""
+_TWO = 2
+"""Finalists of which one is the winner."""
+_BEST_EFFORT = 5.0
+"""Time for a winner in a study that is too short for one, in multiples of what it should take."""
+_SEARCH_ON, _WORTH = 0.08, 0.02
+"""Shares of the whole from which on what is left after the finals goes into more search: all of it, and of search."""
+
+
+@dataclass
+class Plan:
+    """The time of a study, and what must follow the search. left_out: what did not fit, in words.
+
+    held: finals were held, and the search goes on with what is left; end_s: when what is in progress must end, on
+    `time.monotonic`: later, if there is not even time for a winner.
+    """
+
+    clock: Clock
+    needs: Needs
+    held: bool = False
+    left_out: list[str] = field(default_factory=list)
+    end_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        short = self.search_left_s() <= 0
+        self.end_s = now() + _BEST_EFFORT * self.needs.least_s if short else self.clock.deadline_s
+
+    @property
+    def limited(self) -> bool:
+        """Whether the time of the whole is limited."""
+        return self.clock.limit_s < inf
+
+    @property
+    def later_s(self) -> float:
+        """Seconds of what is planned after the finals."""
+        needs, whole_s = self.needs, self.clock.limit_s
+        parts = ((needs.sustained_s, _SUSTAINED), (needs.accuracy_s, _ACCURACY), (needs.output_s, _OUTPUT))
+        return FILES_S + sum(seconds for seconds, share in parts if seconds <= share * whole_s)
+
+    @property
+    def after_search_s(self) -> float:
+        """Seconds of all that is planned after the search."""
+        least_s = self._finals_s(2, 1)
+        if self.held:
+            return self.later_s + least_s
+        count = self.needs.spec.protocol.finalists
+        return self.later_s + min(self._finals_s(count, count - 1), max(_FINALS * self.clock.limit_s, least_s))
+
+    def search_left_s(self) -> float:
+        """Return the seconds until the search must end."""
+        return self.clock.left_s - self.after_search_s
+
+    @property
+    def search_deadline_s(self) -> float:
+        """When a trial in progress must end, on `time.monotonic`, or no time for a winner would be left."""
+        return self.end_s - (SLACK * self.clock.limit_s if self.limited else 0.0) - self.needs.least_s
+
+    def goes_on(self) -> bool:
+        """Return whether so much time is left after the finals that the search goes on."""
+        self.held = True
+        left_s, whole_s = self.clock.left_s - self.later_s, self.clock.limit_s
+        return left_s > _SEARCH_ON * whole_s and self.search_left_s() > _WORTH * whole_s
+
+    def race_left_s(self, count: int, unproven: int) -> float:
+        """Return the seconds for the turns of so many finalists after the proofs of some."""
+        spent_s = unproven * self.needs.proof_s + count * self.needs.prepare_s
+        fewest_s = self.needs.race_s(count, FEWEST_ROUNDS) - count * self.needs.prepare_s
+        left_s = self.clock.left_s - spent_s
+        return max(left_s - self.later_s, min(left_s - FILES_S, fewest_s), 0.0)
+
+    def fitting(self, finalists: Sequence[Trial]) -> tuple[Trial, ...]:
+        """Return the finalists that fit into the time, the fastest first; one, if no kernel is proven.
+
+        Two come before all that follows them, others after that.
+        """
+        left_s, chosen = self.clock.left_s, list[Trial]()
+        for trial in finalists:
+            unproven = sum(not one.proven for one in (*chosen, trial))
+            rest_s = FILES_S if len(chosen) < _TWO else self.later_s
+            if self._finals_s(len(chosen) + 1, unproven) <= left_s - rest_s:
+                chosen.append(trial)
+        if not chosen and not any(trial.proven for trial in finalists):
+            chosen = list(finalists[:1])
+        return tuple(chosen)
+
+    def finals_s(self, finalists: Sequence[Trial]) -> float:
+        """Return the seconds that the finals of these take at most."""
+        return sum(not t.proven for t in finalists) * self.needs.proof_s + self.needs.race_s(len(finalists))
+
+    def fits(self, seconds: float, what: str) -> bool:
+        """Return whether a part fits into what is left; note that it is left out if it does not."""
+        left_s = self.clock.left_s - FILES_S
+        if seconds <= left_s:
+            return True
+        self.left_out.append(f"{what}: {seconds:.1f} s, {max(left_s, 0.0):.1f} s were left")
+        return False
+
+    def _finals_s(self, count: int, unproven: int) -> float:
+        return unproven * self.needs.proof_s + self.needs.race_s(count, FEWEST_ROUNDS)

@@ -1,0 +1,242 @@
+"""The time of a study is that of the whole, on a clock of its own."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from math import inf
+from types import SimpleNamespace
+
+import pytest
+
+from lbmtune.errors import TimeOverError
+from lbmtune.records import Outcome, Trial
+from lbmtune.records.store import read_study
+from lbmtune.records.study import Budget, TimingProtocol
+from lbmtune.search import clock as clocks
+from lbmtune.search.clock import FILES_S, Clock, Needs, process_begun_s
+from lbmtune.search.plan import Plan
+from lbmtune.search.study import run_study
+from tests.support.paths import ROOT
+from tests.support.studies.fake_study import FakeEvaluator, header, measurement, search, space_of, spec
+
+
+class Costs(SimpleNamespace):
+    """Seconds of each request."""
+
+    start: float
+    compile: float
+    trial: float
+    proof: float
+    sample: float
+    accuracy: float
+
+
+MACHINES = {
+    "a GPU": Costs(start=9.0, compile=0.05, trial=0.08, proof=1.2, sample=0.1, accuracy=2.0),
+    "64 cubed": Costs(start=6.0, compile=0.3, trial=0.2, proof=0.5, sample=0.055, accuracy=2.0),
+    "128 cubed": Costs(start=6.5, compile=0.3, trial=0.4, proof=1.5, sample=0.06, accuracy=2.5),
+    "256 cubed": Costs(start=7.0, compile=0.3, trial=1.4, proof=3.5, sample=0.25, accuracy=2.0),
+}
+
+
+class Timed(FakeEvaluator):
+    """Takes time on a clock that stands still otherwise."""
+
+    def __init__(self, costs: Costs) -> None:
+        super().__init__("cpu")
+        self.costs, self.now_s, self.deadline_s, self.asked = costs, 100.0, inf, []
+
+    def spend(self, seconds: float, what: str) -> None:
+        self.asked.append(what)
+        if self.now_s + seconds > self.deadline_s:
+            self.now_s = max(self.now_s, self.deadline_s)
+            raise TimeOverError(f"the time of the study was over during {what}.")
+        self.now_s += seconds
+
+    def compile(self, config):
+        self.spend(self.costs.compile / 2, "compile")
+        super().compile(config)
+
+    def next(self) -> Trial:
+        trial = super().next()
+        self.spend(self.costs.trial, "trial")
+        return trial
+
+    def verify(self, config, *, full=False):
+        self.spend(self.costs.proof, "proof")
+        return super().verify(config, full=full)
+
+    def finals(self, configs, *, proofs, race_s):
+        self.spend(self.costs.proof * (len(configs) - len(proofs)), "proofs")
+        rounds = min(15, max(2, int(race_s / (len(configs) * self.costs.sample))))
+        self.spend(len(configs) * (0.3 + rounds * self.costs.sample), "race")
+        return super().finals(configs, proofs=proofs, race_s=race_s)
+
+    def sustained(self, configs, proven):
+        self.spend(2.5 + self.costs.proof / 2, "sustained")
+        return super().sustained(configs, proven)
+
+    def accuracy(self, config, *, brief=False):
+        self.spend(self.costs.accuracy, "accuracy")
+        return super().accuracy(config, brief=brief)
+
+
+def held(monkeypatch, tmp_path, machine: Costs, seconds: float, **changes):
+    """Return the evaluator, the record and the seconds of the whole of a study."""
+    evaluator = Timed(machine)
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: evaluator.now_s))
+    study = spec("cpu", budget=Budget(seconds=seconds), **changes)
+    begun_s = evaluator.now_s
+    evaluator.now_s += machine.start
+    needs = replace(
+        search(tmp_path, evaluator),
+        clock=Clock(begun_s, seconds),
+        sustain=evaluator.sustained,
+        accuracy=evaluator.accuracy,
+    )
+    record = run_study(needs, header(study, "cpu"), space_of(study, "cpu"))
+    return evaluator, record, evaluator.now_s - begun_s
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("seconds", [30.0, 60.0, 120.0])
+def test_a_study_ends_within_its_time(monkeypatch, tmp_path, machine, seconds):
+    evaluator, record, whole_s = held(monkeypatch, tmp_path, MACHINES[machine], seconds)
+    all_tried = len(record.trials) == record.header.legal_configurations
+    assert 0.9 * seconds <= whole_s + FILES_S or all_tried or "all " in record.header.stopped
+    assert whole_s + FILES_S / 2 <= 1.1 * seconds
+    assert record.winner is not None
+    assert record.winner.proven
+    assert record.winner.final
+    assert record.finished
+    assert record.header.stopped.startswith("stopped after ")
+    assert len([t for t in record.trials if t.final]) >= 2
+    for part in ("sustained", "accuracy"):
+        said = any(text.startswith(part) for text in record.header.left_out)
+        assert (part in evaluator.asked) != said, "it is made, or its absence is said"
+
+
+def test_a_time_in_which_nothing_fits_is_said_and_gives_a_winner(monkeypatch, tmp_path, caplog):
+    evaluator, record, _ = held(monkeypatch, tmp_path, MACHINES["64 cubed"], 5.0)
+    assert "--time 5s is short for made-up (use " in caplog.text
+    assert record.winner is not None
+    assert record.winner.proven
+    assert "sustained" not in evaluator.asked
+    assert [text.partition(":")[0] for text in record.header.left_out[-2:]] == ["sustained runs", "accuracy"]
+
+
+def test_a_trial_that_hangs_leaves_time_for_a_winner(monkeypatch, tmp_path):
+    class Hanging(Timed):
+        def next(self):
+            if len(self.tried) == 12:
+                self.tried.append("hangs")
+                self.spend(1000.0, "a hang")
+            return super().next()
+
+    evaluator = Hanging(MACHINES["64 cubed"])
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: evaluator.now_s))
+    study = spec("cpu", budget=Budget(seconds=30.0))
+    needs = replace(search(tmp_path, evaluator), clock=Clock(evaluator.now_s, 30.0))
+    record = run_study(needs, header(study, "cpu"), space_of(study, "cpu"))
+    assert record.winner
+    assert record.winner.final
+    assert evaluator.now_s - 100.0 <= 33.0
+    assert len(record.trials) == 12
+
+
+def test_the_best_is_proven_on_the_way_and_not_again_in_the_finals(monkeypatch, tmp_path):
+    evaluator, record, _ = held(monkeypatch, tmp_path, MACHINES["128 cubed"], 60.0)
+    assert evaluator.proved
+    first = evaluator.asked.index("proof")
+    assert "trial" in evaluator.asked[first:], "while the search goes on"
+    assert evaluator.races[0][0] >= 1
+    proven = {trial.key for trial in record.trials if trial.proven}
+    assert {*evaluator.proved} <= proven
+
+
+def test_a_kernel_that_is_wrong_at_full_size_is_no_incumbent(monkeypatch, tmp_path):
+    class Strict(Timed):
+        def verify(self, config, *, full=False):
+            answer = super().verify(config, full=full)
+            if len(self.proved) > 1:
+                return answer
+            return replace(answer, outcome=Outcome.WRONG_RESULT, reason="overflow", verification=None)
+
+    evaluator = Strict(MACHINES["64 cubed"])
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: evaluator.now_s))
+    study = spec("cpu", budget=Budget(seconds=30.0))
+    needs = replace(search(tmp_path, evaluator), clock=Clock(evaluator.now_s, 30.0))
+    record = run_study(needs, header(study, "cpu"), space_of(study, "cpu"))
+    (wrong,) = (trial for trial in record.trials if trial.reason == "at full size: overflow")
+    assert wrong.key == evaluator.proved[0]
+    assert wrong.mlups is None
+    assert record.winner.key != wrong.key
+
+
+@pytest.mark.parametrize("stage", ["compile", "trial", "proof", "race", "sustained", "accuracy"])
+def test_an_interrupt_leaves_what_is_known(monkeypatch, tmp_path, stage):
+    class Interrupted(Timed):
+        def spend(self, seconds, what):
+            if what == stage and len(self.tried) > 8:
+                raise KeyboardInterrupt
+            super().spend(seconds, what)
+
+    evaluator = Interrupted(MACHINES["64 cubed"])
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: evaluator.now_s))
+    study = spec("cpu", budget=Budget(seconds=60.0))
+    needs = replace(
+        search(tmp_path, evaluator),
+        clock=Clock(evaluator.now_s, 60.0),
+        sustain=evaluator.sustained,
+        accuracy=evaluator.accuracy,
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run_study(needs, header(study, "cpu"), space_of(study, "cpu"))
+    kept = read_study(tmp_path)
+    assert kept.header.stopped == "interrupted"
+    assert not kept.finished
+    assert len(kept.trials) >= 8
+    assert (kept.winner is None) == (stage in ("compile", "trial", "proof")) or kept.winner.proven
+    after = run_study(search(tmp_path, FakeEvaluator("cpu")), header(study, "cpu"), space_of(study, "cpu"), resume=True)
+    assert after.finished
+    assert after.header.stopped != "interrupted"
+
+
+def test_what_must_follow_is_known_from_what_was_measured():
+    needs = Needs(spec("cpu", protocol=TimingProtocol(finalists=4)), "cpu")
+    before = needs.least_s
+    needs.proven(8.0)
+    assert needs.least_s - before == pytest.approx(12.0)
+    needs.proven(3.0)
+    assert needs.proof_s == 8.0
+    assert needs.race_s(2) > needs.race_s(1) > 15 * 0.05
+    needs.step_s = 0.2
+    assert needs.race_s(1) > 15 * 0.4
+    assert Needs(spec(), "cuda").race_s(3) > Needs(spec("cpu"), "cpu").race_s(3), "a GPU rests"
+
+
+def test_without_a_limit_everything_fits():
+    plan = Plan(Clock(0.0), Needs(spec(), "cuda"))
+    configs = space_of(spec()).configs[:9]
+    trials = [
+        Trial(number=n, key=str(n), config={}, outcome=Outcome.OK, measurement=measurement(c))
+        for n, c in enumerate(configs)
+    ]
+    assert plan.fitting(trials) == tuple(trials)
+    assert plan.fits(1e9, "anything")
+    assert plan.search_left_s() == inf
+    assert plan.left_out == []
+
+
+def test_a_process_knows_when_it_began():
+    program = "import time; time.sleep(0.3); from lbmtune.search.clock import now, process_begun_s; "
+    program += "print(now() - process_begun_s())"
+    begun = time.monotonic()
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert 0.3 <= float(found.stdout) <= time.monotonic() - begun + 0.05
+    assert process_begun_s() < begun
