@@ -38,11 +38,19 @@ Maker = Callable[[Task], Strategy]
 
 
 def order_of(
-    world: World, maker: Maker, seed: int, budget: int, *, calibrated: bool = True, pace: Pace | None = None
+    world: World,
+    maker: Maker,
+    seed: int,
+    budget: int,
+    *,
+    calibrated: bool = True,
+    pace: Pace | None = None,
+    beyond: bool = False,
 ) -> list[int]:
     """Return the configurations in the order of their answers, up to the best one or the budget.
 
-    The world is shuffled first: recorded sets lie in the order of their trials, which would tell the answer.
+    beyond: go on once the best one is found. The world is shuffled first: recorded sets lie in the order of their
+    trials, which would tell the answer.
     """
     shuffled = np.random.default_rng([7, seed]).permutation(len(world.configs))
     measured, pace = world.measured[shuffled], pace or PACES[world.backend]
@@ -80,7 +88,7 @@ def order_of(
         now += 1.0
         player.observe(index, _seen(float(measured[index]), float(noise[index])))
         order.append(index)
-        if index == best:
+        if index == best and not beyond:
             break
     return [int(shuffled[i]) for i in order]
 
