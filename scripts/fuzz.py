@@ -140,7 +140,7 @@ def _limited() -> Iterator[None]:
 
 def study_files(r: Random) -> Input:
     """Return a study file with other values, or damaged."""
-    text = r.choice(sorted((ROOT / "studies").glob("*.toml"))).read_text(encoding="utf-8")
+    text = r.choice(sorted((ROOT / "studies" / "spaces").glob("*.toml"))).read_text(encoding="utf-8")
     if r.random() < 0.25:
         text = text.replace("[budget]", f"{r.choice(values.CASES)}\n[budget]", 1)
         content = text.encode()

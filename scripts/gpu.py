@@ -69,6 +69,7 @@ from scripts.gpu_parts import (
     SEARCH_S,
     SEEDS,
     SEEDS_S,
+    SPACES,
     SPARE_CORES,
     STUDIES,
     SUSTAINED,
@@ -249,7 +250,7 @@ def study(run: Run, part: str) -> dict[str, object]:
         command += ["--set", override]
     command += ["--resume"] if (folder / "study.json").exists() else []
     command += ["--refresh"] if run.refresh else []
-    done = run.call(part, [*command, str(ROOT / "studies" / f"{name}.toml")], run.limit_s)
+    done = run.call(part, [*command, str(SPACES / f"{name}.toml")], run.limit_s)
     if folder.is_dir():
         keep_machine(run, folder / "machine.toml")
         pack(folder, run.out / f"{folder.name}.tar.gz")
@@ -282,7 +283,10 @@ def fast_seeds(run: Run) -> dict[str, object]:
         folder = run.work / f"fast-seed-{seed}"
         command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
         command += ["--time", run.time or f"{SEEDS_S}s", "--seed", str(seed), "--set", "protocol.sustained_top=0"]
-        command += [*(["--resume"] if folder.exists() else []), str(ROOT / "studies" / "d3q19-box-fast.toml")]
+        command += [
+            *(["--resume"] if folder.exists() else []),
+            str(SPACES / "d3q19-box-fast.toml"),
+        ]
         codes.append(int(str(run.call(f"fast-seeds, seed {seed}", command, run.limit_s)["exit_code"])))
         if folder.is_dir():
             pack(folder, run.out / f"{folder.name}.tar.gz")

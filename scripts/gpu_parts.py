@@ -23,10 +23,10 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "fast-cavity-flags": ("d3q19-cavity-fast", ("flags=memory",)),
     "fast-sphere": ("d3q19-cavity-fast", ("case.flow=box", "case.geometry=sphere", "flags=memory")),
     **{f"moments-{one}": ("d3q19-moments", (f"storage={one}",)) for one in ("fp32", "fp64", "fp16s")},
-    "porous-fp64": ("porous", ("storage=fp64", *LISTED)),
-    "porous-fp32": ("porous", ("storage=fp32", *LISTED)),
-    "porous-direct-fp64": ("porous", ("storage=fp64", DIRECT, "case.geometry=packing:fraction=0.1")),
-    "porous-direct-fp32": ("porous", ("storage=fp32", DIRECT, SANDSTONE)),
+    "porous-fp64": ("d3q19-porous", ("storage=fp64", *LISTED)),
+    "porous-fp32": ("d3q19-porous", ("storage=fp32", *LISTED)),
+    "porous-direct-fp64": ("d3q19-porous", ("storage=fp64", DIRECT, "case.geometry=packing:fraction=0.1")),
+    "porous-direct-fp32": ("d3q19-porous", ("storage=fp32", DIRECT, SANDSTONE)),
     **{f"small-{edge}": ("d3q19-small", (f"case.domain={edge}x{edge}x{edge}",)) for edge in (32, 48, 64, 80, 96, 128)},
     "fast-384": ("d3q19-box-fast", ("case.domain=384x384x384",)),
     "unseen-d3q27-trt-fp64": ("d3q27-box", ("case.collision=trt", "storage=fp64")),
@@ -52,6 +52,7 @@ PARTS = (
     "sanitize",
 )
 RECORDED = ROOT / "studies" / "recorded" / "nvidia-h200"
+SPACES = ROOT / "studies" / "spaces"
 PROFILES: dict[str, tuple[str, ...]] = {
     "one-step-fp32": (str(RECORDED / "d3q19-box-fp32" / "best.json"),),
     "one-step-fp64": (str(RECORDED / "d3q19-box-fp64" / "best.json"),),

@@ -10,8 +10,8 @@ The cases "pass, ..." are kernels between the launches of steps (density and vel
 with its copies. They run under every tool, initcheck too: their tables and fields are not poisoned beforehand.
 racecheck reports hazards of "temporal, neighbours": it does not see that the lanes of a warp are synchronised before
 one of them raises the flag (docs/lab/moments.md). That does not count; in the next case, the same kernel with a flag
-that all lanes raise, racecheck must find nothing. Nor do hazards count that lie in CuPy's own kernels alone, such as its
-`nonzero`, by which the tables of walls are made.
+that all lanes raise, racecheck must find nothing. Nor do hazards in CuPy's own kernels count, such as its `nonzero`,
+by which the tables of walls are made.
 Prints a line per case and tool. REPORT also gets versions, device, date, and the messages of the tools. The exit code
 is 1 if a tool found another error or a result is wrong.
 """

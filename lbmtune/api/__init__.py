@@ -4,6 +4,7 @@
     rank, vary                                             the space of a study, by the model
     plan                                                   the largest domain in a memory, and the devices needed
     study, Study, trials                                   a search on a device, and what it found
+    work                                                   a worker of a study that several processes share
     reproduce                                              published experiments on a device
     load                                                   a kernel from best.json, ready to step
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from lbmtune.api.reproduction import reproduce
     from lbmtune.api.studies import Study, study, trials
     from lbmtune.api.variation import check_knob, vary
+    from lbmtune.api.workers import work
     from lbmtune.backend.cuda.compiled_cache import compiled_before
     from lbmtune.catalogue.problem.case import Case
     from lbmtune.files.claimsfile import load_documents
@@ -48,6 +50,7 @@ _NAMES = {
     "lbmtune.api.reproduction": ("reproduce",),
     "lbmtune.api.studies": ("Study", "study", "trials"),
     "lbmtune.api.variation": ("check_knob", "vary"),
+    "lbmtune.api.workers": ("work",),
     "lbmtune.backend.cuda.compiled_cache": ("compiled_before",),
     "lbmtune.catalogue.problem.case": ("Case",),
     "lbmtune.files.claimsfile": ("load_documents",),
@@ -61,7 +64,7 @@ _NAMES = {
     "lbmtune.search.study": ("nothing_valid",),
 }
 __all__ = ["Case", "Study", "accuracy", "load", "measure", "plan", "predict", "profile", "prove", "rank", "render"]
-__all__ += ["reproduce", "study", "trials", "vary", "verify"]
+__all__ += ["reproduce", "study", "trials", "vary", "verify", "work"]
 # of the command line
 __all__ += ["case_summary", "check_knob", "compiled_before", "costs", "estimated", "listing", "load_documents"]
 __all__ += ["machine_file", "measured_machine", "nothing_valid", "predictor", "profiler_target", "ranked_before"]

@@ -10,7 +10,7 @@ from lbmtune.backend.registry import available, backend_of, default_device, open
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.families.rules import Limits, cuda_limits
 from lbmtune.cores import physical_cores, usable_cores
-from lbmtune.errors import DeviceUnavailableError
+from lbmtune.errors import DeviceUnavailableError, InputError
 
 if TYPE_CHECKING:
     from lbmtune.model.machine.description import Machine
@@ -46,6 +46,17 @@ def chosen(device: str | None, backend: str | None = None, machine: Machine | No
         backend_of(device)
         return device
     return default_device(backend) if backend is not None else available()[0]
+
+
+def several(devices: str) -> tuple[str, ...]:
+    """Return the names of GPUs in a list such as '0,1'. Raises InputError for another device, or one named twice."""
+    names = tuple(one.strip() for one in devices.split(","))
+    if len(set(names)) < len(names) or any(backend_of(name) != "cuda" for name in names):
+        raise InputError(
+            f"devices={devices} is not supported (use indices of GPUs, such as 0,1): each has one worker, and the "
+            "cores of a host are one device."
+        )
+    return names
 
 
 def folder_name(device: str) -> str:

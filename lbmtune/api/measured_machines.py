@@ -40,19 +40,6 @@ def measured_machine(
     return machine
 
 
-def known_machine(
-    device: str, *, calibrate: bool = True, refresh: bool = False, max_age_s: float | None = None
-) -> Machine:
-    """Return the description of a device by which a study ranks, and say how far it is calibrated.
-
-    calibrate: quickly, if it is not known yet; refresh, max_age_s: as of `measured_machine`.
-    """
-    extent: Extent = "quick" if calibrate else "bandwidths"
-    machine = measured_machine(device, refresh=refresh, max_age_s=max_age_s, extent=extent)
-    LOG.info("predictions: %s", how_calibrated(machine))
-    return machine
-
-
 def how_calibrated(machine: Machine) -> str:
     """Return in words by what a machine is calibrated."""
     if not machine.calibrated:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -28,7 +28,7 @@ from lbmtune.export import printed_kernel, write_best
 from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
-from lbmtune.model.machine.description import Machine
+from lbmtune.model.machine.description import Extent, Machine
 from lbmtune.model.output import predicted_output
 from lbmtune.model.predict import cells_read
 from lbmtune.records import Accuracy, Trial, made_of
@@ -40,14 +40,14 @@ from lbmtune.report.study.page import write_report
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
-from lbmtune.search.space import check_any_is_legal, legal_set, within
+from lbmtune.search.space import Space, check_any_is_legal, legal_set, within
 from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 
 if TYPE_CHECKING:
     import pandas
 
-REPORT, BEST = "report.html", "best.json"
+REPORT, BEST, JOINT = "report.html", "best.json", "joint.db"
 
 _HOST_CEILING_AGE_S = 86400.0
 """How old the measured ceiling of a CPU may be when a study begins: it takes half a minute, that of a GPU seconds."""
@@ -158,6 +158,7 @@ def study(
     overrides: Sequence[str] = (),
     resume: bool = False,
     storage: str | None = None,
+    others: Sequence[str] = (),
     refresh: bool = False,
     calibrate: bool = True,
     observer: Observer | None = None,
@@ -169,9 +170,10 @@ def study(
     spec: a study, a case (all knobs with their usual values), a study file, or the name of a shipped study. device:
     'cpu' or the index of a GPU; None: GPU 0 if there is one. folder: where records go; None: a new one under
     lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
-    of Optuna; refresh: measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet;
-    observer: is told of each trial; scratch: folder of the files of a study with output (default: the one for temporary
-    files); begun_s: when the time of its budget began, on `time.monotonic` (default: now).
+    of a database of Optuna, where workers join (`lbmtune.api.work`); others: further GPUs of this host; refresh:
+    measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet; observer: is
+    told of each trial; scratch: folder of the files of a study with output (default: the one for temporary files);
+    begun_s: when the time of its budget began, on `time.monotonic` (default: now).
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
 
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
@@ -180,18 +182,19 @@ def study(
         >>> {trial.config["scheme"] for trial in found.record.trials}, found.folder
         ({'aa'}, PosixPath('a-study'))
     """
-    begun_s = now() if begun_s is None else begun_s
+    begun_s, watch = now() if begun_s is None else begun_s, observer or Observer()
     where = chosen(device)
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
     _check(wanted, where, place, resume=resume)
+    share = _shared(storage, others, place)
     max_age_s = None if resume else _HOST_CEILING_AGE_S * BACKENDS[backend_of(where)].shares_host
-    machine = measured_machines.known_machine(where, calibrate=calibrate, refresh=refresh, max_age_s=max_age_s)
+    extent: Extent = "quick" if calibrate else "bandwidths"
+    machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
-        space = legal_set(wanted.case, backend, wanted.axes[backend], evaluator.limits, wanted.families)
-        if wanted.max_error is not None:
-            space = within(space, wanted.max_error, partial(_accuracy, evaluator, brief=True))
+        watch.phase("configurations that are legal")
+        space = searched(wanted, backend, evaluator)
         files = None if scratch is None else Path(scratch)
         rates = evaluator.output_rates(files) if wanted.output else None
         header = replace(
@@ -205,9 +208,8 @@ def study(
             evaluator=evaluator,
             predict=expected,
             folder=place,
-            observer=observer or Observer(),
+            observer=watch,
             strategy=made_strategy,
-            storage_url=storage,
             compiled=compiled_first_of(machine),
             clock=Clock(begun_s, wanted.budget.seconds or inf),
             accuracy=partial(_accuracy, evaluator),
@@ -215,9 +217,37 @@ def study(
             output=partial(evaluator.output, wanted=wanted.output, folder=files) if rates else None,
             predict_output=partial(_predicted_output, wanted.case, machine, rates) if rates else None,
         )
-        with suppress(NothingValidError):  # a study without a valid kernel is recorded as well
+        with share(search, header, space) as search, suppress(NothingValidError):
+            # a study without a valid kernel is recorded as well
             run_study(search, header, space, resume=resume)
     return Study(place)
+
+
+def _shared(storage: str | None, others: Sequence[str], folder: Path) -> Share:
+    """Return what makes a search the first worker of a joint study; unchanged if it is alone. Raises InputError.
+
+    others: further devices of this host; without a storage they share a file in the folder.
+    """
+    if not (storage or others):
+        return lambda search, *_: nullcontext(search)
+    from lbmtune.search.joint.helpers import helping  # here: Optuna loads slowly
+    from lbmtune.search.joint.ledger import open_storage
+    from lbmtune.search.joint.sharing import joint
+
+    folder.mkdir(parents=True, exist_ok=True)
+    url = storage or f"sqlite:///{folder.resolve() / JOINT}"
+    return partial(joint, open_storage(url), helpers=partial(helping, others, url, folder))
+
+
+Share = Callable[[Search, StudyHeader, Space], AbstractContextManager[Search]]
+
+
+def searched(spec: StudySpec, backend: str, evaluator: Evaluator) -> Space:
+    """Return the configurations that a study may try on a device."""
+    space = legal_set(spec.case, backend, spec.axes[backend], evaluator.limits, spec.families)
+    if spec.max_error is None:
+        return space
+    return within(space, spec.max_error, partial(_accuracy, evaluator, brief=True))
 
 
 def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:

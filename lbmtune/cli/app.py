@@ -29,6 +29,7 @@ class Verb(NamedTuple):
 VERBS = {
     "devices": Verb("inspect:devices", "List devices with their bandwidths and description files."),
     "study": Verb("study:study", "Search the fastest kernel; write report.html and best.json."),
+    "worker": Verb("worker:worker", "Help a study that several processes share."),
     "list": Verb("list:list_catalogue", "List the catalogue and count legal configurations."),
     "explain": Verb("inspect:explain", "Show if a configuration is legal, and what it costs."),
     "render": Verb("inspect:render", "Print the source text of a kernel."),

@@ -8,29 +8,37 @@ from lbmtune.errors import InputError, given_path, suggestion
 
 def find_study(reference: str) -> Path:
     """Return the path of a study file, or of a shipped study by its name. Raises InputError."""
+    names = ", ".join(shipped_studies())
     if not reference.strip():
-        known = ", ".join(shipped_studies())
-        raise InputError(f"{reference!r} names no study; give a study file, or one of the shipped studies {known}.")
+        raise InputError(f"{reference!r} names no study; give a study file, or one of the shipped studies {names}.")
     path = given_path(reference)
     if path.suffix == ".toml" or path.is_file() or len(path.parts) > 1:  # a folder of its name hides no study
         if path.is_file():
             return path
-        raise InputError(f"there is no study file {path}; shipped studies are {', '.join(shipped_studies())}.")
-    shipped = shipped_studies()
-    if reference in shipped:
-        return shipped[reference]
-    others = f"shipped studies are {', '.join(shipped)}."
-    raise InputError(f"unknown study {reference!r}; {suggestion(reference, shipped, others)}")
+        raise InputError(f"there is no study file {path}; shipped studies are {names}.")
+    known = {**spaces(), **shipped_studies()}
+    if reference in known:
+        return known[reference]
+    raise InputError(f"unknown study {reference!r}; {suggestion(reference, known, f'shipped studies are {names}.')}")
 
 
 def shipped_studies() -> dict[str, Path]:
-    """Return the files of the shipped studies by name."""
-    return {path.stem: path for path in sorted(_folder().glob("*.toml"))}
+    """Return the files of the shipped studies by name: cases whose values are made, and a quick one."""
+    return _files("")
+
+
+def spaces() -> dict[str, Path]:
+    """Return the studies whose files list all values, by name: the recorded sets are of these spaces."""
+    return _files("spaces")
 
 
 def published() -> dict[str, Path]:
     """Return the files of the shipped documents by name."""
-    return {path.stem: path for path in sorted((_folder() / "published").glob("*.toml"))}
+    return _files("published")
+
+
+def _files(folder: str) -> dict[str, Path]:
+    return {path.stem: path for path in sorted((_folder() / folder).glob("*.toml"))}
 
 
 def _folder() -> Path:

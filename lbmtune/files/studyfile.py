@@ -12,7 +12,7 @@ from typing import Any, Literal
 from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import FAMILIES, backend_knobs
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.faces import Patch
+from lbmtune.catalogue.problem.faces import WALL_RULES, Patch
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.parameter_text import GeometryError
 from lbmtune.errors import InputError, suggestion
@@ -40,6 +40,7 @@ from lbmtune.units import parse_duration_s
 
 LOG = logging.getLogger("lbmtune")
 OBJECTIVES = ("mlups", "footprint")
+STRATEGIES = ("auto", "list", "gp", "tpe", "cmaes", "nsga2", "random", "exhaustive")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")  # it names a folder, whose name has up to 255 letters
 
 
@@ -75,6 +76,7 @@ class StudyFile:
     name: str
     case: CaseFile
     objective: Literal["mlups", "footprint"] = "mlups"
+    strategy: str = "auto"
     seed: int = 1
     families: str | tuple[str, ...] = ()
     budget: BudgetFile = field(default_factory=BudgetFile)
@@ -103,7 +105,9 @@ _NAMES: Mapping[str, Iterable[str]] = {
     "case.flow": FLOWS,
     "case.lattice": LATTICES,
     "case.collision": COLLISIONS,
+    "case.walls": WALL_RULES,
     "objective": OBJECTIVES,
+    "strategy": STRATEGIES,
 }
 
 UNSTABLE_RATE = 1.95
@@ -200,6 +204,7 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
         "name": spec.name,
         "families": list(spec.families),
         "objective": spec.objective,
+        "strategy": spec.strategy,
         "seed": spec.seed,
         "case": flow,
         "budget": {name: value for name, value in budget.items() if value} | target,
@@ -308,7 +313,8 @@ def _key_of(message: str) -> str:
     patch = re.match(r"patches: (?:numbers \d+ and |number )(\d+)", message)
     if patch:
         return f"case.patches[{patch[1]}]"
-    return next((f"case.{key}" for key in TABLES["case"] if re.search(rf"\b{key}\b", message)), "case")
+    named = re.search(rf"\b({'|'.join(TABLES['case'])})\b", message)
+    return f"case.{named[1]}" if named else "case"
 
 
 def _budget(file: BudgetFile, source: Source) -> Budget:

@@ -184,9 +184,9 @@ class Observer:
 class Search:
     """Everything that a run needs besides the study itself.
 
-    storage_url: of Optuna, None for a file in the folder. compiled: kernels to compile before the first is measured, if
-    trials are counted; clock: of the whole, None: it begins now. accuracy, output: of finalists; sustain: of the best.
-    None if unavailable.
+    gather: waits for other workers when the search is over, and takes their trials over; None without others. compiled:
+    kernels to compile before the first is measured, if trials are counted; clock: of the whole, None: it begins now.
+    accuracy, output: of finalists; sustain: of the best. None if unavailable.
     """
 
     evaluator: Evaluator
@@ -194,7 +194,7 @@ class Search:
     folder: Path
     observer: Observer
     strategy: MakeStrategy
-    storage_url: str | None = None
+    gather: Callable[[], None] | None = None
     compiled: int = 0
     clock: Clock | None = None
     accuracy: Accurate | None = None

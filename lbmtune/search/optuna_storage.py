@@ -1,19 +1,15 @@
-"""A study in Optuna's storage, rebuilt from the records.
-
-The storage gets a trial once, when it has ended: asking in a database would take one transaction for each parameter of
-a trial, and several for its end.
-"""
+"""A study as Optuna keeps one: its journal, made from the records, and what Optuna is told of a trial."""
 
 import re
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -25,8 +21,8 @@ from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.space import varied
 
 JOURNAL = "optuna.log"
-_NUMBER = "lbmtune:number"
-_METRICS = {"mlups": "MLUPS", "footprint": "footprint (bytes)"}
+_NUMBER, FINALS = "lbmtune:number", "final_mlups"
+METRICS = {"mlups": "MLUPS", "footprint": "footprint (bytes)"}
 """Names of objectives."""
 _LONG_SECRET = 6
 """Letters from which on a password is not in a sentence by chance."""
@@ -64,96 +60,79 @@ class Journal(JournalFileBackend):
             self.append_logs(buffered)
 
 
-class OptunaStudy:
-    """Keeps trials of these configurations in a storage of Optuna. header: of their study."""
-
-    _stored: optuna.Study
-
-    def __init__(self, configs: Sequence[KernelConfig], header: StudyHeader) -> None:
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._configs, self._ceiling = {config.key: config for config in configs}, header.ceiling
-        self._objective = header.spec.objective
-        self._direction = StudyDirection.MAXIMIZE if self._objective == "mlups" else StudyDirection.MINIMIZE
-        self._space = distributions(configs)
-        self._journal: Journal | None = None
-
-    def open(self, storage: str | Path, name: str) -> None:
-        """Open a storage: a new journal by its path, or a database by its URL.
-
-        Raises InputError if the database cannot be used.
-        """
-        if isinstance(storage, Path):
-            storage.parent.mkdir(parents=True, exist_ok=True)
-            storage.unlink(missing_ok=True)
-            Path(f"{storage}.lock").unlink(missing_ok=True)  # of a process that was killed
-            self._journal = Journal(storage)
-            self._keep(JournalStorage(self._journal), name)
-            return
-        from sqlalchemy import make_url  # slow to import and seldom needed
-        from sqlalchemy.exc import SQLAlchemyError
-
-        shown = without_password(storage)
-        try:
-            secret = make_url(storage).password
-        except (SQLAlchemyError, ValueError):  # its message may contain a part of the password
-            raise InputError(f"Optuna storage {shown!r} is not the URL of a database; correct --storage.") from None
-        broken = (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError, ImportError, ValueError)
-        try:
-            self._keep(RDBStorage(storage), name)
-        except broken as error:
-            reason = str(error).splitlines()[0].replace(storage, shown)
-            if secret and _may_show(secret, reason):
-                reason = type(error).__name__
-            raise InputError(f"Optuna storage {shown!r} cannot be used ({reason}); correct --storage.") from None
-
-    def tell(self, trial: Trial) -> None:
-        """Add a trial whose record is on disk."""
-        self._stored.add_trial(self._frozen(trial, self._configs[trial.key]))
-
-    def catch_up(self, trials: Sequence[Trial]) -> None:
-        """Add to the storage the recorded trials that it lacks."""
-        with self._journal.buffered() if self._journal else nullcontext():
-            stored = set()
-            for one in self._stored.get_trials(deepcopy=False):
-                if one.state.is_finished():
-                    stored.add(one.user_attrs.get(_NUMBER))
-                else:
-                    self._stored.tell(one.number, state=TrialState.FAIL)
-            for trial in trials:
-                if trial.number not in stored and trial.key in self._configs:
-                    self.tell(trial)
-
-    def note_finals(self, trials: Sequence[Trial]) -> None:
-        """Note the final speeds with the study: those of trials that are in a storage can no longer change."""
-        self._stored.set_user_attr("final_mlups", {one.key: one.final.mlups for one in trials if one.final})
-
-    def close(self) -> None:
-        """Release the storage."""
-        self._stored._storage.remove_session()
-
-    def _keep(self, storage: BaseStorage, name: str) -> None:
-        self._stored = optuna.create_study(
-            storage=storage, study_name=name, direction=self._direction, load_if_exists=True
+def write_journal(path: Path, header: StudyHeader, configs: Sequence[KernelConfig], trials: Sequence[Trial]) -> None:
+    """Write a study anew into a journal; trials of other configurations are left out."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    for left in (path, Path(f"{path}.lock")):  # the latter of a process that was killed
+        left.unlink(missing_ok=True)
+    space, by_key, journal = distributions(configs), {config.key: config for config in configs}, Journal(path)
+    with journal.buffered():
+        study = optuna.create_study(
+            storage=JournalStorage(journal), study_name=optuna_name(header), direction=direction(header.spec.objective)
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            self._stored.set_metric_names([_METRICS[self._objective]])
-        self._stored.get_trials(deepcopy=False)
+            study.set_metric_names([METRICS[header.spec.objective]])
+        study.set_user_attr(FINALS, finals_of(trials))
+        for trial in trials:
+            if trial.key in by_key:
+                study.add_trial(_frozen(trial, header, parameters(by_key[trial.key], space), space))
 
-    def _frozen(self, trial: Trial, config: KernelConfig) -> FrozenTrial:
-        value = self._value(trial)
-        return optuna.create_trial(
-            state=TrialState.FAIL if value is None else TrialState.COMPLETE,
-            value=value,
-            params=parameters(config, self._space),
-            distributions=self._space,
-            user_attrs={_NUMBER: trial.number, **attributes(trial, self._ceiling)},
-        )
 
-    def _value(self, trial: Trial) -> float | None:
-        if trial.mlups is None or self._objective == "mlups":
-            return trial.mlups
-        return float(trial.prediction.footprint_bytes) if trial.prediction else None
+def _frozen(
+    trial: Trial, header: StudyHeader, values: dict[str, Any], space: dict[str, BaseDistribution]
+) -> FrozenTrial:
+    value = value_of(trial, header.spec.objective)
+    return optuna.create_trial(
+        state=TrialState.FAIL if value is None else TrialState.COMPLETE,
+        value=value,
+        params=values,
+        distributions=space,
+        user_attrs={_NUMBER: trial.number, **attributes(trial, header.ceiling)},
+    )
+
+
+def direction(objective: str) -> StudyDirection:
+    """Return whether more of an objective is better."""
+    return StudyDirection.MAXIMIZE if objective == "mlups" else StudyDirection.MINIMIZE
+
+
+@contextmanager
+def usable(url: str) -> Iterator[None]:
+    """Open the database of a URL within this block. Raises InputError, without its password, if it cannot be used."""
+    from sqlalchemy import make_url  # slow to import and seldom needed
+    from sqlalchemy.exc import SQLAlchemyError
+
+    shown = without_password(url)
+    try:
+        secret = make_url(url).password
+    except (SQLAlchemyError, ValueError):  # its message may contain a part of the password
+        raise InputError(f"Optuna storage {shown!r} is not the URL of a database; correct --storage.") from None
+    broken = (SQLAlchemyError, optuna.exceptions.StorageInternalError, RuntimeError, ImportError, ValueError)
+    try:
+        yield
+    except broken as error:
+        reason = str(error).splitlines()[0].replace(url, shown)
+        if secret and _may_show(secret, reason):
+            reason = type(error).__name__
+        raise InputError(f"Optuna storage {shown!r} cannot be used ({reason}); correct --storage.") from None
+
+
+def optuna_name(header: StudyHeader) -> str:
+    """Return the name of a study in Optuna's storage, which may hold several."""
+    return f"{header.spec.name} {header.date}"
+
+
+def finals_of(trials: Sequence[Trial]) -> dict[str, float]:
+    """Return final speeds by the key of their trial."""
+    return {one.key: one.final.mlups for one in trials if one.final}
+
+
+def value_of(trial: Trial, objective: str) -> float | None:
+    """Return the objective of a trial; None if it has no speed."""
+    if trial.mlups is None or objective == "mlups":
+        return trial.mlups
+    return float(trial.prediction.footprint_bytes) if trial.prediction else None
 
 
 def attributes(trial: Trial, ceiling: Ceiling) -> dict[str, str | float]:

@@ -6,8 +6,7 @@ configuration is tried twice.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from math import ceil, inf
 from pathlib import Path
@@ -46,8 +45,8 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
         header, done = _read_folder(search.folder, header, resume=resume)
         begun = replace(header, finished=False, stopped="", left_out=())
         write_header(search.folder, begun)
-        with _stored(search, begun, space, done) as tell:
-            ended = _run(search, begun, space, done, tell)
+        ended = _run(search, begun, space, done)
+        _keep_journal(search.folder, begun, space)
         write_header(search.folder, replace(ended, finished=True))
         record = read_study(search.folder)
     if record.winner is None:
@@ -55,13 +54,22 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
     return record
 
 
-def _run(
-    search: Search, header: StudyHeader, space: Space, done: Sequence[Trial], tell: Callable[[Trial], None]
-) -> StudyHeader:
+def search_alone(search: Search, header: StudyHeader, space: Space) -> int:
+    """Run the search of a study whose finals another process holds; return the number of trials."""
+    clock = search.clock or Clock(now(), header.spec.budget.seconds or inf)
+    write_header(search.folder, header)
+    search.observer.started(header, ())
+    Loop(search, header, space, (), Plan(clock, Needs(header.spec, header.backend))).run()
+    return len(read_study(search.folder).trials)
+
+
+def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial]) -> StudyHeader:
     """Search, and make what follows as it fits into the time. Returns the header with the end of the search."""
     clock = search.clock or Clock(now(), header.spec.budget.seconds or inf)
     plan = Plan(clock, Needs(header.spec, header.backend))
-    loop = Loop(search, header, space, done, plan, tell)
+    loop = Loop(search, header, space, done, plan)
+    if header.calibrated_how:
+        LOG.info("predictions: %s", header.calibrated_how)
     search.observer.started(header, done)
     if plan.search_left_s() <= 0:
         enough_s = ceil(clock.spent_s + 1.5 * plan.after_search_s)
@@ -72,6 +80,8 @@ def _run(
     try:
         while True:
             stopped = loop.run()
+            if search.gather:
+                search.gather()
             visit_again(search, plan)
             hold_finals(search, plan)
             if not stopped.endswith(OUT_OF_TIME) or not plan.goes_on():
@@ -111,7 +121,7 @@ def check_resumable(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
 def check_same_spec(kept: StudySpec, now: StudySpec, folder: Path) -> None:
     """Raise InputError, with the field and both values, if two studies differ in more than name and budget."""
     kept, now = _without_path(kept), _without_path(now)
-    for name in ("case", "axes", "families", "objective", "seed", "protocol", "max_error", "output"):
+    for name in ("case", "axes", "families", "objective", "strategy", "seed", "protocol", "max_error", "output"):
         was, here = (_fields(getattr(spec, name), name) for spec in (kept, now))
         for key in {**was, **here}:
             if was.get(key) != here.get(key):
@@ -147,28 +157,11 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else "not given" if value is None else str(value)
 
 
-@contextmanager
-def _stored(
-    search: Search, header: StudyHeader, space: Space, done: Sequence[Trial]
-) -> Iterator[Callable[[Trial], None]]:
-    """Yield what tells a storage of a trial. Without a URL a journal is written at the end: Optuna loads slowly."""
-    if search.storage_url is None:
-        yield lambda _: None
-        done = read_study(search.folder).trials
-    from lbmtune.search.optuna_storage import JOURNAL, OptunaStudy
+def _keep_journal(folder: Path, header: StudyHeader, space: Space) -> None:
+    """Write all trials as a journal of Optuna, at the end: it loads slowly."""
+    from lbmtune.search.optuna_storage import JOURNAL, write_journal
 
-    study = OptunaStudy(space.configs, header)
-    study.open(search.storage_url or search.folder / JOURNAL, optuna_name(header))
-    study.catch_up(done)
-    if search.storage_url is not None:
-        yield study.tell
-    study.note_finals(read_study(search.folder).trials)
-    study.close()
-
-
-def optuna_name(header: StudyHeader) -> str:
-    """Return the name of a study in Optuna's storage, which may hold several."""
-    return f"{header.spec.name} {header.date}"
+    write_journal(folder / JOURNAL, header, space.configs, read_study(folder).trials)
 
 
 def nothing_valid(record: StudyRecord) -> str:

@@ -12,7 +12,8 @@ import pytest
 from lbmtune.api import measured_machines
 from lbmtune.api.devices import doubt
 from lbmtune.api.machines import measured_cards
-from lbmtune.api.measured_machines import how_calibrated, known_machine, lender
+from lbmtune.api.measured_machines import how_calibrated, lender
+from lbmtune.api.studies import study
 from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, machine_path
 from lbmtune.model.machine.datasheet_scaling import bandwidth_ratio, with_borrowed_calibration
 from lbmtune.model.machine.description import Machine
@@ -88,16 +89,23 @@ def test_tables_are_scaled_by_the_bandwidths_that_were_measured() -> None:
         ),
     ],
 )
-def test_it_is_said_by_what_predictions_are_calibrated(
-    machine: Machine, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_is_said_by_what_predictions_are_calibrated(machine: Machine, said: str) -> None:
     assert how_calibrated(machine) == said
-    asked: dict[str, Any] = {}
-    monkeypatch.setattr(measured_machines, "measured_machine", lambda *_, **how: (asked.update(how), machine)[1])
-    with caplog.at_level(logging.INFO, "lbmtune"):
-        assert known_machine("0", refresh=True, max_age_s=5.0) is machine
-    assert asked == {"refresh": True, "max_age_s": 5.0, "extent": "quick"}
-    assert caplog.messages == [f"predictions: {said}"]
-    known_machine("0", calibrate=False)
-    assert asked == {"refresh": False, "max_age_s": None, "extent": "bandwidths"}
     assert bool(doubt(machine)) == (machine is BARE), "a measured card with borrowed curves is no data sheet"
+
+
+@pytest.mark.parametrize(("calibrate", "extent"), [(True, "quick"), (False, "bandwidths")])
+def test_a_study_says_before_its_search_by_what_predictions_are_calibrated(
+    calibrate: bool, extent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake_study.stand_in(monkeypatch)
+    asked: list[dict[str, Any]] = []
+    machine = fake_study.machine()
+    monkeypatch.setattr(measured_machines, "measured_machine", lambda *_, **how: (asked.append(how), machine)[1])
+    said = "not calibrated, by bandwidths alone; lbmtune devices --calibrate measures the rest"
+    with caplog.at_level(logging.INFO, "lbmtune"):
+        found = study("quick", "cpu", tmp_path / "it", overrides=["budget.trials=2"], calibrate=calibrate)
+    assert [how["extent"] for how in asked] == [extent]
+    assert f"predictions: {said}" in caplog.messages
+    assert found.record.header.calibrated_how == said
+    assert said in found.report().read_text()

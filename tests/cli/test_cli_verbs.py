@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,20 +15,23 @@ from rich.console import Console
 
 import lbmtune
 from lbmtune import api
+from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.cli import main
 from lbmtune.cli.format import output
 from lbmtune.cli.verbs.list import knob_rows
 from lbmtune.cli.verbs.run import show_proofs
-from lbmtune.errors import DeviceUnavailableError, NothingValidError
+from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.studyfile import load_study, overridden
 from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, machine_path
 from lbmtune.model.machine.toml import write_machine
 from lbmtune.records import Conditions, Outcome, Trial
 from lbmtune.records.best import read_best
 from lbmtune.records.store import read_study
-from lbmtune.search.optuna_storage import Journal
+from lbmtune.records.study import Budget, Target
+from lbmtune.search.joint.ledger import Ledger, begin, open_storage
+from lbmtune.search.optuna_storage import Journal, optuna_name
 from lbmtune.units import format_rate
 from tests.support.paths import ROOT
 from tests.support.studies import fake_study
@@ -75,7 +79,7 @@ def test_help_is_for_people(run, monkeypatch):
     """On 80 columns no summary of a verb is cut, and nothing is said in names of Python's types."""
     monkeypatch.setenv("COLUMNS", "80")
     verbs = re.findall(r"^  ([a-z]+)  +\S.*$", run("--help")[1].partition("Commands:")[2], re.MULTILINE)
-    assert len(verbs) == 16
+    assert len(verbs) == 17
     for verb in ("", *verbs):
         text = run(*filter(None, [verb]), "--help")[1]
         assert not re.search(r"<\w+|\bbool\b|\bTEXT\b|\.\.\.$", text.replace("block=256x1x1,...", "")), text
@@ -574,7 +578,7 @@ def test_a_password_is_never_shown_nor_kept(run, monkeypatch, tmp_path):
         "postgresql://me:hush-hush@host/db?sslpassword=hush-hush",
         JournalStorage(Journal(tmp_path / "kept.log")),
     )
-    monkeypatch.setattr("lbmtune.search.optuna_storage.RDBStorage", lambda _: storage)
+    monkeypatch.setattr("lbmtune.search.joint.ledger.RDBStorage", lambda _, **__: storage)
     stand_in(monkeypatch, FakeEvaluator("cpu", at=at))
     code, out, err = study(run, "--out", "here", "--storage", url)
     assert code == 130
@@ -586,6 +590,37 @@ def test_a_password_is_never_shown_nor_kept(run, monkeypatch, tmp_path):
     written = [path for path in (tmp_path / "here").rglob("*") if path.is_file()]
     assert {"study.json", "trials.jsonl", "report.html", "best.json"} <= {path.name for path in written}
     assert not any(b"hush" in path.read_bytes() for path in written)
+
+
+def test_a_worker_helps_a_study_until_its_search_is_over(run, monkeypatch, tmp_path):
+    url = f"sqlite:///{tmp_path / 'joint.db'}"
+    asked = ("worker", "--study", "quick", "--storage", url, "--device", "cpu")
+    fake = stand_in(monkeypatch)
+    assert study(run, "--out", "here", "--storage", url)[0] == 0
+    found = read_study(Path("here"))
+    code, out, err = run(*asked, "--wait", "0.1s")
+    assert (code, out) == (2, "")
+    assert "the search of study 'quick " in err
+
+    storage = open_storage(url)
+    header = replace(found.header, date="2999-01-01", spec=replace(found.header.spec, budget=Budget(trials=5)))
+    begin(storage, optuna_name(header), header)  # the latest of that name
+    assert json.loads(run(*asked, "--json")[1]) == {"study": "quick", "trials": 5}
+    with Ledger(storage, "quick", [from_flat(trial.config) for trial in found.trials]) as ledger:
+        assert {trial.key for trial in ledger.results()} == set(fake.tried[-5:])
+
+    assert "there is no study 'slow' in this storage (known: quick " in run(*asked[:2], "slow", *asked[3:])[2]
+    for field, said in (
+        ("device", "ranks Another, and this worker has Made-up 1"),
+        ("driver", "with driver 'Another'"),
+    ):
+        header = replace(header, date=f"{field}", environment=replace(header.environment, **{field: "Another"}))
+        begin(storage, f"unlike-{field} 1", header)
+        code, _, err = run(*asked[:2], f"unlike-{field}", *asked[3:])
+        assert code == 2
+        assert said in err
+        assert "speeds of unlike devices are not one ranking" in err
+        header = found.header
 
 
 def test_ctrl_c_before_the_first_trial_says_that_nothing_was_kept(run, monkeypatch, tmp_path):
@@ -986,3 +1021,47 @@ def test_plan_tells_what_fits_in_a_memory(run):
     assert first["mlups_per_device"] > 100
     assert run("plan", "quick", "--memory", "much")[0] == 2
     assert run("plan", "quick", "--memory", "1GiB", "--devices", "0")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--target", "0.9"), lambda spec: spec.budget.target == Target(share=0.9)),
+        (("--search-time", "20s"), lambda spec: spec.budget.search_seconds == 20.0),
+        (("--time", "50s"), lambda spec: spec.budget.seconds == 50.0),
+        (("--strategy", "random"), lambda spec: spec.strategy == "random"),
+        (("--domain", "24x20x16"), lambda spec: spec.case.domain == (24, 20, 16) and spec.case.flow == "box"),
+        (
+            ("--domain", "48x40", "--lattice", "d2q9", "--collision", "trt", "--families", "direct"),
+            lambda spec: (spec.case.lattice, spec.case.collision, spec.families) == ("d2q9", "trt", ("direct",)),
+        ),
+    ],
+)
+def test_options_of_a_study_are_keys_of_its_file(run, monkeypatch, options, found):
+    asked = {}
+
+    def refused(spec, *_, **how):
+        asked.update(how, spec=spec)
+        raise InputError("enough.")
+
+    stand_in(monkeypatch)
+    monkeypatch.setattr("lbmtune.api.study", refused)
+    assert run("study", "--device", "cpu", *options, "--no-calibration")[0] == 2
+    assert found(asked["spec"])
+    assert asked["calibrate"] is False
+    assert asked["begun_s"] <= time.monotonic()
+
+
+def test_a_study_says_why_it_ended_and_who_is_first(run, monkeypatch):
+    stand_in(monkeypatch)
+    code, out, _ = study(run, "--out", "here", "--target", "0.1")
+    assert code == 0
+    (said,) = (line for line in out.splitlines() if line.startswith("search "))
+    assert re.search(r"stopped after \d evaluations?: [\d.]+ % of the prediction reached$", said)
+    facts = json.loads(study(run, "--out", "there", "--target", "0.1", "--json")[1])
+    assert facts["stopped"] in said
+    assert facts["left_out"] == []
+    assert facts["stopped"] in Path("here/report.html").read_text()
+    text = study(run, "--out", "whole")[1]
+    assert any(line.startswith("finals ") and "at 95 %" in line for line in text.splitlines())
+    assert "stopped after 12 evaluations: the limit of trials is reached" in text

@@ -6,7 +6,7 @@ from lbmtune import api
 from lbmtune.catalogue.config import FAMILIES
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.errors import InputError
-from lbmtune.files.shipped import find_study
+from lbmtune.files.shipped import find_study, shipped_studies
 from lbmtune.files.studyfile import base_study, load_study, overridden, parse_study
 from lbmtune.records.study import KnobRange
 from lbmtune.search.space import legal_set
@@ -149,3 +149,19 @@ def test_the_listing_has_the_values_of_each_family_and_why_there_are_no_others()
     assert facts["axes"]["family"]["values"] == ("direct", "moments-wavefront", "wavefront")
     assert facts["axes"]["steps"]["spaces"][0] == ()
     assert not api.listing(load_study("quick"), "cpu")["ranges"]
+
+
+@pytest.mark.parametrize("name", sorted(shipped_studies().keys() - {"quick"}))
+@pytest.mark.parametrize("backend", FAMILIES)
+def test_shipped_studies_are_cases_whose_values_are_made(name, backend):
+    spec = load_study(name, ["case.domain=64x64x64"] if name != "duct" else [])
+    assert (spec.name, spec.families, spec.axes[backend]) == (name, ("all",), {})
+    assert {config.family for config in legal(spec, backend)} >= {"direct"}
+    assert len(legal(spec, backend)) > 100
+
+
+@pytest.mark.parametrize("old", ["d3q19-box-fast", "d3q19-cavity-fast", "d3q19-duct", "d3q19-pipe", "d3q19-porous"])
+def test_cases_are_those_of_the_spaces_of_recorded_sets(old):
+    name = old.split("-")[1]
+    assert load_study(old).case == load_study(name).case
+    assert not load_study(old).families

@@ -8,11 +8,11 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.cli import notes_on_stderr
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import PROTOCOL
-from lbmtune.files.shipped import find_study, shipped_studies
+from lbmtune.files.shipped import find_study, shipped_studies, spaces
 from lbmtune.files.source import line_of
 from lbmtune.files.studyfile import as_spec, load_study, overridden, parse_study
 from lbmtune.records.output import Output
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.study import Target, TimingProtocol
 from lbmtune.search.space import legal_set
 
 TEXT = """\
@@ -71,7 +71,8 @@ def test_shipped_studies_have_legal_configurations_of_every_scheme_and_storage(n
 
 
 def test_the_quick_study_is_small_and_the_flagship_is_not():
-    assert set(shipped_studies()) >= {"quick", "d3q19-box", "d3q19-cavity", "d2q9-box", "d3q27-box"}
+    assert set(shipped_studies()) == {"box", "cavity", "duct", "pipe", "porous", "quick"}
+    assert set(spaces()) >= {"d3q19-box", "d3q19-cavity", "d2q9-box", "d3q27-box"}
     assert load_study("quick").budget.trials <= 30
     assert load_study("d3q19-box").case.domain == (256, 256, 256)
 
@@ -89,6 +90,10 @@ def test_the_quick_study_is_small_and_the_flagship_is_not():
         ("case.viscosity=0.1", lambda s: s.case.relaxation_rate == pytest.approx(1.25)),
         ("budget.trials=10", lambda s: s.budget.trials == 10),
         ("budget.time=30s", lambda s: s.budget.seconds == 30.0),
+        ("budget.search_time=20s", lambda s: s.budget.search_seconds == 20.0),
+        ("budget.target=0.97", lambda s: s.budget.target == Target(share=0.97)),
+        ("budget.target=ceiling:0.9", lambda s: s.budget.target == Target(share=0.9, of="ceiling")),
+        ("strategy=random", lambda s: s.strategy == "random"),
         ("protocol.finalists=2", lambda s: s.protocol.finalists == 2),
         ("objective=footprint", lambda s: s.objective == "footprint"),
         ("seed=9", lambda s: s.seed == 9),
@@ -109,7 +114,7 @@ def test_every_field_can_be_overridden(override, found):
         ("domian=64x64x64", "did you mean 'case.domain'"),
         (
             "foo=1",
-            r"--set foo: there is no such key; there are name, objective, seed, families, case.\(flow, lattice, ",
+            r"--set foo: there is no such key; there are name, objective, strategy, seed, families, case.\(flow, ",
         ),
         (
             "foo=1",
@@ -128,6 +133,12 @@ def test_every_field_can_be_overridden(override, found):
         ("case.domain=64x0x64", "extent below 1"),
         ("seed=-1", "seed: -1 is not between 0 and 4294967295"),
         ("seed=4294967296", "is not between 0 and 4294967295"),
+        ("budget.search_time=0s", "budget.search_time: 0s is not above 0 and at most"),
+        ("budget.target=1.4", "budget.target: 1.4 is not a share above 0 and at most 1.2; write for example 0.97"),
+        ("budget.target=0", "is not a share above 0 and at most 1.2"),
+        ("budget.target=fast", "budget.target: fast is not a share"),
+        ("budget.target=peak:0.9", r"peak:0.9 is not supported \(use 0.97, or ceiling:0.97\)"),
+        ("strategy=gready", "strategy"),
         ("budget.time=0s", "budget.time: 0s is not above 0 and at most"),
         ("budget.trials=0", "budget.trials: 0 is not between 1 and"),
         ("name=../elsewhere", "name: '../elsewhere' is not a file name"),
@@ -149,6 +160,8 @@ def test_every_field_can_be_overridden(override, found):
         ("budget.time=-5", "-5 is not above 0 and at most 1000000000 seconds; leave it out for no limit."),
         ("case.inlet_velocity=0.1", "0.1 is not three components of a velocity; write for example"),
         ("case.faces=wall", "'wall' is not a list of kinds of faces; write those that lbmtune list names."),
+        ("case.walls=interpolate", "unknown walls 'interpolate'; did you mean 'interpolated'"),
+        ("case.walls=interpolated", "walls=interpolated is not supported for flow box"),
     ],
 )
 def test_a_wrong_override_is_named(override, message):
@@ -208,6 +221,8 @@ WRONG = {
     "protocol.min_cpu_share": ("-0.1", "1.1", *NO_NUMBERS),
     "budget.trials": ("0", "-3", "100000000000000000000"),
     "budget.sample": ("-1", "100000000000000000000"),
+    "budget.search_time": ("0", "-5", '"0s"', "2000000000", *NO_NUMBERS),
+    "budget.target": ("0", "-1", "1.3", *NO_NUMBERS),
     "budget.time": ("0", "-5", '"0s"', "2000000000", '"99999999999999h"', *NO_NUMBERS),
     **{f"output.{kind}": ("-1", "2000000000", "1.5") for kind in ("macroscopics", "save", "residual")},
     "accuracy.max_error": ("0.0", "-1.0", *NO_NUMBERS),
@@ -476,6 +491,14 @@ def test_without_axes_solid_cells_and_patches_get_the_knobs_that_they_need(backe
     assert sparse["family"] == ("sparse",)
     assert as_spec(stone.case).axes == stone.axes
     assert legal_set(stone.case, backend, stone.axes[backend], Limits()).sizes > (0, 0)
+    beads = parse_study(plain, "t", ["case.geometry=packing:fraction=0.3", "case.walls=interpolated"])
+    assert beads.case.interpolates
+    assert overridden(beads, ["seed=3"]).case == beads.case
+    assert legal_set(beads.case, backend, beads.axes[backend], Limits()).sizes > (0, 0)
+    both = {"family": ("sparse",), "scheme": ("aa",), "boundary": ("branch", "implicit")}
+    legal = legal_set(beads.case, backend, both, Limits())
+    assert {config.boundary for config in legal.configs} == {"branch"}
+    assert any("walls=interpolated is not supported for boundary=implicit" in reason for reason in legal.illegal)
     patch = '\n[[case.patches]]\nkind = "velocity"\nwhere = "disc"\nface = "x-"\nvelocity = [0.1, 0.0, 0.0]\n'
     walls = ["case.faces=['wall', 'wall', 'wall', 'wall', 'wall', 'wall']"]
     assert len(parse_study(plain + patch, "t", walls).axes[backend]) == 2

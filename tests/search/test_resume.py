@@ -21,9 +21,11 @@ from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study
 from lbmtune.records.study import Budget
 from lbmtune.search import lock
 from lbmtune.search.finals import finalists_of
+from lbmtune.search.joint.ledger import open_storage
+from lbmtune.search.joint.sharing import joint
 from lbmtune.search.lock import device_lock, folder_lock
-from lbmtune.search.optuna_storage import JOURNAL, Journal, OptunaStudy
-from lbmtune.search.study import optuna_name, run_study
+from lbmtune.search.optuna_storage import JOURNAL, Journal, optuna_name, write_journal
+from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
 from tests.support.studies.fake_study import DEVICE_ID, FakeEvaluator, header, machine, search, space_of, spec
 
@@ -97,16 +99,16 @@ def with_path():
 
 
 def test_a_record_that_optuna_never_heard_of_is_kept(tmp_path, monkeypatch):
-    def die(self, trial):
+    def die(*_):
         raise KeyboardInterrupt
 
-    study, kept = spec(budget=Budget(trials=8)), f"sqlite:///{tmp_path}/trials.db"
+    study = spec(budget=Budget(trials=8))
     with monkeypatch.context() as patched:
-        patched.setattr(OptunaStudy, "tell", die)
+        patched.setattr("lbmtune.search.optuna_storage.write_journal", die)
         with pytest.raises(KeyboardInterrupt):
-            run_study(replace(search(tmp_path, FakeEvaluator()), storage_url=kept), header(study), space_of(study))
+            run_study(search(tmp_path, FakeEvaluator()), header(study), space_of(study))
     before = read_study(tmp_path)
-    assert len(before.trials) == 1
+    assert len(before.trials) == 8
     after, evaluator = resume(tmp_path)
     assert same_measurements(before, after)
     assert before.trials[0].key not in evaluator.tried
@@ -148,33 +150,34 @@ def test_optuna_is_rebuilt_from_the_records(tmp_path, damage):
     assert told(tmp_path) >= {trial.number for trial in after.trials}
 
 
-def test_what_optuna_missed_is_written_in_one_piece(tmp_path, monkeypatch):
+def test_a_journal_is_written_in_one_piece(tmp_path, monkeypatch):
     trials = begun(tmp_path, trials=20).trials
-    (tmp_path / JOURNAL).unlink()
-    study = spec()
-    configs = space_of(study).configs
-    mirror = OptunaStudy(configs, header(study))
-    mirror.open(tmp_path / JOURNAL, optuna_name(header(study)))
+    configs = space_of(spec()).configs
     forced, force = [], os.fsync
     monkeypatch.setattr(os, "fsync", lambda file: (forced.append(file), force(file)))
-    mirror.catch_up(trials)
+    write_journal(tmp_path / JOURNAL, header(spec()), configs, trials)
     assert len(forced) == 1
     assert told(tmp_path) == {trial.number for trial in trials}
-    mirror.catch_up(trials)
-    assert len(forced) == 1
+    (tmp_path / f"{JOURNAL}.lock").write_text("of a process that was killed")
+    write_journal(tmp_path / JOURNAL, header(spec()), configs, trials)
+    assert len(forced) == 2
+    assert told(tmp_path) == {trial.number for trial in trials}
 
 
-def test_a_database_of_ones_own_hears_of_each_trial_once(tmp_path):
+def test_a_database_hears_of_each_trial_once(tmp_path):
     url = f"sqlite:///{tmp_path / 'mine.db'}"
     for trials in (8, 20):
         study = spec(budget=Budget(trials=trials))
-        found = replace(search(tmp_path, FakeEvaluator()), storage_url=url)
-        run_study(found, header(study), space_of(study), resume=trials > 8)
+        space = space_of(study)
+        with joint(open_storage(url), search(tmp_path, FakeEvaluator()), header(study), space) as found:
+            run_study(found, header(study), space, resume=trials > 8)
     import optuna
 
     kept = optuna.load_study(study_name=optuna_name(header(spec())), storage=url)
-    assert sorted(trial.user_attrs["lbmtune:number"] for trial in kept.trials) == list(range(20))
-    finals = {trial.key: trial.final.mlups for trial in read_study(tmp_path).trials if trial.final}
+    record = read_study(tmp_path)
+    assert sorted(trial.user_attrs["key"] for trial in kept.trials) == sorted(trial.key for trial in record.trials)
+    assert len(record.trials) == 20
+    finals = {trial.key: trial.final.mlups for trial in record.trials if trial.final}
     assert finals
     assert kept.user_attrs["final_mlups"] == finals
 

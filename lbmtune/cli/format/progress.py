@@ -91,8 +91,9 @@ class Progress(Shown, Observer):
     def finished(self, trial: Trial) -> None:
         """Show a finished trial."""
         better = _best([trial]) > _best(self._trials)
-        self._trials.append(trial)
-        self._here += 1
+        others = [one for one in self._trials if one.number != trial.number]  # it may be measured a second time
+        self._here += len(others) == len(self._trials)
+        self._trials = [*others, trial]
         if self._live:
             self._live.update(self._display(), refresh=True)
         elif better or trial.outcome is not Outcome.OK or time.monotonic() - self._printed_s > _QUIET_S:
@@ -121,7 +122,8 @@ class Progress(Shown, Observer):
         """Print a part that begins with its estimate; on a terminal below the trials, with a bar of the whole."""
         about = f", about {expected_s:.0f} s" if expected_s and expected_s >= 1 else ""
         if not self._live:
-            self._console.print(f"{text}{about}", markup=False)
+            if about or expected_s is None:
+                self._console.print(f"{text}{about}", markup=False)
             return
         passed = time.monotonic() - self._process_s
         end = self._whole_s if self._whole_s < inf else passed + (expected_s or 0.0)

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
-from lbmtune.records.remarks import disturbance, doubt, in_cache_of, unsteadiness
+from lbmtune.records.remarks import disturbance, doubt, in_cache_of, race_text, unsteadiness
 from lbmtune.records.repeats import percent
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.output import output_row
@@ -116,6 +116,7 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
     return [
         *fluid,
         ("speed", _interval(record)),
+        *([("finals", text)] if (text := race_text(record)) else []),
         *([("output costs", text)] if (text := output_row(record.ranked[0])) else []),
         (
             "evaluations",
@@ -123,5 +124,7 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
             + (f", {record.verified_per_s:.1f} verified kernels per second" if record.verified_per_s else ""),
         ),
         ("cost", seconds),
+        *([("search", record.header.stopped)] if record.header.stopped else []),
+        *([("left out", "; ".join(record.header.left_out))] if record.header.left_out else []),
         *([("predictions", how)] if (how := record.header.calibrated_how) else []),
     ]

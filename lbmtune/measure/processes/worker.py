@@ -86,10 +86,14 @@ class Death:
     timed_out: bool = False
     killed: bool = False
     starved: bool = False
-    error: LbmtuneError | None = None
+    error: LbmtuneError | TimeOverError | None = None
 
 
 Event = Greeting | Stage | Answer | Death
+
+
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""For NumPy in workers: its products of small matrices are slower with more threads, ten times so on a busy machine."""
 
 
 class Worker:
@@ -125,6 +129,7 @@ class Worker:
                 stderr=output,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
+                env=os.environ | _ONE_THREAD,
             )
         self.connection.send(opener)
         self.deadline_s = inf
@@ -281,7 +286,7 @@ def next_event(worker: Worker) -> Event:
     return event
 
 
-def unavailable(what: str, death: Death) -> LbmtuneError:
+def unavailable(what: str, death: Death) -> LbmtuneError | TimeOverError:
     """Return the error for a device whose worker is gone. what: the action that failed."""
     busy = "; if other programs load the machine, try again when they have ended" if death.timed_out else ""
     return death.error or DeviceUnavailableError(f"{what}: {death.reason}{busy}.")

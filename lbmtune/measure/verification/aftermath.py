@@ -128,7 +128,7 @@ def _compare(simulation: Simulation, places: Sequence[Place], timed_steps: int) 
             continue
         bounds = rounding_bounds(case, config, _COHERENT * steps, max(reached), reached)
         # the same cells, because their places in memory are known now
-        after = _populations(simulation, place.read)[:, *_inner(place)]
+        after = _populations(simulation, place.read)[:, *_slices(place.part, place.read)]
         found = deviation(kept, [after], state, steps, bounds, place.part)
         if not found.passed:
             raise WrongResultError(f"the state goes wrong after {timed_steps} timed steps: {describe_failure(found)}")
@@ -142,10 +142,11 @@ def _expected(kept: State, f: Array, place: Place, steps: int, walls: Walls) -> 
     case, xp = kept.case, kept.xp
     if case.geometry and walls is not Walls.IMPLICIT:
         f[:, solid_in(case, place.read, xp)] = kept.weights[:, 0, 0]  # what is stored there is of no step
-    first = _reached(kept, f, place.read)
-    for _ in range(steps):
-        f = oracle.step(f, case, xp, place.read, walls=walls)
-    f = f[:, *_inner(place)]
+    first, read = _reached(kept, f, place.read), place.read
+    for left in reversed(range(steps)):
+        f = oracle.step(f, case, xp, read, walls=walls)
+        needed = _around(place, left)
+        f, read = f[:, *_slices(needed, read)], needed
     return f, [max(_LEAST, *both) for both in zip(first, _reached(kept, f, place.part), strict=True)]
 
 
@@ -164,9 +165,18 @@ def _require_finite(values: Iterable[float]) -> None:
         raise WrongResultError("the timed run left values that are not finite numbers")
 
 
-def _inner(place: Place) -> tuple[slice, slice, slice]:
-    """Return the slices of the compared cells in those that are read, along z, y and x."""
-    x, y, z = (slice(p.start - r.start, p.stop - r.start) for p, r in zip(place.part, place.read, strict=True))
+def _around(place: Place, layers: int) -> Window:
+    """Return the compared cells with so many of the layers around them that are read."""
+    x, y, z = (
+        range(max(r.start, p.start - layers), min(r.stop, p.stop + layers))
+        for p, r in zip(place.part, place.read, strict=True)
+    )
+    return x, y, z
+
+
+def _slices(part: Window, window: Window) -> tuple[slice, slice, slice]:
+    """Return the slices of a part of a window in it, along z, y and x."""
+    x, y, z = (slice(p.start - r.start, p.stop - r.start) for p, r in zip(part, window, strict=True))
     return z, y, x
 
 

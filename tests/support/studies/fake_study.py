@@ -103,7 +103,7 @@ def measurement(config: KernelConfig, factor: float = 1.0) -> Measurement:
         ci_high_mlups=1.01 * mlups,
         bandwidth_bytes_per_s=mlups * 1e6 * moved,
         bytes_per_update=moved,
-        samples_s=(CASE.sites / mlups / 1e6,) * 5,
+        samples_s=(CASE.sites / mlups / 1e6,) * 6,
         steps_per_sample=10,
         sites=CASE.sites,
     )
@@ -303,10 +303,10 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = 
     """Replace the real devices by a fake one, for the command line in this process."""
     import lbmtune.api.devices as here
     import lbmtune.api.measured_machines as machines
-    from lbmtune.api import kernels, reproduction, studies
+    from lbmtune.api import kernels, reproduction, studies, workers
 
     fake = evaluator or FakeEvaluator("cpu")
-    for module in (kernels, reproduction, studies):
+    for module in (kernels, reproduction, studies, workers):
         monkeypatch.setattr(module, "Evaluator", lambda *_, **__: fake)
     backend = fake.environment.backend
     only = "cpu" if backend == "cpu" else "0"

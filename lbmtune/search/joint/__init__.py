@@ -1,0 +1,1 @@
+"""Studies that several workers share, on the storages of Optuna."""

@@ -1,0 +1,226 @@
+"""A search that shares its configurations with other workers: nothing is measured twice, and all results count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from optuna.storages import BaseStorage
+
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.records import Compiled, Outcome, Trial
+from lbmtune.records.store import append_trial, holds_study, read_study
+from lbmtune.records.study import StudyHeader, StudySpec
+from lbmtune.search.clock import Clock, now
+from lbmtune.search.estimates import Estimate
+from lbmtune.search.interfaces import Evaluator, Gain, Search, Seen, Strategy
+from lbmtune.search.joint.ledger import BEAT_S, Ledger, begin
+from lbmtune.search.observations import seen_of
+from lbmtune.search.optuna_storage import optuna_name
+from lbmtune.search.space import Space
+
+_POLL_S = 0.5
+"""Seconds between two looks at what others measure, if nothing else is to be done."""
+
+
+@contextmanager
+def joint(
+    storage: BaseStorage,
+    search: Search,
+    header: StudyHeader,
+    space: Space,
+    beat_s: float = BEAT_S,
+    helpers: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
+) -> Iterator[Search]:
+    """Begin a joint study, or go on with that of the folder, and yield the search as its first worker runs it.
+
+    It waits for the others and holds the finals. beat_s: seconds between two signs of life; helpers: runs others
+    for the study of that name.
+    """
+    goes_on = holds_study(search.folder)
+    header = replace(read_study(search.folder).header, spec=header.spec) if goes_on else header
+    begin(storage, optuna_name(header), header)
+    with Ledger(storage, optuna_name(header), space.configs, beat_s) as ledger, helpers(optuna_name(header)):
+        if goes_on:
+            absorb(search.folder, ledger)
+        yield replace(shared(search, ledger), gather=partial(gather, search, ledger, space.configs))
+        ledger.note_finals(read_study(search.folder).trials)
+
+
+def shared(search: Search, ledger: Ledger) -> Search:
+    """Return the search as one of several workers runs it."""
+    make = search.strategy
+
+    def strategy(configs: Sequence[KernelConfig], found: Sequence[Estimate], spec: StudySpec) -> Strategy:
+        return SharedStrategy(make(configs, found, spec), configs, ledger)
+
+    evaluator = cast("Evaluator", SharedEvaluator(search.evaluator, ledger))
+    return replace(search, evaluator=evaluator, strategy=strategy)
+
+
+class SharedStrategy:
+    """A strategy that hears of the results of others, and leaves out what they have."""
+
+    def __init__(self, inner: Strategy, configs: Sequence[KernelConfig], ledger: Ledger) -> None:
+        self._inner, self._ledger = inner, ledger
+        self._keys = [config.key for config in configs]
+        self._index = {key: n for n, key in enumerate(self._keys)}
+        self._told: set[int] = set()
+        self._left_out: list[int] = []
+
+    def wanted(self, count: int) -> list[int]:
+        """Return what to compile next: first what others had and lost, then what the strategy wants."""
+        taken = self._taken()
+        found = [one for one in self._left_out if one not in taken][:count]
+        self._left_out = [one for one in self._left_out if one not in found]
+        while len(found) < count and (more := self._inner.wanted(count - len(found))):
+            found += [one for one in more if one not in taken]
+            self._left_out += [one for one in more if one in taken]
+        return found
+
+    def next(self, ready: Collection[int]) -> int:
+        """Return what the strategy measures now of what nobody has."""
+        taken = self._taken()
+        return self._inner.next([one for one in ready if one not in taken] or ready)
+
+    def refine(self, index: int, mlups: float | None) -> None:
+        """Tell the strategy."""
+        self._inner.refine(index, mlups)
+
+    def observe(self, index: int, seen: Seen) -> None:
+        """Tell the strategy, once."""
+        if index not in self._told:
+            self._told.add(index)
+            self._inner.observe(index, seen)
+
+    def gain(self) -> Gain | None:
+        """Return what the strategy expects."""
+        return self._inner.gain()
+
+    def _taken(self) -> set[int]:
+        """Return what is finished or claimed, after the strategy has heard of all results."""
+        for trial in self._ledger.results():
+            if trial.key in self._index:
+                self.observe(self._index[trial.key], seen_of(trial))
+        return {self._index[key] for key in self._ledger.taken() if key in self._index}
+
+
+class SharedEvaluator:
+    """An evaluator that claims what it measures; of what others have it returns their trials.
+
+    All else is that of the evaluator within.
+    """
+
+    def __init__(self, inner: Evaluator, ledger: Ledger) -> None:
+        self._inner, self._ledger = inner, ledger
+        self._limit = ledger.header.spec.budget.trials
+        self._claimed: dict[int, int] = {}
+        self._compiling = 0
+        self._elsewhere: list[tuple[int, KernelConfig]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @property
+    def incumbent_s(self) -> float | None:
+        """Seconds per step of the best so far."""
+        return self._inner.incumbent_s
+
+    @incumbent_s.setter
+    def incumbent_s(self, seconds: float | None) -> None:
+        self._inner.incumbent_s = seconds
+
+    def compile_room(self, ready: int) -> int:
+        """Return how many more may be compiled; none once the search of all workers is over."""
+        return 0 if self._ledger.is_over(self._limit) else self._inner.compile_room(ready)
+
+    def measure_room(self) -> int:
+        """Return how many the measurer takes; none once the search of all workers is over."""
+        over = bool(self._elsewhere) or self._ledger.is_over(self._limit)
+        return 0 if over else self._inner.measure_room()
+
+    def compile(self, config: KernelConfig) -> None:
+        """Compile a configuration."""
+        self._compiling += 1
+        self._inner.compile(config)
+
+    def measure(self, number: int, config: KernelConfig) -> None:
+        """Measure a configuration, or wait for another worker that does."""
+        claimed = self._ledger.claim(config)
+        if claimed is None:
+            self._elsewhere.append((number, config))
+        else:
+            self._claimed[number] = claimed
+            self._inner.measure(number, config)
+
+    def event(self) -> Compiled | Trial:
+        """Wait until a configuration is compiled or a trial is finished, here or elsewhere."""
+        while not (self._claimed or self._compiling):
+            if trial := self._from_elsewhere():
+                return trial
+        found = self._inner.event()
+        if isinstance(found, Compiled):
+            self._compiling -= 1
+            self._note_failure(found.trial)
+        elif found.number in self._claimed:
+            self._ledger.finish(self._claimed.pop(found.number), found)
+        return found
+
+    def _note_failure(self, trial: Trial) -> None:
+        """Note a kernel that does not compile: it is a trial that no worker needs to repeat."""
+        if trial.outcome is not Outcome.OK and (claimed := self._ledger.claim(from_flat(trial.config))) is not None:
+            self._ledger.finish(claimed, trial)
+
+    def _from_elsewhere(self) -> Trial | None:
+        """Return a trial of another worker that is waited for; measure what was given back meanwhile."""
+        results = {trial.key: trial for trial in self._ledger.results()}
+        running = self._ledger.running()
+        for place, (number, config) in enumerate(self._elsewhere):
+            if config.key not in running:
+                del self._elsewhere[place]
+                if config.key in results:
+                    return replace(results[config.key], number=number)
+                self.measure(number, config)
+                return None
+        time.sleep(_POLL_S)
+        return None
+
+    def forget(self) -> None:
+        """Forget what is compiled, or will be, and was not measured."""
+        for claimed in self._claimed.values():
+            self._ledger.give_up(claimed, "out of time")
+        self._claimed.clear()
+        self._elsewhere.clear()
+        self._compiling = 0
+        self._inner.forget()
+
+
+def gather(search: Search, ledger: Ledger, configs: Sequence[KernelConfig]) -> None:
+    """Wait for the trials of others, measure what the dead left, and put all results into the folder of the study."""
+    ledger.end_search()
+    clock = search.clock or Clock(now())
+    by_key, waited = {config.key: config for config in configs}, set[str]()
+    while (under_way := ledger.running()) and clock.left_s > 0:
+        waited |= under_way
+        time.sleep(_POLL_S)
+        for key in sorted(waited - ledger.running() - ledger.taken()):
+            if (claimed := ledger.claim(by_key[key])) is not None:
+                search.evaluator.submit(claimed, by_key[key])
+                ledger.finish(claimed, search.evaluator.next())
+                ledger.flush()
+    absorb(search.folder, ledger)
+
+
+def absorb(folder: Path, ledger: Ledger) -> None:
+    """Append the results of others to the folder of a study."""
+    here = read_study(folder).trials
+    known, number = {trial.key for trial in here}, max((trial.number for trial in here), default=-1)
+    for trial in ledger.results():
+        if trial.key not in known:
+            number += 1
+            append_trial(folder, replace(trial, number=number))

@@ -1,0 +1,270 @@
+"""Workers that share a study: nothing is measured twice or lost, whoever dies or comes late."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.exceptions import StorageInternalError
+
+from lbmtune.errors import InputError, NothingValidError
+from lbmtune.records import Outcome
+from lbmtune.records.store import read_study
+from lbmtune.search.joint.ledger import Ledger, begin, open_storage, searching
+from lbmtune.search.joint.sharing import SharedEvaluator, joint
+from lbmtune.search.optuna_storage import optuna_name
+from lbmtune.search.study import run_study
+from tests.support.paths import ROOT
+from tests.support.studies import replayed
+from tests.support.studies.fake_study import FakeEvaluator
+from tests.support.studies.replayed import ReplayedEvaluator, search_in, studied, usable_set
+
+RECORD = usable_set()
+HEADER, SPACE = studied(RECORD)
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every look be a new one."""
+    monkeypatch.setattr("lbmtune.search.joint.ledger._FRESH_S", 0.0)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'joint.db'}"
+
+
+def worker(role: str, url: str, folder: Path, each_s: float, dies_at: int = -1) -> subprocess.Popen[bytes]:
+    folder.mkdir(exist_ok=True)
+    asked = (role, url, str(folder), str(each_s), str(dies_at))
+    return subprocess.Popen([sys.executable, "-m", replayed.__name__, *asked])
+
+
+def alone(folder: Path) -> tuple[str, float]:
+    found = run_study(search_in(folder, RECORD, ReplayedEvaluator(RECORD)), HEADER, SPACE)
+    assert found.winner
+    return found.winner.key, found.winner.mlups or 0.0
+
+
+def check(folder: Path, url: str) -> None:
+    """Check that the study holds each configuration once, as the ledger does."""
+    found = read_study(folder)
+    assert Counter(trial.key for trial in found.trials) == Counter(config.key for config in SPACE.configs)
+    assert found.finished
+    with Ledger(open_storage(url), "replayed", SPACE.configs) as ledger:
+        assert Counter(t.key for t in ledger.results()) == Counter(config.key for config in SPACE.configs)
+        assert not ledger.running()
+    kept = optuna.load_study(study_name=optuna_name(HEADER), storage=url)
+    assert kept.metric_names == ["MLUPS"]
+    states = Counter(trial.state.name for trial in kept.trials)
+    assert states["RUNNING"] == 0
+    complete = [trial.user_attrs["key"] for trial in kept.trials if trial.state.name == "COMPLETE"]
+    assert len(complete) == len(set(complete))
+    assert kept.user_attrs["final_mlups"] == {t.key: t.final.mlups for t in found.trials if t.final}
+
+
+def test_one_process_alone_finds_what_it_finds_without_a_storage(tmp_path: Path, url: str) -> None:
+    search = search_in(tmp_path / "joint", RECORD, ReplayedEvaluator(RECORD))
+    with joint(open_storage(url), search, HEADER, SPACE) as found:
+        record = run_study(found, HEADER, SPACE)
+    assert record.winner
+    assert (record.winner.key, record.winner.mlups) == alone(tmp_path / "alone")
+    check(tmp_path / "joint", url)
+
+
+def test_three_workers_of_which_one_is_killed_and_one_is_late(tmp_path: Path, url: str) -> None:
+    three_share(tmp_path, url)
+
+
+def three_share(tmp_path: Path, url: str) -> None:
+    """Lead with one process; let a second be killed in the middle of its fifth trial, and a third come late."""
+    lead = worker("lead", url, tmp_path / "lead", 0.03)
+    until_begun(url, lead)
+    killed = worker("help", url, tmp_path / "killed", 0.03, dies_at=5)
+    assert killed.wait(60) == -signal.SIGKILL
+    late = worker("help", url, tmp_path / "late", 0.03)
+    assert lead.wait(120) == late.wait(60) == 0
+    check(tmp_path / "lead", url)
+    found = read_study(tmp_path / "lead")
+    assert found.winner
+    assert (found.winner.key, found.winner.mlups) == alone(tmp_path / "alone")
+    kept = optuna.load_study(study_name=optuna_name(HEADER), storage=url).trials
+    void = Counter(trial.user_attrs["lbmtune:void"] for trial in kept if "lbmtune:void" in trial.user_attrs)
+    assert void["worker lost"] >= 1
+
+
+def until_begun(url: str, lead: subprocess.Popen[bytes]) -> None:
+    for _ in range(300):
+        try:
+            with Ledger(open_storage(url), "replayed", SPACE.configs) as ledger:
+                if ledger.taken():
+                    return
+        except InputError:
+            pass
+        assert lead.poll() is None
+        time.sleep(0.1)
+    pytest.fail("the study has not begun")
+
+
+def test_a_leader_that_was_killed_goes_on_with_what_the_others_found(tmp_path: Path, url: str) -> None:
+    lead = worker("lead", url, tmp_path / "lead", 0.02, dies_at=4)
+    assert lead.wait(60) == -signal.SIGKILL
+    helper = worker("help", url, tmp_path / "help", 0.0)
+    assert helper.wait(120) == 0
+    with Ledger(open_storage(url), "replayed", SPACE.configs, replayed.BEAT_S) as ledger:
+        assert len(ledger.results()) == len(SPACE.configs)
+    tries = ReplayedEvaluator(RECORD)
+    with joint(open_storage(url), search_in(tmp_path / "lead", RECORD, tries), HEADER, SPACE) as found:
+        run_study(found, HEADER, SPACE, resume=True)
+    assert not tries.tried
+    check(tmp_path / "lead", url)
+
+
+def ledgers(url: str, count: int, beat_s: float = 5.0) -> Iterator[Ledger]:
+    begin(open_storage(url), optuna_name(HEADER), HEADER)
+    for _ in range(count):
+        yield Ledger(open_storage(url), "replayed", SPACE.configs, beat_s)
+
+
+def test_a_configuration_has_one_holder(url: str) -> None:
+    one, other = ledgers(url, 2)
+    config, *_ = SPACE.configs
+    with one, other:
+        number = one.claim(config)
+        assert number is not None
+        assert other.claim(config) is None
+        assert one.claim(config) is None
+        assert other.taken() == {config.key} == other.running()
+        assert not one.running()
+        trial = replace(RECORD.trials[0], number=99)
+        assert trial.key == config.key
+        one.finish(number, trial)
+        one.flush()
+        assert other.results() == [replace(trial, number=number)]
+        assert other.claim(config) is None
+        assert not other.running()
+
+
+def test_the_end_of_the_search_holds_for_all_workers(url: str) -> None:
+    one, other = ledgers(url, 2)
+    first, second, *_ = SPACE.configs
+    with one, other:
+        one.claim(first)
+        other.claim(second)
+        assert [other.is_over(trials) for trials in (0, 1, 2, 3)] == [False, True, True, False]
+        working = SharedEvaluator(ReplayedEvaluator(RECORD), other)
+        assert working.measure_room() > 0 < working.compile_room(0)
+        one.end_search()
+        assert [other.is_over(trials) for trials in (0, 3)] == [True, True]
+        assert working.measure_room() == working.compile_room(0) == 0
+    begin(open_storage(url), optuna_name(HEADER), HEADER)  # as one that goes on
+    with Ledger(open_storage(url), "replayed", SPACE.configs) as again:
+        assert not again.is_over(0)
+
+
+def test_what_does_not_compile_is_told_to_all(url: str, tmp_path: Path) -> None:
+    evaluator = FakeEvaluator(fails=Outcome.COMPILE_FAILED)
+    search = replace(search_in(tmp_path / "lead", RECORD, ReplayedEvaluator(RECORD)), evaluator=evaluator)
+    with joint(open_storage(url), search, HEADER, SPACE) as found, pytest.raises(NothingValidError):
+        run_study(found, HEADER, SPACE)
+    with Ledger(open_storage(url), "replayed", SPACE.configs) as ledger:
+        results = ledger.results()
+    assert Counter(trial.key for trial in results) == Counter(config.key for config in SPACE.configs)
+    assert {trial.outcome for trial in results} == {Outcome.COMPILE_FAILED}
+
+
+def test_results_that_cannot_be_written_are_an_error(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> None:
+        raise StorageInternalError("the database is gone")
+
+    (ledger,) = ledgers(url, 1)
+    with ExitStack() as left:
+        left.enter_context(ledger)
+        number = ledger.claim(SPACE.configs[0])
+        assert number is not None
+        monkeypatch.setattr(ledger._storage, "set_trial_user_attr", breaks)
+        ledger.finish(number, replace(RECORD.trials[0], number=0))
+        with pytest.raises(StorageInternalError, match="is gone"):
+            left.close()
+
+
+def test_a_worker_joins_the_latest_study_whose_search_is_not_over(url: str) -> None:
+    storage = open_storage(url)
+    for name in ("box 1", "box 2", "box 3", "boxes 4"):
+        begin(storage, name, HEADER)
+    Ledger(storage, "box", SPACE.configs).end_search()
+    assert searching(storage, "box") == "box 2"
+    assert searching(storage, "box 1") == "box 1"
+    with pytest.raises(InputError, match="the search of study 'box 3' is over; begin another"):
+        searching(storage, "box 3")
+
+
+@pytest.mark.parametrize("language", ["bash", "python"])
+def test_recipes_of_the_guide_are_programs(language: str) -> None:
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "docs/guide/workers.md").read_text(), re.M | re.S)
+    assert blocks
+    for block in blocks:
+        if language == "bash":
+            subprocess.run(["bash", "-n"], input=block, text=True, check=True)
+        else:
+            compile(block, "recipe", "exec")
+
+
+def test_what_a_worker_does_not_finish_is_free_again(url: str) -> None:
+    one, other = ledgers(url, 2)
+    config, *_ = SPACE.configs
+    with other:
+        with one:
+            assert one.claim(config) is not None
+            assert other.claim(config) is None
+        assert other.claim(config) is not None
+
+
+def test_a_worker_that_beats_keeps_its_trial_and_one_that_does_not_loses_it(url: str) -> None:
+    lives, stands, looks = ledgers(url, 3, 0.05)
+    first, second, *_ = SPACE.configs
+    with lives, looks:
+        assert lives.claim(first) is not None
+        lost = stands.claim(second)  # it never beats
+        assert lost is not None
+        for _ in range(100):
+            if looks.taken() == {first.key}:
+                break
+            time.sleep(0.02)
+        assert looks.taken() == {first.key}
+        late = replace(RECORD.trials[1], number=0)
+        stands.finish(lost, late)  # nobody else has it: it counts
+        stands.flush()
+        assert [one.key for one in looks.results()] == [second.key]
+        time.sleep(0.5)
+        assert looks.running() == {first.key}
+        third = SPACE.configs[2]
+        lost = stands.claim(third)
+        assert lost is not None
+        for _ in range(100):
+            if third.key not in looks.taken():
+                break
+            time.sleep(0.02)
+        assert looks.claim(third) is not None
+        stands.finish(lost, replace(RECORD.trials[2], number=0))  # too late
+        stands.flush()
+        assert [one.key for one in looks.results()] == [second.key]
+
+
+def test_an_unknown_study_is_refused_with_those_that_there_are(url: str) -> None:
+    with pytest.raises(InputError, match="there is no study 'it' in this storage; begin it with lbmtune study"):
+        Ledger(open_storage(url), "it", SPACE.configs)
+    begin(open_storage(url), "made-up 1", HEADER)
+    with pytest.raises(InputError, match=r"there is no study 'made' in this storage \(known: made-up 1\); begin it"):
+        Ledger(open_storage(url), "made", SPACE.configs)
+    assert Ledger(open_storage(url), "made-up", SPACE.configs).header == HEADER
