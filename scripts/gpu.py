@@ -244,7 +244,7 @@ def study(run: Run, part: str) -> dict[str, object]:
     trials = run.trials or TRIALS[kind]
     folder = run.work / f"{name}-{part}"
     command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
-    command += ["--time", run.time or f"{SEARCH_S[kind]}s", "--trials", str(trials)]
+    command += ["--search-time", run.time or f"{SEARCH_S[kind]}s", "--trials", str(trials)]
     sample = int(trials * SAMPLED[kind])
     for override in (*overrides, *run.overrides, f"budget.sample={sample}", f"protocol.sustained_top={run.sustained}"):
         command += ["--set", override]
@@ -282,7 +282,7 @@ def fast_seeds(run: Run) -> dict[str, object]:
     for seed in SEEDS:
         folder = run.work / f"fast-seed-{seed}"
         command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
-        command += ["--time", run.time or f"{SEEDS_S}s", "--seed", str(seed), "--set", "protocol.sustained_top=0"]
+        command += ["--search-time", run.time or f"{SEEDS_S}s", "--seed", str(seed), "--set", "protocol.sustained_top=0"]
         command += [
             *(["--resume"] if folder.exists() else []),
             str(SPACES / "d3q19-box-fast.toml"),
