@@ -198,6 +198,12 @@ def test_results_that_cannot_be_written_are_an_error(url: str, monkeypatch: pyte
             left.close()
 
 
+def test_processes_open_a_new_database_at_once(url: str) -> None:
+    program = f"from lbmtune.search.joint.ledger import open_storage; open_storage({url!r})"
+    together = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(4)]
+    assert [one.wait(120) for one in together] == [0] * 4
+
+
 def test_a_worker_joins_the_latest_study_whose_search_is_not_over(url: str) -> None:
     storage = open_storage(url)
     for name in ("box 1", "box 2", "box 3", "boxes 4"):
