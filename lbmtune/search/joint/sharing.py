@@ -54,22 +54,27 @@ def joint(
 
 def shared(search: Search, ledger: Ledger) -> Search:
     """Return the search as one of several workers runs it."""
-    make = search.strategy
+    make, claims = search.strategy, dict[str, int]()
 
     def strategy(configs: Sequence[KernelConfig], found: Sequence[Estimate], spec: StudySpec) -> Strategy:
-        return SharedStrategy(make(configs, found, spec), configs, ledger)
+        return SharedStrategy(make(configs, found, spec), configs, ledger, claims)
 
-    evaluator = cast("Evaluator", SharedEvaluator(search.evaluator, ledger))
+    evaluator = cast("Evaluator", SharedEvaluator(search.evaluator, ledger, claims))
     return replace(search, evaluator=evaluator, strategy=strategy)
 
 
 class SharedStrategy:
-    """A strategy that hears of the results of others, and leaves out what they have."""
+    """A strategy that hears of the results of others, and claims what it chooses.
 
-    def __init__(self, inner: Strategy, configs: Sequence[KernelConfig], ledger: Ledger) -> None:
-        self._inner, self._ledger = inner, ledger
-        self._keys = [config.key for config in configs]
-        self._index = {key: n for n, key in enumerate(self._keys)}
+    claims: numbers of claims by key, for the evaluator.
+    """
+
+    def __init__(
+        self, inner: Strategy, configs: Sequence[KernelConfig], ledger: Ledger, claims: dict[str, int]
+    ) -> None:
+        self._inner, self._ledger, self._claims = inner, ledger, claims
+        self._configs = configs
+        self._index = {config.key: n for n, config in enumerate(configs)}
         self._told: set[int] = set()
         self._left_out: list[int] = []
 
@@ -84,9 +89,17 @@ class SharedStrategy:
         return found
 
     def next(self, ready: Collection[int]) -> int:
-        """Return what the strategy measures now of what nobody has."""
+        """Return what the strategy measures now of what nobody has; anything if others have all of it."""
         taken = self._taken()
-        return self._inner.next([one for one in ready if one not in taken] or ready)
+        free = [one for one in ready if one not in taken]
+        while free:
+            chosen = self._inner.next(free)
+            config = self._configs[chosen]
+            if (claimed := self._ledger.claim(config)) is not None:
+                self._claims[config.key] = claimed
+                return chosen
+            free.remove(chosen)
+        return self._inner.next(ready)
 
     def refine(self, index: int, mlups: float | None) -> None:
         """Tell the strategy."""
@@ -116,8 +129,8 @@ class SharedEvaluator:
     All else is that of the evaluator within.
     """
 
-    def __init__(self, inner: Evaluator, ledger: Ledger) -> None:
-        self._inner, self._ledger = inner, ledger
+    def __init__(self, inner: Evaluator, ledger: Ledger, claims: dict[str, int]) -> None:
+        self._inner, self._ledger, self._claims = inner, ledger, claims
         self._limit = ledger.header.spec.budget.trials
         self._claimed: dict[int, int] = {}
         self._compiling = 0
@@ -151,8 +164,8 @@ class SharedEvaluator:
 
     def measure(self, number: int, config: KernelConfig) -> None:
         """Measure a configuration, or wait for another worker that does."""
-        claimed = self._ledger.claim(config)
-        if claimed is None:
+        claimed = self._claims.pop(config.key, None)
+        if claimed is None and (claimed := self._ledger.claim(config)) is None:
             self._elsewhere.append((number, config))
         else:
             self._claimed[number] = claimed

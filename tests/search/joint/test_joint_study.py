@@ -18,10 +18,10 @@ import pytest
 from optuna.exceptions import StorageInternalError
 
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.records import Outcome
+from lbmtune.records import Outcome, Trial
 from lbmtune.records.store import read_study
 from lbmtune.search.joint.ledger import Ledger, begin, open_storage, searching
-from lbmtune.search.joint.sharing import SharedEvaluator, joint
+from lbmtune.search.joint.sharing import SharedEvaluator, SharedStrategy, joint
 from lbmtune.search.optuna_storage import optuna_name
 from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
@@ -87,10 +87,10 @@ def test_three_workers_of_which_one_is_killed_and_one_is_late(tmp_path: Path, ur
 
 
 def three_share(tmp_path: Path, url: str) -> None:
-    """Lead with one process; let a second be killed in the middle of its fifth trial, and a third come late."""
+    """Lead with one process; let a second be killed in the middle of its third trial, and a third come late."""
     lead = worker("lead", url, tmp_path / "lead", 0.03)
     until_begun(url, lead)
-    killed = worker("help", url, tmp_path / "killed", 0.03, dies_at=5)
+    killed = worker("help", url, tmp_path / "killed", 0.03, dies_at=2)
     assert killed.wait(60) == -signal.SIGKILL
     late = worker("help", url, tmp_path / "late", 0.03)
     assert lead.wait(120) == late.wait(60) == 0
@@ -162,7 +162,7 @@ def test_the_end_of_the_search_holds_for_all_workers(url: str) -> None:
         one.claim(first)
         other.claim(second)
         assert [other.is_over(trials) for trials in (0, 1, 2, 3)] == [False, True, True, False]
-        working = SharedEvaluator(ReplayedEvaluator(RECORD), other)
+        working = SharedEvaluator(ReplayedEvaluator(RECORD), other, {})
         assert working.measure_room() > 0 < working.compile_room(0)
         one.end_search()
         assert [other.is_over(trials) for trials in (0, 3)] == [True, True]
@@ -170,6 +170,33 @@ def test_the_end_of_the_search_holds_for_all_workers(url: str) -> None:
     begin(open_storage(url), optuna_name(HEADER), HEADER)  # as one that goes on
     with Ledger(open_storage(url), "replayed", SPACE.configs) as again:
         assert not again.is_over(0)
+
+
+def test_a_worker_that_comes_second_measures_something_else(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = ledgers(url, 2)
+    first, second, third, *_ = SPACE.configs
+
+    class InOrder:
+        def next(self, ready: list[int]) -> int:
+            return min(ready)
+
+    with one, other:
+        claims: dict[str, int] = {}
+        strategy = SharedStrategy(InOrder(), SPACE.configs, other, claims)  # type: ignore[arg-type]
+        evaluator = SharedEvaluator(ReplayedEvaluator(RECORD), other, claims)
+        monkeypatch.setattr(strategy, "_taken", set[int])
+        assert one.claim(first) is not None  # between the look and the claim of the other
+        assert strategy.next([0, 1, 2]) == 1
+        assert claims.keys() == {second.key} == one.running()
+        evaluator.measure(7, second)
+        assert not claims
+        found = evaluator.event()
+        assert isinstance(found, Trial)
+        assert (found.number, found.key) == (7, second.key)
+        other.flush()
+        assert [trial.key for trial in one.results()] == [second.key]
+        assert one.claim(third) is not None
+        assert strategy.next([0, 2]) == 0, "others have all of it: its trial is waited for"
 
 
 def test_what_does_not_compile_is_told_to_all(url: str, tmp_path: Path) -> None:

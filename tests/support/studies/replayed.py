@@ -23,7 +23,7 @@ from tests.support.paths import RECORDED
 from tests.support.studies.fake_study import FakeEvaluator
 
 SET = RECORDED / "nvidia-h200" / "d3q19-small-48"
-BEAT_S, _TRIALS = 0.5, 40
+BEAT_S, _TRIALS = 0.5, 24
 
 
 class ReplayedEvaluator(FakeEvaluator):
