@@ -39,16 +39,14 @@ class InputError(LbmtuneError):
     exit_code = 2
 
 
-class TimeOverError(LbmtuneError):
-    """The time of a study is over, and what was in progress was ended for that."""
-
-    exit_code = 1
-
-
 class DeviceUnavailableError(LbmtuneError):
     """The requested device cannot be used: no GPU, or no working driver."""
 
     exit_code = 3
+
+
+class TimeOverError(Exception):
+    """What was in progress was ended, because the time of its study is over: a signal within, and nobody's error."""
 
 
 def given_path(reference: str | os.PathLike[str]) -> Path:

@@ -182,7 +182,7 @@ def study(
         >>> {trial.config["scheme"] for trial in found.record.trials}, found.folder
         ({'aa'}, PosixPath('a-study'))
     """
-    begun_s = now() if begun_s is None else begun_s
+    begun_s, watch = now() if begun_s is None else begun_s, observer or Observer()
     where = chosen(device)
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
@@ -193,6 +193,7 @@ def study(
     machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
+        watch.phase("configurations that are legal")
         space = searched(wanted, backend, evaluator)
         files = None if scratch is None else Path(scratch)
         rates = evaluator.output_rates(files) if wanted.output else None
@@ -207,7 +208,7 @@ def study(
             evaluator=evaluator,
             predict=expected,
             folder=place,
-            observer=observer or Observer(),
+            observer=watch,
             strategy=made_strategy,
             compiled=compiled_first_of(machine),
             clock=Clock(begun_s, wanted.budget.seconds or inf),

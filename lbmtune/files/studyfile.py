@@ -40,6 +40,7 @@ from lbmtune.units import parse_duration_s
 
 LOG = logging.getLogger("lbmtune")
 OBJECTIVES = ("mlups", "footprint")
+STRATEGIES = ("auto", "list", "gp", "tpe", "cmaes", "nsga2", "random", "exhaustive")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")  # it names a folder, whose name has up to 255 letters
 
 
@@ -75,6 +76,7 @@ class StudyFile:
     name: str
     case: CaseFile
     objective: Literal["mlups", "footprint"] = "mlups"
+    strategy: str = "auto"
     seed: int = 1
     families: str | tuple[str, ...] = ()
     budget: BudgetFile = field(default_factory=BudgetFile)
@@ -104,6 +106,7 @@ _NAMES: Mapping[str, Iterable[str]] = {
     "case.lattice": LATTICES,
     "case.collision": COLLISIONS,
     "objective": OBJECTIVES,
+    "strategy": STRATEGIES,
 }
 
 UNSTABLE_RATE = 1.95
@@ -200,6 +203,7 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
         "name": spec.name,
         "families": list(spec.families),
         "objective": spec.objective,
+        "strategy": spec.strategy,
         "seed": spec.seed,
         "case": flow,
         "budget": {name: value for name, value in budget.items() if value} | target,

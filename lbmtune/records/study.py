@@ -17,6 +17,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
 from lbmtune.records.output import Output, OutputRates
 from lbmtune.records.quantities import Count, LogRatio, NotNegative, Positive
+from lbmtune.records.race import Verdict, verdict
 from lbmtune.records.repeats import RepeatInterval, repeat_interval
 from lbmtune.records.statistics import repeat_spread
 
@@ -111,7 +112,8 @@ class StudySpec:
     axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
     families: names, or 'all': values that `axes` does not restrict are made for the case and the device; empty: `axes`
     names all values.
-    objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break).
+    objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break). strategy: name of
+    one of `search.strategies`.
     max_error: largest relative L2 error of the velocity of a vortex after many steps; None: any. output: whose cost is
     measured of finalists.
     """
@@ -122,6 +124,7 @@ class StudySpec:
     families: tuple[str, ...] = ()
     budget: Budget = field(default_factory=Budget)
     objective: str = "mlups"
+    strategy: str = "auto"
     seed: int = 1
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
     max_error: float | None = None
@@ -211,16 +214,31 @@ class StudyRecord:
     def ranked(self) -> tuple[Trial, ...]:
         """Verified trials, best first by the objective.
 
-        Those with a final measurement come first, then those that were verified at full size.
+        Those with a final measurement come first, then those that were verified at full size. Of those that the finals
+        do not tell from the fastest, the smallest comes first; early records have no such ties.
         """
         valid = [t for t in self.trials if t.mlups is not None]
         small = self.header.spec.objective == "footprint"
+        race = self.race
+        level = {race.first, *race.tied} if race and self.header.stopped and not small else set()
 
-        def rank(trial: Trial) -> tuple[bool, bool, int, float]:
-            footprint = trial.prediction.footprint_bytes if small and trial.prediction else 0
-            return (trial.final is None, not trial.proven, footprint, -(trial.mlups or 0.0))
+        def rank(trial: Trial) -> tuple[bool, bool, bool, int, float]:
+            counts = trial.prediction and (small or trial.number in level)
+            footprint = trial.prediction.footprint_bytes if counts and trial.prediction else 0
+            return (
+                trial.final is None,
+                not trial.proven,
+                bool(level) and trial.number not in level,
+                footprint,
+                -(trial.mlups or 0.0),
+            )
 
         return tuple(sorted(valid, key=rank))
+
+    @cached_property
+    def race(self) -> Verdict | None:
+        """What the finals say: who is first, by how much, and who is tied; None without finals."""
+        return verdict(self.trials)
 
     @property
     def winner(self) -> Trial | None:

@@ -22,10 +22,15 @@ from lbmtune.search.interfaces import Search
 from lbmtune.search.observations import seen_of
 from lbmtune.search.plan import Plan
 from lbmtune.search.space import Space
+from lbmtune.search.stopping import Stop, noise_of
 
 OUT_OF_TIME = "what is left of the time is for the finals"
 _PROOF_EVERY = 3.0
 """Time between proofs in the search, in multiples of what one takes."""
+_PREDICTION_S = 1e-4
+"""Seconds of a prediction, roughly: 0.04 ms of a kernel for CPUs, 0.4 ms of one for GPUs, shared by cores."""
+_LOOK_EVERY = 10.0
+"""Time between looks at what is left to gain, in multiples of what one takes."""
 _FIRST_PROOF = 0.25
 """Share of a short search after which the first proof is made."""
 
@@ -47,6 +52,7 @@ class Loop:
         self._next_number = max((t.number for t in done), default=-1) + 1
         self._trials_left, self._seconds = budget_left(header.spec, done)
         search.evaluator.incumbent_s = fastest_s(header.spec.case, done)
+        self._stop, self._look_due_s = Stop(header, noise_of(header)), 0.0
         self._compiling: set[int] = set()
         self._ready: set[int] = set()
         self._measuring: dict[int, int] = {}
@@ -55,7 +61,10 @@ class Loop:
         self._known = {self._index[t.key]: t for t in done if t.key in self._index}
         if self._may_start():
             search.evaluator.prepare(space.configs)
-        self._strategy = search.strategy(space.configs, estimates(search.predict, space.configs), header.spec)
+        search.observer.phase(f"{len(space.configs):,} predictions", _PREDICTION_S * len(space.configs))
+        found = estimates(search.predict, space.configs)
+        self._expected = {index: one.mlups for index, one in enumerate(found)}
+        self._strategy = search.strategy(space.configs, found, header.spec)
         for index, trial in self._known.items():
             self._strategy.observe(index, seen_of(trial))
         self._begin_s = now()
@@ -100,9 +109,21 @@ class Loop:
             return "the limit of trials is reached"
         if now() - self._begin_s >= self._seconds:
             return "the time of the search is over"
+        if self._stop.reason:
+            return self._stop.reason
         if self._plan.search_left_s() <= 0 and self._known:
             return OUT_OF_TIME
         return ""
+
+    def _look(self) -> None:
+        """Ask what is left to gain, which takes time: at most a tenth of it."""
+        if now() < self._look_due_s:
+            return
+        begin = time.perf_counter()
+        self._stop.look(self._strategy.gain())
+        spent_s = time.perf_counter() - begin
+        self._search_s += spent_s
+        self._look_due_s = now() + _LOOK_EVERY * spent_s
 
     def _reason(self) -> str:
         count = len(self._known)
@@ -169,7 +190,9 @@ class Loop:
         self._compiling.remove(index)
         self._compiled += 1
         works = trial.outcome is Outcome.OK
-        self._strategy.refine(index, trial.prediction.mlups if works and trial.prediction else None)
+        predicted = trial.prediction.mlups if works and trial.prediction else None
+        self._expected[index] = predicted or 0.0
+        self._strategy.refine(index, predicted)
         if works:
             self._ready.add(index)
         elif self._trials_left > 0:
@@ -189,7 +212,10 @@ class Loop:
         self._strategy.observe(index, seen_of(trial))
         if step_s := fastest_s(self._spec.case, [trial]):
             self._plan.needs.step_s = min(step_s, self._plan.needs.step_s or step_s)
+        if self._spec.budget.target:
+            self._stop.measured(trial, max(self._expected.values()))
         self._search_s = time.perf_counter() - begin
+        self._look()
         self._search.observer.finished(trial)
 
 

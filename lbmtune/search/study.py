@@ -121,7 +121,7 @@ def check_resumable(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
 def check_same_spec(kept: StudySpec, now: StudySpec, folder: Path) -> None:
     """Raise InputError, with the field and both values, if two studies differ in more than name and budget."""
     kept, now = _without_path(kept), _without_path(now)
-    for name in ("case", "axes", "families", "objective", "seed", "protocol", "max_error", "output"):
+    for name in ("case", "axes", "families", "objective", "strategy", "seed", "protocol", "max_error", "output"):
         was, here = (_fields(getattr(spec, name), name) for spec in (kept, now))
         for key in {**was, **here}:
             if was.get(key) != here.get(key):

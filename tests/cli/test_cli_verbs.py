@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,14 +22,14 @@ from lbmtune.cli import main
 from lbmtune.cli.format import output
 from lbmtune.cli.verbs.list import knob_rows
 from lbmtune.cli.verbs.run import show_proofs
-from lbmtune.errors import DeviceUnavailableError, NothingValidError
+from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.studyfile import load_study, overridden
 from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, machine_path
 from lbmtune.model.machine.toml import write_machine
 from lbmtune.records import Conditions, Outcome, Trial
 from lbmtune.records.best import read_best
 from lbmtune.records.store import read_study
-from lbmtune.records.study import Budget
+from lbmtune.records.study import Budget, Target
 from lbmtune.search.joint.ledger import Ledger, begin, open_storage
 from lbmtune.search.optuna_storage import Journal, optuna_name
 from lbmtune.units import format_rate
@@ -1020,3 +1021,47 @@ def test_plan_tells_what_fits_in_a_memory(run):
     assert first["mlups_per_device"] > 100
     assert run("plan", "quick", "--memory", "much")[0] == 2
     assert run("plan", "quick", "--memory", "1GiB", "--devices", "0")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("--target", "0.9"), lambda spec: spec.budget.target == Target(share=0.9)),
+        (("--search-time", "20s"), lambda spec: spec.budget.search_seconds == 20.0),
+        (("--time", "50s"), lambda spec: spec.budget.seconds == 50.0),
+        (("--strategy", "random"), lambda spec: spec.strategy == "random"),
+        (("--domain", "24x20x16"), lambda spec: spec.case.domain == (24, 20, 16) and spec.case.flow == "box"),
+        (
+            ("--domain", "48x40", "--lattice", "d2q9", "--collision", "trt", "--families", "direct"),
+            lambda spec: (spec.case.lattice, spec.case.collision, spec.families) == ("d2q9", "trt", ("direct",)),
+        ),
+    ],
+)
+def test_options_of_a_study_are_keys_of_its_file(run, monkeypatch, options, found):
+    asked = {}
+
+    def refused(spec, *_, **how):
+        asked.update(how, spec=spec)
+        raise InputError("enough.")
+
+    stand_in(monkeypatch)
+    monkeypatch.setattr("lbmtune.api.study", refused)
+    assert run("study", "--device", "cpu", *options, "--no-calibration")[0] == 2
+    assert found(asked["spec"])
+    assert asked["calibrate"] is False
+    assert asked["begun_s"] <= time.monotonic()
+
+
+def test_a_study_says_why_it_ended_and_who_is_first(run, monkeypatch):
+    stand_in(monkeypatch)
+    code, out, _ = study(run, "--out", "here", "--target", "0.1")
+    assert code == 0
+    (said,) = (line for line in out.splitlines() if line.startswith("search "))
+    assert re.search(r"stopped after \d evaluations?: [\d.]+ % of the prediction reached$", said)
+    facts = json.loads(study(run, "--out", "there", "--target", "0.1", "--json")[1])
+    assert facts["stopped"] in said
+    assert facts["left_out"] == []
+    assert facts["stopped"] in Path("here/report.html").read_text()
+    text = study(run, "--out", "whole")[1]
+    assert any(line.startswith("finals ") and "at 95 %" in line for line in text.splitlines())
+    assert "stopped after 12 evaluations: the limit of trials is reached" in text

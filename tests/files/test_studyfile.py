@@ -12,7 +12,7 @@ from lbmtune.files.shipped import find_study, shipped_studies, spaces
 from lbmtune.files.source import line_of
 from lbmtune.files.studyfile import as_spec, load_study, overridden, parse_study
 from lbmtune.records.output import Output
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.study import Target, TimingProtocol
 from lbmtune.search.space import legal_set
 
 TEXT = """\
@@ -90,6 +90,10 @@ def test_the_quick_study_is_small_and_the_flagship_is_not():
         ("case.viscosity=0.1", lambda s: s.case.relaxation_rate == pytest.approx(1.25)),
         ("budget.trials=10", lambda s: s.budget.trials == 10),
         ("budget.time=30s", lambda s: s.budget.seconds == 30.0),
+        ("budget.search_time=20s", lambda s: s.budget.search_seconds == 20.0),
+        ("budget.target=0.97", lambda s: s.budget.target == Target(share=0.97)),
+        ("budget.target=ceiling:0.9", lambda s: s.budget.target == Target(share=0.9, of="ceiling")),
+        ("strategy=random", lambda s: s.strategy == "random"),
         ("protocol.finalists=2", lambda s: s.protocol.finalists == 2),
         ("objective=footprint", lambda s: s.objective == "footprint"),
         ("seed=9", lambda s: s.seed == 9),
@@ -110,7 +114,7 @@ def test_every_field_can_be_overridden(override, found):
         ("domian=64x64x64", "did you mean 'case.domain'"),
         (
             "foo=1",
-            r"--set foo: there is no such key; there are name, objective, seed, families, case.\(flow, lattice, ",
+            r"--set foo: there is no such key; there are name, objective, strategy, seed, families, case.\(flow, ",
         ),
         (
             "foo=1",
@@ -129,6 +133,12 @@ def test_every_field_can_be_overridden(override, found):
         ("case.domain=64x0x64", "extent below 1"),
         ("seed=-1", "seed: -1 is not between 0 and 4294967295"),
         ("seed=4294967296", "is not between 0 and 4294967295"),
+        ("budget.search_time=0s", "budget.search_time: 0s is not above 0 and at most"),
+        ("budget.target=1.4", "budget.target: 1.4 is not a share above 0 and at most 1.2; write for example 0.97"),
+        ("budget.target=0", "is not a share above 0 and at most 1.2"),
+        ("budget.target=fast", "budget.target: fast is not a share"),
+        ("budget.target=peak:0.9", r"peak:0.9 is not supported \(use 0.97, or ceiling:0.97\)"),
+        ("strategy=gready", "strategy"),
         ("budget.time=0s", "budget.time: 0s is not above 0 and at most"),
         ("budget.trials=0", "budget.trials: 0 is not between 1 and"),
         ("name=../elsewhere", "name: '../elsewhere' is not a file name"),
@@ -209,6 +219,8 @@ WRONG = {
     "protocol.min_cpu_share": ("-0.1", "1.1", *NO_NUMBERS),
     "budget.trials": ("0", "-3", "100000000000000000000"),
     "budget.sample": ("-1", "100000000000000000000"),
+    "budget.search_time": ("0", "-5", '"0s"', "2000000000", *NO_NUMBERS),
+    "budget.target": ("0", "-1", "1.3", *NO_NUMBERS),
     "budget.time": ("0", "-5", '"0s"', "2000000000", '"99999999999999h"', *NO_NUMBERS),
     **{f"output.{kind}": ("-1", "2000000000", "1.5") for kind in ("macroscopics", "save", "residual")},
     "accuracy.max_error": ("0.0", "-1.0", *NO_NUMBERS),

@@ -121,7 +121,8 @@ class Progress(Shown, Observer):
         """Print a part that begins with its estimate; on a terminal below the trials, with a bar of the whole."""
         about = f", about {expected_s:.0f} s" if expected_s and expected_s >= 1 else ""
         if not self._live:
-            self._console.print(f"{text}{about}", markup=False)
+            if about or expected_s is None:
+                self._console.print(f"{text}{about}", markup=False)
             return
         passed = time.monotonic() - self._process_s
         end = self._whole_s if self._whole_s < inf else passed + (expected_s or 0.0)

@@ -100,6 +100,13 @@ def _interval(record: StudyRecord) -> str:
     return f"{format_mlups(winner.best_measurement.mlups)} MLUPS {record.interval(winner)}{others}"
 
 
+def race_text(record: StudyRecord) -> str:
+    """Return margin and ties of the finals in words; empty without finals, and for early records."""
+    if record.race is None or not record.header.stopped or record.header.spec.objective != "mlups":
+        return ""
+    return record.race.sentence({t.number: t.key for t in record.trials}, record.ranked[0].number)
+
+
 def _sustained(run: Sustained) -> str:
     return f"{format_mlups(run.mlups)}{' disturbed' if run.disturbed else ''}"
 
@@ -116,6 +123,7 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
     return [
         *fluid,
         ("speed", _interval(record)),
+        *([("finals", text)] if (text := race_text(record)) else []),
         *([("output costs", text)] if (text := output_row(record.ranked[0])) else []),
         (
             "evaluations",
@@ -123,5 +131,7 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
             + (f", {record.verified_per_s:.1f} verified kernels per second" if record.verified_per_s else ""),
         ),
         ("cost", seconds),
+        *([("search", record.header.stopped)] if record.header.stopped else []),
+        *([("left out", "; ".join(record.header.left_out))] if record.header.left_out else []),
         *([("predictions", how)] if (how := record.header.calibrated_how) else []),
     ]

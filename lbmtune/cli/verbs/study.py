@@ -19,12 +19,12 @@ from lbmtune.cli.arguments.configs import settled
 from lbmtune.cli.arguments.numbers import time_s, whole
 from lbmtune.cli.arguments.options import Device, Geometry, Json, Sets
 from lbmtune.cli.format import output
-from lbmtune.cli.format.study import print_study
+from lbmtune.cli.format.study import print_study, race_text
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
-from lbmtune.files.studyfile import check_acts, load_study, overridden
+from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
 from lbmtune.records.store import HEADER, read_study
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import StudyRecord, StudySpec
 from lbmtune.search.clock import process_begun_s
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ LOG = logging.getLogger("lbmtune")
 
 def study(
     study_file: Annotated[
-        str | None, typer.Argument(metavar="STUDY", help="study file, or a shipped study (default: quick)")
+        str | None,
+        typer.Argument(metavar="STUDY", help="study file, or a shipped study (default: quick; box with a case option)"),
     ] = None,
     device: Device = None,
     devices: Annotated[
@@ -59,6 +60,25 @@ def study(
         typer.Option("--search-time", metavar="TIME", help="limit of the trials alone", parser=time_s("--search-time")),
     ] = None,
     objective: Annotated[str | None, typer.Option("--objective", metavar="NAME", help="mlups or footprint")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", metavar="SHARE", help="end at this share of the predicted best, or of the ceiling: ceiling:0.97"
+        ),
+    ] = None,
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", metavar="NAME", help=f"{', '.join(STRATEGIES)} (default: auto)")
+    ] = None,
+    domain: Annotated[
+        str | None, typer.Option("--domain", metavar="CELLS", help="cells of the case, for example 300x200x500")
+    ] = None,
+    lattice: Annotated[str | None, typer.Option("--lattice", metavar="NAME", help="lattice of the case")] = None,
+    collision: Annotated[str | None, typer.Option("--collision", metavar="NAME", help="collision of the case")] = None,
+    flow: Annotated[str | None, typer.Option("--flow", metavar="NAME", help="flow of the case")] = None,
+    families: Annotated[
+        str | None,
+        typer.Option("--families", metavar="NAMES", help="all, or families whose values are made for case and device"),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="default: one under lbmtune-studies")
@@ -79,17 +99,23 @@ def study(
         typer.Option("--scratch", metavar="FOLDER", help="where a study with output writes its file (default: TMPDIR)"),
     ] = None,
     refresh: Annotated[bool, typer.Option("--refresh", help="measure the device's bandwidths again first")] = False,
+    no_calibration: Annotated[
+        bool, typer.Option("--no-calibration", help="search an unknown device without calibrating it first")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Search the fastest kernel; write report.html and best.json."""
     options = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
-    options |= {"budget.search_time": search_time}
+    options |= {"budget.search_time": search_time, "budget.target": target, "strategy": strategy}
+    case = {"case.domain": domain, "case.lattice": lattice, "case.collision": collision, "case.flow": flow}
+    case |= {"families": families}
+    options |= case
     overrides = [*(sets or ()), *(f"{key}={value}" for key, value in options.items() if value is not None)]
     where, *others = several(devices) if devices is not None else (chosen(device),)
     if resume and out and study_file is None:
         spec = overridden(settled(read_study(out).header.spec, geometry), overrides)
     else:
-        spec = settled(load_study("quick" if study_file is None else study_file, overrides), geometry)
+        spec = settled(_asked(study_file, overrides, case_given=any(case.values())), geometry)
     check_acts(sets or (), backend_of(where), place(where))
     asked = ("--device", where) if devices is None else ("--devices", devices)
     folder = out or new_folder(spec.name, where, resume=resume)
@@ -103,6 +129,7 @@ def study(
                 storage=storage,
                 others=others,
                 refresh=refresh,
+                calibrate=not no_calibration,
                 observer=progress,
                 scratch=scratch,
                 begun_s=process_begun_s(),
@@ -117,6 +144,13 @@ def study(
         if (folder / HEADER).exists():
             _stopped(asked, folder, storage)
         raise
+
+
+def _asked(study: str | None, overrides: list[str], *, case_given: bool) -> StudySpec:
+    """Return the study of a file or of a name; without one `quick`, or the base of a case that options give."""
+    if study is None and case_given:
+        return base_study(overrides)
+    return load_study("quick" if study is None else study, overrides)
 
 
 def _show(found: Study, as_json: bool) -> None:
@@ -157,6 +191,9 @@ def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -
         "trials": len(record.trials),
         "legal_configurations": record.header.legal_configurations,
         "illegal_configurations": record.header.illegal_configurations,
+        "stopped": record.header.stopped,
+        "left_out": record.header.left_out,
+        "finals": race_text(record),
         "costs": record.costs,
         "winner": record.winner,
         "share_of_ceiling": record.share_of_ceiling(record.winner) if record.winner else None,

@@ -86,7 +86,7 @@ class Death:
     timed_out: bool = False
     killed: bool = False
     starved: bool = False
-    error: LbmtuneError | None = None
+    error: LbmtuneError | TimeOverError | None = None
 
 
 Event = Greeting | Stage | Answer | Death
@@ -286,7 +286,7 @@ def next_event(worker: Worker) -> Event:
     return event
 
 
-def unavailable(what: str, death: Death) -> LbmtuneError:
+def unavailable(what: str, death: Death) -> LbmtuneError | TimeOverError:
     """Return the error for a device whose worker is gone. what: the action that failed."""
     busy = "; if other programs load the machine, try again when they have ended" if death.timed_out else ""
     return death.error or DeviceUnavailableError(f"{what}: {death.reason}{busy}.")

@@ -41,8 +41,10 @@ def _final(study: StudyRecord, trial: Trial, winner: Trial, varied: Sequence[str
     assert trial.final is not None
     assert winner.final is not None
     mine, best = trial.final.samples_s, winner.final.samples_s
-    # samples are paired by round: with another number of them there are no pairs
-    ratio = paired_ratio(best, mine) if trial is not winner and len(mine) == len(best) else None
+    # samples are paired by round; who was dropped took part in the first ones
+    rounds = min(len(mine), len(best))
+    paired = trial is not winner and (len(mine) == len(best) or study.header.stopped)
+    ratio = paired_ratio(best[:rounds], mine[:rounds]) if paired else None
     tied, interval = trial.number in study.tied, study.interval(trial)
     return FinalInfo(trial.number, label(trial, varied), trial.stands_for, trial.final, interval, tied, ratio)
 

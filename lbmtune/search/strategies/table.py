@@ -46,5 +46,5 @@ def made_strategy(configs: Sequence[KernelConfig], found: Sequence[Estimate], sp
     tiers = [one.footprint_bytes for one in found] if spec.objective == "footprint" else None
     expected = [one.mlups for one in found]
     return strategy(
-        "auto", Task(configs=configs, expected=expected, seed=spec.seed, tiers=tiers, sample=spec.budget.sample)
+        spec.strategy, Task(configs=configs, expected=expected, seed=spec.seed, tiers=tiers, sample=spec.budget.sample)
     )

@@ -103,7 +103,7 @@ def measurement(config: KernelConfig, factor: float = 1.0) -> Measurement:
         ci_high_mlups=1.01 * mlups,
         bandwidth_bytes_per_s=mlups * 1e6 * moved,
         bytes_per_update=moved,
-        samples_s=(CASE.sites / mlups / 1e6,) * 5,
+        samples_s=(CASE.sites / mlups / 1e6,) * 6,
         steps_per_sample=10,
         sites=CASE.sites,
     )

@@ -1,0 +1,63 @@
+"""What the finals of a study say: who is first, by how much, and who cannot be told from it.
+
+Finalists are measured in rounds, so that speeds are compared round by round, which cancels drift. One that was dropped
+took part in the first rounds alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lbmtune.records.repeats import percent
+from lbmtune.records.statistics import Interval, paired_ratio
+from lbmtune.records.trial import Trial
+
+_FEWEST = 6
+"""Rounds below which no interval holds 95 %."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The end of a race. first: number of the fastest; tied: of those that are not slower at 95 %, by speed.
+
+    behind: the fastest of the others, None if there is none; ahead: how much faster the first is, as a ratio.
+    """
+
+    first: int
+    tied: tuple[int, ...] = ()
+    behind: int | None = None
+    ahead: Interval | None = None
+
+    def sentence(self, keys: dict[int, str], winner: int) -> str:
+        """Return margin, confidence and ties in words. keys: of trials by number."""
+        said = []
+        if self.tied:
+            names = ", ".join(keys[number] for number in (self.first, *self.tied))
+            said.append(f"tied at 95 %: {names}; {keys[winner]} has the smallest footprint of them")
+        if self.behind is not None and self.ahead is not None:
+            low, high = (percent(bound - 1) for bound in (self.ahead.low, self.ahead.high))
+            lead = percent(self.ahead.median - 1)
+            said.append(f"{keys[self.first]} is {lead} ({low} to {high} at 95 %) faster than {keys[self.behind]}")
+        return "; ".join(said)
+
+
+def verdict(trials: Sequence[Trial]) -> Verdict | None:
+    """Return what the finals of these trials say; None without finals."""
+    raced = sorted((t for t in trials if t.final and t.mlups), key=lambda t: -(t.mlups or 0.0))
+    if not raced:
+        return None
+    first, *others = raced
+    ahead = {t.number: _ahead(first, t) for t in others}
+    slower = [number for number, found in ahead.items() if found and found.low > 1.0]
+    tied = tuple(number for number in ahead if number not in slower)
+    behind = next(iter(slower), None)
+    return Verdict(first.number, tied, behind, None if behind is None else ahead[behind])
+
+
+def _ahead(first: Trial, other: Trial) -> Interval | None:
+    """Return the time of another over that of the first, by rounds of both; None for too few."""
+    assert first.final is not None
+    assert other.final is not None
+    rounds = min(len(first.final.samples_s), len(other.final.samples_s))
+    if rounds < _FEWEST:
+        return None
+    return paired_ratio(other.final.samples_s[:rounds], first.final.samples_s[:rounds])

@@ -1,0 +1,58 @@
+"""When a search has done enough: nothing is left to gain, or a speed is reached that was asked for."""
+
+from dataclasses import dataclass
+
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.records import Trial
+from lbmtune.records.repeats import percent
+from lbmtune.records.statistics import repeat_spread
+from lbmtune.records.study import StudyHeader
+from lbmtune.search.interfaces import Gain
+
+_LOOKS = 3
+"""Looks in a row that must agree that nothing is left to gain."""
+_DOUBT = 0.05
+"""Highest probability of a gain beyond the noise at which a search ends."""
+_NOISE, _NOISE_OF_HOST = 0.002, 0.01
+"""Noise of finals, relative, of a machine whose repeats are not known, and of one that others may use."""
+
+
+def noise_of(header: StudyHeader) -> float:
+    """Return how far repeated finals lie apart on the machine of a study, relative."""
+    usual = _NOISE_OF_HOST if BACKENDS[header.backend].shares_host else _NOISE
+    return repeat_spread(header.repeats) or usual
+
+
+@dataclass
+class Stop:
+    """Decides if a search has done enough. reason: why, or empty; looks: in a row that saw nothing left to gain.
+
+    A study that samples its space, to record a set, makes all its trials.
+    """
+
+    header: StudyHeader
+    noise: float
+    reason: str = ""
+    looks: int = 0
+
+    def look(self, gain: Gain | None) -> None:
+        """Note what may be gained by going on."""
+        if gain is None or self.header.spec.budget.sample:
+            return
+        enough = gain.relative < self.noise and gain.probability <= _DOUBT
+        self.looks = self.looks + 1 if enough else 0
+        if self.looks >= _LOOKS:
+            self.reason = f"{percent(max(gain.relative, 0.0))} left to gain at 95 %"
+
+    def measured(self, trial: Trial, predicted_mlups: float) -> None:
+        """Compare a speed with the target of the study. predicted_mlups: of what the model puts first."""
+        target = self.header.spec.budget.target
+        if target is None or trial.mlups is None:
+            return
+        whole = predicted_mlups if target.of == "prediction" else None
+        share = trial.mlups / whole if whole else self._share_of_ceiling(trial)
+        if share >= target.share:
+            self.reason = f"{100 * share:.1f} % of the {target.of} reached"
+
+    def _share_of_ceiling(self, trial: Trial) -> float:
+        return trial.best_measurement.bandwidth_bytes_per_s / self.header.ceiling.best_bytes_per_s
