@@ -217,16 +217,22 @@ def gather(search: Search, ledger: Ledger, configs: Sequence[KernelConfig]) -> N
     """Wait for the trials of others, measure what the dead left, and put all results into the folder of the study."""
     ledger.end_search()
     clock = search.clock or Clock(now())
+    # results that were on disk, and not in the storage, when their process was killed
+    here = {trial.key: trial for trial in read_study(search.folder).trials}
     by_key, waited = {config.key: config for config in configs}, set[str]()
     while (under_way := ledger.running()) and clock.left_s > 0:
         waited |= under_way
         time.sleep(_POLL_S)
         for key in sorted(waited - ledger.running() - ledger.taken()):
             if (claimed := ledger.claim(by_key[key])) is not None:
-                search.evaluator.submit(claimed, by_key[key])
-                ledger.finish(claimed, search.evaluator.next())
+                ledger.finish(claimed, here[key] if key in here else _measured(search.evaluator, claimed, by_key[key]))
                 ledger.flush()
     absorb(search.folder, ledger)
+
+
+def _measured(evaluator: Evaluator, number: int, config: KernelConfig) -> Trial:
+    evaluator.submit(number, config)
+    return evaluator.next()
 
 
 def absorb(folder: Path, ledger: Ledger) -> None:

@@ -87,10 +87,10 @@ def test_three_workers_of_which_one_is_killed_and_one_is_late(tmp_path: Path, ur
 
 
 def three_share(tmp_path: Path, url: str) -> None:
-    """Lead with one process; let a second be killed in the middle of its third trial, and a third come late."""
-    lead = worker("lead", url, tmp_path / "lead", 0.03)
+    """Lead with one process; let a second be killed in the middle of its second trial, and a third come late."""
+    lead = worker("lead", url, tmp_path / "lead", 1.0)
     until_begun(url, lead)
-    killed = worker("help", url, tmp_path / "killed", 0.03, dies_at=2)
+    killed = worker("help", url, tmp_path / "killed", 0.03, dies_at=1)
     assert killed.wait(60) == -signal.SIGKILL
     late = worker("help", url, tmp_path / "late", 0.03)
     assert lead.wait(120) == late.wait(60) == 0
@@ -122,11 +122,15 @@ def test_a_leader_that_was_killed_goes_on_with_what_the_others_found(tmp_path: P
     helper = worker("help", url, tmp_path / "help", 0.0)
     assert helper.wait(120) == 0
     with Ledger(open_storage(url), "replayed", SPACE.configs, replayed.BEAT_S) as ledger:
-        assert len(ledger.results()) == len(SPACE.configs)
+        known = {trial.key for trial in ledger.results()}
+    # the other may have ended before what the dead had under way was free again
+    lost = {config.key for config in SPACE.configs} - known
+    assert len(lost) <= 5
+    lost -= {trial.key for trial in read_study(tmp_path / "lead").trials}
     tries = ReplayedEvaluator(RECORD)
     with joint(open_storage(url), search_in(tmp_path / "lead", RECORD, tries), HEADER, SPACE) as found:
         run_study(found, HEADER, SPACE, resume=True)
-    assert not tries.tried
+    assert Counter(tries.tried) == Counter(lost), "each once, and nothing that is on disk"
     check(tmp_path / "lead", url)
 
 
