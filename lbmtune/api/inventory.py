@@ -15,7 +15,7 @@ from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.operation_counts import operator_flops
 from lbmtune.catalogue.precision import STORAGES, UNSHIFTED
 from lbmtune.catalogue.problem.case import collides
-from lbmtune.catalogue.problem.faces import FACES
+from lbmtune.catalogue.problem.faces import FACES, WALL_RULES
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.geometries import GENERATORS
 from lbmtune.catalogue.problem.patches import SHAPES
@@ -59,7 +59,7 @@ def _searched(space: Space) -> tuple[Table, ...]:
 
 
 def catalogue() -> dict[str, dict[str, str]]:
-    """Return names and titles of schemes, layouts, lattices, collisions, storages, flows and geometries."""
+    """Return names and titles of schemes, layouts, lattices, collisions, storages, flows, geometries and walls."""
     return {
         "schemes": {name: scheme.title for name, scheme in SCHEMES.items()},
         "layouts": {name: _first_sentence(build.__module__) for name, build in LAYOUTS.items()},
@@ -72,6 +72,7 @@ def catalogue() -> dict[str, dict[str, str]]:
         "geometries": {
             name: f"{_first_sentence(kind.__module__)} ({_parameters(kind)})" for name, kind in GENERATORS.items()
         },
+        "walls": {str(rule): title for rule, title in WALL_RULES.items()},
     }
 
 

@@ -222,7 +222,7 @@ class Capacity:
 
         Those of another domain would have to be made to be counted.
         """
-        if self.case.geometry and (config.indirect or self.case.patches):
+        if self.case.geometry and (config.indirect or self.case.patches or self.case.interpolates):
             return -(-footprint_bytes(self.case, config) * prod(domain) // self.case.sites)
         return footprint_bytes(replace(self.case, domain=domain), config)
 

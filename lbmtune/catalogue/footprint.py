@@ -5,6 +5,7 @@ from math import prod
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES, tables
+from lbmtune.catalogue.boundaries.second_order import link_count
 from lbmtune.catalogue.domain_conditions import Condition, Place
 from lbmtune.catalogue.layouts.layout import Extents, Int
 from lbmtune.catalogue.problem.case import Case
@@ -12,6 +13,9 @@ from lbmtune.catalogue.record import KernelConfig
 
 MACROSCOPIC_FIELDS = 4
 """Density and the components of velocity, whatever the dimensions."""
+WALL_WORDS, WALL_POPULATIONS = 2, 3
+"""What the pass of interpolated walls moves for a link besides its weight: words of its tables of one parity; it reads
+two populations and writes one."""
 
 
 def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> int:
@@ -65,7 +69,9 @@ def _footprint(case: Case, config: KernelConfig, elements: int, listed_words: in
     every = config.propagation.all_passes(case.stencil)
     flags = {name for phase in every for name in tables(case, config, phase)}
     words = len(flags) * case.sites + listed_words
-    return populations + WORD_BYTES * words + macroscopic_bytes(config) * case.sites + config.scratch_bytes(case)
+    walls = (WORD_BYTES * WALL_WORDS * config.propagation.period + config.computed.bytes) * link_count(case)
+    fields = macroscopic_bytes(config) * case.sites
+    return populations + WORD_BYTES * words + fields + config.scratch_bytes(case) + walls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +82,12 @@ class Traffic:
     flags: float = 0
     index: float = 0
     macroscopics: float = 0
+    walls: float = 0
 
     @property
     def total(self) -> float:
         """Sum of all contents."""
-        return self.populations + self.flags + self.index + self.macroscopics
+        return self.populations + self.flags + self.index + self.macroscopics + self.walls
 
 
 def traffic(case: Case, config: KernelConfig) -> Traffic:
@@ -91,7 +98,15 @@ def traffic(case: Case, config: KernelConfig) -> Traffic:
     moved_cells = case.sites / case.fluid_sites if config.visits_solid_cells else 1.0
     populations = config.population_bytes(case) * moved_cells
     flags, index = config.word_bytes(case)
-    return Traffic(populations=populations, flags=flags, index=index, macroscopics=macroscopic_bytes(config))
+    walls = wall_bytes(config) * link_count(case) / case.fluid_sites
+    return Traffic(
+        populations=populations, flags=flags, index=index, macroscopics=macroscopic_bytes(config), walls=walls
+    )
+
+
+def wall_bytes(config: KernelConfig) -> int:
+    """Return the bytes that the pass of interpolated walls moves for a link."""
+    return WORD_BYTES * WALL_WORDS + config.computed.bytes + WALL_POPULATIONS * config.stored.bytes
 
 
 def pass_bytes(case: Case, config: KernelConfig, *, allocates: bool = False) -> float:

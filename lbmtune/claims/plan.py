@@ -9,7 +9,6 @@ from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, comple
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.wall_pass import without_walls
 from lbmtune.errors import InputError
 from lbmtune.records.claims import Document, Group, Row, Series, SideTask, Variant
 from lbmtune.units import format_bytes
@@ -17,7 +16,7 @@ from lbmtune.units import format_bytes
 STAGED = "staged"
 """Side task of a domain on the host that passes through the device part by part."""
 WALLS = "walls"
-"""Side task of a pass that interpolates what walls send back."""
+"""Side task of the pass that follows each step if walls are interpolated, beside variants with half-way walls."""
 _PART = re.compile(r"n([xyz])/([1-9]\d*)")
 CORES = "cores"
 """Value of the knob `threads` for one thread on every physical core."""
@@ -112,12 +111,11 @@ def _entry(variant: Variant, series: Series, case: Case, here: Here) -> Entry:
     if not text:
         return Entry(variant, None, f"{variant.title}: no configuration for {BACKENDS[here.backend].title} devices")
     try:
+        asked = replace(case, walls="interpolated") if variant.duty and variant.duty.kind == WALLS else case
         config = configuration(text, here, case.domain)
-        reason: str | None = broken(case, config, here.limits)
+        reason: str | None = broken(asked, config, here.limits)
     except InputError as error:
         return Entry(variant, None, f"{variant.title}: {_not_in_catalogue(str(error))}")
-    if reason is None and variant.duty and variant.duty.kind == WALLS:
-        reason = without_walls(case, config)
     if reason is None and series.past_capacity and not (variant.duty and variant.duty.kind == STAGED):
         reason = _past_budget(case, config, here.budget_bytes)
     return Entry(variant, config) if reason is None else Entry(variant, None, f"{variant.title}: {reason}")

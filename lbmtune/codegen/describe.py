@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
@@ -26,6 +27,9 @@ from lbmtune.codegen.program import (
     MACROSCOPICS,
     RINGS,
     SENT_SUMS,
+    WALL_LINKS,
+    WALL_PLACES,
+    WALL_SHARE,
     Launch,
     Program,
 )
@@ -168,6 +172,7 @@ _FORMULAS: Mapping[str, Callable[[Program], str]] = {
     BARRIER: _barrier_formula,
     SENT_SUMS: _sums_formula,
     RINGS: lambda program: str(program.other_buffers(program.case.domain)[RINGS]),
+    **{name: lambda _: WALL_LINKS for name in (*chain(*WALL_PLACES), WALL_SHARE)},
 }
 """Elements of the other buffers as formulas in C."""
 
@@ -183,8 +188,8 @@ def _arguments(program: Program) -> dict[str, Argument]:
 
 def _grid_formula(launch: Launch, frame: StorageFrame) -> tuple[str, str, str]:
     totals: tuple[str, str, str] = ("nx", "ny", "nz")
-    if launch.over == "sites":
-        totals = ("sites", "1", "1")
+    if launch.over in ("sites", "wall_links"):
+        totals = (launch.over, "1", "1")
     if launch.over == "shell":
         outer = " * ".join(f"({n} + 2)" if ghost else n for n, ghost in zip(totals, frame.ghost, strict=True))
         totals = (f"({outer} - nx * ny * nz)", "1", "1")

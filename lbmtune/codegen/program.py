@@ -3,11 +3,13 @@
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import ceil, prod
 from typing import Any, Literal
 
 from lbmtune.catalogue.boundaries.arguments import boundary_values
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
+from lbmtune.catalogue.boundaries.second_order import link_count
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements
 from lbmtune.catalogue.families.cuda.persistent import face_elements
@@ -21,7 +23,7 @@ from lbmtune.lattice import Lattice
 
 Target = Literal["cuda", "cpu"]
 Extent = tuple[int, int, int]
-Over = Literal["cells", "shell", "sites"]
+Over = Literal["cells", "shell", "sites", "wall_links"]
 Mode = Literal["plain", "dependent", "cooperative"]
 MACROSCOPICS = "macroscopics"
 """Name of the buffer that density and velocity are written to."""
@@ -36,15 +38,19 @@ SENT_SUMS = "faces"
 """Name of the sums of moments that persistent tiles exchange, in the compute precision."""
 RINGS = "rings"
 """Name of the values that the threads of a CPU keep from row to row, in the compute precision."""
+WALL_LINKS, WALL_SHARE = "wall_links", "wall_share"
+"""Names of the number of links whose walls are interpolated, and of the weight of each."""
+WALL_PLACES = tuple((f"wall_at_{parity}", f"wall_from_{parity}") for parity in range(2))
+"""Names of tables for states of each parity: elements of the population of each link, and of its other one."""
 
 
 @dataclass(frozen=True)
 class Launch:
     """One launch. arguments: names of buffers ('f0', 'f1', 'links') and scalars, in the order of the parameters.
 
-    block: threads per block; over: what the grid covers: 'cells' of the domain, 'shell' of ghost cells or 'sites' of
-    the index list, the last two in one dimension; covers: how many of those a block takes per axis; ends: how many
-    more the first and the last block take together.
+    block: threads per block; over: what the grid covers: 'cells' of the domain, 'shell' of ghost cells, 'sites' of
+    the index list or 'wall_links' (interpolated ones), the last three in one dimension; covers: how many of those a
+    block takes per axis; ends: how many more the first and the last block take together.
     mode: 'dependent': the launch may begin before the one before it ends, and waits for it (programmatic dependent
     launch); 'cooperative': all its blocks must be resident at once.
     """
@@ -58,10 +64,10 @@ class Launch:
     shared_bytes: int = 0
     mode: Mode = "plain"
 
-    def grid(self, domain: Extent, storage: StorageFrame, sites: int = 0) -> Extent:
-        """Return the blocks along each axis for a domain. sites: entries of the index list."""
-        totals = {"cells": domain, "shell": (_shell_cells(domain, storage), 1, 1), "sites": (sites, 1, 1)}
-        inner = (max(1, n - more) for n, more in zip(totals[self.over], self.ends, strict=True))
+    def grid(self, domain: Extent, storage: StorageFrame, listed: int = 0) -> Extent:
+        """Return the blocks along each axis for a domain. listed: entries of the index list, or interpolated links."""
+        totals = {"cells": domain, "shell": (_shell_cells(domain, storage), 1, 1)}
+        inner = (max(1, n - more) for n, more in zip(totals.get(self.over, (listed, 1, 1)), self.ends, strict=True))
         x, y, z = (ceil(n / c) for n, c in zip(inner, self.covers, strict=True))
         return (x, y, z)
 
@@ -178,7 +184,8 @@ class Program:
 
     def dtype_of(self, name: str) -> str:
         """Return the element type of one of the other buffers."""
-        return "uint32" if name in (WORDS, MOVING_WORDS, LIST, BARRIER) else self.config.computed.dtype
+        words = (WORDS, MOVING_WORDS, LIST, BARRIER, *chain(*WALL_PLACES))
+        return "uint32" if name in words else self.config.computed.dtype
 
     def slot_starts(self, domain: Extent) -> dict[str, int]:
         """Return the element of f0 where each slot starts that launches take, or each array of a tile's faces."""
@@ -195,8 +202,8 @@ class Program:
 
     def grid(self, launch: Launch, domain: Extent) -> Extent:
         """Return the blocks of a launch for a domain."""
-        sites = _counts(replace(self.case, domain=domain), self.config)["sites"] if launch.over == "sites" else 0
-        return launch.grid(domain, self.frame, sites)
+        listed = _LISTED[launch.over](replace(self.case, domain=domain), self.config) if launch.over in _LISTED else 0
+        return launch.grid(domain, self.frame, listed)
 
     def scalars(self, case: Case) -> dict[str, int | float]:
         """Return the values of all scalar arguments for a case, in storage units.
@@ -206,6 +213,7 @@ class Program:
         unit = self.config.unit
         values: dict[str, int | float] = dict(zip(("nx", "ny", "nz"), case.domain, strict=True))
         values |= _counts(case, self.config) if LIST in self.arguments else {}
+        values |= {WALL_LINKS: link_count(case)} if WALL_LINKS in self.arguments else {}
         values |= {"omega": case.relaxation_rate, "omega_minus": omega_minus(case)}
         values |= {f"force_{a}": f * unit for a, f in zip("xyz", case.force, strict=True)}
         return values | boundary_values(case, unit) | {PARITY: 0, STEPS: 1}
@@ -231,8 +239,14 @@ _ELEMENTS: Mapping[str, Callable[[Program, Case], int]] = {
     BARRIER: _barrier_words,
     SENT_SUMS: _sent_sums,
     RINGS: lambda program, case: program.config.scratch_bytes(case) // program.config.computed.bytes,
+    **{name: lambda _, case: link_count(case) for name in (*chain(*WALL_PLACES), WALL_SHARE)},
 }
 """Elements of the buffers besides the copies of the lattice."""
+_LISTED: Mapping[Over, Callable[[Case, KernelConfig], int]] = {
+    "sites": lambda case, config: _counts(case, config)["sites"],
+    "wall_links": lambda case, _: link_count(case),
+}
+"""What grids of one dimension cover that follows from the solid cells."""
 
 
 def _counts(case: Case, config: KernelConfig) -> dict[str, int]:

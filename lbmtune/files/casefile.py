@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.faces import Face, Patch
+from lbmtune.catalogue.problem.faces import Face, Patch, WallRule
 from lbmtune.catalogue.problem.flows import FLOWS, Parameters
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import LATTICES
@@ -28,6 +28,7 @@ class CaseFile:
     faces: other kinds of faces than those of the flow at x-, x+, y-, y+, z-, z+ (`lbmtune list` names them);
     inlet_velocity, three components, and outlet_density belong to 'velocity' and 'pressure' faces.
     patches: parts of faces, and types of cells of a voxel file, with kinds and values of their own.
+    walls: rule of solid cells, 'half-way' or 'interpolated' (`lbmtune list` names them).
     """
 
     flow: str
@@ -47,6 +48,7 @@ class CaseFile:
     inlet_velocity: tuple[float, ...] = ()
     outlet_density: float = 1.0
     patches: tuple[Patch, ...] = ()
+    walls: WallRule = "half-way"
 
 
 def case_of(file: CaseFile, folder: Path = Path()) -> Case:
@@ -61,7 +63,7 @@ def case_of(file: CaseFile, folder: Path = Path()) -> Case:
     case = FLOWS[file.flow].case(parameters, _relaxation_rate(file, parameters))
     case = replace(_with_faces(case, file), magic=file.magic, velocity_scale=file.velocity_scale)
     geometry = _identified(file.geometry, file.patches, folder)
-    return _checked(replace(case, geometry=geometry, patches=file.patches))
+    return _checked(replace(case, geometry=geometry, patches=file.patches, walls=file.walls))
 
 
 def identified(case: Case) -> Case:

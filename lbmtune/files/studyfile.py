@@ -12,7 +12,7 @@ from typing import Any, Literal
 from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import FAMILIES, backend_knobs
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.faces import Patch
+from lbmtune.catalogue.problem.faces import WALL_RULES, Patch
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.parameter_text import GeometryError
 from lbmtune.errors import InputError, suggestion
@@ -105,6 +105,7 @@ _NAMES: Mapping[str, Iterable[str]] = {
     "case.flow": FLOWS,
     "case.lattice": LATTICES,
     "case.collision": COLLISIONS,
+    "case.walls": WALL_RULES,
     "objective": OBJECTIVES,
     "strategy": STRATEGIES,
 }
@@ -312,7 +313,8 @@ def _key_of(message: str) -> str:
     patch = re.match(r"patches: (?:numbers \d+ and |number )(\d+)", message)
     if patch:
         return f"case.patches[{patch[1]}]"
-    return next((f"case.{key}" for key in TABLES["case"] if re.search(rf"\b{key}\b", message)), "case")
+    named = re.search(rf"\b({'|'.join(TABLES['case'])})\b", message)
+    return f"case.{named[1]}" if named else "case"
 
 
 def _budget(file: BudgetFile, source: Source) -> Budget:

@@ -27,6 +27,7 @@ KNOBS_OF: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         names.L2_REFETCH: ("chunk_planes", "chunk_schedule", "z_cells", "block_order"),
         names.LAUNCH: ("launch", "steps"),
         names.GRID_SYNC: ("grid_sync", "block"),
+        names.WALL_PASS: ("layout", "storage", "launch"),
     },
     "cpu": {
         names.MEMORY: ("storage", "family", "steps", "scheme"),
@@ -36,6 +37,7 @@ KNOBS_OF: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         names.SHIFTED: ("row_offset", "row_tail", "collision_passes"),
         names.PREFETCH: ("prefetch_propagated", "prefetch_local", "prefetch_rows"),
         names.GROUPED: ("layout", "width"),
+        names.WALL_PASS: ("layout", "storage", "threads"),
     },
 }
 """Knobs by backend and term, the likeliest first."""

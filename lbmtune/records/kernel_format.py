@@ -16,11 +16,11 @@ class LaunchGeometry:
     """One launch. arguments: names of buffers and scalars in the order of the entry's parameters.
 
     grid_formula: blocks along x, y, z in C, with integer division; grid: its values for the case's domain.
-    over: 'cells' (the fluid domain), 'shell' (the layer of ghost cells, counted along x) or 'sites' (of indirect
-    addressing, counted along x); covers: number of those that a block takes along each axis; ends: number that the
-    first and the last block take besides, together. mode: 'plain'; 'cooperative': all blocks run at once (cooperative
-    launch); 'dependent': it may begin before the previous launch has ended (programmatic stream serialization), and
-    synchronises with that launch itself.
+    over: 'cells' (the fluid domain), 'shell' (the layer of ghost cells, counted along x), 'sites' (of indirect
+    addressing, counted along x) or 'wall_links' (links whose walls are interpolated, counted along x); covers: number
+    of those that a block takes along each axis; ends: number that the first and the last block take besides, together.
+    mode: 'plain'; 'cooperative': all blocks run at once (cooperative launch); 'dependent': it may begin before the
+    previous launch has ended (programmatic stream serialization), and synchronises with that launch itself.
     """
 
     entry: str
@@ -45,6 +45,10 @@ class Buffer:
     'links': the list of indirect addressing, see `Links`. 'barrier': words that are 0 before the first launch.
     'faces': exchange of tiles on chip; 'macroscopics': density and velocity, written by steps. Launches read nothing of
     these two that no launch has written.
+    'wall_at_p', 'wall_from_p', 'wall_share': for each of the `wall_links` links along c_i from a fluid cell x to a
+    solid one whose cell behind, x - c_i, is fluid, with the part q of the link up to the wall: the element of
+    f_opp(x) in a state of parity p; that of f_i(x) if q < 1/2, else of f_opp(x - c_i); the weight of the former, 2 q
+    or 1 / (2 q).
     """
 
     name: str

@@ -24,6 +24,13 @@ _TIMES_CACHE = 4
 """Footprint over the last-level cache from which on memory bandwidth decides."""
 
 
+def race_text(study: StudyRecord) -> str:
+    """Return margin and ties of the finals in words; empty without finals, and for early records."""
+    if study.race is None or not study.header.stopped or study.header.spec.objective != "mlups":
+        return ""
+    return study.race.sentence({trial.number: trial.key for trial in study.trials}, study.ranked[0].number)
+
+
 def disturbance(study: StudyRecord) -> str:
     """Return a warning if the samples or the sustained run of the best trial were disturbed, else ''."""
     if not study.ranked:

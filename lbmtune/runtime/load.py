@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from lbmtune.backend.protocol import OR_CPU, Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.backend.registry import backend_of, compiler_for, default_device, open_device
@@ -179,7 +179,8 @@ def _launches(described: Sequence[LaunchGeometry]) -> tuple[Launch, ...]:
 
 
 def _over(text: str) -> Over:
-    return "shell" if text == "shell" else "sites" if text == "sites" else "cells"
+    found: Over = next((one for one in get_args(Over) if one == text), "cells")
+    return found
 
 
 def _mode(text: str) -> Mode:

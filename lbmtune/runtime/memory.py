@@ -9,7 +9,8 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.sparse.index_list import listed_rows
 from lbmtune.catalogue.sparse.nodes import index_list
-from lbmtune.codegen.program import BARRIER, LIST, MACROSCOPICS, RINGS, SENT_SUMS, Program
+from lbmtune.codegen.program import BARRIER, LIST, MACROSCOPICS, RINGS, SENT_SUMS, WALL_LINKS, Program
+from lbmtune.runtime.wall_pass import wall_tables
 
 Array = Any
 _FIRST_VALUES = {BARRIER: 0, RINGS: 0.0, SENT_SUMS: np.nan}
@@ -33,7 +34,7 @@ def array_names(program: Program) -> tuple[str, ...]:
 
 
 def other_buffers(program: Program, case: Case, device: Device) -> dict[str, Array]:
-    """Return the index list and the buffers between threads or blocks that launches take, by name.
+    """Return the index list, tables of walls and the buffers between threads or blocks that launches take, by name.
 
     Simulations with the same links share an index list. It never lies in the memory of states, which those of
     finalists share, too.
@@ -45,7 +46,7 @@ def other_buffers(program: Program, case: Case, device: Device) -> dict[str, Arr
         elif name in _FIRST_VALUES:
             buffers[name] = device.empty(elements, program.dtype_of(name))
             buffers[name].fill(_FIRST_VALUES[name])
-    return buffers
+    return buffers | (wall_tables(case, program.config, device.xp) if WALL_LINKS in program.arguments else {})
 
 
 def _index_list(config: KernelConfig, case: Case, device: Device) -> Array:

@@ -198,7 +198,7 @@ class Simulation:
     @property
     def walls(self) -> Walls:
         """The rule of solid cells."""
-        return Walls.IMPLICIT if self.program.config.implicit else Walls.HALF_WAY
+        return Walls.IMPLICIT if self.program.config.implicit else Walls(self.case.walls)
 
     @property
     def bytes_per_update(self) -> float:

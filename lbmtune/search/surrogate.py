@@ -73,8 +73,12 @@ def fit(
 def expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
     """Return the expected improvement over `best`."""
     z = (mean - best) / deviation
-    cumulative = 0.5 * (1.0 + np.array([erf(v / sqrt(2.0)) for v in z]))
-    return (mean - best) * cumulative + deviation * np.exp(-0.5 * z**2) / sqrt(2.0 * np.pi)
+    return (mean - best) * below(z) + deviation * np.exp(-0.5 * z**2) / sqrt(2.0 * np.pi)
+
+
+def below(z: Array) -> Array:
+    """Return the distribution function of the normal distribution."""
+    return np.array([0.5 * (1.0 + erf(v / sqrt(2.0))) for v in z])
 
 
 def _gradient(theta: Array, by_axis: Array, values: Array, each: Array) -> Array:

@@ -18,29 +18,39 @@ from scripts.contest.sets import Array, World
 class Pace:
     """How a machine works. Times are in units of a measurement.
 
-    workers, compile_time: that compile beside the measurer; head_start: compiled before the first trial; buffer: most
-    that wait compiled; under_way: given to the measurer, answered or not.
+    workers, compile_time: of compilation; beside: whether they compile while the measurer works, else once nothing is
+    left to measure; head_start: compiled before the first trial; buffer: most that wait compiled; under_way: given to
+    the measurer, answered or not.
     """
 
     workers: int
     compile_time: float
+    beside: bool
     head_start: int
     buffer: int
     under_way: int
 
 
-PACES = {"cuda": Pace(14, 10.0, 28, 128, 2), "cpu": Pace(1, 0.0, 2, 2, 1)}
-"""Of a machine of 16 cores with a GPU, and of a CPU, that compiles nothing beside a sample."""
+PACES = {"cuda": Pace(14, 10.0, True, 28, 256, 2), "cpu": Pace(2, 1.0, False, 2, 2, 1)}
+"""Of a machine of 16 cores with a GPU, and of a CPU of two cores."""
 
 Maker = Callable[[Task], Strategy]
 
 
 def order_of(
-    world: World, maker: Maker, seed: int, budget: int, *, calibrated: bool = True, pace: Pace | None = None
+    world: World,
+    maker: Maker,
+    seed: int,
+    budget: int,
+    *,
+    calibrated: bool = True,
+    pace: Pace | None = None,
+    beyond: bool = False,
 ) -> list[int]:
     """Return the configurations in the order of their answers, up to the best one or the budget.
 
-    The world is shuffled first: recorded sets lie in the order of their trials, which would tell the answer.
+    beyond: go on once the best one is found. The world is shuffled first: recorded sets lie in the order of their
+    trials, which would tell the answer.
     """
     shuffled = np.random.default_rng([7, seed]).permutation(len(world.configs))
     measured, pace = world.measured[shuffled], pace or PACES[world.backend]
@@ -52,7 +62,10 @@ def order_of(
     ready, compiling, now = set[int](), list[tuple[float, int]](), 0.0
     lanes = [0.0] * pace.workers
     while len(order) < budget:
-        room = min(pace.workers + 4 - len(compiling), pace.buffer - len(ready) - len(compiling))
+        if pace.beside:
+            room = min(pace.workers + 4 - len(compiling), pace.buffer - len(ready) - len(compiling))
+        else:
+            room = 0 if ready or compiling or under_way else pace.workers
         for index in player.wanted(room) if room > 0 else ():
             end = max(heapq.heappop(lanes), now) + pace.compile_time
             heapq.heappush(lanes, end)
@@ -75,7 +88,7 @@ def order_of(
         now += 1.0
         player.observe(index, _seen(float(measured[index]), float(noise[index])))
         order.append(index)
-        if index == best:
+        if index == best and not beyond:
             break
     return [int(shuffled[i]) for i in order]
 

@@ -105,6 +105,16 @@ def test_failures_are_named(tmp_path):
     assert text.count("wrong result: planted") == len(failed)
 
 
+def test_a_trial_that_is_measured_again_counts_once(tmp_path):
+    study, console = spec(budget=Budget(trials=4)), Console(file=io.StringIO(), width=200)
+    record = run_study(search(tmp_path, FakeEvaluator()), header(study), space_of(study))
+    with Progress(console) as progress:
+        progress.started(record.header, ())
+        for trial in (*record.trials[:2], record.trials[1]):
+            progress.finished(replace(trial, outcome=Outcome.UNSTABLE_TIMING))
+    assert re.findall(r"(\d) of 4 done", console.file.getvalue()) == ["1", "2", "2"]
+
+
 def test_a_configuration_in_one_line():
     config = space_of(spec(axes={"scheme": ("aa",), "block": ("64x1x1",)})).configs[0]
     assert short(config.flat()) == "aa soa fp32 block=64x1x1"

@@ -160,6 +160,8 @@ def test_every_field_can_be_overridden(override, found):
         ("budget.time=-5", "-5 is not above 0 and at most 1000000000 seconds; leave it out for no limit."),
         ("case.inlet_velocity=0.1", "0.1 is not three components of a velocity; write for example"),
         ("case.faces=wall", "'wall' is not a list of kinds of faces; write those that lbmtune list names."),
+        ("case.walls=interpolate", "unknown walls 'interpolate'; did you mean 'interpolated'"),
+        ("case.walls=interpolated", "walls=interpolated is not supported for flow box"),
     ],
 )
 def test_a_wrong_override_is_named(override, message):
@@ -489,6 +491,14 @@ def test_without_axes_solid_cells_and_patches_get_the_knobs_that_they_need(backe
     assert sparse["family"] == ("sparse",)
     assert as_spec(stone.case).axes == stone.axes
     assert legal_set(stone.case, backend, stone.axes[backend], Limits()).sizes > (0, 0)
+    beads = parse_study(plain, "t", ["case.geometry=packing:fraction=0.3", "case.walls=interpolated"])
+    assert beads.case.interpolates
+    assert overridden(beads, ["seed=3"]).case == beads.case
+    assert legal_set(beads.case, backend, beads.axes[backend], Limits()).sizes > (0, 0)
+    both = {"family": ("sparse",), "scheme": ("aa",), "boundary": ("branch", "implicit")}
+    legal = legal_set(beads.case, backend, both, Limits())
+    assert {config.boundary for config in legal.configs} == {"branch"}
+    assert any("walls=interpolated is not supported for boundary=implicit" in reason for reason in legal.illegal)
     patch = '\n[[case.patches]]\nkind = "velocity"\nwhere = "disc"\nface = "x-"\nvelocity = [0.1, 0.0, 0.0]\n'
     walls = ["case.faces=['wall', 'wall', 'wall', 'wall', 'wall', 'wall']"]
     assert len(parse_study(plain + patch, "t", walls).axes[backend]) == 2

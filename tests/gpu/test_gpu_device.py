@@ -24,7 +24,6 @@ from lbmtune.catalogue.sparse.nodes import index_list
 from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
-from lbmtune.codegen.wall_pass import with_walls
 from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, describe, measured
 from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.verification.verify import verify, verify_simulation
@@ -32,7 +31,6 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
-from lbmtune.runtime.wall_pass import Walled
 from tests.support.cuda_samples import flows, one_of_each_kind
 
 pytestmark = pytest.mark.gpu
@@ -203,8 +201,8 @@ def test_lists_made_on_the_device_are_those_made_on_the_host(device: Device, ord
 @pytest.mark.parametrize("scheme", ["pull", "aa", "esoteric-twist"])
 def test_walls_of_second_order(device: Device, scheme: str) -> None:
     case = porous("d3q27", "bgk", (96, 64, 64), 1.6, "packing:fraction=0.5:radius=6.25", (1e-6, 0.0, 0.0))
-    program = with_walls(render(case, cuda.Sparse(scheme=scheme)))
-    simulation = Walled(program, compiler_for(device.environment)(program), device)
+    program = render(replace(case, walls="interpolated"), cuda.Sparse(scheme=scheme))
+    simulation = Simulation(program, compiler_for(device.environment)(program), device)
     assert verify_simulation(simulation).passed
 
 

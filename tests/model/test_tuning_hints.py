@@ -29,7 +29,7 @@ def predicted(*names: str) -> Prediction:
 
 
 def test_every_term_of_the_model_has_axes_and_each_is_one_of_the_backend() -> None:
-    assert KNOBS_OF["cpu"].keys() == {"memory", *CPU_TERMS}
+    assert KNOBS_OF["cpu"].keys() == {"memory", "wall pass", *CPU_TERMS}
     assert KNOBS_OF["cuda"].keys() == {"memory", *TERMS} - set(CPU_TERMS)
     for backend, terms in KNOBS_OF.items():
         known = {*backend_knobs(backend)}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lbmtune.backend.protocol import Binary
+from lbmtune.catalogue.boundaries.second_order import Walls, link_count
 from lbmtune.catalogue.config import CpuConfig, KernelConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, porous
@@ -54,13 +55,27 @@ def flow_of(case: Case, config: KernelConfig) -> tuple[Solver, list[Program]]:
 
 def advanced(state: np.ndarray, case: Case, steps: int) -> np.ndarray:
     for _ in range(steps):
-        state = oracle.step(state, case)
+        state = oracle.step(state, case, walls=Walls(case.walls))
     return state
 
 
 def same(flow: Solver, state: np.ndarray) -> None:
     np.testing.assert_allclose(flow.density(), oracle.density(state), rtol=0, atol=1e-12)
     np.testing.assert_allclose(flow.velocity(), oracle.velocity(state, flow.case), rtol=0, atol=1e-12)
+
+
+@needs_compiler
+def test_walls_are_interpolated_after_a_change_too() -> None:
+    beads = replace(porous("d2q9", "bgk", (16, 12, 1), 1.3, "sphere", (1e-4, 0.0, 0.0)), walls="interpolated")
+    flow, _ = flow_of(beads, cuda.Sparse(scheme="aa", launch="graph", **PRECISE))
+    assert "wall_share" in {buffer.name for buffer in flow.best.kernel.buffers}
+    assert flow.best.kernel.arguments["wall_links"].value == link_count(beads) > 0
+    for rate in (1.3, 0.7):
+        flow.relaxation_rate = rate
+        state = advanced(flow.populations(), replace(beads, relaxation_rate=rate), 5)
+        flow.step(5)
+        np.testing.assert_allclose(flow.velocity()[0, 0, 0], oracle.velocity(state, flow.case)[0, 0, 0], atol=1e-12)
+        assert flow.velocity().any()
 
 
 @needs_compiler

@@ -49,7 +49,7 @@ def cut_kinds(case: Case) -> npt.NDArray[np.uint8]:
 
 def seen_by(case: Case, config: KernelConfig) -> Case:
     """Return the case with the links that a kernel treats as cut: with implicit bounce-back, solid cells cut none."""
-    return replace(case, geometry="") if config.implicit else case
+    return replace(case, geometry="", walls="half-way") if config.implicit else case
 
 
 def may_cut(case: Case, velocity: Vector) -> bool:

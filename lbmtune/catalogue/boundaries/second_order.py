@@ -14,13 +14,13 @@ A link whose cell behind it, x - c_i, is solid stays half-way.
 
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from lbmtune.catalogue.boundaries.cut_links import Window, cells_around, solid_in, whole
 from lbmtune.catalogue.byte_lru_cache import remembered
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.geometry import levels
 from lbmtune.lattice import Vector, negate
 
 Array = Any
@@ -57,9 +57,22 @@ class Means(NamedTuple):
         return xp.where(self.near, 2 * self.part, HALF / xp.maximum(self.part, HALF))
 
 
-def has_walls(case: Case) -> bool:
-    """Return whether a case has solid bodies whose surfaces are known, and no other walls."""
-    return bool(case.geometry) and not case.walled and levels(case.geometry, case.domain) is not None
+def link_count(case: Case) -> int:
+    """Return the number of links that are interpolated; it is counted once for a geometry on a domain."""
+    return _counted(geometry_alone(case)) if case.interpolates else 0
+
+
+def geometry_alone(case: Case) -> Case:
+    """Return a case with the same solid cells, lattice and domain, and all else the same for all."""
+    return Case("", case.lattice, "bgk", case.domain, 1.0, geometry=case.geometry, walls=case.walls)
+
+
+@lru_cache(maxsize=256)
+def _counted(case: Case) -> int:
+    import numpy as np  # here: the command line starts without it
+
+    of_each = (interpolated(case, c, whole(case.domain), np) for c in case.stencil.velocities if any(c))
+    return sum(int(np.count_nonzero(one)) for one in of_each)
 
 
 def interpolated(case: Case, velocity: Vector, window: Window, xp: ModuleType) -> Array:
@@ -92,6 +105,8 @@ def wall_parts(case: Case, velocity: Vector, window: Window, xp: ModuleType) -> 
 
 @remembered(_LEVELS_BYTES)
 def _levels_on(geometry: str, domain: tuple[int, int, int], xp: ModuleType) -> Array:
+    from lbmtune.catalogue.problem.geometry import levels  # here: it imports numpy
+
     return xp.asarray(levels(geometry, domain))
 
 

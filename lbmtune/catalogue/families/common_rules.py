@@ -124,6 +124,8 @@ def fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | No
     free = f"the device has {format_bytes(limits.memory_bytes)} free{limited}"
     if config.indirect:
         return f"{need}, sparse; {free}"
+    if case.interpolates:  # links of other domains are not counted for a hint
+        return f"{need}; {free}"
     return f"{need}; {free}, enough for {extents(largest_cube(case, config, limits.memory_bytes))}"
 
 
@@ -160,7 +162,19 @@ def chains(case: Case, config: KernelConfig, limits: Limits) -> str | None:
     return None
 
 
-FIRST: tuple[Rule, ...] = (known_names,)
+def interpolated_walls(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+    """Steps that a pass may follow which interpolates populations at walls."""
+    if not case.interpolates:
+        return None
+    what = f"walls={case.walls} is not supported for"
+    if config.of_moments or config.fused_steps > 1 or config.place_source == "fixed":
+        return f"{what} family {config.family} (use sparse, or direct): a pass follows each step of populations"
+    if config.implicit:
+        return f"{what} boundary=implicit (use branch): skipped cells send populations back a step later"
+    return None
+
+
+FIRST: tuple[Rule, ...] = (known_names, interpolated_walls)
 LAYOUTS: tuple[Rule, ...] = (bundles, tiles_of_layout, compute_holds_storage)
 LAST: tuple[Rule, ...] = (fits_in_memory,)
 """The one that takes longest."""

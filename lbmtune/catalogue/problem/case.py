@@ -9,7 +9,17 @@ from typing import Literal
 from lbmtune.catalogue.collisions import COLLISIONS, NO_COLLISION
 from lbmtune.catalogue.domain_conditions import Condition, Place, along, at_least
 from lbmtune.catalogue.layouts.layout import Extents
-from lbmtune.catalogue.problem.faces import FACES, LOCAL, OPEN, Face, Faces, Problem, check_velocity, streamed
+from lbmtune.catalogue.problem.faces import (
+    FACES,
+    LOCAL,
+    OPEN,
+    WALL_RULES,
+    Face,
+    Faces,
+    Problem,
+    check_velocity,
+    streamed,
+)
 from lbmtune.errors import InputError, unknown
 from lbmtune.lattice import Vector, lattice
 
@@ -66,6 +76,11 @@ class Case(Problem):
     def forced(self) -> bool:
         """Whether a body force acts."""
         return any(self.force)
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether a pass after each step interpolates at curved walls (`catalogue.boundaries.second_order`)."""
+        return self.walls == "interpolated"
 
     @property
     def relaxes(self) -> bool:
@@ -170,6 +185,23 @@ def _check(case: Case) -> None:
         from lbmtune.catalogue.problem.geometry import generator
 
         generator(case.geometry)
+    _check_walls(case)
+
+
+def _check_walls(case: Case) -> None:
+    if case.walls not in WALL_RULES:
+        raise unknown("walls", case.walls, WALL_RULES)
+    if not case.interpolates:
+        return
+    what = f"walls={case.walls} is not supported for"
+    if not case.geometry:
+        raise InputError(f"{what} flow {case.flow} (use a geometry packing or sphere): it has no curved walls.")
+    from lbmtune.catalogue.problem.geometry import generator  # here: it imports numpy
+
+    if not generator(case.geometry).has_surface:
+        raise InputError(f"{what} geometry {case.geometry} (use packing or sphere): where its surface lies is unknown.")
+    if case.walled:
+        raise InputError(f"{what} faces {', '.join(case.faces)} (use periodic faces): links across faces have no q.")
 
 
 def _check_faces(case: Case) -> None:

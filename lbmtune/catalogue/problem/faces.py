@@ -10,6 +10,7 @@ from lbmtune.lattice import Lattice, lattice
 
 Face = Literal["periodic", "wall", "moving", "slip", "velocity", "pressure"]
 Faces = tuple[Face, Face, Face, Face, Face, Face]
+WallRule = Literal["half-way", "interpolated"]
 Real3 = tuple[float, float, float]
 SPEED_OF_SOUND = 3**-0.5
 """In lattice units."""
@@ -23,6 +24,11 @@ FACES: Mapping[Face, str] = {
     "pressure": "density given at the cells of the face, flow normal to it (sources as for velocity)",
 }
 """Kinds of faces with their descriptions."""
+WALL_RULES: Mapping[WallRule, str] = {
+    "half-way": "a wall lies in the middle of each link that it cuts (half-way bounce-back)",
+    "interpolated": "curved walls lie where they are, by a pass after each step (Bouzidi, Firdaouss, Lallemand 2001)",
+}
+"""Rules of the solid cells of a geometry with their descriptions."""
 OPEN: tuple[Face, ...] = ("velocity", "pressure")
 LOCAL: tuple[Face, ...] = ("slip", *OPEN)
 """Kinds whose cells complete the populations that arrive over the face; slip comes first at edges."""
@@ -76,7 +82,8 @@ class Problem:
     arrive over it (`catalogue.boundaries.completion`). relaxation_rate: omega of BGK, omega+ of TRT; magic: Lambda of
     TRT, which fixes omega-. force: body force density (Guo forcing). geometry: solid cells inside the box, as text
     (`catalogue.problem.geometry`); '' for none. inlet_velocity: at 'velocity' faces; outlet_density: at 'pressure'
-    faces. patches: parts of faces, and cells of a voxel file, with their own kinds and values.
+    faces. patches: parts of faces, and cells of a voxel file, with their own kinds and values. walls: rule of solid
+    cells (`WALL_RULES`).
     """
 
     flow: str
@@ -93,6 +100,7 @@ class Problem:
     inlet_velocity: Real3 = (0.0, 0.0, 0.0)
     outlet_density: float = 1.0
     patches: tuple[Patch, ...] = ()
+    walls: WallRule = "half-way"
 
     @property
     def stencil(self) -> Lattice:

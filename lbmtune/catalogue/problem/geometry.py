@@ -41,16 +41,10 @@ def voxels(geometry: str, domain: tuple[int, int, int]) -> Voxels:
     return made
 
 
-def levels(geometry: str, domain: tuple[int, int, int]) -> npt.NDArray[np.float32] | None:
-    """Return where the surfaces of a geometry lie (`Geometry.level`), (nz, ny, nx), read-only; None if unknown."""
-    found = _levels(geometry, domain)
-    return found if found.size else None
-
-
 @remembered(_VOXELS_BYTES)
-def _levels(geometry: str, domain: tuple[int, int, int]) -> npt.NDArray[np.float32]:
+def levels(geometry: str, domain: tuple[int, int, int]) -> npt.NDArray[np.float32]:
+    """Return where the surfaces of a geometry that has some lie (`Geometry.level`), (nz, ny, nx), read-only."""
     found = generator(geometry).level(domain[::-1])
-    found = np.empty(0, np.float32) if found is None else found
     found.flags.writeable = False
     return found
 

@@ -91,8 +91,9 @@ class Progress(Shown, Observer):
     def finished(self, trial: Trial) -> None:
         """Show a finished trial."""
         better = _best([trial]) > _best(self._trials)
-        self._trials.append(trial)
-        self._here += 1
+        others = [one for one in self._trials if one.number != trial.number]  # it may be measured a second time
+        self._here += len(others) == len(self._trials)
+        self._trials = [*others, trial]
         if self._live:
             self._live.update(self._display(), refresh=True)
         elif better or trial.outcome is not Outcome.OK or time.monotonic() - self._printed_s > _QUIET_S:

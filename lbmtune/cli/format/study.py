@@ -7,7 +7,7 @@ from rich.table import Table
 
 from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
-from lbmtune.records.remarks import disturbance, doubt, in_cache_of, unsteadiness
+from lbmtune.records.remarks import disturbance, doubt, in_cache_of, race_text, unsteadiness
 from lbmtune.records.repeats import percent
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.output import output_row
@@ -98,13 +98,6 @@ def _interval(record: StudyRecord) -> str:
         f"; tied with {', '.join(tied[:_TIED])}{f' and {len(tied) - _TIED} more' * (len(tied) > _TIED)}" if tied else ""
     )
     return f"{format_mlups(winner.best_measurement.mlups)} MLUPS {record.interval(winner)}{others}"
-
-
-def race_text(record: StudyRecord) -> str:
-    """Return margin and ties of the finals in words; empty without finals, and for early records."""
-    if record.race is None or not record.header.stopped or record.header.spec.objective != "mlups":
-        return ""
-    return record.race.sentence({t.number: t.key for t in record.trials}, record.ranked[0].number)
 
 
 def _sustained(run: Sustained) -> str:

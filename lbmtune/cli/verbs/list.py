@@ -10,7 +10,10 @@ from lbmtune.cli.arguments.configs import searched
 from lbmtune.cli.arguments.options import Json, Options
 from lbmtune.cli.format import output
 
-_KINDS = ("schemes", "layouts", "lattices", "collisions", "storages", "flows", "faces", "patches", "geometries")
+_KINDS = (
+    *("schemes", "layouts", "lattices", "collisions", "storages", "flows", "faces", "patches"),
+    *("geometries", "walls"),
+)
 
 
 def list_catalogue(
@@ -18,7 +21,7 @@ def list_catalogue(
 ) -> None:
     """List the catalogue, and count legal configurations.
 
-    Schemes, layouts, lattices, collisions, storages, flows, geometries and the knobs with their values.
+    Schemes, layouts, lattices, collisions, storages, flows, geometries, walls and the knobs with their values.
     """
     facts = api.listing(*searched(options))
     if as_json:

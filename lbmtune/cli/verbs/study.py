@@ -19,10 +19,11 @@ from lbmtune.cli.arguments.configs import settled
 from lbmtune.cli.arguments.numbers import time_s, whole
 from lbmtune.cli.arguments.options import Device, Geometry, Json, Sets
 from lbmtune.cli.format import output
-from lbmtune.cli.format.study import print_study, race_text
+from lbmtune.cli.format.study import print_study
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
+from lbmtune.records.remarks import race_text
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord, StudySpec
 from lbmtune.search.clock import process_begun_s

@@ -63,7 +63,7 @@ def verify_simulation(simulation: Simulation) -> Verification:
         after = reference_slabs(case, parts, left, xp, walls=walls, start=known)
         found = [_deviation(simulation, state, steps, bounds, part) for part, state in zip(parts, after, strict=True)]
         if simulation.outputs:
-            before = reference_slabs(case, parts, steps - 1, xp)
+            before = reference_slabs(case, parts, steps - 1, xp, walls=walls)
             found += [
                 _macroscopic_deviation(simulation, state, steps, part)
                 for part, state in zip(parts, before, strict=True)

@@ -27,7 +27,6 @@ from lbmtune.measure.timing.pooled_device import PooledDevice, WrappedDevice, po
 from lbmtune.measure.timing.state import stable_case
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.simulation import Plan
-from lbmtune.runtime.wall_pass import Walled
 
 if TYPE_CHECKING:  # workers start often, and its import takes long
     from lbmtune.records.claims import SideTask
@@ -242,5 +241,5 @@ _SIMULATIONS: Mapping[str, type[Simulation]] = {
     "macroscopics": Storing,
     "save": Saving,
     "residual": Comparing,
-    "walls": Walled,
+    "walls": Simulation,
 }

@@ -10,6 +10,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.cpu.arithmetic import ESTIMATED, arithmetic, estimated_calibration
 from lbmtune.model.cpu.inputs import CpuInputs, Family, of_a_node
 from lbmtune.model.machine.description import CpuCalibration, Machine
+from lbmtune.model.machine.memory_walks import LINE_BYTES
 from lbmtune.model.roofline import CALIBRATED, Ceiling, copy_ceiling, memory_term
 from lbmtune.records import Resources, Term
 
@@ -26,7 +27,15 @@ def inputs_of(case: Case, config: CpuConfig, machine: Machine, calibration: CpuC
 
 def ceiling(config: CpuConfig, machine: Machine) -> Ceiling:
     """Return the measured bandwidth that fits the accesses of a configuration, by its threads."""
-    full = _ceiling_of_all(config, machine)
+    return _by_threads(_ceiling_of_all(config, machine), config, machine)
+
+
+def lines_ceiling(config: CpuConfig, machine: Machine) -> Ceiling:
+    """Return the measured bandwidth of copies by whole lines, by the threads of a configuration."""
+    return _by_threads(copy_ceiling(machine, str(LINE_BYTES)), config, machine)
+
+
+def _by_threads(full: Ceiling, config: CpuConfig, machine: Machine) -> Ceiling:
     if config.numa != ANY_NODE:
         share = of_a_node(config, machine)
         return Ceiling(full.bytes_per_s * share, f"{full.source}, {share:.0%} of it for one NUMA node")

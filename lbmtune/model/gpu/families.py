@@ -7,9 +7,10 @@ from typing import Any
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families import module_of
 from lbmtune.catalogue.footprint import bytes_per_update, traffic
+from lbmtune.catalogue.limits import SECTOR_BYTES
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.inputs import Inputs
-from lbmtune.model.gpu.terms import spills
+from lbmtune.model.gpu.terms import fixed_costs, spills
 from lbmtune.model.gpu.terms.copies import bandwidth, plain_bandwidth
 from lbmtune.model.gpu.terms.l2_refetch import box_memory_bytes
 from lbmtune.model.machine.description import ACCESS_BYTES, Machine
@@ -64,9 +65,19 @@ def cells_read(case: Case, config: CudaConfig) -> float:
     return _family(config).cells_read(case, config)
 
 
+def launch_s(case: Case, config: CudaConfig, machine: Machine, moved: float) -> float:
+    """Return what one more launch of some bytes takes beyond them; 0 on a machine that is not calibrated."""
+    return fixed_costs.launch_s(inputs_of(case, config, machine, Resources()), moved) if machine.calibration else 0.0
+
+
 def ceiling(config: CudaConfig, machine: Machine) -> Ceiling:
     """Return the measured bandwidth that fits the accesses of a configuration."""
     return copy_ceiling(machine, str(min(_family(config).inputs.lane_bytes(config), ACCESS_BYTES)))
+
+
+def lines_ceiling(_config: CudaConfig, machine: Machine) -> Ceiling:
+    """Return the measured bandwidth of copies by accesses that are closest to a sector."""
+    return copy_ceiling(machine, str(SECTOR_BYTES))
 
 
 def streams_ceiling(case: Case, config: CudaConfig, machine: Machine) -> Ceiling:

@@ -132,6 +132,7 @@ def case_table(study: StudyRecord) -> Pairs:
         ("collision", case.collision),
         ("domain", f"{product_text(case.domain)} cells"),
         ("geometry", case.geometry),
+        ("walls", case.walls if case.interpolates else ""),
         ("relaxation rate", f"{case.relaxation_rate:g} per time step"),
         ("viscosity", f"{(1 / case.relaxation_rate - 0.5) / 3:.3g} in lattice units"),
         ("magic parameter", f"{case.magic:g}" if case.collision == "trt" else ""),

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from lbmtune.search import surrogate
 from lbmtune.search.features import Array, Features, Indices, features
+from lbmtune.search.interfaces import Gain, Seen
 from lbmtune.search.kinds import kind_of
+from lbmtune.search.strategies.errors import Errors
 from lbmtune.search.strategies.ordered import Listed, Task
 
 _LED = 4
 """Trials that follow the model's list before anything is learned."""
 _FIRST, _NEAR = 8, 0.85
 """Trials among which each kind has a place whose best is expected at this share of the best, so that it has a final."""
-_TURNS = ("process", "effects", "process", "list")
+_TURNS = ("process", "process", "list")
 _FEWEST = 3
 """Measured configurations from which on something is learned."""
 _LEADING, _DRAWN = 20_000, 2_000
 """Configurations with features: the best of the model's list, and some of the others."""
-_POOL, _NEAREST = 1000, 5
-_TRAINING = 200
-_EFFECT, _SLOPE, _LACK = 0.1, 0.1, 0.03
-"""Standard deviations of logarithms of speeds: effect of a knob that the model lacks, deviation of its slope from one,
-and what neither describes."""
+_POOL, _TRAINING = 2000, 200
+"""Configurations that the process looks at, and trials that it learns from."""
+_DRAWN_EVERY = 8
+"""Looks of the process of which one draws, so that no search stays where a wrong lesson put it."""
+_REFIT = 1.25
+"""Growth of the number of trials after which the lengths of the process are fitted anew."""
+_TRUST = 4
+"""Forecasts that count as erring as foretold before any was made."""
 _USUAL = 2
 """Trials without a failure that count for each kind before any was made."""
 _FAILED = 0.05
@@ -33,7 +39,7 @@ _FAILED = 0.05
 
 
 class Auto(Listed):
-    """First four of the list; then turns of a process and of main effects, both of the model's error, and the list."""
+    """First four of the list; then turns of a process of the model's error, and of the list in case that one errs."""
 
     _turns: Sequence[str] = _TURNS
 
@@ -41,8 +47,15 @@ class Auto(Listed):
         super().__init__(task)
         self._configs, self._spread = task.configs, task.sample
         self._asked = {True: 0, False: 0}
-        self._hyper: surrogate.Hyperparameters | None = None
-        self._fitted_at = 0
+        self._fitted_at, self._best, self._looks = 0, 0.0, 0
+        self._foretold: dict[int, tuple[float, float]] = {}
+        self._learned: Errors | None = None
+        self._pooled: Indices | None = None
+
+    def observe(self, index: int, seen: Seen) -> None:
+        """Note a result, of which the model's errors are learned anew when they are needed."""
+        super().observe(index, seen)
+        self._learned = self._pooled = None
 
     def _pick(self, among: Indices, *, compiled: bool) -> int:
         turn = self._asked[compiled]
@@ -56,12 +69,40 @@ class Auto(Listed):
             return int(drawn[0])
         if len(self._measured) < _FEWEST:
             return self._by_list(known)
-        match self._turns[turn % len(self._turns)]:
-            case "process":
-                return self._by_process(known)
-            case "effects":
-                return self._by_effects(known)
-        return self._by_list(known)
+        if self._turns[turn % len(self._turns)] == "list":
+            return self._by_list(known)
+        return self._by_process(known)
+
+    def next(self, ready: Collection[int]) -> int:
+        """Return what to measure now, and remember what is expected of it."""
+        index = super().next(ready)
+        if len(self._measured) >= _FEWEST and self._row[index] >= 0:
+            mean, deviation = self._expected(np.array([index]))
+            self._foretold[index] = float(mean[0]), float(deviation[0])
+        return index
+
+    def gain(self) -> Gain | None:
+        """Return what the best of those left is expected to gain; None before anything is learned."""
+        left = self._rows[[i not in self._seen and i not in self._broken for i in self._rows]]
+        if not len(left):
+            return Gain(0.0, 0.0)
+        if len(self._measured) < _FEWEST:
+            return None
+        mean, deviation = self._expected(self._pool(left))
+        deviation = deviation * self._doubt()
+        noise = max(self._seen.values(), key=lambda seen: seen.mlups or 0.0).noise
+        beaten = surrogate.below((mean - self._best - noise) / deviation)
+        gains = surrogate.expected_improvement(mean, deviation, self._best)
+        return Gain(float(gains.max()), float(beaten.max()))
+
+    def _doubt(self) -> float:
+        """Return how much larger than foretold the errors of forecasts were: root of the mean square, one at first."""
+        errors = [
+            (np.log(self._seen[i].mlups or 1.0) - mean) / deviation
+            for i, (mean, deviation) in self._foretold.items()
+            if i in self._seen and self._seen[i].mlups
+        ]
+        return float(np.sqrt((_TRUST + np.sum(np.square(errors))) / (_TRUST + len(errors)))) if errors else 1.0
 
     def _of_new_kind(self, among: Indices, *, compiled: bool) -> int | None:
         """Return the first of the list that is of another kind than those before it and comes near the best."""
@@ -86,7 +127,7 @@ class Auto(Listed):
 
     @property
     def _measured(self) -> list[int]:
-        return [index for index, seen in self._seen.items() if seen.mlups]
+        return [index for index, seen in self._seen.items() if seen.mlups and self._row[index] >= 0]
 
     @cached_property
     def _rows(self) -> Indices:
@@ -108,6 +149,10 @@ class Auto(Listed):
         return features([self._configs[i] for i in self._rows])
 
     @cached_property
+    def _hyper(self) -> surrogate.Hyperparameters:
+        return surrogate.start(self._features.knobs)
+
+    @cached_property
     def _kind(self) -> Indices:
         """The kind of each row."""
         return _numbered([kind_of(self._configs[i]) for i in self._rows])
@@ -121,6 +166,19 @@ class Auto(Listed):
     def _sample(self) -> Indices:
         return self._rows[spread(self._features.values, self._spread, self._random)]
 
+    def _errors(self) -> Errors:
+        """Return what the trials say so far; the same until the next result."""
+        if self._learned is None:
+            seen, values, noise = self._training()
+            errors = values - self._log_expected[seen]
+            under_way = self._row[np.array(self._under_way, dtype=np.intp)]
+            found = Errors(self._features, self._row[seen], errors, noise, under_way[under_way >= 0], self._hyper)
+            if len(self._seen) >= _REFIT * self._fitted_at:
+                self._hyper, self._fitted_at = found.fitted(), len(self._seen)
+                found = replace(found, hyper=self._hyper)
+            self._learned, self._best = found, float(values.max())
+        return self._learned
+
     def _training(self) -> tuple[Indices, Array, Array]:
         """Return what was seen: indices, logarithms of MLUPS, failures as the worst, and their noise."""
         seen = np.array([i for i in self._seen if self._seen[i].known and self._row[i] >= 0], dtype=np.intp)
@@ -132,61 +190,33 @@ class Auto(Listed):
             seen, values, noise = seen[keep], values[keep], noise[keep]
         return seen, values, noise
 
-    def _by_effects(self, among: Indices) -> int:
-        seen, values, noise = self._training()
-        columns = self._columns(np.append(seen, among))
-        spread = np.full(columns.shape[1], _EFFECT)
-        spread[0] = 5 * _EFFECT
-        line = surrogate.regress(
-            columns[: len(seen)], values - self._log_expected[seen], spread, np.sqrt(noise**2 + _LACK**2)
-        )
-        mean, _ = line.predict(columns[len(seen) :])
-        return int(among[np.argmax(mean + self._log_expected[among] + self._tie[among])])
-
-    def _columns(self, indices: Indices) -> Array:
-        points = self._features.values[self._row[indices]] - self._centre
-        return np.column_stack([np.ones(len(indices)), points])
-
-    @cached_property
-    def _centre(self) -> Array:
-        centre: Array = self._features.values.mean(0)
-        return centre
-
     def _by_process(self, among: Indices) -> int:
-        seen, values, noise = self._training()
-        pool = self._pool(among, seen, values)
-        errors, each = values - self._log_expected[seen], (noise / np.median(noise)) ** 2
-        points = self._features.at(self._row[seen])
-        if self._hyper is None or len(self._seen) >= 1.25 * self._fitted_at:
-            self._hyper = surrogate.fit(points, errors, self._hyper or surrogate.start(self._features.knobs), each)
-            self._fitted_at = len(self._seen)
-        process = surrogate.condition(points, errors, self._hyper, each)
-        pending = np.array([i for i in self._under_way if self._row[i] >= 0], dtype=np.intp)
-        if len(pending):
-            believed, _ = process.predict(self._features.values[self._row[pending]])
-            both = self._features.at(self._row[np.append(seen, pending)])
-            process = surrogate.condition(
-                both, np.append(errors, believed), self._hyper, np.append(each, np.ones(len(pending)))
-            )
-        mean, deviation = process.predict(self._features.values[self._row[pool]])
-        gain = surrogate.expected_improvement(mean + self._log_expected[pool], deviation, float(values.max()))
-        return int(pool[np.argmax(gain)])
+        """Return the one that may be the fastest: one standard deviation above its mean (Srinivas 2010).
 
-    def _pool(self, among: Indices, seen: Indices, values: Array) -> Indices:
-        """Return those of many that lead the list or are near the best, and a draw of the others."""
-        if len(among) <= 2 * _POOL:
+        Now and then speeds are drawn instead (Thompson 1933), with deviations as wide as forecasts erred.
+        """
+        pool = self._pool(among)
+        mean, deviation = self._expected(pool)
+        self._looks += 1
+        if self._looks % _DRAWN_EVERY == 0:
+            return int(pool[np.argmax(mean + self._doubt() * deviation * self._random.normal(size=len(pool)))])
+        return int(pool[np.argmax(mean + deviation + self._tie[pool])])
+
+    def _expected(self, indices: Indices) -> tuple[Array, Array]:
+        """Return mean and standard deviation of the logarithms of MLUPS."""
+        mean, deviation = self._errors().by_process(self._row[indices])
+        return mean + self._log_expected[indices], deviation
+
+    def _pool(self, among: Indices) -> Indices:
+        """Return those of many that lead by main effects, and a draw of the others; the same until the next result."""
+        if len(among) <= _POOL:
             return among
-        points, best = self._features.values[self._row[among]], seen[np.argsort(-values)[:_NEAREST]]
-        near = np.min([np.abs(points - self._features.values[self._row[i]]).sum(1) for i in best], axis=0)
-        return np.unique(
-            np.concatenate(
-                [
-                    among[np.argpartition(-self._log_expected[among], _POOL)[:_POOL]],
-                    among[np.argpartition(near, _POOL // 2)[: _POOL // 2]],
-                    self._random.choice(among, _POOL // 2, replace=False),
-                ]
-            )
-        )
+        if self._pooled is None:
+            mean, _ = self._errors().by_effects(self._row[among])
+            best = among[np.argpartition(-mean - self._log_expected[among], _POOL // 2)[: _POOL // 2]]
+            self._pooled = np.union1d(best, self._random.choice(among, _POOL // 2, replace=False))
+        kept = np.intersect1d(self._pooled, among)
+        return kept if len(kept) else among[:_POOL]
 
 
 class Learned(Auto):

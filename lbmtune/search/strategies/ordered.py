@@ -45,6 +45,7 @@ class Ordered(ABC):
         self._free = np.ones(count, dtype=bool)
         self._again: list[int] = []
         self._unknown: set[int] = set()
+        self._broken: set[int] = set()
         self._under_way: list[int] = []
         self._seen: dict[int, Seen] = {}
 
@@ -67,6 +68,7 @@ class Ordered(ABC):
         """Replace what is expected of a configuration."""
         if mlups is None:
             self._free[index] = False
+            self._broken.add(index)
         else:
             self._log_expected[index] = np.log(max(mlups, 1e-9))
 

@@ -37,7 +37,6 @@ from lbmtune.records import Outcome
 from lbmtune.records.claims import SIDE_TASKS, SideTask
 from lbmtune.records.study import TimingProtocol
 from lbmtune.runtime import Simulation
-from lbmtune.runtime.wall_pass import Walled
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.cuda_samples import config, flows
 
@@ -225,5 +224,5 @@ def test_every_side_task_has_a_simulation(tmp_path: Path) -> None:
         Comparing,
         Refreshing,
         Staged,
-        Walled,
+        Simulation,
     }

@@ -106,7 +106,8 @@ def test_what_learns_beats_random_choice_clearly_where_the_model_knows_little(na
     drawn = [speeds[np.random.default_rng(n).permutation(len(speeds))[:TRIALS]].max() / world.best for n in range(200)]
     # what random choice leaves to be gained, the search at least halves
     assert 1 - np.mean(found) < 0.5 * (1 - np.mean(drawn))
-    assert min(found) > np.median(drawn)
+    # a process alone may stay where a wrong lesson put it
+    assert (min(found) if name == "auto" else np.median(found)) > np.median(drawn)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,32 @@ def test_a_few_trials_find_the_best_of_a_recorded_set(name, most):
     world = recorded(name)
     needed = [world.evaluations(world.order(world.player("auto", seed), 60), 0.98) for seed in range(3)]
     assert max(needed) <= most
+
+
+def test_the_expected_gain_falls_until_nothing_is_left():
+    world = made_up("cuda", 200)
+    player = world.player("auto")
+    assert player.gain() is None
+    expected = [player.gain() for _ in world.results_of(player)]
+    early, late = expected[5], expected[150]
+    assert 0 < late.relative < 0.2 * early.relative
+    assert 0 <= late.probability <= early.probability <= 1
+    assert (expected[-1].relative, expected[-1].probability) == (0, 0)
+    assert world.player("list").gain() is None
+
+
+@pytest.mark.parametrize("name", ["nvidia-h200/d3q19-small-64", "nvidia-h100/d3q19-box-fast-fp32"])
+def test_little_is_lost_where_three_looks_expect_less_than_the_noise(name):
+    world, low, order = recorded(name), 0, []
+    player = world.player("auto")
+    for index in world.results_of(player):
+        order.append(index)
+        expected = player.gain()
+        low = low + 1 if expected and expected.relative < 0.002 else 0
+        if low == 3:
+            break
+    assert len(order) < 0.7 * len(world)
+    assert world.share(order) > 0.98
 
 
 def test_failures_are_learned_from():

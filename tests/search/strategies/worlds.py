@@ -1,6 +1,7 @@
 """Play strategies on configurations with a known speed, compiling ahead as a study does."""
 
 from functools import cache
+from itertools import islice
 
 import numpy as np
 
@@ -37,8 +38,12 @@ class World:
 
     def order(self, player, trials):
         """Indices in the order of their results."""
-        ready, under_way, order = set(), [], []
-        while len(order) < trials:
+        return list(islice(self.results_of(player), trials))
+
+    def results_of(self, player):
+        """Indices, each once its result was told."""
+        ready, under_way = set(), []
+        while True:
             for index in player.wanted(BUFFERS[self.configs[0].backend] - len(ready)):
                 player.refine(index, self.compiled[index])
                 ready.add(index)
@@ -46,10 +51,10 @@ class World:
                 under_way.append(player.next(ready))
                 ready.remove(under_way[-1])
             if not under_way:
-                break
-            order.append(under_way.pop(0))
-            player.observe(order[-1], self.results[order[-1]])
-        return order
+                return
+            index = under_way.pop(0)
+            player.observe(index, self.results[index])
+            yield index
 
     def share(self, order):
         return max(self.results[index].mlups or 0.0 for index in order) / self.best

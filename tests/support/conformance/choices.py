@@ -22,9 +22,9 @@ from tests.support.conformance.directed import Conflict, Point
 
 Sample = tuple[Case, KernelConfig]
 
-FLOWS = ("box", "cavity", "channel", "grinder", "solids", "rocks", "opened", "slipping", "patched")
-WALLED_OR_PERIODIC = tuple(name for name in FLOWS if name not in ("opened", "slipping", "patched"))
-"""Flows whose faces are periodic or walls."""
+FLOWS = ("box", "cavity", "channel", "grinder", "solids", "rocks", "opened", "slipping", "patched", "beads")
+WALLED_OR_PERIODIC = tuple(name for name in FLOWS if name not in ("opened", "slipping", "patched", "beads"))
+"""Flows whose faces are periodic or walls, and whose solid cells are half-way walls."""
 _CASE_KNOBS: Mapping[str, tuple[Any, ...]] = {
     "flow": FLOWS,
     "lattice": tuple(LATTICES),
@@ -115,6 +115,9 @@ def case_of(flow: str, lattice: str, collision: str) -> Case:
         return box(lattice, collision, size, 1.3)
     if flow == "rocks":
         return replace(box(lattice, collision, size, 1.3), flow="rocks", geometry="blocks:fraction=0.3")
+    if flow == "beads":
+        packed = replace(box(lattice, collision, size, 1.3), flow=flow, geometry="packing:fraction=0.3:radius=4")
+        return replace(packed, walls="interpolated", force=(1e-3, -5e-4, 0.0))
     if flow == "channel":
         return channel(lattice, collision, size, 1.3, force=1e-3)
     case = cavity(lattice, collision, size, 1.3)

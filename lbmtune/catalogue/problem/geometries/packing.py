@@ -22,6 +22,7 @@ class Packing(Sample):
     """Equal spheres. fraction: of solid; radius: in cells, at most a quarter of the shortest extent."""
 
     name = "packing"
+    has_surface = True
     length = "radius"
     most = 0.64  # random close packing
     fraction: float = 0.5
@@ -32,13 +33,12 @@ class Packing(Sample):
         """Return the cells closest to the centres, up to the fraction, so that all spheres have one radius."""
         return lowest(self._squares(shape), self.fraction)
 
-    def level(self, shape: Shape) -> npt.NDArray[np.float32] | None:
+    def level(self, shape: Shape) -> npt.NDArray[np.float32]:
         """Return the squared distance to the closest centre, less the squared radius that gives the fraction."""
         squares = self._squares(shape)
         solid = lowest(squares, self.fraction)
-        if solid.all() or not solid.any():
-            return None
-        found: npt.NDArray[np.float32] = squares - (squares[solid].max() + squares[~solid].min()) / 2
+        within, beyond = squares[solid].max(initial=0), squares[~solid].min(initial=np.inf)
+        found: npt.NDArray[np.float32] = squares - ((within + beyond) / 2 if np.isfinite(beyond) else within)
         return found
 
     def _squares(self, shape: Shape) -> npt.NDArray[np.float32]:

@@ -14,9 +14,13 @@ Voxels = npt.NDArray[np.bool_]
 
 
 class Geometry:
-    """Solid cells of any domain; the fields of a subclass are its parameters. less: how to have fewer."""
+    """Solid cells of any domain; the fields of a subclass are its parameters.
+
+    less: how to have fewer. has_surface: where the surface lies between two cells is known.
+    """
 
     name: ClassVar[str]
+    has_surface: ClassVar[bool] = False
     less: ClassVar[str] = "give smaller bodies, or a larger domain"
 
     def solid(self, shape: Shape) -> Voxels:
@@ -27,12 +31,12 @@ class Geometry:
         """Return whether a domain has a fluid cell, without making a large one. Raises InputError."""
         raise NotImplementedError
 
-    def level(self, _shape: Shape) -> npt.NDArray[np.float32] | None:
-        """Return the squared distance of each cell to a centre, less the squared radius; None if no surface is known.
+    def level(self, shape: Shape) -> npt.NDArray[np.float32]:
+        """Return the squared distance of each cell to a centre, less the squared radius, of a geometry with a surface.
 
         It is positive in fluid cells; infinite far from the surface.
         """
-        return None
+        raise NotImplementedError
 
 
 class Sample(Geometry):

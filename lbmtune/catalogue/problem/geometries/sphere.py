@@ -13,6 +13,7 @@ class Sphere(Geometry):
     """A sphere. diameter: as a fraction of the shortest extent."""
 
     name = "sphere"
+    has_surface = True
     diameter: float = 0.5
 
     def __post_init__(self) -> None:

@@ -24,18 +24,24 @@ They are 21 to 28 in `aos`, `aosoa`, `bundle`, `bundle-aosoa` and `tiled-cells` 
 
 
 def launch(inputs: Inputs) -> Term:
-    """Return what a launch takes beyond its bytes: start and tail, less the gain if they stay in the L2 cache.
+    """Return what a launch takes beyond its bytes."""
+    case, config = inputs.case, inputs.config
+    moved = traffic(case, config).total * case.fluid_sites * config.fused_steps
+    more = launch_s(inputs, moved)
+    seconds = more / (case.fluid_sites * config.fused_steps)
+    return Term(LAUNCH, seconds, f"{moved / 1e6:,.0f} MB, {more * 1e6:+.2g} us", "micro-benchmark `small`")
+
+
+def launch_s(inputs: Inputs, moved: float) -> float:
+    """Return the seconds of start and tail of a launch that moves some bytes, less the gain if L2 holds them.
 
     Source: copies of several sizes, launch after launch, by the same way of launching (`Calibration.small_s`). Beyond
     the largest of them it is constant.
     """
-    case, config, curve = inputs.case, inputs.config, launch_curve(inputs)
-    moved = traffic(case, config).total * case.fluid_sites * config.fused_steps
+    curve = launch_curve(inputs)
     least, most = curve[0][0], curve[-1][0]
     rate = inputs.calibration.runs_bytes_per_s[str(WORD_BYTES)]
-    more = interpolated(curve, max(moved, least)) - min(moved, most) / rate
-    seconds = more / (case.fluid_sites * config.fused_steps)
-    return Term(LAUNCH, seconds, f"{moved / 1e6:,.0f} MB, {more * 1e6:+.2g} us", "micro-benchmark `small`")
+    return interpolated(curve, max(moved, least)) - min(moved, most) / rate
 
 
 def launch_curve(inputs: Inputs) -> list[tuple[int, float]]:
