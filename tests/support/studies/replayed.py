@@ -51,9 +51,9 @@ def replayed(record: StudyRecord, config: KernelConfig, /, *, resources: Resourc
 
 
 def studied(record: StudyRecord) -> tuple[StudyHeader, Space]:
-    """Return a study of all configurations of a set, each once, without retries or finals of kinds."""
+    """Return a study of all configurations of a set, which no strategy ends early."""
     configs = tuple(from_flat(trial.config) for trial in record.trials)
-    spec = replace(record.header.spec, budget=Budget(trials=len(configs)), name="replayed")
+    spec = replace(record.header.spec, budget=Budget(trials=len(configs)), name="replayed", strategy="list")
     return replace(record.header, spec=spec, finished=False), Space(configs, {}, (len(configs),))
 
 
