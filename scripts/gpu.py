@@ -282,7 +282,8 @@ def fast_seeds(run: Run) -> dict[str, object]:
     for seed in SEEDS:
         folder = run.work / f"fast-seed-{seed}"
         command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
-        command += ["--search-time", run.time or f"{SEEDS_S}s", "--seed", str(seed), "--set", "protocol.sustained_top=0"]
+        command += ["--search-time", run.time or f"{SEEDS_S}s", "--seed", str(seed)]
+        command += ["--set", "protocol.sustained_top=0"]
         command += [
             *(["--resume"] if folder.exists() else []),
             str(SPACES / "d3q19-box-fast.toml"),
