@@ -37,6 +37,8 @@ from lbmtune.records.remarks import last_cache, unfinished
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
+from lbmtune.search.axes import Asked
+from lbmtune.search.climb import climbed
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
@@ -195,6 +197,9 @@ def study(
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
         watch.phase("configurations that are legal")
         space = searched(wanted, backend, evaluator)
+        if storage is None:  # workers have the points that were drawn, which are the same for all
+            asked = Asked(wanted.case, backend, evaluator.limits, wanted.families)
+            space = climbed(space, asked, wanted.axes[backend], expected)
         files = None if scratch is None else Path(scratch)
         rates = evaluator.output_rates(files) if wanted.output else None
         header = replace(
@@ -203,6 +208,7 @@ def study(
             legal_configurations=len(space.configs),
             illegal_configurations=space.illegal,
             ranges=space.ranges,
+            drawn_from=space.legal,
         )
         search = Search(
             evaluator=evaluator,

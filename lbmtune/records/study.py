@@ -173,7 +173,8 @@ class StudyHeader:
     """Header of a study, which is written first.
 
     illegal_configurations: an example of each reason -> number of points of the axes that it removed; ranges: of
-    knobs whose values were made for case and device; last_cache_bytes: of a CPU, 0 if unknown; entries_by: compiler
+    knobs whose values were made for case and device; drawn_from: about how many configurations are legal, if a part of
+    them was drawn, else 0; last_cache_bytes: of a CPU, 0 if unknown; entries_by: compiler
     that reported resources by entry afterwards, or '';
     calibration_cpu_share: share of the processor during the calibration for the predictions, or None;
     calibrated_how: by what the predictions are calibrated, in words, '' in early records; finished: whether
@@ -189,6 +190,7 @@ class StudyHeader:
     legal_configurations: Count
     illegal_configurations: dict[str, Count] = field(default_factory=dict)
     ranges: tuple[KnobRange, ...] = ()
+    drawn_from: Count = 0
     last_cache_bytes: Count = 0
     date: str
     version: str

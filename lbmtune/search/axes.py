@@ -1,8 +1,11 @@
 """The points of a space: products of the values of knobs, given by a study or made for case and device."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from random import Random
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import (
@@ -22,6 +25,13 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records.study import KnobRange, Table, made
 from lbmtune.search.rule_cache import Point
+
+_SEED = 1
+"""Of points that are drawn: a study that is resumed has the same ones."""
+
+
+_FEW, _NEAR = 16, 2
+"""Values of a knob up to which all are neighbours; of more those within some places."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +83,14 @@ def values_at(asked: Asked, config: KernelConfig, name: str) -> tuple[Scalar, ..
 def points(asked: Asked, table: Table) -> Iterator[Point]:
     """Yield every distinct point of a space. Knobs that do not act are not varied."""
     for record in families_of(asked.backend, table, asked.families):
-        yield from family_points(asked, record, table)
+        yield from product_of(asked, record, table).points()
 
 
-def family_points(asked: Asked, record: type[KernelConfig], table: Table) -> Iterator[Point]:
-    """Yield every distinct point of a family, the first knob slowest."""
+def product_of(asked: Asked, record: type[KernelConfig], table: Table) -> Product:
+    """Return the product of the knobs of a family in a space."""
     start: Point = {"backend": record.backend, "family": record.family}
     axes = [axis for one in knobs(record) if (axis := _axis(asked, start, record, one, table))]
-    for values in _product(_ordered(axes), start):
-        yield completed(values, asked.limits)
+    return Product(_ordered(axes), start, asked.limits)
 
 
 class _Axis(NamedTuple):
@@ -130,15 +139,106 @@ def _ordered(axes: Sequence[_Axis]) -> list[_Axis]:
     return placed
 
 
-def _product(axes: Sequence[_Axis], start: Point) -> Iterator[dict[str, Scalar]]:
-    """Yield the product knob by knob; those that do not act are settled once for all points that agree so far."""
-    decisive = [tuple(dict.fromkeys(chain(*(one.deciding for one in axes[n:])))) for n in range(len(axes) + 1)]
-    known: dict[tuple[Scalar | None, ...], tuple[Point, Sequence[Scalar]]] = {}
+class Product:
+    """The points of a family: the product of its knobs, the first one slowest, without those that do not act.
 
-    def settled(place: int, point: Point) -> tuple[Point, Sequence[Scalar]]:
-        """Return the knobs from a place on that can take one value alone, and the values of the next one."""
+    Knobs that do not act are settled once for all points that agree so far; so is the number of points below them, by
+    which a point is found from its number alone.
+    """
+
+    def __init__(self, axes: Sequence[_Axis], start: Point, limits: Limits) -> None:
+        self._axes, self._start, self._limits = axes, start, limits
+        places = range(len(axes) + 1)
+        self._decisive = [tuple(dict.fromkeys(chain(*(one.deciding for one in axes[n:])))) for n in places]
+        self._known: dict[tuple[Scalar | None, ...], tuple[Point, Sequence[Scalar]]] = {}
+        self._sizes: dict[tuple[Scalar | None, ...], int] = {}
+
+    def points(self) -> Iterator[Point]:
+        """Yield every point."""
+        return (completed(point, self._limits) for point in self._below(0, self._start))
+
+    @property
+    def size(self) -> int:
+        """Return the number of points."""
+        return self._size(0, self._start)
+
+    def drawn(self, count: int) -> Iterator[Point]:
+        """Yield points that are drawn alike likely, none twice, in their order; the same ones each time."""
+        for number in sorted(Random(_SEED).sample(range(self.size), count)):
+            yield completed(self._numbered(number), self._limits)
+
+    def neighbours(self, point: Point) -> Iterator[Point]:
+        """Yield the points that differ from one in a knob; of many values of it in those next to its own.
+
+        Knobs that depend on it keep their values where they may.
+        """
+        for name, allowed, _ in self._steps(point):
+            at = allowed.index(point[name]) if point.get(name) in allowed else 0
+            near = allowed if len(allowed) <= _FEW else allowed[max(0, at - _NEAR) : at + _NEAR + 1]
+            for value in near:
+                if value != point.get(name) and (found := self._repaired({**point, name: value})) is not None:
+                    yield found
+
+    def _repaired(self, wanted: Point) -> Point | None:
+        """Return the point with wanted values, where they may be, or the first ones; None if there is no such point."""
+        *_, (_, allowed, full) = self._steps(wanted)
+        return completed(full, self._limits) if allowed else None
+
+    def _steps(self, wanted: Point) -> Iterator[tuple[str, Sequence[Scalar], Point]]:
+        """Go down to a point: yield each knob that may vary, its values, and the point with the one that is taken."""
+        full, at, allowed = self._branches(0, self._start)
+        while at < len(self._axes):
+            name = self._axes[at].knob.name
+            value = wanted[name] if wanted.get(name) in allowed else next(iter(allowed), None)
+            if value is None:
+                yield name, (), full
+                return
+            inner = {**full, name: value}
+            full, after, following = self._branches(at + 1, inner)
+            yield name, allowed, full
+            at, allowed = after, following
+
+    def _below(self, place: int, point: Point) -> Iterator[Point]:
+        full, at, allowed = self._branches(place, point)
+        if at == len(self._axes):
+            yield full
+        for value in allowed:
+            yield from self._below(at + 1, {**full, self._axes[at].knob.name: value})
+
+    def _numbered(self, number: int) -> Point:
+        """Return the point of a number from 0."""
+        full, at, allowed = self._branches(0, self._start)
+        while at < len(self._axes):
+            for value in allowed:
+                inner = {**full, self._axes[at].knob.name: value}
+                if number < (size := self._size(at + 1, inner)):
+                    break
+                number -= size
+            full, at, allowed = self._branches(at + 1, inner)
+        return full
+
+    def _size(self, place: int, point: Point) -> int:
+        decided = self._decided(place, point)
+        if decided not in self._sizes:
+            full, at, allowed = self._branches(place, point)
+            inner = ({**full, self._axes[at].knob.name: value} for value in allowed)
+            self._sizes[decided] = 1 if at == len(self._axes) else sum(self._size(at + 1, one) for one in inner)
+        return self._sizes[decided]
+
+    def _decided(self, place: int, point: Point) -> tuple[Scalar | None, ...]:
+        return (place, *map(point.get, self._decisive[place]))
+
+    def _branches(self, place: int, point: Point) -> tuple[Point, int, Sequence[Scalar]]:
+        """Return the point with the knobs that can take one value alone, the place after them, and the values there."""
+        decided = self._decided(place, point)
+        if decided not in self._known:
+            self._known[decided] = self._settled(place, point)
+        found, allowed = self._known[decided]
+        return {**point, **found}, place + len(found), allowed
+
+    def _settled(self, place: int, point: Point) -> tuple[Point, Sequence[Scalar]]:
         found: dict[str, Scalar] = {}
-        for one in axes[place:]:
+        for one in self._axes[place:]:
             here: Mapping[str, Scalar] = {**point, **found}
             fixed = one.knob.neutral(here)
             allowed = one.values(here) if fixed is None else (fixed,)
@@ -146,16 +246,3 @@ def _product(axes: Sequence[_Axis], start: Point) -> Iterator[dict[str, Scalar]]
                 return found, allowed
             found[one.knob.name] = allowed[0]
         return found, ()
-
-    def below(place: int, point: Point) -> Iterator[dict[str, Scalar]]:
-        decided = (place, *map(point.get, decisive[place]))
-        if decided not in known:
-            known[decided] = settled(place, point)
-        found, allowed = known[decided]
-        full, at = {**point, **found}, place + len(found)
-        if at == len(axes):
-            yield full
-        for value in allowed:
-            yield from below(at + 1, {**full, axes[at].knob.name: value})
-
-    return below(0, start)

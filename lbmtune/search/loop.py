@@ -27,6 +27,8 @@ from lbmtune.search.stopping import Stop, noise_of
 OUT_OF_TIME = "what is left of the time is for the finals"
 _PROOF_EVERY = 3.0
 """Time between proofs in the search, in multiples of what one takes."""
+_FEWEST = 2
+"""Trials of a study whose time is over before the first."""
 _PREDICTION_S = 1e-4
 """Seconds of a prediction, roughly: 0.04 ms of a kernel for CPUs, 0.4 ms of one for GPUs, shared by cores."""
 _LOOK_EVERY = 10.0
@@ -111,7 +113,7 @@ class Loop:
             return "the time of the search is over"
         if self._stop.reason:
             return self._stop.reason
-        if self._plan.search_left_s() <= 0 and self._known:
+        if self._plan.search_left_s() <= 0 and len(self._known) >= _FEWEST:
             return OUT_OF_TIME
         return ""
 

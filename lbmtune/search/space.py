@@ -10,7 +10,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy
 from lbmtune.records.study import Axes, KnobRange, Table, tables
-from lbmtune.search.axes import Asked, families_of, family_points, points
+from lbmtune.search.axes import Asked, families_of, points, product_of
 from lbmtune.search.kinds import Rounding, rounding_of, steps_per_launch
 from lbmtune.search.rule_cache import CachedRule, Point
 
@@ -18,37 +18,46 @@ Accurate = Callable[[KernelConfig], Accuracy | None]
 """Measures the accuracy of a configuration; None if it has none."""
 
 
+_EVERY, _DRAWN = 200_000, 50_000
+"""Points of a family up to which all are looked at; of more, so many are drawn."""
+
+
 @dataclass(frozen=True)
 class Space:
     """The configurations that a study may try: legal and distinct, in a deterministic order.
 
     illegal: number of points that each kind of reason removed, by an example of it; sizes: legal configurations of each
-    space of the union; ranges: the values that were made for knobs.
+    space of the union; ranges: the values that were made for knobs; legal: about how many configurations are legal, if
+    those here were drawn from them, else 0.
     """
 
     configs: tuple[KernelConfig, ...]
     illegal: dict[str, int]
     sizes: tuple[int, ...]
     ranges: tuple[KnobRange, ...] = ()
+    legal: int = 0
 
 
 def legal_set(case: Case, backend: str, axes: Axes, limits: Limits, families: Sequence[str] = ()) -> Space:
     """Return the legal configurations for a case on a device. Knobs that are not given keep their default.
 
-    families: names, or 'all', of which the values of these knobs are made for the case and the device instead. Raises
-    InputError for an unknown name, and if no configuration is legal.
+    families: names, or 'all', of which the values of these knobs are made for the case and the device instead. Of a
+    family with more than 200,000 points 50,000 are drawn. Raises InputError for an unknown name, and if no
+    configuration is legal.
     """
     asked, broken_by = Asked(case, backend, limits, families), dict[Rule, list[str]]()
     spaces = [_sifted(asked, table, broken_by) for table in tables(axes)]
     by_reason: Counter[str] = Counter()
     for reasons in broken_by.values():
         by_reason[reasons[0]] += len(reasons)
-    if not any(spaces):
+    if not any(found for found, _ in spaces):
         # the points that broke the last rule kept all others
         reason = list(by_reason)[-1] if by_reason else _nothing(asked)
         raise InputError(f"no configuration of this space is legal: {reason}; change the knob or the case.")
-    configs = dict.fromkeys(from_flat(point) for space in spaces for point in space)
-    return Space(tuple(configs), dict(by_reason.most_common()), tuple(map(len, spaces)), asked.ranges)
+    configs = dict.fromkeys(from_flat(point) for found, _ in spaces for point in found)
+    sizes, legal = tuple(len(found) for found, _ in spaces), sum(several for _, several in spaces)
+    drawn = legal if legal > sum(sizes) else 0
+    return Space(tuple(configs), dict(by_reason.most_common()), sizes, asked.ranges, drawn)
 
 
 def _nothing(asked: Asked) -> str:
@@ -64,11 +73,18 @@ def check_any_is_legal(case: Case, backend: str, axes: Axes, limits: Limits, fam
         legal_set(case, backend, axes, limits, families)
 
 
-def _sifted(asked: Asked, table: Table, broken_by: dict[Rule, list[str]]) -> list[Point]:
-    """Return the legal points, and add to `broken_by` the reasons of each rule against the others."""
+def _sifted(asked: Asked, table: Table, broken_by: dict[Rule, list[str]]) -> tuple[list[Point], int]:
+    """Return the legal points, and how many there are about if these are drawn.
+
+    The reasons of each rule against the others are added to `broken_by`.
+    """
     legal: list[Point] = []
+    about = 0
     for record in families_of(asked.backend, table, asked.families):
-        left = list(family_points(asked, record, table))
+        product = product_of(asked, record, table)
+        size = product.size
+        left = list(product.points() if size <= _EVERY else product.drawn(_DRAWN))
+        share = size / max(1, len(left))
         several = _several(left)
         for rule in rules(record):
             cached = CachedRule(rule, asked.case, asked.limits, several)
@@ -79,7 +95,8 @@ def _sifted(asked: Asked, table: Table, broken_by: dict[Rule, list[str]]) -> lis
                 broken_by.setdefault(rule, []).extend(against)
                 left = [point for point, reason in zip(left, reasons, strict=True) if reason is None]
         legal += left
-    return legal
+        about += round(len(left) * share)
+    return legal, about
 
 
 def _several(space: Sequence[Point]) -> frozenset[str]:

@@ -75,7 +75,7 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
         enough_s = ceil(clock.spent_s + 1.5 * plan.after_search_s)
         LOG.warning(
             f"--time {clock.limit_s:g}s is short for {header.spec.name} (use {enough_s}s or more): the start took "
-            f"{clock.spent_s:.1f} s, and two kernels are measured and proven even so."
+            f"{clock.spent_s:.1f} s, and two kernels are tried even so."
         )
     try:
         while True:

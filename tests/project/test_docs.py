@@ -41,7 +41,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_studies_and_recorded_sets_that_are_named_are_there(page: Path) -> None:
     studies = ROOT / "studies"
-    there = {path.stem for path in studies.glob("*.toml")} | {path.parent.name for path in studies.rglob("study.json")}
+    listed = [*studies.glob("*.toml"), *studies.glob("spaces/*.toml")]
+    there = {path.stem for path in listed} | {path.parent.name for path in studies.rglob("study.json")}
     named = re.findall(r"`(?:(?:d2q9|d3q19|d3q27)-|porous)[a-z0-9-]*`", page.read_text(encoding="utf-8"))
     assert {name.strip("`") for name in named} <= there
 

@@ -70,7 +70,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wheel_holds_every_kernel_and_study_and_no_recorded_set(wheel: Path) -> None:
     kernels = [p for p in (ROOT / "kernels").rglob("*") if p.is_file()]
     folder = ROOT / "studies"
-    studies = [*folder.glob("*.toml"), *folder.glob("published/*.toml")]
+    studies = [path for part in (".", "spaces", "published") for path in folder.glob(f"{part}/*.toml")]
     assert any(p.suffix == ".cu" for p in kernels)
     assert studies
     expected = {f"lbmtune/{p.relative_to(ROOT).as_posix()}" for p in kernels + studies}

@@ -17,6 +17,13 @@ def test_coverage_counts_what_was_ranked_and_tried():
     )
 
 
+def test_coverage_of_a_space_that_was_drawn_says_so():
+    study = made.gpu_study()
+    drawn = replace(study, header=replace(study.header, drawn_from=12_300_000))
+    legal = study.header.legal_configurations
+    assert covered(drawn).startswith(f"about 1.2e+07 legal configurations, of which {legal:,} were drawn and ranked")
+
+
 def test_each_range_stands_with_its_reason():
     study = made.gpu_study()
     ranges = (

@@ -21,7 +21,10 @@ class RangeRow(NamedTuple):
 def covered(study: StudyRecord) -> str:
     """Return how much of the legal space was ranked and measured."""
     legal, tried = study.header.legal_configurations, len(study.trials)
-    return f"{legal:,} legal configurations, all ranked by the model; {tried:,} tried ({tried / max(1, legal):.2%})"
+    ranked = f"{legal:,} legal configurations, all ranked by the model"
+    if every := study.header.drawn_from:
+        ranked = f"about {every:.2g} legal configurations, of which {legal:,} were drawn and ranked by the model"
+    return f"{ranked}; {tried:,} tried ({tried / max(1, every or legal):.2%})"
 
 
 def range_rows(study: StudyRecord) -> list[RangeRow]:

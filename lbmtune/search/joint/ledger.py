@@ -45,6 +45,7 @@ BEAT_S, LOST_S = 5.0, 30.0
 """Seconds between two beats of a worker, and without one after which its trials are lost."""
 _HEADER, _OVER, _RECORD, _BEAT, _VOID = (f"lbmtune:{name}" for name in ("header", "over", "trial", "beat", "void"))
 _KEY = "key"
+_TRIES = 3
 _POLL_S, _FRESH_S = 2.0, 0.1
 """Seconds between two looks for a study, and for what others have done unless a claim depends on it."""
 _PROXY, _PORT = "grpc://", 13000
@@ -222,7 +223,18 @@ def open_storage(url: str) -> BaseStorage:
         return GrpcStorageProxy(host=host, port=int(port or _PORT))
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with usable(url):
-        return get_storage(_in_file(url) if url.startswith("sqlite") else RDBStorage(url))
+        return get_storage(_database(url))
+
+
+def _database(url: str) -> RDBStorage:
+    """Open a database; another process may be making its tables at the same moment, then try again."""
+    from sqlalchemy.exc import DBAPIError  # slow to import and seldom needed
+
+    for _ in range(_TRIES):
+        with suppress(DBAPIError):
+            return _in_file(url) if url.startswith("sqlite") else RDBStorage(url)
+        time.sleep(_POLL_S / 2)
+    return RDBStorage(url)
 
 
 def _in_file(url: str) -> RDBStorage:

@@ -54,22 +54,27 @@ def joint(
 
 def shared(search: Search, ledger: Ledger) -> Search:
     """Return the search as one of several workers runs it."""
-    make = search.strategy
+    make, claims = search.strategy, dict[str, int]()
 
     def strategy(configs: Sequence[KernelConfig], found: Sequence[Estimate], spec: StudySpec) -> Strategy:
-        return SharedStrategy(make(configs, found, spec), configs, ledger)
+        return SharedStrategy(make(configs, found, spec), configs, ledger, claims)
 
-    evaluator = cast("Evaluator", SharedEvaluator(search.evaluator, ledger))
+    evaluator = cast("Evaluator", SharedEvaluator(search.evaluator, ledger, claims))
     return replace(search, evaluator=evaluator, strategy=strategy)
 
 
 class SharedStrategy:
-    """A strategy that hears of the results of others, and leaves out what they have."""
+    """A strategy that hears of the results of others, and claims what it chooses.
 
-    def __init__(self, inner: Strategy, configs: Sequence[KernelConfig], ledger: Ledger) -> None:
-        self._inner, self._ledger = inner, ledger
-        self._keys = [config.key for config in configs]
-        self._index = {key: n for n, key in enumerate(self._keys)}
+    claims: numbers of claims by key, for the evaluator.
+    """
+
+    def __init__(
+        self, inner: Strategy, configs: Sequence[KernelConfig], ledger: Ledger, claims: dict[str, int]
+    ) -> None:
+        self._inner, self._ledger, self._claims = inner, ledger, claims
+        self._configs = configs
+        self._index = {config.key: n for n, config in enumerate(configs)}
         self._told: set[int] = set()
         self._left_out: list[int] = []
 
@@ -84,9 +89,17 @@ class SharedStrategy:
         return found
 
     def next(self, ready: Collection[int]) -> int:
-        """Return what the strategy measures now of what nobody has."""
+        """Return what the strategy measures now of what nobody has; anything if others have all of it."""
         taken = self._taken()
-        return self._inner.next([one for one in ready if one not in taken] or ready)
+        free = [one for one in ready if one not in taken]
+        while free:
+            chosen = self._inner.next(free)
+            config = self._configs[chosen]
+            if (claimed := self._ledger.claim(config)) is not None:
+                self._claims[config.key] = claimed
+                return chosen
+            free.remove(chosen)
+        return self._inner.next(ready)
 
     def refine(self, index: int, mlups: float | None) -> None:
         """Tell the strategy."""
@@ -116,8 +129,8 @@ class SharedEvaluator:
     All else is that of the evaluator within.
     """
 
-    def __init__(self, inner: Evaluator, ledger: Ledger) -> None:
-        self._inner, self._ledger = inner, ledger
+    def __init__(self, inner: Evaluator, ledger: Ledger, claims: dict[str, int]) -> None:
+        self._inner, self._ledger, self._claims = inner, ledger, claims
         self._limit = ledger.header.spec.budget.trials
         self._claimed: dict[int, int] = {}
         self._compiling = 0
@@ -151,8 +164,8 @@ class SharedEvaluator:
 
     def measure(self, number: int, config: KernelConfig) -> None:
         """Measure a configuration, or wait for another worker that does."""
-        claimed = self._ledger.claim(config)
-        if claimed is None:
+        claimed = self._claims.pop(config.key, None)
+        if claimed is None and (claimed := self._ledger.claim(config)) is None:
             self._elsewhere.append((number, config))
         else:
             self._claimed[number] = claimed
@@ -204,16 +217,22 @@ def gather(search: Search, ledger: Ledger, configs: Sequence[KernelConfig]) -> N
     """Wait for the trials of others, measure what the dead left, and put all results into the folder of the study."""
     ledger.end_search()
     clock = search.clock or Clock(now())
+    # results that were on disk, and not in the storage, when their process was killed
+    here = {trial.key: trial for trial in read_study(search.folder).trials}
     by_key, waited = {config.key: config for config in configs}, set[str]()
     while (under_way := ledger.running()) and clock.left_s > 0:
         waited |= under_way
         time.sleep(_POLL_S)
         for key in sorted(waited - ledger.running() - ledger.taken()):
             if (claimed := ledger.claim(by_key[key])) is not None:
-                search.evaluator.submit(claimed, by_key[key])
-                ledger.finish(claimed, search.evaluator.next())
+                ledger.finish(claimed, here[key] if key in here else _measured(search.evaluator, claimed, by_key[key]))
                 ledger.flush()
     absorb(search.folder, ledger)
+
+
+def _measured(evaluator: Evaluator, number: int, config: KernelConfig) -> Trial:
+    evaluator.submit(number, config)
+    return evaluator.next()
 
 
 def absorb(folder: Path, ledger: Ledger) -> None:
