@@ -82,11 +82,11 @@ class Auto(Listed):
         return index
 
     def gain(self) -> Gain | None:
-        """Return what the best of those left is expected to gain; None before anything is learned."""
+        """Return what the best of those left is expected to gain; None before each kind had its place."""
         left = self._rows[[i not in self._seen and i not in self._broken for i in self._rows]]
         if not len(left):
             return Gain(0.0, 0.0)
-        if len(self._measured) < _FEWEST:
+        if len(self._measured) < _FIRST:
             return None
         mean, deviation = self._expected(self._pool(left))
         deviation = deviation * self._doubt()

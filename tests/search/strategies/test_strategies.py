@@ -129,7 +129,7 @@ def test_the_expected_gain_falls_until_nothing_is_left():
     player = world.player("auto")
     assert player.gain() is None
     expected = [player.gain() for _ in world.results_of(player)]
-    early, late = expected[5], expected[150]
+    early, late = expected[9], expected[150]
     assert 0 < late.relative < 0.2 * early.relative
     assert 0 <= late.probability <= early.probability <= 1
     assert (expected[-1].relative, expected[-1].probability) == (0, 0)
