@@ -9,7 +9,7 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.footprint import buffer_elements
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import WALL_PLACES, WALL_SHARE
-from lbmtune.codegen.wall_pass import MAX_ELEMENTS
+from lbmtune.codegen.render import WALL_ELEMENTS
 from lbmtune.runtime.placement import placements
 
 Array = Any
@@ -20,8 +20,8 @@ def wall_tables(case: Case, config: KernelConfig, xp: ModuleType) -> dict[str, A
 
     Raises TooManyResourcesError.
     """
-    if buffer_elements(case, config) > MAX_ELEMENTS:
-        raise TooManyResourcesError(f"a word of the tables of walls reaches {MAX_ELEMENTS:,} elements")
+    if buffer_elements(case, config) > WALL_ELEMENTS:
+        raise TooManyResourcesError(f"a word of the tables of walls reaches {WALL_ELEMENTS:,} elements")
     links = {one.direction: one for one in means(case, xp)}
     share = xp.concatenate([one.share(xp) for one in links.values()]).astype(config.computed.dtype)
     tables = {WALL_SHARE: share}

@@ -23,8 +23,7 @@ from lbmtune.catalogue.problem.geometries.packing import _centres
 from lbmtune.catalogue.problem.geometries.shape import resolved
 from lbmtune.catalogue.problem.geometry import levels, solid
 from lbmtune.codegen.program import WALL_PLACES, WALL_SHARE
-from lbmtune.codegen.render import render
-from lbmtune.codegen.wall_pass import ENTRY
+from lbmtune.codegen.render import WALLS, render
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.timing.pooled_device import PooledDevice
@@ -152,7 +151,7 @@ def test_verification_finds_what_is_not_interpolated_or_is_so_wrongly() -> None:
 
     class Never(Simulation):
         def _launch_all(self, bound: Any, executable: Any = None) -> None:
-            super()._launch_all([one for one in bound if one[0].entry != ENTRY], executable)
+            super()._launch_all([one for one in bound if one[0].entry != WALLS], executable)
 
     binary = compile_on_host(good.program)
     assert not verify_simulation(Never(good.program, binary, HostDevice())).passed

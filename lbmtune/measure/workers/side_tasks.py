@@ -21,7 +21,7 @@ from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.passes import REFRESH
 from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
-from lbmtune.codegen.wall_pass import with_walls
+from lbmtune.codegen.render import with_walls
 from lbmtune.measure.timing.host_output import FieldFile, residual, to_host
 from lbmtune.measure.timing.pooled_device import PooledDevice, WrappedDevice, pooled_bytes
 from lbmtune.measure.timing.state import stable_case
