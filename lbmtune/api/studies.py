@@ -195,7 +195,7 @@ def study(
     machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
-        watch.phase("configurations that are legal")
+        watch.phase("configurations that are legal", 0.0)  # in a pipe, a refusal that follows is one line
         space = searched(wanted, backend, evaluator)
         if storage is None:  # workers have the points that were drawn, which are the same for all
             asked = Asked(wanted.case, backend, evaluator.limits, wanted.families)
