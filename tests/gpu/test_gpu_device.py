@@ -198,10 +198,18 @@ def test_lists_made_on_the_device_are_those_made_on_the_host(device: Device, ord
                 assert (device.xp.asnumpy(index_list(case, made, device.xp)) == index_list(case, made)).all()
 
 
-@pytest.mark.parametrize("scheme", ["pull", "aa", "esoteric-twist"])
-def test_walls_of_second_order(device: Device, scheme: str) -> None:
+@pytest.mark.parametrize(
+    "config",
+    [
+        *(cuda.Sparse(scheme=scheme) for scheme in ("pull", "aa", "esoteric-twist")),
+        cuda.Sparse(scheme="pull", load_hint="no-allocate", store_hint="streaming", launch="dependent"),
+        cuda.Direct(scheme="aa", flags="memory", storage="fp16s", load_hint="streaming", block=(32, 4, 1)),
+    ],
+    ids=lambda config: config.brief,
+)
+def test_walls_of_second_order(device: Device, config: cuda.Sparse | cuda.Direct) -> None:
     case = porous("d3q27", "bgk", (96, 64, 64), 1.6, "packing:fraction=0.5:radius=6.25", (1e-6, 0.0, 0.0))
-    program = render(replace(case, walls="interpolated"), cuda.Sparse(scheme=scheme))
+    program = render(replace(case, walls="interpolated"), config)
     simulation = Simulation(program, compiler_for(device.environment)(program), device)
     assert verify_simulation(simulation).passed
 
