@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from lbmtune.cli import streams
 from lbmtune.cli.app import VERBS, command
+from lbmtune.cli.begun import begin
 from lbmtune.cli.format.usage import UsageError, sentence
 from lbmtune.cli.signals import like_ctrl_c
 from lbmtune.errors import InputError, LbmtuneError
@@ -60,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # the search's matrices are small: threads of NumPy's would compete with the compilers
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     streams.secure()
+    begin(with_process=arguments is None)
     with like_ctrl_c(), notes_on_stderr():
         sys.exit(_run(list(sys.argv[1:] if arguments is None else arguments)))
 

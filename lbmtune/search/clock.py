@@ -30,7 +30,7 @@ def now() -> float:
 
 
 def process_begun_s() -> float:
-    """Return when this process began, on `time.monotonic`; now, where the system does not tell."""
+    """Return when this process began, on `time.monotonic`; now, if the system does not tell."""
     try:
         ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     except (OSError, ValueError, IndexError):

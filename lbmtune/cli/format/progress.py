@@ -14,10 +14,10 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format.output import short
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.study import StudyHeader
-from lbmtune.search.clock import process_begun_s
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.loop import budget_left
 from lbmtune.units import format_mlups
@@ -52,7 +52,7 @@ class Progress(Shown, Observer):
     def __init__(self, console: Console) -> None:
         super().__init__(console)
         self._trials: list[Trial] = []
-        self._process_s = process_begun_s()
+        self._begun_s = begun_s()
         self._begin_s = self._printed_s = time.monotonic()
         self._limit_trials = self._limit_s = self._whole_s = inf
         self._here = 0
@@ -125,7 +125,7 @@ class Progress(Shown, Observer):
             if about or expected_s is None:
                 self._console.print(f"{text}{about}", markup=False)
             return
-        passed = time.monotonic() - self._process_s
+        passed = time.monotonic() - self._begun_s
         end = self._whole_s if self._whole_s < inf else passed + (expected_s or 0.0)
         bar = ProgressBar(100, min(passed / end, 1.0) * 100, width=_BAR)
         table = [self._display()] if self._trials else []

@@ -18,6 +18,7 @@ from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import settled
 from lbmtune.cli.arguments.numbers import time_s, whole
 from lbmtune.cli.arguments.options import Device, Geometry, Json, Sets
+from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
 from lbmtune.cli.format.study import print_study
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
@@ -26,7 +27,6 @@ from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_stu
 from lbmtune.records.remarks import race_text
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord, StudySpec
-from lbmtune.search.clock import process_begun_s
 
 if TYPE_CHECKING:
     from lbmtune.api import Study
@@ -133,7 +133,7 @@ def study(
                 calibrate=not no_calibration,
                 observer=progress,
                 scratch=scratch,
-                begun_s=process_begun_s(),
+                begun_s=begun_s(),
             )
         _show(found, as_json)
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ from lbmtune.files.studyfile import base_study, load_study
 from lbmtune.records import Environment
 from lbmtune.records.store import read_study
 from lbmtune.records.study import ALL_FAMILIES
-from lbmtune.search.axes import Asked, family_points
+from lbmtune.search.axes import Asked, product_of
 from lbmtune.search.space import Space, legal_set
 from tests.support.paths import ROOT
 
@@ -166,7 +166,7 @@ def test_any_domain_has_a_made_space(domain, backend):
     case = box("d3q19", "regularised", domain)
     for name in ("direct", "temporal-blocking") if backend == "cuda" else ("direct", "wavefront"):
         asked = Asked(case, backend, LIMITS[backend], [name])
-        points = list(family_points(asked, FAMILIES[backend][name], {}))
+        points = list(product_of(asked, FAMILIES[backend][name], {}).points())
         assert points
         assert len({tuple(point.items()) for point in points}) == len(points)
 

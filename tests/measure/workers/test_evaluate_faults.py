@@ -24,7 +24,6 @@ from lbmtune.codegen.program import Program
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure.processes import worker as workers
 from lbmtune.measure.processes.worker import Death
-from lbmtune.measure.workers import outcomes
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import Renderer
@@ -191,7 +190,7 @@ def test_where_nobody_can_be_blamed_all_keep_what_they_have_with_the_reason(
     evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(outcomes, "_answer", lambda *_: Death("finals", "killed by SIGKILL during finals"))
+        patched.setattr(evaluator.pool, "answer", lambda *_: Death("finals", "killed by SIGKILL during finals"))
         trials = evaluator.finals([config("right"), config("right")])
     assert [t.outcome for t in trials] == [Outcome.OK, Outcome.OK]
     assert {t.reason for t in trials} == {"killed by SIGKILL during finals"}
