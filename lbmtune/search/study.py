@@ -80,6 +80,8 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
     try:
         while True:
             stopped = loop.run()
+            # from here on ranks are those of the end, ties included: what follows is of the same winner
+            write_header(search.folder, replace(header, stopped=stopped))
             if search.gather:
                 search.gather()
             visit_again(search, plan)

@@ -37,6 +37,21 @@ def test_a_study_spends_its_budget_on_distinct_configurations(tmp_path):
     assert record == read_study(tmp_path)
 
 
+def test_the_sustained_run_is_of_the_winner_that_the_study_ends_with(tmp_path):
+    """Among tied finalists the smallest wins, already when the sustained run begins."""
+    evaluator, study, winners = FakeEvaluator(), spec(protocol=TimingProtocol(finalists=4)), []
+
+    def sustained(configs, proven):
+        now = read_study(tmp_path)
+        winners.append((now.winner.key, configs[0].key, now.header.stopped))
+        return evaluator.sustained(configs, proven)
+
+    needs = replace(search(tmp_path, evaluator), sustain=sustained)
+    record = run_study(needs, header(study), space_of(study))
+    assert record.header.stopped
+    assert winners == [(record.winner.key, record.winner.key, record.header.stopped)]
+
+
 def test_the_best_are_measured_again_and_lead_the_ranking(tmp_path):
     evaluator = FakeEvaluator()
     record = run(tmp_path, spec(axes=one_family(), protocol=TimingProtocol(finalists=4)), evaluator)
