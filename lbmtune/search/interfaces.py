@@ -45,15 +45,6 @@ class Gain:
     probability: float
 
 
-@dataclass(frozen=True)
-class Prior:
-    """A trial of another study. residual: logarithm of measured over predicted speed there; source: that study."""
-
-    config: KernelConfig
-    residual: float
-    source: str
-
-
 class Strategy(Protocol):
     """Chooses configurations, by their place in the legal set: what to compile next, and what to measure next."""
 

@@ -181,7 +181,12 @@ class Study:
 
     def _begun(self) -> Run:
         command = [sys.executable, "-m", "lbmtune", "study", str(STUDY), "--device=cpu", f"--trials={self.trials}"]
-        command += ["--out", str(self.folder), *(["--resume"] if (self.folder / HEADER).exists() else [])]
+        command += [
+            "--no-calibration",
+            "--out",
+            str(self.folder),
+            *(["--resume"] if (self.folder / HEADER).exists() else []),
+        ]
         shared = {f"LBMTUNE_{name}": str(self.place.parent / name.lower()) for name in ("CACHE", "CONFIG", "LOCKS")}
         return Run(command, {"TMPDIR": str(self.scratch), **shared})
 

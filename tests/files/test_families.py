@@ -127,7 +127,7 @@ def test_a_study_of_other_families_is_another_study(tmp_path):
 
 def test_a_study_of_made_values_runs(tmp_path):
     spec = base_study(["case.domain=32x16x16", "case.collision=trt", "budget.trials=2", "protocol.finalists=1"])
-    found = api.study(spec, "cpu", tmp_path / "made")
+    found = api.study(spec, "cpu", tmp_path / "made", calibrate=False)
     assert len(found.record.trials) == 2
     closed = {(one.family, one.knob): one for one in found.record.header.ranges}
     assert closed["direct", "scheme"].values[:2] == ("pull", "push")
@@ -136,7 +136,7 @@ def test_a_study_of_made_values_runs(tmp_path):
         family for family, _ in closed
     }
     assert api.Study(tmp_path / "made").spec == spec
-    again = api.study(spec, "cpu", tmp_path / "made", resume=True)
+    again = api.study(spec, "cpu", tmp_path / "made", resume=True, calibrate=False)
     assert len(again.record.trials) == 2
 
 

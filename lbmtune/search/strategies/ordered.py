@@ -10,7 +10,7 @@ import numpy as np
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.search.features import Array, Indices
-from lbmtune.search.interfaces import Gain, Prior, Seen
+from lbmtune.search.interfaces import Gain, Seen
 
 _TIE = 1e-9
 """Difference of logarithms that a draw makes at most between configurations of one expected speed."""
@@ -22,8 +22,7 @@ _WIDTHS: Mapping[str, str] = {"cuda": "cells_per_thread", "cpu": "vector_bits"}
 class Task:
     """What a strategy searches. expected: MLUPS by the model; tiers: lower ones are tried first, None: all alike.
 
-    sample: configurations spread over the whole space that a strategy that learns tries early; priors: trials of other
-    studies.
+    sample: configurations spread over the whole space that a strategy that learns tries early.
     """
 
     configs: Sequence[KernelConfig]
@@ -31,7 +30,6 @@ class Task:
     seed: int = 0
     tiers: Sequence[int] | None = None
     sample: int = 0
-    priors: Sequence[Prior] = ()
 
 
 class Ordered(ABC):
