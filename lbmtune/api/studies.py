@@ -17,7 +17,7 @@ from lbmtune.api.devices import LOG, chosen, widest
 from lbmtune.api.estimates import predictor
 from lbmtune.api.folders import check_folder, new_folder
 from lbmtune.api.ranking import compiler_of
-from lbmtune.backend.registry import backend_of
+from lbmtune.backend.registry import backend_of, reports_power
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
@@ -38,11 +38,12 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
 from lbmtune.search.axes import Asked
+from lbmtune.search.bounds import allowed, check_any_of, legal_of, within
 from lbmtune.search.climb import climbed
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
-from lbmtune.search.space import Space, check_any_is_legal, legal_set, within
+from lbmtune.search.space import Space
 from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 
@@ -198,7 +199,7 @@ def study(
         watch.phase("configurations that are legal", 0.0)  # in a pipe, a refusal that follows is one line
         space = searched(wanted, backend, evaluator)
         if storage is None:  # workers have the points that were drawn, which are the same for all
-            asked = Asked(wanted.case, backend, evaluator.limits, wanted.families)
+            asked = Asked(wanted.case, backend, allowed(evaluator.limits, wanted), wanted.families)
             space = climbed(space, asked, wanted.axes[backend], expected)
         files = None if scratch is None else Path(scratch)
         rates = evaluator.output_rates(files) if wanted.output else None
@@ -250,7 +251,7 @@ Share = Callable[[Search, StudyHeader, Space], AbstractContextManager[Search]]
 
 def searched(spec: StudySpec, backend: str, evaluator: Evaluator) -> Space:
     """Return the configurations that a study may try on a device."""
-    space = legal_set(spec.case, backend, spec.axes[backend], evaluator.limits, spec.families)
+    space = legal_of(spec, backend, evaluator.limits)
     if spec.max_error is None:
         return space
     return within(space, spec.max_error, partial(_accuracy, evaluator, brief=True))
@@ -259,11 +260,16 @@ def searched(spec: StudySpec, backend: str, evaluator: Evaluator) -> Space:
 def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     """Check before anything is measured that a study can begin or go on in a folder. Raises InputError."""
     backend = backend_of(device)
+    if spec.max_power_w is not None and not reports_power(device):
+        raise InputError(
+            f"--max-power {spec.max_power_w:g} is not supported for device {device} (leave it out): this process may "
+            "not read its power."
+        )
     check_folder(folder, backend, resume=resume)
     if resume:
         check_same_spec(read_study(folder).header.spec, spec, folder)
     else:
-        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device), spec.families)
+        check_any_of(spec, backend, widest(device))
 
 
 def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False) -> Accuracy | None:
