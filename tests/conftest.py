@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import json
 import os
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Generator
@@ -53,9 +54,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    let_children_be_interrupted()
     config.stash[TOOK] = defaultdict(float)
     if config.getoption("--store-durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Durations(config.stash[TOOK]))
+
+
+def let_children_be_interrupted() -> None:
+    """Have programs that tests start end on Ctrl-C and hang-up, which jobs in the background of a shell ignore.
+
+    A signal that is ignored stays so in a program that is started; one with a handler does not.
+    """
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 class _Durations:
