@@ -17,8 +17,7 @@ from lbmtune.api.devices import LOG, chosen, widest
 from lbmtune.api.estimates import predictor
 from lbmtune.api.folders import check_folder, new_folder
 from lbmtune.api.ranking import compiler_of
-from lbmtune.backend.registry import backend_of
-from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.backend.registry import backend_of, reports_power
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patch_checks import settled
@@ -38,11 +37,12 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
 from lbmtune.search.axes import Asked
+from lbmtune.search.bounds import allowed, check_any_of, legal_of, within
 from lbmtune.search.climb import climbed
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.lock import device_lock
-from lbmtune.search.space import Space, check_any_is_legal, legal_set, within
+from lbmtune.search.space import Space
 from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 REPORT, BEST, JOINT = "report.html", "best.json", "joint.db"
 
-_HOST_CEILING_AGE_S = 86400.0
-"""How old the measured ceiling of a CPU may be when a study begins: it takes half a minute, that of a GPU seconds."""
+_CEILING_AGE_S = 86400.0
+"""How old the measured ceiling may be when a study begins: to measure it takes up to half a minute."""
 _COMPILED_BY_A_CORE, _MOST_COMPILED = 8, 200
 """Kernels that a core compiles before the first trial, in some seconds, and how many they may be together."""
 
@@ -190,7 +190,7 @@ def study(
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
     _check(wanted, where, place, resume=resume)
     share = _shared(storage, others, place)
-    max_age_s = None if resume else _HOST_CEILING_AGE_S * BACKENDS[backend_of(where)].shares_host
+    max_age_s = None if resume else _CEILING_AGE_S
     extent: Extent = "quick" if calibrate else "bandwidths"
     machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
@@ -198,7 +198,7 @@ def study(
         watch.phase("configurations that are legal", 0.0)  # in a pipe, a refusal that follows is one line
         space = searched(wanted, backend, evaluator)
         if storage is None:  # workers have the points that were drawn, which are the same for all
-            asked = Asked(wanted.case, backend, evaluator.limits, wanted.families)
+            asked = Asked(wanted.case, backend, allowed(evaluator.limits, wanted), wanted.families)
             space = climbed(space, asked, wanted.axes[backend], expected)
         files = None if scratch is None else Path(scratch)
         rates = evaluator.output_rates(files) if wanted.output else None
@@ -250,7 +250,7 @@ Share = Callable[[Search, StudyHeader, Space], AbstractContextManager[Search]]
 
 def searched(spec: StudySpec, backend: str, evaluator: Evaluator) -> Space:
     """Return the configurations that a study may try on a device."""
-    space = legal_set(spec.case, backend, spec.axes[backend], evaluator.limits, spec.families)
+    space = legal_of(spec, backend, evaluator.limits)
     if spec.max_error is None:
         return space
     return within(space, spec.max_error, partial(_accuracy, evaluator, brief=True))
@@ -259,11 +259,16 @@ def searched(spec: StudySpec, backend: str, evaluator: Evaluator) -> Space:
 def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     """Check before anything is measured that a study can begin or go on in a folder. Raises InputError."""
     backend = backend_of(device)
+    if spec.max_power_w is not None and not reports_power(device):
+        raise InputError(
+            f"--max-power {spec.max_power_w:g} is not supported for device {device} (leave it out): this process may "
+            "not read its power."
+        )
     check_folder(folder, backend, resume=resume)
     if resume:
         check_same_spec(read_study(folder).header.spec, spec, folder)
     else:
-        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device), spec.families)
+        check_any_of(spec, backend, widest(device))
 
 
 def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False) -> Accuracy | None:

@@ -54,6 +54,7 @@ def best(study: StudyRecord) -> Best:
         date=winner.date or header.date,
         lbmtune=header.version,
         accuracy=winner.accuracy,
+        limits=header.spec.limits,
         proven=winner.proven,
         finished=study.finished,
     )

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from itertools import chain
-from math import inf, isfinite, nan
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from lbmtune.catalogue.problem.parameter_text import GeometryError
 from lbmtune.errors import InputError, suggestion
 from lbmtune.files.axesfile import AxesFile, known_keys, restrictions, spaces, usual_spaces
 from lbmtune.files.casefile import CaseFile, case_of, identified
+from lbmtune.files.limitsfile import AccuracyFile, LimitsFile, limits, tree_of
 from lbmtune.files.override import backends, override
 from lbmtune.files.ranges import INTERVAL, SAMPLE, SEED, SPEED, TARGET, TIME_S, TRIALS, check, check_protocol
 from lbmtune.files.shipped import find_study
@@ -60,13 +61,6 @@ class BudgetFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccuracyFile:
-    """The table [accuracy]: max_error, relative, of the velocity of a vortex after many steps. None: any."""
-
-    max_error: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class StudyFile:
     """The tables of a study file.
 
@@ -81,6 +75,7 @@ class StudyFile:
     families: str | tuple[str, ...] = ()
     budget: BudgetFile = field(default_factory=BudgetFile)
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
+    limits: LimitsFile = field(default_factory=LimitsFile)
     accuracy: AccuracyFile = field(default_factory=AccuracyFile)
     output: Output = field(default_factory=Output)
     axes: dict[str, AxesFile] = field(default_factory=dict)
@@ -92,6 +87,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "case.patches": tuple(f.name for f in fields(Patch)),
     "budget": tuple(f.name for f in fields(BudgetFile)),
     "protocol": tuple(f.name for f in fields(TimingProtocol)),
+    "limits": tuple(f.name for f in fields(LimitsFile)),
     "accuracy": tuple(f.name for f in fields(AccuracyFile)),
     "output": tuple(f.name for f in fields(Output)),
     "axes": tuple(FAMILIES),
@@ -210,7 +206,7 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
         "budget": {name: value for name, value in budget.items() if value} | target,
         "protocol": asdict(spec.protocol),
         "output": asdict(spec.output),
-        "accuracy": {} if spec.max_error is None else {"max_error": spec.max_error},
+        "limits": tree_of(spec),
         "axes": {backend: _plain(axes) for backend, axes in spec.axes.items()},
     }
 
@@ -248,9 +244,6 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
             "name", f"{file.name!r} is not a file name of up to 200 letters, digits, '.', '_' and '-'; correct it."
         )
     check(file.seed, SEED, "seed", source, "choose another seed.")
-    bound = file.accuracy.max_error
-    if bound is not None and not 0 < bound < inf:
-        source.fail("accuracy.max_error", f"{bound} must be positive and finite; leave it out for no bound.")
     check_protocol(file.protocol, source)
     for kind, every in asdict(file.output).items():
         check(every, INTERVAL, f"output.{kind}", source, "give a number of time steps, or 0 for no output.")
@@ -265,7 +258,7 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
         families=families,
         axes={backend: _axes(file.axes.get(backend), backend, case, families, source) for backend in FAMILIES},
         budget=_budget(file.budget, source),
-        max_error=bound,
+        **limits(file.limits, file.accuracy, source),
     )
 
 

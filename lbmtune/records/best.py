@@ -77,6 +77,7 @@ class Best:
     """The best kernel of a study. format and version: checked first.
 
     accuracy: L2 errors of a Taylor-Green vortex in the storage format and precision of the kernel, if measured.
+    limits: what the study allowed a kernel, such as power_w.
     proven: whether the kernel was verified on the whole domain; finished: whether the study came to its end, so that no
     other configuration may be faster.
     """
@@ -98,6 +99,7 @@ class Best:
     date: str
     lbmtune: str
     accuracy: Accuracy | None = None
+    limits: dict[str, NotNegative] = field(default_factory=dict)
     proven: bool = True
     finished: bool = True
     format: str = FORMAT

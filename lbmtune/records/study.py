@@ -114,8 +114,9 @@ class StudySpec:
     names all values.
     objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break). strategy: name of
     one of `search.strategies`.
-    max_error: largest relative L2 error of the velocity of a vortex after many steps; None: any. output: whose cost is
-    measured of finalists.
+    max_footprint_bytes: of all buffers; max_error: largest relative L2 error of the velocity of a vortex after many
+    steps; max_power_w: mean power of a sustained run of the winner; None: any.
+    output: whose cost is measured of finalists.
     """
 
     name: str
@@ -127,8 +128,16 @@ class StudySpec:
     strategy: str = "auto"
     seed: int = 1
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
+    max_footprint_bytes: Count | None = None
     max_error: float | None = None
+    max_power_w: Positive | None = None
     output: Output = field(default_factory=Output)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """What a kernel may take, by name with unit, without limits that are not given."""
+        named = {"footprint_bytes": self.max_footprint_bytes, "error": self.max_error, "power_w": self.max_power_w}
+        return {name: value for name, value in named.items() if value is not None}
 
 
 CEILING_STREAMS = 19
@@ -217,18 +226,20 @@ class StudyRecord:
         """Verified trials, best first by the objective.
 
         Those with a final measurement come first, then those that were verified at full size. Of those that the finals
-        do not tell from the fastest, the smallest comes first; early records have no such ties.
+        do not tell from the fastest, the smallest comes first; early records have no such ties. If the study
+        limits their power, finalists within it come first.
         """
         valid = [t for t in self.trials if t.mlups is not None]
         small = self.header.spec.objective == "footprint"
         race = self.race
         level = {race.first, *race.tied} if race and self.header.stopped and not small else set()
 
-        def rank(trial: Trial) -> tuple[bool, bool, bool, int, float]:
+        def rank(trial: Trial) -> tuple[bool, int, bool, bool, int, float]:
             counts = trial.prediction and (small or trial.number in level)
             footprint = trial.prediction.footprint_bytes if counts and trial.prediction else 0
             return (
                 trial.final is None,
+                self.power_rank(trial),
                 not trial.proven,
                 bool(level) and trial.number not in level,
                 footprint,
@@ -244,8 +255,15 @@ class StudyRecord:
 
     @property
     def winner(self) -> Trial | None:
-        """The best trial, if it was verified on the whole domain."""
-        return next((trial for trial in self.ranked[:1] if trial.proven), None)
+        """The best trial, if it was verified on the whole domain and stays within the power that the study allows."""
+        return next((t for t in self.ranked[:1] if t.proven and self.power_rank(t) == 0), None)
+
+    def power_rank(self, trial: Trial) -> int:
+        """Return 0 if a trial stays within the power that the study allows, 1 if that is unknown, 2 if it does not."""
+        most, run = self.header.spec.max_power_w, trial.sustained
+        if most is None:
+            return 0
+        return 1 if run is None or run.power_w is None else 2 * (run.power_w > most)
 
     @cached_property
     def between_runs(self) -> float | None:

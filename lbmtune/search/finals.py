@@ -159,19 +159,31 @@ def proven(trial: Trial, answer: Trial) -> Trial:
 
 
 def run_sustained(search: Search, plan: Plan) -> None:
-    """Run the best for seconds each, except those whose run is on disk, if they fit into the time."""
+    """Run the best for seconds each, except those whose run is on disk, if they fit into the time.
+
+    If the study limits the power, the next finalists follow until one stays within it.
+    """
     if search.sustain is None:
         return
-    record = read_study(search.folder)
-    wanted = [trial for trial in _best(record)[: record.header.spec.protocol.sustained_top] if not trial.sustained]
-    if not wanted or not plan.fits(plan.needs.sustained_s, "sustained runs"):
-        return
-    search.observer.sustained(wanted, plan.needs.sustained_s)
-    answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted])
-    for trial, answer in zip(wanted, answers, strict=True):
-        append_trial(search.folder, with_sustained(trial, answer))
-    if any(_disqualifies(answer) for answer in answers):
-        hold_finals(search, plan)  # the next best replace those that failed
+    tried: set[int] = set()
+    while wanted := [trial for trial in _to_run(read_study(search.folder)) if trial.number not in tried]:
+        seconds = len(wanted) * plan.needs.run_s
+        if not plan.fits(seconds, "sustained runs"):
+            return
+        tried |= {trial.number for trial in wanted}
+        search.observer.sustained(wanted, seconds)
+        answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted])
+        for trial, answer in zip(wanted, answers, strict=True):
+            append_trial(search.folder, with_sustained(trial, answer))
+        if any(_disqualifies(answer) for answer in answers):
+            hold_finals(search, plan)  # the next best replace those that failed
+
+
+def _to_run(record: StudyRecord) -> list[Trial]:
+    """Return the best whose sustained run is missing. One that draws too much power is not the best any more."""
+    spec = record.header.spec
+    count = max(spec.protocol.sustained_top, spec.max_power_w is not None)
+    return [trial for trial in _best(record)[:count] if not trial.sustained]
 
 
 def _best(record: StudyRecord) -> list[Trial]:

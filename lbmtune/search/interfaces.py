@@ -9,9 +9,9 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.records import Compiled, Prediction, Trial, Verification
 from lbmtune.records.output import OutputCost
 from lbmtune.records.study import StudyHeader, StudySpec
+from lbmtune.search.bounds import Accurate
 from lbmtune.search.clock import Clock
 from lbmtune.search.estimates import Estimate
-from lbmtune.search.space import Accurate
 
 Predict = Callable[[KernelConfig], Prediction]
 Sustain = Callable[[Sequence[KernelConfig], Sequence[bool]], list[Trial]]

@@ -44,7 +44,8 @@ class Plan:
     def later_s(self) -> float:
         """Seconds of what is planned after the finals."""
         needs, whole_s = self.needs, self.clock.limit_s
-        parts = ((needs.sustained_s, _SUSTAINED), (needs.accuracy_s, _ACCURACY), (needs.output_s, _OUTPUT))
+        sustained = 1.0 if needs.runs_decide else _SUSTAINED
+        parts = ((needs.sustained_s, sustained), (needs.accuracy_s, _ACCURACY), (needs.output_s, _OUTPUT))
         return FILES_S + sum(seconds for seconds, share in parts if seconds <= share * whole_s)
 
     @property

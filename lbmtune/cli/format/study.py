@@ -7,7 +7,7 @@ from rich.table import Table
 
 from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
-from lbmtune.records.remarks import disturbance, doubt, in_cache_of, race_text, unsteadiness
+from lbmtune.records.remarks import disturbance, doubt, in_cache_of, race_text, too_much_power, unsteadiness
 from lbmtune.records.repeats import percent
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.output import output_row
@@ -117,6 +117,7 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
         *fluid,
         ("speed", _interval(record)),
         *([("finals", text)] if (text := race_text(record)) else []),
+        *([("over the power", text)] if (text := too_much_power(record)) else []),
         *([("output costs", text)] if (text := output_row(record.ranked[0])) else []),
         (
             "evaluations",

@@ -24,7 +24,7 @@ from lbmtune.cli.format.study import print_study
 from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
-from lbmtune.records.remarks import race_text
+from lbmtune.records.remarks import race_text, too_much_power
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord, StudySpec
 
@@ -61,6 +61,16 @@ def study(
         typer.Option("--search-time", metavar="TIME", help="limit of the trials alone", parser=time_s("--search-time")),
     ] = None,
     objective: Annotated[str | None, typer.Option("--objective", metavar="NAME", help="mlups or footprint")] = None,
+    max_footprint: Annotated[
+        str | None, typer.Option("--max-footprint", metavar="SIZE", help="of all buffers of a kernel: 20GiB")
+    ] = None,
+    max_error: Annotated[
+        str | None,
+        typer.Option("--max-error", metavar="E", help="relative, of the velocity of a vortex after 1000 steps: 1e-4"),
+    ] = None,
+    max_power: Annotated[
+        str | None, typer.Option("--max-power", metavar="WATTS", help="mean of a sustained run of the winner: 350")
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -108,6 +118,7 @@ def study(
     """Search the fastest kernel; write report.html and best.json."""
     options = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
     options |= {"budget.search_time": search_time, "budget.target": target, "strategy": strategy}
+    options |= {"limits.footprint": max_footprint, "limits.error": max_error, "limits.power": max_power}
     case = {"case.domain": domain, "case.lattice": lattice, "case.collision": collision, "case.flow": flow}
     case |= {"families": families}
     options |= case
@@ -195,6 +206,8 @@ def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -
         "stopped": record.header.stopped,
         "left_out": record.header.left_out,
         "finals": race_text(record),
+        "limits": record.header.spec.limits,
+        "over_the_power": too_much_power(record),
         "costs": record.costs,
         "winner": record.winner,
         "share_of_ceiling": record.share_of_ceiling(record.winner) if record.winner else None,
