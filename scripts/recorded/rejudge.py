@@ -17,13 +17,13 @@ from pathlib import Path
 
 import msgspec
 
-from lbmtune.api.devices import limits_of
+from lbmtune.api.devices import host_limits, limits_of
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.claims.judge import verdicts
 from lbmtune.claims.plan import Here, Plan, plans, question
 from lbmtune.claims.store import RESULTS, decoded
 from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.files.claimsfile import load_documents
-from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.claims import Claims, Group
 from scripts.paths import RECORDED
@@ -50,10 +50,11 @@ def asked(groups: Sequence[Group], planned: Iterable[Plan]) -> Iterator[Group]:
             yield replace(group, rows=rows)
 
 
-def here_of(claims: Claims, machine: Machine) -> Here:
-    """Return the device of recorded claims. machine: the one that the sets beside them are of."""
-    limits = limits_of(machine)
-    budget = claims.header.budget_bytes
+def here_of(claims: Claims, folder: Path) -> Here:
+    """Return the device of recorded claims. folder: theirs, with the machine file of a GPU."""
+    environment, budget = claims.header.environment, claims.header.budget_bytes
+    on_host = BACKENDS[environment.backend].shares_host
+    limits = host_limits(environment) if on_host else limits_of(read_machine(folder / "machine.toml"))
     return Here(backend=claims.header.backend, limits=limits, physical_cores=limits.cores, budget_bytes=budget)
 
 
@@ -63,7 +64,7 @@ def main() -> None:
     parser.add_argument("records", nargs="*", type=Path)
     for path in parser.parse_args().records or sorted(RECORDED.rglob(f"{RESULTS}.gz")):
         before = decoded(gzip.decompress(path.read_bytes()), path)
-        now = rejudged(before, here_of(before, read_machine(path.parent / "machine.toml")))
+        now = rejudged(before, here_of(before, path.parent))
         was = {(one.document, one.claim): one.holding for one in before.verdicts}
         for one in now.verdicts:
             if was.get((one.document, one.claim)) is not one.holding:
