@@ -118,8 +118,8 @@ def _read(folder: Path, reader: Callable[[Path], T]) -> T | None:
 
 def _says(header: StudyHeader, here: Environment) -> bool:
     """Return whether the errors of a study say something here: another CPU errs otherwise, another GPU alike."""
-    there = header.environment
-    return there.backend == here.backend and (there.device == here.device or not BACKENDS[here.backend].shares_host)
+    same = header.environment.device == here.device
+    return header.backend == here.backend and (same or not BACKENDS[here.backend].shares_host)
 
 
 def _unlike(header: StudyHeader, spec: StudySpec, environment: Environment) -> float:

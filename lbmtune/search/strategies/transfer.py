@@ -21,7 +21,8 @@ MOST_TRIALS = 200
 _LEADING = 0.2
 """Share of the trials that lead."""
 _RANGE = 0.1
-"""Largest distance of an error from that of the leaders: how slow a slow kernel is says nothing of the fast ones."""
+"""Largest distance of an error from that of the leaders: how slow a slow kernel is says nothing of the fast ones.
+No lesson is more uncertain either."""
 _TRUST = 0.7
 """Share of the errors that an earlier study explains as long as nothing was measured."""
 _BEGINNING = 4.0
@@ -72,7 +73,7 @@ class _Lesson:
     deviation: Array
     variance: float
 
-    def noise(self, rows: Indices, errors: Array) -> tuple[float, float]:
+    def holds(self, rows: Indices, errors: Array) -> tuple[float, float]:
         """Return the share of the variance of errors that the lesson explains, and the variance that it leaves.
 
         The offset of the lesson is free. A lesson that leaves as much as there was is not believed at all.
@@ -109,7 +110,7 @@ class Prior:
         weights, total = np.full(len(self.features.values), 1e-12), np.zeros(len(self.features.values))
         errors = _bounded(errors, speeds) if len(rows) else errors
         for lesson in self._lessons:
-            trust, left = lesson.noise(rows, errors)
+            trust, left = lesson.holds(rows, errors)
             weight = trust / (left + lesson.deviation**2)
             weights += weight
             total += weight * trust * (lesson.mean - _CAUTION * lesson.deviation)
@@ -122,7 +123,7 @@ def _lesson(every: Features, here: Indices, there: Indices, one: Source) -> _Les
     variance = max(float(np.var(one.errors)), 1e-6)
     found = Errors(points, there, one.errors - one.errors.mean(), one.noise, _NOBODY, surrogate.start(points.knobs))
     mean, deviation = replace(found, hyper=found.fitted()).by_process(here)
-    return _Lesson(mean, deviation, variance)
+    return _Lesson(mean, np.minimum(deviation, _RANGE), variance)
 
 
 def _varying(every: Features, here: Indices, there: Indices) -> Features:
