@@ -11,6 +11,7 @@ import numpy as np
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.search.features import Array, Indices
 from lbmtune.search.interfaces import Gain, Seen
+from lbmtune.search.strategies.transfer import Source
 
 _TIE = 1e-9
 """Difference of logarithms that a draw makes at most between configurations of one expected speed."""
@@ -22,7 +23,8 @@ _WIDTHS: Mapping[str, str] = {"cuda": "cells_per_thread", "cpu": "vector_bits"}
 class Task:
     """What a strategy searches. expected: MLUPS by the model; tiers: lower ones are tried first, None: all alike.
 
-    sample: configurations spread over the whole space that a strategy that learns tries early.
+    sample: configurations spread over the whole space that a strategy that learns tries early; sources: earlier studies
+    that it learns from.
     """
 
     configs: Sequence[KernelConfig]
@@ -30,6 +32,7 @@ class Task:
     seed: int = 0
     tiers: Sequence[int] | None = None
     sample: int = 0
+    sources: Sequence[Source] = ()
 
 
 class Ordered(ABC):

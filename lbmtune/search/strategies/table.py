@@ -10,6 +10,7 @@ from lbmtune.search.estimates import Estimate
 from lbmtune.search.interfaces import Strategy
 from lbmtune.search.strategies.auto import Auto, Learned
 from lbmtune.search.strategies.ordered import Exhaustive, Listed, Random, Task
+from lbmtune.search.strategies.transfer import Source
 
 
 def _sampled(name: str) -> Callable[[Task], Strategy]:
@@ -41,10 +42,18 @@ def strategy(name: str, task: Task) -> Strategy:
     return STRATEGIES[name](task)
 
 
-def made_strategy(configs: Sequence[KernelConfig], found: Sequence[Estimate], spec: StudySpec) -> Strategy:
-    """Return the strategy of a study. found: estimates of the configurations."""
+def made_strategy(
+    configs: Sequence[KernelConfig], found: Sequence[Estimate], spec: StudySpec, sources: Sequence[Source] = ()
+) -> Strategy:
+    """Return the strategy of a study. found: estimates of the configurations; sources: earlier studies."""
     tiers = [one.footprint_bytes for one in found] if spec.objective == "footprint" else None
     expected = [one.mlups for one in found]
-    return strategy(
-        spec.strategy, Task(configs=configs, expected=expected, seed=spec.seed, tiers=tiers, sample=spec.budget.sample)
+    task = Task(
+        configs=configs,
+        expected=expected,
+        seed=spec.seed,
+        tiers=tiers,
+        sample=spec.budget.sample,
+        sources=sources,
     )
+    return strategy(spec.strategy, task)
