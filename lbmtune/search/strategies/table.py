@@ -10,6 +10,7 @@ from lbmtune.search.estimates import Estimate
 from lbmtune.search.interfaces import Strategy
 from lbmtune.search.strategies.auto import Auto, Learned
 from lbmtune.search.strategies.ordered import Exhaustive, Listed, Random, Task
+from lbmtune.search.strategies.pareto import Pareto
 
 
 def _sampled(name: str) -> Callable[[Task], Strategy]:
@@ -27,6 +28,7 @@ STRATEGIES: Mapping[str, Callable[[Task], Strategy]] = MappingProxyType(
         "auto": Auto,
         "list": Listed,
         "gp": Learned,
+        "pareto": Pareto,
         "random": Random,
         "exhaustive": Exhaustive,
         **{name: _sampled(name) for name in ("tpe", "cmaes", "nsga2")},

@@ -1,0 +1,38 @@
+"""Sets of compromises: what nothing else beats in one objective without losing in another.
+
+All objectives are costs here: lower is better, and speeds are negated.
+"""
+
+import numpy as np
+
+from lbmtune.search.features import Array, Indices
+
+
+def front(points: Array) -> Indices:
+    """Return the places of the points (n, objectives) that no other one dominates, by the first objective.
+
+    Of equal points the first counts. Source: Kung, Luccio, Preparata 1975.
+    """
+    left = np.lexsort(points.T[::-1])
+    found: list[int] = []
+    while len(left):
+        found.append(int(left[0]))  # in this order nothing that is left dominates the first
+        left = left[(points[left] < points[left[0]]).any(1)]
+    return np.array(found, dtype=np.intp)
+
+
+def hypervolume(points: Array, reference: Array) -> float:
+    """Return the volume that points (n, objectives) dominate up to a reference point, in slices along each objective.
+
+    Source: Zitzler, Thiele 1998; slices: While et al. 2006.
+    """
+    inside = points[(points < reference).all(1)]
+    inside = inside[front(inside)]
+    if not len(inside):
+        return 0.0
+    if inside.shape[1] == 1:
+        return float(reference[0] - inside.min())
+    inside = inside[np.argsort(inside[:, -1], kind="stable")]
+    depths = np.diff(inside[:, -1], append=reference[-1])
+    slices = (hypervolume(inside[: n + 1, :-1], reference[:-1]) for n in range(len(inside)))
+    return float(sum(depth * one for depth, one in zip(depths, slices, strict=True)))
