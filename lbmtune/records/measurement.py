@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil, inf, isinf, log10
 
 from lbmtune.records.quantities import Count, NotNegative, Number, OneOrMore, Positive
+
+_EXACT = 1e-16
+"""Errors below it are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,3 +181,13 @@ class Accuracy:
     after: AccuracyPoint | None = None
     representation: str = "populations"
     steps: int = 1
+
+    @property
+    def error(self) -> float:
+        """Error of the velocity after many steps; infinite if it is unknown, or no finite number."""
+        return inf if self.after is None or self.after.velocity is None else self.after.velocity
+
+    @property
+    def error_class(self) -> float:
+        """The error, rounded up to a half power of ten, since that of another flow differs by as much."""
+        return self.error if self.error < _EXACT or isinf(self.error) else 10 ** (ceil(2 * log10(self.error)) / 2)

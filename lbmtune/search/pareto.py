@@ -5,6 +5,8 @@ All objectives are costs here: lower is better, and speeds are negated.
 
 import numpy as np
 
+from lbmtune.records import Trial
+from lbmtune.records.study import StudyRecord
 from lbmtune.search.features import Array, Indices
 
 
@@ -36,3 +38,22 @@ def hypervolume(points: Array, reference: Array) -> float:
     depths = np.diff(inside[:, -1], append=reference[-1])
     slices = (hypervolume(inside[: n + 1, :-1], reference[:-1]) for n in range(len(inside)))
     return float(sum(depth * one for depth, one in zip(depths, slices, strict=True)))
+
+
+def members(record: StudyRecord) -> tuple[Trial, ...]:
+    """Return the compromises of a study with several objectives, the best by the first objective first.
+
+    They are finalists, whose figures can be compared and whose kernels are proven; before the finals, those by first
+    measurements, of which the speed stands for the energy.
+    """
+    names = record.header.spec.objectives
+    if len(names) == 1:
+        return ()
+    among = [trial for trial in record.ranked if trial.final and trial.proven and record.power_rank(trial) == 0]
+    if not among:
+        among, names = list(record.ranked), tuple(dict.fromkeys("mlups" if n == "energy" else n for n in names))
+    rows = [(trial, [record.cost(trial, name) for name in names]) for trial in among]
+    known = [(trial, [one for one in costs if one is not None]) for trial, costs in rows if None not in costs]
+    if not known:
+        return ()
+    return tuple(known[place][0] for place in front(np.array([costs for _, costs in known], dtype=float)))

@@ -1,6 +1,6 @@
 """Sets of compromises between speed and footprint on recorded sets, against brute force.
 
-    python -m scripts.contest.pareto            # prints the table of all sets
+python -m scripts.contest.pareto            # prints the table of all sets
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def played(player: str, seeds: int, calibrated: bool, name: str) -> Array:
     sizes = footprints(found)
     by_key = {config.key: size for config, size in zip(found.configs, sizes, strict=True)}
     make = maker(player, by_key)
-    orders = [
-        order_of(found, make, seed, max(AFTER), calibrated=calibrated, beyond=True) for seed in range(seeds)
-    ]
+    orders = [order_of(found, make, seed, max(AFTER), calibrated=calibrated, beyond=True) for seed in range(seeds)]
     return shares(found, sizes, orders)
 
 
@@ -83,10 +81,16 @@ def main() -> None:
             task = partial(played, player, asked.seeds, not asked.cold)
             rows = list(mapped(processes, task, chosen, 1))
         for name, row in zip(chosen, rows, strict=True):
-            print(f"{player:8} {name:42}", *(f"{m:.4f}/{w:.4f}" for m, w in zip(np.median(row, 0), row.min(0), strict=True)))
+            print(
+                f"{player:8} {name:42}",
+                *(f"{m:.4f}/{w:.4f}" for m, w in zip(np.median(row, 0), row.min(0), strict=True)),
+            )
         every = np.array(rows)
-        print(f"{player:8} {'mean; worst set':42}", *(f"{m:.4f}/{w:.4f}" for m, w in zip(
-            np.median(every, 1).mean(0), np.median(every, 1).min(0), strict=True)), flush=True)
+        print(
+            f"{player:8} {'mean; worst set':42}",
+            *(f"{m:.4f}/{w:.4f}" for m, w in zip(np.median(every, 1).mean(0), np.median(every, 1).min(0), strict=True)),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
