@@ -169,7 +169,8 @@ class Accuracy:
     """Accuracy of a storage format and an arithmetic precision. domain: of the vortex.
 
     points: one per peak velocity, at one physical time; after: after many steps; representation, steps: values that a
-    cell keeps and steps per launch of the kernel.
+    cell keeps and steps per launch of the kernel; date: day of the measurement, maybe for an earlier study, '' in early
+    records.
     """
 
     lattice: str
@@ -181,6 +182,7 @@ class Accuracy:
     after: AccuracyPoint | None = None
     representation: str = "populations"
     steps: int = 1
+    date: str = ""
 
     @property
     def error(self) -> float:

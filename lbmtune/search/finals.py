@@ -224,7 +224,8 @@ def record_accuracy(search: Search, plan: Plan) -> None:
     for trial in (trial for trial in read_study(search.folder).ranked if trial.final):
         config = from_flat(trial.config)
         rounding = rounding_of(config)
-        whole = trial.accuracy if trial.accuracy and trial.accuracy.points else None
+        own = trial.accuracy if trial.accuracy and trial.accuracy.points else None
+        whole = own or known.get(rounding) or search.kept_accuracy(config)
         if rounding not in known and not whole and not plan.fits(plan.needs.accuracy_s, "accuracy"):
             return
         if rounding not in known:
@@ -232,7 +233,7 @@ def record_accuracy(search: Search, plan: Plan) -> None:
                 search.observer.phase("accuracy", plan.needs.accuracy_s)
             known[rounding] = whole or search.accuracy(config)
         accuracy = known[rounding]
-        if accuracy and not whole:
+        if accuracy and not own:
             append_trial(search.folder, replace(trial, accuracy=accuracy))
 
 

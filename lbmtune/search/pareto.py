@@ -57,3 +57,14 @@ def members(record: StudyRecord) -> tuple[Trial, ...]:
     if not known:
         return ()
     return tuple(known[place][0] for place in front(np.array([costs for _, costs in known], dtype=float)))
+
+
+def figures(record: StudyRecord, trial: Trial) -> dict[str, float | None]:
+    """Return the objectives of a trial by their names, as they were measured; None if one is not known."""
+    known = {
+        "mlups": trial.mlups,
+        "footprint": trial.prediction.footprint_bytes if trial.prediction else None,
+        "energy": trial.sustained.nj_per_update if trial.sustained else None,
+        "accuracy": trial.accuracy.error if trial.accuracy else None,
+    }
+    return {name: known[name] for name in record.header.spec.objectives}
