@@ -19,7 +19,6 @@ from lbmtune.api.estimates import predictor
 from lbmtune.api.folders import check_folder, new_folder
 from lbmtune.api.ranking import compiler_of
 from lbmtune.backend.registry import backend_of, reports_power
-from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
@@ -56,8 +55,8 @@ if TYPE_CHECKING:
 
 REPORT, BEST, JOINT = "report.html", "best.json", "joint.db"
 
-_HOST_CEILING_AGE_S = 86400.0
-"""How old the measured ceiling of a CPU may be when a study begins: it takes half a minute, that of a GPU seconds."""
+_CEILING_AGE_S = 86400.0
+"""How old the measured ceiling may be when a study begins: to measure it takes up to half a minute."""
 _COMPILED_BY_A_CORE, _MOST_COMPILED = 8, 200
 """Kernels that a core compiles before the first trial, in some seconds, and how many they may be together."""
 
@@ -201,7 +200,7 @@ def study(
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
     _check(wanted, where, place, resume=resume)
     share = _shared(storage, others, place)
-    max_age_s = None if resume else _HOST_CEILING_AGE_S * BACKENDS[backend_of(where)].shares_host
+    max_age_s = None if resume else _CEILING_AGE_S
     extent: Extent = "quick" if calibrate else "bandwidths"
     machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
