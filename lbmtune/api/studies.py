@@ -114,14 +114,14 @@ class Study:
         return target
 
     @property
-    def compromises(self) -> tuple[Trial, ...]:
-        """Return the set of compromises between several objectives, the best by the first one first; else none."""
+    def pareto_set(self) -> tuple[Trial, ...]:
+        """Return the Pareto set between several objectives, the best by the first one first; else none."""
         return members(self.record)
 
     def export(self, path: Path | str | None = None, *, member: int | None = None) -> Path:
         """Write best.json, which `lbmtune.load` reads, and return its path (default: in the folder).
 
-        member: of the set of compromises instead of the winner, from 1 on (default path: member-2.json).
+        member: of the Pareto set instead of the winner, from 1 on (default path: member-2.json).
         Of a study that was stopped it holds the best kernel so far, with a remark, and says so (`proven`, `finished`).
         Raises NothingValidError if no trial was verified.
         """

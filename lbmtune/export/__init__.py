@@ -30,15 +30,15 @@ def write_best(study: StudyRecord, path: Path, member: int | None = None) -> Non
 
 
 def best(study: StudyRecord, member: int | None = None) -> Best:
-    """Return the best kernel of a study, or a member of its set of compromises, from 1 on.
+    """Return the best kernel of a study, or a member of its Pareto set, from 1 on.
 
     Raises NothingValidError, and InputError if there is no such member, or if this version prints another kernel than
     the one that was measured.
     """
     if not study.ranked:
         raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
-    header, compromises = study.header, members(study)
-    winner = study.ranked[0] if member is None else _member(compromises, member, header.spec.name)
+    header, found = study.header, members(study)
+    winner = study.ranked[0] if member is None else _member(found, member, header.spec.name)
     program = _program(study, winner)
     ranked = [(rank, trial) for rank, trial in enumerate(study.ranked, 1) if trial is not winner]
     return Best(
@@ -60,18 +60,18 @@ def best(study: StudyRecord, member: int | None = None) -> Best:
         lbmtune=header.version,
         accuracy=winner.accuracy,
         limits=header.spec.limits,
-        member=next((n for n, trial in enumerate(compromises, 1) if trial.number == winner.number), 0),
+        member=next((n for n, trial in enumerate(found, 1) if trial.number == winner.number), 0),
         proven=winner.proven,
         finished=study.finished,
     )
 
 
-def _member(compromises: Sequence[Trial], member: int, name: str) -> Trial:
-    if not compromises:
-        raise InputError(f"--member {member}: study {name} has one objective and no set of compromises; leave it out.")
-    if not 1 <= member <= len(compromises):
-        raise InputError(f"--member {member} is not supported for {name} (use 1 to {len(compromises)}).")
-    return compromises[member - 1]
+def _member(found: Sequence[Trial], member: int, name: str) -> Trial:
+    if not found:
+        raise InputError(f"--member {member}: study {name} has one objective and no Pareto set; leave it out.")
+    if not 1 <= member <= len(found):
+        raise InputError(f"--member {member} is not supported for {name} (use 1 to {len(found)}).")
+    return found[member - 1]
 
 
 def printed_kernel(study: StudyRecord) -> Kernel | None:

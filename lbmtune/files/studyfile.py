@@ -64,7 +64,7 @@ class BudgetFile:
 class StudyFile:
     """The tables of a study file.
 
-    objective: one, or several of which a set of compromises is searched; families: "all", or names of families, whose
+    objective: one, or several of which a Pareto set is searched; families: "all", or names of families, whose
     values are made where [axes] does not give them.
     """
 

@@ -119,8 +119,8 @@ class StudySpec:
     axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
     families: names, or 'all': values that `axes` does not restrict are made for the case and the device; empty: `axes`
     names all values.
-    objective: one of `OBJECTIVES`; of equal ones the faster is better. beside: further objectives, if a set of
-    compromises is asked for. strategy: name of one of `search.strategies`.
+    objective: one of `OBJECTIVES`; of equal ones the faster is better. beside: further objectives, if a Pareto
+    set is asked for. strategy: name of one of `search.strategies`.
     max_footprint_bytes: of all buffers; max_error: largest relative L2 error of the velocity of a vortex after many
     steps; max_power_w: mean power of a sustained run of the winner; None: any.
     output: whose cost is measured of finalists.

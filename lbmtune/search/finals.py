@@ -31,7 +31,7 @@ def finalists_of(record: StudyRecord) -> tuple[Trial, ...]:
 
     They are the best of all, up to the number in the protocol and at least one; the best of each set of requirements;
     and the best of each kind that comes near the best. If speed does not decide, they are the best of all alone. Of
-    several objectives the compromises follow.
+    several objectives their Pareto set follows.
     """
     first = replace(record, trials=tuple(replace(t, final=None, verification=None) for t in record.trials))
     ranked = first.ranked

@@ -1,4 +1,4 @@
-"""Sets of compromises: what nothing else beats in one objective without losing in another.
+"""Pareto sets: what nothing else beats in one objective without losing in another.
 
 All objectives are costs here: lower is better, and speeds are negated.
 """
@@ -41,7 +41,7 @@ def hypervolume(points: Array, reference: Array) -> float:
 
 
 def members(record: StudyRecord) -> tuple[Trial, ...]:
-    """Return the compromises of a study with several objectives, the best by the first objective first.
+    """Return the Pareto set of a study with several objectives, the best by the first objective first.
 
     They are finalists, whose figures can be compared and whose kernels are proven; before the finals, those by first
     measurements, of which the speed stands for the energy.

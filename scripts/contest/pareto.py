@@ -1,4 +1,4 @@
-"""Sets of compromises between speed and footprint on recorded sets, against brute force.
+"""Pareto sets between speed and footprint on recorded sets, against brute force.
 
 python -m scripts.contest.pareto            # prints the table of all sets
 """

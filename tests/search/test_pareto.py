@@ -1,4 +1,4 @@
-"""Sets of compromises: fronts, hypervolumes, the strategy that searches them, and studies that end with one."""
+"""Pareto sets: fronts, hypervolumes, the strategy that searches them, and studies that end with one."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ from lbmtune.records import Accuracy, Sustained, Trial
 from lbmtune.records.best import read_best
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord, TimingProtocol
-from lbmtune.report.study.compromises import compromises_figure, compromises_table
+from lbmtune.report.study.pareto import pareto_figure, pareto_table
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.pareto import figures, front, hypervolume, members
@@ -153,7 +153,7 @@ def dominates(one: list[float], other: list[float]) -> bool:
     [("mlups", "footprint"), ("footprint", "mlups"), ("mlups", "energy"), ("mlups", "footprint", "energy")],
     ids=",".join,
 )
-def test_a_study_ends_with_the_compromises_among_its_finalists(tmp_path: Path, objectives: tuple[str, ...]) -> None:
+def test_a_study_ends_with_the_pareto_set_of_its_finalists(tmp_path: Path, objectives: tuple[str, ...]) -> None:
     record = result(tmp_path, objective=objectives[0], beside=objectives[1:])
     found = members(record)
     finals = [trial for trial in record.ranked if trial.final]
@@ -169,7 +169,7 @@ def test_a_study_ends_with_the_compromises_among_its_finalists(tmp_path: Path, o
     assert list(figures(record, found[0])) == list(objectives)
 
 
-def test_compromises_by_first_measurements_are_finalists(tmp_path: Path) -> None:
+def test_members_by_first_measurements_are_finalists(tmp_path: Path) -> None:
     record = result(tmp_path, beside=("footprint",))
     first = replace(record, trials=tuple(replace(t, final=None, verification=None) for t in record.trials))
     assert {t.number for t in members(first)} <= {t.number for t in finalists_of(record)}
@@ -212,7 +212,7 @@ def test_speeds_that_the_finals_do_not_tell_apart_are_one(tmp_path: Path) -> Non
     assert sum(member in tied for member in members(record)) <= 1
 
 
-def test_the_command_writes_and_exports_compromises(
+def test_the_command_writes_and_exports_members(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake_study.stand_in(monkeypatch, Mixed())
@@ -239,9 +239,9 @@ def test_the_command_writes_and_exports_compromises(
     code, _, err = command("export", str(folder), "--member", "99")
     assert (code, f"--member 99 is not supported for quick (use 1 to {last['member']})" in err) == (2, True)
     page = (folder / "report.html").read_text()
-    assert "<h2>Compromises</h2>" in page
+    assert "<h2>Pareto set</h2>" in page
     assert "lbmtune export STUDY --member N" in page
-    assert len(Study(folder).compromises) == len(facts["pareto"])
+    assert len(Study(folder).pareto_set) == len(facts["pareto"])
     shown = command("study", *case, "--objective", "mlups,footprint", "--resume")[1]
     assert "best.json holds member 1, the best by mlups" in shown
 
@@ -249,22 +249,22 @@ def test_the_command_writes_and_exports_compromises(
 def test_one_objective_has_no_members(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     record = result(tmp_path)
     assert members(record) == ()
-    assert compromises_table(record) == []
-    with pytest.raises(InputError, match="has one objective and no set of compromises"):
+    assert pareto_table(record) == []
+    with pytest.raises(InputError, match="has one objective and no Pareto set"):
         Study(tmp_path).export(member=1)
 
 
 def test_three_objectives_are_drawn_in_pairs(tmp_path: Path) -> None:
     record = result(tmp_path, beside=("footprint", "energy"))
     found: tuple[Trial, ...] = members(record)
-    figure = compromises_figure(record, found)
+    figure = pareto_figure(record, found)
     assert len(figure.data) == 6
     assert [button.label for button in figure.layout.updatemenus[0].buttons] == [
         "mlups over footprint",
         "mlups over energy",
         "footprint over energy",
     ]
-    rows = compromises_table(record)
+    rows = pareto_table(record)
     assert list(rows[0]) == ["member", "trial", "MLUPS", "footprint", "nJ / update", "configuration"]
     assert [from_flat(trial.config) for trial in found]
 

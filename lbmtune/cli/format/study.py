@@ -11,8 +11,8 @@ from lbmtune.records import Sustained, Trial
 from lbmtune.records.remarks import disturbance, doubt, in_cache_of, race_text, too_much_power, unsteadiness
 from lbmtune.records.repeats import percent
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.compromises import SHORT, objective_texts
 from lbmtune.report.study.output import output_row
+from lbmtune.report.study.pareto import SHORT, objective_texts
 from lbmtune.report.tables import fluid_share
 from lbmtune.search.pareto import members
 from lbmtune.units import format_bytes, format_mlups
@@ -46,7 +46,7 @@ def print_study(record: StudyRecord, report: Path, best: Path) -> None:
     for part in output.fitted(ranking(record), console.width, SPARE):
         console.print(part, "")
     if found := members(record):
-        console.print(compromises(record, found), "")
+        console.print(pareto_set(record, found), "")
         console.print(
             f"best.json holds member 1, the best by {record.header.spec.objective}; {_MEMBER}", "", markup=False
         )
@@ -58,14 +58,14 @@ def print_study(record: StudyRecord, report: Path, best: Path) -> None:
         LOG.warning(remark)
 
 
-def compromises(record: StudyRecord, found: Sequence[Trial]) -> Table:
-    """Return the members of a set of compromises as a table, the best by the first objective first."""
+def pareto_set(record: StudyRecord, found: Sequence[Trial]) -> Table:
+    """Return the members of a Pareto set as a table, the best by the first objective first."""
     titles = [f"{SHORT[name]}>" for name in record.header.spec.objectives]
     rows = (
         (place, *objective_texts(record, trial), trial.key, output.short(trial.config))
         for place, trial in enumerate(found, 1)
     )
-    return output.table("compromises", ("member>", *titles, "key", "configuration"), rows)
+    return output.table("Pareto set", ("member>", *titles, "key", "configuration"), rows)
 
 
 def faster_first(record: StudyRecord) -> str:

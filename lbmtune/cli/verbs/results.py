@@ -43,7 +43,7 @@ def export(
         typer.Option(
             "--member",
             metavar="N",
-            help="of the set of compromises between several objectives, in place of the winner",
+            help="of the Pareto set between several objectives, in place of the winner",
             parser=whole("--member", MEMBERS, 2),
         ),
     ] = None,

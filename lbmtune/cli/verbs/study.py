@@ -66,7 +66,7 @@ def study(
         typer.Option(
             "--objective",
             metavar="NAMES",
-            help=f"{', '.join(OBJECTIVES)}, or several for a set of compromises: mlups,footprint",
+            help=f"{', '.join(OBJECTIVES)}, or several for a Pareto set: mlups,footprint",
         ),
     ] = None,
     max_footprint: Annotated[

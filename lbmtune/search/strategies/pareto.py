@@ -1,4 +1,4 @@
-"""The search of a set of compromises between speed and what is known of each kernel, such as its footprint."""
+"""The search of a Pareto set between speed and what is known of each kernel, such as its footprint."""
 
 from __future__ import annotations
 

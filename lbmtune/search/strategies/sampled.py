@@ -24,7 +24,7 @@ _AHEAD = 16
 class Sampled(Ordered):
     """Asks a sampler, and measures in the order of its points. named: knobs with names are categories.
 
-    several: it searches compromises if costs are known.
+    several: it searches a Pareto set if costs are known.
     """
 
     def __init__(self, task: Task, sampler: BaseSampler, *, named: bool, several: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""The set of compromises between the objectives of a study, and all that others dominate."""
+"""The Pareto set between the objectives of a study, and all that others dominate."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -37,7 +37,7 @@ def _text(name: str, value: float | None) -> str:
     return {"mlups": format_mlups, "footprint": format_bytes}.get(name, "{:.3g}".format)(value)
 
 
-def compromises_table(study: StudyRecord) -> list[dict[str, str]]:
+def pareto_table(study: StudyRecord) -> list[dict[str, str]]:
     """Return the members as rows of text, the best by the first objective first."""
     varied, titles = varied_knobs(study), [SHORT[name] for name in study.header.spec.objectives]
     return [
@@ -51,13 +51,13 @@ def compromises_table(study: StudyRecord) -> list[dict[str, str]]:
     ]
 
 
-def compromises_panels(study: StudyRecord) -> list[Panel]:
-    """Return the figure, if there is a set of compromises."""
+def pareto_panels(study: StudyRecord) -> list[Panel]:
+    """Return the figure, if there is a Pareto set."""
     found = members(study)
-    return [panel("compromises", "Compromises", _CAPTION, compromises_figure(study, found))] if found else []
+    return [panel("pareto", "Pareto set", _CAPTION, pareto_figure(study, found))] if found else []
 
 
-def compromises_figure(study: StudyRecord, found: Sequence[Trial]) -> Figure:
+def pareto_figure(study: StudyRecord, found: Sequence[Trial]) -> Figure:
     """Draw each pair of objectives, chosen from a list if there are several: members, and all other trials."""
     pairs = [(x, y) for y, x in combinations(study.header.spec.objectives, 2)]
     varied = varied_knobs(study)
