@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Generator
 from contextlib import suppress
@@ -23,6 +24,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import settings
 
+from tests.support import once
 from tests.support.thinning import Fact, drawn, facts
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
@@ -33,8 +35,13 @@ HARDWARE = ("this processor has no", "one processor", "no transparent huge pages
 os.environ.setdefault("LBMTUNE_CACHE", str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "kernels"))
 # runs of other programs and of the tests beside each other need not have the device to themselves
 os.environ["LBMTUNE_LOCKS"] = f"tests of {os.getpid()}"
+if "PYTEST_XDIST_WORKER" not in os.environ:  # the process that begins the others, whose folder they inherit
+    SHARE = tempfile.TemporaryDirectory(prefix="lbmtune-tests-")
+    os.environ[once.FOLDER] = SHARE.name
 # before anything loads NumPy: threads of its library would wait for each other beside the other workers of the tests
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# and threads of a parallel loop that spin until all are there would keep those from their processors that they wait for
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 settings.register_profile("lbmtune", deadline=None, derandomize=True, database=None, max_examples=100)
 settings.load_profile("lbmtune")
 

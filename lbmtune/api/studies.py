@@ -15,6 +15,7 @@ from lbmtune import __version__
 from lbmtune.api import measured_machines
 from lbmtune.api.accuracies import Accuracies
 from lbmtune.api.devices import LOG, chosen, widest
+from lbmtune.api.earlier import Found, kept, lessons, named
 from lbmtune.api.estimates import predictor
 from lbmtune.api.folders import check_folder, new_folder
 from lbmtune.api.ranking import compiler_of
@@ -48,6 +49,7 @@ from lbmtune.search.lock import device_lock
 from lbmtune.search.pareto import members
 from lbmtune.search.space import Space
 from lbmtune.search.strategies.table import made_strategy
+from lbmtune.search.strategies.transfer import Source
 from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 
 if TYPE_CHECKING:
@@ -173,6 +175,7 @@ def study(
     others: Sequence[str] = (),
     refresh: bool = False,
     calibrate: bool = True,
+    sources: Sequence[Path | str] | None = None,
     observer: Observer | None = None,
     scratch: Path | str | None = None,
     begun_s: float | None = None,
@@ -183,9 +186,10 @@ def study(
     'cpu' or the index of a GPU; None: GPU 0 if there is one. folder: where records go; None: a new one under
     lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
     of a database of Optuna, where workers join (`lbmtune.api.work`); others: further GPUs of this host; refresh:
-    measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet; observer: is
-    told of each trial; scratch: folder of the files of a study with output (default: the one for temporary files);
-    begun_s: when the time of its budget began, on `time.monotonic` (default: now).
+    measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet; sources: earlier
+    studies to learn from, folders or names under lbmtune-studies (default: the most similar ones there; (): none);
+    observer: is told of each trial; scratch: folder of the files of a study with output (default: the one for temporary
+    files); begun_s: when the time of its budget began, on `time.monotonic` (default: now).
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
 
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
@@ -199,6 +203,7 @@ def study(
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
     _check(wanted, where, place, resume=resume)
+    earlier = _earlier(sources, wanted, where, place, resume=resume)
     share = _shared(storage, others, place)
     max_age_s = None if resume else _CEILING_AGE_S
     extent: Extent = "quick" if calibrate else "bandwidths"
@@ -211,6 +216,7 @@ def study(
         if storage is None:  # workers have the points that were drawn, which are the same for all
             asked = Asked(wanted.case, backend, allowed(evaluator.limits, wanted), wanted.families)
             space = climbed(space, asked, wanted.axes[backend], expected)
+        prior = lessons(earlier, wanted, space.configs, machine, place)
         files = None if scratch is None else Path(scratch)
         rates = evaluator.output_rates(files) if wanted.output else None
         header = replace(
@@ -220,13 +226,14 @@ def study(
             illegal_configurations=space.illegal,
             ranges=space.ranges,
             drawn_from=space.legal,
+            earlier=tuple(one.study for one in prior),
         )
         search = Search(
             evaluator=evaluator,
             predict=expected,
             folder=place,
             observer=watch,
-            **by_accuracy(wanted, space, accuracies),
+            **by_accuracy(wanted, space, accuracies, [one.source for one in prior]),
             compiled=compiled_first_of(machine),
             clock=Clock(begun_s, wanted.budget.seconds or inf),
             accuracy=accuracies.measured,
@@ -268,17 +275,23 @@ def searched(spec: StudySpec, backend: str, limits: Limits, accuracies: Accuraci
     return within(space, spec.max_error, partial(accuracies.measured, brief=True))
 
 
-def by_accuracy(spec: StudySpec, space: Space, accuracies: Accuracies) -> dict[str, Any]:
-    """Return the fields of a `Search` that depend on the accuracy, which is measured first if it is an objective."""
+def by_accuracy(
+    spec: StudySpec, space: Space, accuracies: Accuracies, sources: Sequence[Source] = ()
+) -> dict[str, Any]:
+    """Return the fields of a `Search` that depend on the accuracy, which is measured first if it is an objective.
+
+    sources: earlier studies.
+    """
+    made = partial(made_strategy, sources=sources)
     if "accuracy" not in spec.objectives:
-        return {"strategy": made_strategy}
+        return {"strategy": made}
     one_of_each = {rounding_of(config): config for config in space.configs}
     known = {rounding: accuracies.measured(config, brief=True) for rounding, config in one_of_each.items()}
 
     def accuracy(config: KernelConfig) -> Accuracy | None:
         return known.get(rounding_of(config))
 
-    return {"strategy": partial(made_strategy, accuracy=accuracy), "known_accuracy": accuracy}
+    return {"strategy": partial(made, accuracy=accuracy), "known_accuracy": accuracy}
 
 
 def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
@@ -302,6 +315,15 @@ def _check_power(spec: StudySpec, device: str) -> None:
         return
     if not reports_power(device):
         raise InputError(f"{asked}: this process may not read its power.")
+
+
+def _earlier(
+    sources: Sequence[Path | str] | None, spec: StudySpec, device: str, folder: Path, *, resume: bool
+) -> list[Found] | None:
+    """Return the studies that a search learns from, if they are known before the device is. Raises InputError."""
+    if resume:
+        return kept(sources, read_study(folder).header, folder)
+    return None if sources is None else named(sources, spec, backend_of(device))
 
 
 def _predicted_output(

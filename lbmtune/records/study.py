@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
 from math import inf, log
+from pathlib import PurePath
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.catalogue.problem.case import Case
@@ -191,6 +192,30 @@ class KnobRange:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EarlierStudy:
+    """An earlier study that a search learned from. trials: how many of it; date: on which it began."""
+
+    folder: str
+    date: str
+    trials: Count
+
+
+_NAMED = 3
+"""Earlier studies that a line names."""
+
+
+def prior_text(earlier: Sequence[EarlierStudy]) -> str:
+    """Return in words from what a search learned, such as '2 earlier studies, 240 trials (box-gpu 2026-11-20, ...)'."""
+    if not earlier:
+        return ""
+    count, trials = len(earlier), sum(one.trials for one in earlier)
+    names = [f"{PurePath(one.folder).name} {one.date[:10]}" for one in earlier[:_NAMED]]
+    more = [f"and {count - _NAMED} more"] if count > _NAMED else []
+    studies = "study" if count == 1 else "studies"
+    return f"{count} earlier {studies}, {trials} trials ({', '.join(names + more)})"
+
+
+@dataclass(frozen=True, kw_only=True)
 class StudyHeader:
     """Header of a study, which is written first.
 
@@ -202,7 +227,7 @@ class StudyHeader:
     calibrated_how: by what the predictions are calibrated, in words, '' in early records; finished: whether
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
     (`model.machine.description.Machine`); output_rates: if the study has output; stopped: why the search ended, in a
-    sentence; left_out: what did not fit into the time of the study.
+    sentence; left_out: what did not fit into the time of the study; earlier: studies that its search learned from.
     """
 
     spec: StudySpec
@@ -225,6 +250,7 @@ class StudyHeader:
     output_rates: OutputRates | None = None
     stopped: str = ""
     left_out: tuple[str, ...] = ()
+    earlier: tuple[EarlierStudy, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,15 @@
 All objectives are costs here: lower is better, and speeds are negated.
 """
 
-import numpy as np
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.search.features import Array, Indices
+
+if TYPE_CHECKING:
+    from lbmtune.search.features import Array, Indices
 
 
 def front(points: Array) -> Indices:
@@ -15,6 +19,8 @@ def front(points: Array) -> Indices:
 
     Of equal points the first counts. Source: Kung, Luccio, Preparata 1975.
     """
+    import numpy as np  # here and below: it loads slowly, and few studies have several objectives
+
     left = np.lexsort(points.T[::-1])
     found: list[int] = []
     while len(left):
@@ -28,6 +34,8 @@ def hypervolume(points: Array, reference: Array) -> float:
 
     Source: Zitzler, Thiele 1998; slices: While et al. 2006.
     """
+    import numpy as np
+
     inside = points[(points < reference).all(1)]
     inside = inside[front(inside)]
     if not len(inside):
@@ -56,6 +64,8 @@ def members(record: StudyRecord) -> tuple[Trial, ...]:
     known = [(trial, [one for one in costs if one is not None]) for trial, costs in rows if None not in costs]
     if not known:
         return ()
+    import numpy as np
+
     return tuple(known[place][0] for place in front(np.array([costs for _, costs in known], dtype=float)))
 
 

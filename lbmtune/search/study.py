@@ -22,7 +22,7 @@ from lbmtune.records.store import (
     remove_unfinished,
     write_header,
 )
-from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
+from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec, prior_text
 from lbmtune.search.clock import Clock, Needs, now
 from lbmtune.search.finals import hold_finals, record_accuracy, record_output, run_sustained
 from lbmtune.search.interfaces import Search
@@ -73,6 +73,8 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
     loop = Loop(search, header, space, done, plan)
     if header.calibrated_how:
         LOG.info("predictions: %s", header.calibrated_how)
+    if header.earlier:
+        LOG.info("prior: %s", prior_text(header.earlier))
     search.observer.started(header, done)
     if plan.search_left_s() <= 0:
         enough_s = ceil(clock.spent_s + 1.5 * plan.after_search_s)

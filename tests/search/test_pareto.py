@@ -108,7 +108,7 @@ def test_several_objectives_make_costs_and_one_makes_tiers() -> None:
         error = 1e-6 if config in wide else 1e-3
         return replace(ACCURACY, after=replace(ACCURACY.points[0], velocity=error))
 
-    first = made_strategy(configs, found, spec(objective="accuracy"), accuracy).wanted(len(wide))
+    first = made_strategy(configs, found, spec(objective="accuracy"), accuracy=accuracy).wanted(len(wide))
     assert {configs[index] for index in first} == set(wide)
 
 

@@ -10,10 +10,9 @@ from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
 from lbmtune.records.remarks import disturbance, doubt, in_cache_of, race_text, too_much_power, unsteadiness
 from lbmtune.records.repeats import percent
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import StudyRecord, prior_text
 from lbmtune.report.study.output import output_row
-from lbmtune.report.study.pareto import SHORT, objective_texts
-from lbmtune.report.tables import fluid_share
+from lbmtune.report.tables import SHORT, fluid_share, objective_texts
 from lbmtune.search.pareto import members
 from lbmtune.units import format_bytes, format_mlups
 
@@ -147,4 +146,5 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
         *([("search", record.header.stopped)] if record.header.stopped else []),
         *([("left out", "; ".join(record.header.left_out))] if record.header.left_out else []),
         *([("predictions", how)] if (how := record.header.calibrated_how) else []),
+        *([("prior", text)] if (text := prior_text(record.header.earlier)) else []),
     ]

@@ -21,7 +21,7 @@ from lbmtune.cli.arguments.options import Device, Geometry, Json, Sets
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
 from lbmtune.cli.format.study import print_study
-from lbmtune.errors import DeviceUnavailableError, NothingValidError
+from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
 from lbmtune.records.remarks import race_text, too_much_power
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from lbmtune.api import Study
 
 LOG = logging.getLogger("lbmtune")
+_NONE = "none"
+"""The word for no earlier study."""
 
 
 def study(
@@ -121,6 +123,14 @@ def study(
     no_calibration: Annotated[
         bool, typer.Option("--no-calibration", help="search an unknown device without calibrating it first")
     ] = False,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="STUDY",
+            help="earlier study to learn from, may be repeated; or none (default: similar ones)",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Search the fastest kernel; write report.html and best.json."""
@@ -150,6 +160,7 @@ def study(
                 others=others,
                 refresh=refresh,
                 calibrate=not no_calibration,
+                sources=_sources(sources),
                 observer=progress,
                 scratch=scratch,
                 begun_s=begun_s(),
@@ -164,6 +175,15 @@ def study(
         if (folder / HEADER).exists():
             _stopped(asked, folder, storage)
         raise
+
+
+def _sources(given: list[str] | None) -> list[str] | None:
+    """Return the studies of --from; none for that word. Raises InputError for both."""
+    if given and _NONE in given:
+        if given != [_NONE]:
+            raise InputError(f"--from {_NONE} is not supported beside other studies (leave either out).")
+        return []
+    return given
 
 
 def _asked(study: str | None, overrides: list[str], *, case_given: bool) -> StudySpec:

@@ -8,11 +8,9 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import MARK, NEUTRAL, PALE, PALETTE, Figure, choose, plain_figure, scatter, wrapped
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.trials import label, varied_knobs
+from lbmtune.report.tables import SHORT, objective_texts
 from lbmtune.search.pareto import figures, members
-from lbmtune.units import format_bytes, format_mlups
 
-SHORT = {"mlups": "MLUPS", "footprint": "footprint", "energy": "nJ / update", "accuracy": "error"}
-"""Titles of objectives in tables."""
 _AXES = {
     "mlups": ("MLUPS", 1.0),
     "footprint": ("footprint (GiB)", 2.0**-30),
@@ -24,17 +22,6 @@ _CAPTION = (
     "Members: no other finalist is better in one objective and as good in all others. Pale: first measurements of "
     "trials that are dominated, or were not measured again."
 )
-
-
-def objective_texts(study: StudyRecord, trial: Trial) -> list[str]:
-    """Return the objectives of a trial as text, in their order."""
-    return [_text(name, value) for name, value in figures(study, trial).items()]
-
-
-def _text(name: str, value: float | None) -> str:
-    if value is None:
-        return ""
-    return {"mlups": format_mlups, "footprint": format_bytes}.get(name, "{:.3g}".format)(value)
 
 
 def pareto_table(study: StudyRecord) -> list[dict[str, str]]:

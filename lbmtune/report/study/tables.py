@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.records import Trial
-from lbmtune.records.study import StudyHeader, StudyRecord
+from lbmtune.records.study import StudyHeader, StudyRecord, prior_text
 from lbmtune.report.study.trials import flaws, varied_knobs
 from lbmtune.report.tables import Pairs, product_text
 from lbmtune.units import format_bytes
@@ -107,7 +107,8 @@ def protocol_table(header: StudyHeader) -> Pairs:
     """Return how configurations were verified and timed, and by what predictions are calibrated."""
     protocol = header.spec.protocol
     rows = [(_title(f.name), str(getattr(protocol, f.name))) for f in fields(protocol)]
-    return [*rows, ("predictions", header.calibrated_how)] if header.calibrated_how else rows
+    ranked_by = [("predictions", header.calibrated_how), ("prior", prior_text(header.earlier))]
+    return [*rows, *((name, text) for name, text in ranked_by if text)]
 
 
 def _title(field: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.search.features import Array, Indices
 from lbmtune.search.interfaces import Gain, Seen
+from lbmtune.search.strategies.transfer import Source
 
 _TIE = 1e-9
 """Difference of logarithms that a draw makes at most between configurations of one expected speed."""
@@ -23,7 +24,8 @@ class Task:
     """What a strategy searches. expected: MLUPS by the model; tiers: lower ones are tried first, None: all alike.
 
     costs: (configurations, other objectives), lower is better, known before anything is measured; None: speed alone.
-    sample: configurations spread over the whole space that a strategy that learns tries early.
+    sample: configurations spread over the whole space that a strategy that learns tries early; sources: earlier studies
+    that it learns from.
     """
 
     configs: Sequence[KernelConfig]
@@ -32,6 +34,7 @@ class Task:
     tiers: Sequence[int] | None = None
     costs: Array | None = None
     sample: int = 0
+    sources: Sequence[Source] = ()
 
 
 class Ordered(ABC):

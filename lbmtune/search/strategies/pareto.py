@@ -83,6 +83,7 @@ class Pareto(Auto):
         return Gain(float(gains.max()), float(surrogate.below((mean - enough) / deviation).max()))
 
     def _pick(self, among: Indices, *, compiled: bool) -> int:
+        self._expect()
         asked = self._under_way if compiled else np.flatnonzero(~self._free).tolist()
         self._steps = self._known([i for i in asked if i not in self._seen and i not in self._broken])
         return super()._pick(among, compiled=compiled)

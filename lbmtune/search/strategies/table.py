@@ -15,6 +15,7 @@ from lbmtune.search.interfaces import Strategy
 from lbmtune.search.strategies.auto import Auto, Learned
 from lbmtune.search.strategies.ordered import Exhaustive, Listed, Random, Task
 from lbmtune.search.strategies.pareto import Pareto
+from lbmtune.search.strategies.transfer import Source
 
 _DIGITS = 16
 """Digits of a value in double precision."""
@@ -54,9 +55,15 @@ def strategy(name: str, task: Task) -> Strategy:
 
 
 def made_strategy(
-    configs: Sequence[KernelConfig], found: Sequence[Estimate], spec: StudySpec, accuracy: Accurate | None = None
+    configs: Sequence[KernelConfig],
+    found: Sequence[Estimate],
+    spec: StudySpec,
+    sources: Sequence[Source] = (),
+    accuracy: Accurate | None = None,
 ) -> Strategy:
-    """Return the strategy of a study. found: estimates of the configurations; accuracy: of a configuration, if known.
+    """Return the strategy of a study.
+
+    found: estimates of the configurations; sources: earlier studies; accuracy: of a configuration, if it is known.
 
     One objective that is known before anything is measured makes tiers, several objectives make costs.
     """
@@ -69,6 +76,7 @@ def made_strategy(
         tiers=np.unique(known[0], return_inverse=True)[1].tolist() if known and not several else None,
         costs=np.column_stack(known) if several else None,
         sample=spec.budget.sample,
+        sources=sources,
     )
     return strategy(spec.strategy, task)
 
