@@ -11,9 +11,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from lbmtune import __version__
 from lbmtune.api.devices import LOG
 from lbmtune.api.folders import RESULTS, study_folder, study_folders
 from lbmtune.api.machines import measured_cards
+from lbmtune.api.measured_machines import how_calibrated
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.errors import InputError, LbmtuneError
@@ -24,6 +26,7 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Environment, Trial
 from lbmtune.records.store import read_header, read_study
 from lbmtune.records.study import EarlierStudy, StudyHeader, StudyRecord, StudySpec, tables
+from lbmtune.search.features import features
 from lbmtune.search.interfaces import Seen
 from lbmtune.search.observations import seen_of
 from lbmtune.search.strategies.transfer import Source, source
@@ -170,11 +173,12 @@ def _lesson(one: Found, machine: Machine) -> Lesson | None:
     header, trials = one.record.header, _measured(one.record)
     if len(trials) < _FEWEST:
         return None
-    known, case = _machine_of(header.environment, machine), header.spec.case
+    known = None if _predicted_alike(header, machine) else _machine_of(header.environment, machine)
+    case = header.spec.case
     configs, seen = [from_flat(trial.config) for trial in trials], [_first(trial) for trial in trials]
 
     def predicted(place: int) -> float:
-        """Predict with the model of the new study, if it knows that machine; voxel files stay unread."""
+        """Predict with the model of the new study, if it differs and knows that machine; voxel files stay unread."""
         recorded = trials[place].prediction
         if known is None or case.geometry:
             return recorded.mlups if recorded else nan
@@ -182,8 +186,16 @@ def _lesson(one: Found, machine: Machine) -> Lesson | None:
 
     speeds, noise = (np.array([getattr(told, name) for told in seen], dtype=float) for name in ("mlups", "noise"))
     found = source(configs, speeds, predicted, noise)
+    if not np.isfinite(found.errors).all() or not np.isfinite(features(found.configs).values).all():
+        raise ValueError("its numbers are beyond any kernel")
     study = EarlierStudy(folder=str(one.folder.resolve()), date=header.date, trials=len(found.configs))
     return Lesson(study, found)
+
+
+def _predicted_alike(header: StudyHeader, machine: Machine) -> bool:
+    """Return whether a study was predicted by the model and the description of the new one."""
+    there = header.version, header.ceiling.date, header.calibrated_how
+    return there == (__version__, machine.date, how_calibrated(machine))
 
 
 def _measured(record: StudyRecord) -> list[Trial]:
