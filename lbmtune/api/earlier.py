@@ -26,7 +26,6 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Environment, Trial
 from lbmtune.records.store import read_header, read_study
 from lbmtune.records.study import EarlierStudy, StudyHeader, StudyRecord, StudySpec, tables
-from lbmtune.search.features import features
 from lbmtune.search.interfaces import Seen
 from lbmtune.search.observations import seen_of
 from lbmtune.search.strategies.transfer import Source, source
@@ -37,6 +36,8 @@ MOST_STUDIES = 4
 """Studies that a new one learns from if none are named."""
 _FEWEST = 8
 """Measured trials of a study that says anything."""
+_BEYOND = 2**63
+"""A number that no knob has."""
 _FAR = 8.0
 """Ratio of numbers of cells that counts as much as another lattice."""
 T = TypeVar("T", StudyHeader, StudyRecord)
@@ -186,8 +187,9 @@ def _lesson(one: Found, machine: Machine) -> Lesson | None:
 
     speeds, noise = (np.array([getattr(told, name) for told in seen], dtype=float) for name in ("mlups", "noise"))
     found = source(configs, speeds, predicted, noise)
-    if not np.isfinite(found.errors).all() or not np.isfinite(features(found.configs).values).all():
-        raise ValueError("its numbers are beyond any kernel")
+    numbers = (value for trial in trials for value in trial.config.values() if isinstance(value, int))
+    if not np.isfinite(found.errors).all() or any(abs(number) >= _BEYOND for number in numbers):
+        raise ValueError("it holds a number that no kernel has")
     study = EarlierStudy(folder=str(one.folder.resolve()), date=header.date, trials=len(found.configs))
     return Lesson(study, found)
 
