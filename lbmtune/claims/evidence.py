@@ -163,6 +163,8 @@ def _alone(one: Evidence, rates: Rates) -> Iterator[str]:
     )
     least_us = 1e12 * one.bytes_per_update * (one.mlups * one.step_s) / bytes_per_s
     yield f"a step takes {_step(one)}; the bytes of a step at the bandwidth of the {what} take {least_us:.1f} us"
+    if 1e6 * one.step_s < least_us:
+        yield "caches hold a part of the domain: memory alone would take longer"
     if moved is not None:
         yield (
             f"{moved:.1f} of {one.bytes_per_update:.1f} bytes per update reach memory, at "

@@ -678,6 +678,8 @@ def test_what_a_single_kernel_and_a_duty_come_to() -> None:
     assert second.startswith("150.0 of 304.0 bytes per update reach memory")
     (first, _) = reasons(share, (replace(one, in_place=True),), RATES)
     assert first == ("a step takes 16.4 us; the bytes of a step at the bandwidth of the update in place take 5.0 us")
+    found = list(reasons(share, (replace(one, step_s=4e-6, mlups=32**3 / 4.0, counters=Counters(source="")),), RATES))
+    assert found[1:] == ["caches hold a part of the domain: memory alone would take longer"]
     often = Claim(name="c", sentence="s", kind="interval-loss", of=("a",), over=("b",), every=500)
     assert list(
         reasons(often, (replace(one, step_s=3e-4, every=20, duty_bytes=4_000_000), replace(one, step_s=2e-4)), RATES)
