@@ -3,24 +3,22 @@
     python -m scripts.contest [--sets PATTERN ...] [--strategies NAME ...] [--seeds 100] [--rivals] [--write]
 
 A set is any folder of a study below studies/recorded. Rivals need the extra `contest`; without --rivals their kept
-scores stand. With --write the kept table, the page and the plot are renewed.
+scores stand. With --write the kept scores, the page and the plot (build/search-contest.html) are renewed; with
+--strategies and no name nothing is played.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
+from lbmtune.report.html import figure_page
 from lbmtune.search.strategies.table import STRATEGIES
 from scripts.contest import table
+from scripts.contest.page import PAGE, PLOT, Contest, plot, renewed
 from scripts.contest.play import played
 from scripts.contest.rivals import RIVALS
 from scripts.contest.score import MARKS, Score, score
@@ -41,18 +39,21 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--results", type=Path, default=table.RESULTS, help="the kept scores")
     parser.add_argument("--write", action="store_true", help="keep the scores, and renew the page and the plot")
     given = parser.parse_args(arguments)
-    chosen = given.strategies or (list(RIVALS) if given.rivals else list(OURS))
-    for name in names():
+    chosen = given.strategies if given.strategies is not None else list(RIVALS if given.rivals else OURS)
+    for name in names() if chosen else ():
         if not any(fnmatch(name, pattern) for pattern in given.sets):
             continue
-        begin, this = time.perf_counter(), world(name)
-        for one in scores(this, chosen, given.seeds):
+        for one in scores(world(name), chosen, given.seeds):
             shares = " ".join(f"{one.at(mark):.3f}" for mark in MARKS)
             print(f"{name:42} {one.strategy:36} {one.start:10} {shares} {one.to_99}/{one.to_99_p95}", flush=True)
             if given.write:
                 kept = {**table.kept(given.results), one.key: one}
                 given.results.write_text(table.text(kept.values()), encoding="utf-8")
-        print(f"{name:42} {time.perf_counter() - begin:.0f} s", flush=True)
+    if given.write:
+        contest = Contest(table.kept(given.results))
+        PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), contest), encoding="utf-8")
+        PLOT.parent.mkdir(exist_ok=True)
+        PLOT.write_bytes(figure_page("Search strategies on recorded sets", plot(contest), "80vh"))
     return 0
 
 
@@ -61,7 +62,7 @@ def scores(this: World, strategies: Sequence[str], seeds: int) -> Iterator[Score
     budget = min(MARKS[-1], len(this.configs))
     for name in strategies:
         if name in RIVALS:
-            yield score(this, name, "none", [RIVALS[name](this, seed, budget) for seed in range(seeds)])
+            yield score(this, name, "none", RIVALS[name](this, range(seeds), budget))
             continue
         for start in ("none",) if name in _MODELLESS else ("calibrated", "cold"):
             runs = [

@@ -113,4 +113,3 @@ def _answers(
         player.observe(index, world.seen[index])
         answered += 1
         yield index, player.gain
-

@@ -5,22 +5,23 @@ from __future__ import annotations
 import random
 import signal
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
+from optuna.samplers import GPSampler
 
 from lbmtune.search.features import coded
 from lbmtune.search.strategies.ordered import Task
 from lbmtune.search.strategies.sampled import Sampled, tpe
-from scripts.contest.play import IN_TURN, Run, played
+from scripts.contest.play import IN_TURN, Maker, Run, played
 from scripts.contest.sets import World
 
-Rival = Callable[[World, int, int], Run]
-_LIMIT_S = 1.0
-"""CPU seconds after which a run is ended: some strategies of Kernel Tuner look for what is left of a small set for ever."""
+Rival = Callable[[World, Iterable[int], int], list[Run]]
+_LIMIT_S = 0.3
+"""CPU seconds after which a run is ended: some strategies look for the last ones of a small set for ever."""
 
 
 class _Visited(dict[str, None]):
@@ -30,14 +31,11 @@ class _Visited(dict[str, None]):
         self[key] = None
 
 
-def kernel_tuner(name: str, world: World, seed: int, budget: int) -> Run:
-    """Return the run of a strategy of Kernel Tuner 1.5 in its simulation, on the set as its whole space.
+def kernel_tuner(name: str, world: World, seeds: Iterable[int], budget: int) -> list[Run]:
+    """Return the runs of a strategy of Kernel Tuner 1.5 in its simulation, on the set as its whole space.
 
     A run that ends early, because a configuration has no neighbours in the set, goes on at random.
     """
-    import kernel_tuner.util as util
-    from kernel_tuner.interface import Options, strategy_map
-    from kernel_tuner.runners.simulation import SimulationRunner
     from kernel_tuner.searchspace import Searchspace
 
     columns = _columns(world)
@@ -48,11 +46,25 @@ def kernel_tuner(name: str, world: World, seed: int, budget: int) -> Run:
     }
     values = {knob: sorted(set(column)) for knob, column in columns.items()}
     space = Searchspace(None, None, None, from_cache={"tune_params": values, "cache": cache})
+    index = {key: i for i, key in enumerate(cache)}
+    runs = []
+    for seed in seeds:
+        order = [index[key] for key in _visited(name, space, cache, seed, budget)]
+        rest = np.setdiff1d(np.random.default_rng(seed).permutation(len(index)), order, assume_unique=True)
+        runs.append(Run(tuple([*order, *map(int, rest)][:budget]), None))
+    return runs
+
+
+def _visited(name: str, space: Any, cache: dict[str, Any], seed: int, budget: int) -> Iterable[str]:
+    from kernel_tuner.interface import Options, strategy_map
+    from kernel_tuner.runners.simulation import SimulationRunner
+    from kernel_tuner.util import TuningBudget
+
     runner = SimulationRunner(None, Options(kernel_name="lbm"), Options(quiet=True), 1, None)
     runner.visited_results = visited = _Visited()
     options = Options(
         strategy_options=Options(max_fevals=budget),
-        tune_params=values,
+        tune_params=space.tune_params,
         restrictions=[],
         restrictions_unmodified=[],
         cache=cache,
@@ -61,17 +73,14 @@ def kernel_tuner(name: str, world: World, seed: int, budget: int) -> Run:
         verbose=False,
         objective=["time"],
         objective_higher_is_better=[False],
-        budget=util.TuningBudget(None, min(budget, len(points))),
+        budget=TuningBudget(None, budget),
     )
     random.seed(seed)
     np.random.seed(seed)
     with warnings.catch_warnings(), _limited():
         warnings.simplefilter("ignore")
         strategy_map[name].tune(space, runner, options)
-    index = {key: i for i, key in enumerate(cache)}
-    order = [index[key] for key in visited]
-    rest = np.setdiff1d(np.random.default_rng(seed).permutation(len(points)), order, assume_unique=True)
-    return Run(tuple([*order, *map(int, rest)][:budget]), None)
+    return visited
 
 
 @contextmanager
@@ -115,27 +124,21 @@ def _columns(world: World) -> dict[str, Sequence[int]]:
     return found
 
 
-def optuna_tpe(world: World, seed: int, budget: int) -> Run:
-    """Return the run of Optuna's tree-structured Parzen estimator, told each result before it is asked again."""
-    return played(world, tpe, seed, budget, pace=IN_TURN)
+def optuna(make: Maker, world: World, seeds: Iterable[int], budget: int) -> list[Run]:
+    """Return the runs of a sampler of Optuna that is told each result before it is asked again."""
+    return [played(world, make, seed, budget, pace=IN_TURN) for seed in seeds]
 
 
-def optuna_gp(world: World, seed: int, budget: int) -> Run:
-    """Return the run of Optuna's Gaussian process."""
-    from optuna.samplers import GPSampler
-
-    def made(task: Task) -> Sampled:
-        return Sampled(task, GPSampler(seed=task.seed), named=True)
-
-    return played(world, made, seed, budget, pace=IN_TURN)
+def _gp(task: Task) -> Sampled:
+    return Sampled(task, GPSampler(seed=task.seed), named=True)
 
 
 RIVALS: dict[str, Rival] = {
-    "optuna TPE": optuna_tpe,
-    "optuna GP": optuna_gp,
+    "optuna TPE": partial(optuna, tpe),
+    "optuna GP": partial(optuna, _gp),
     **{
         f"kernel_tuner {name}": partial(kernel_tuner, name)
         for name in ("hybrid_vndx", "adaptive_tabu_greywolf", "genetic_algorithm", "greedy_mls", "simulated_annealing")
     },
 }
-"""By their names; each takes a world, a seed and a budget."""
+"""By their names; each takes a world, seeds and a budget."""

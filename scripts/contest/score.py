@@ -21,15 +21,16 @@ GOALS = (0.98, 0.99)
 class Score:
     """Of the runs of a strategy on a set, all of them shuffled.
 
-    start: "calibrated", "cold", or "none" of strategies that know no model. share_N: median share of the optimum after N
-    evaluations. to_98: median of evaluations to 98 %, to_98_p95: its 95th percentile, seconds_99: median of device
-    seconds to 99 %; None if not within the budget. stop: median of evaluations at the stop, lost, lost_p95: share that
-    is missing there, of the runs that stop; None if the strategy does not.
+    start: "calibrated", "cold" (bandwidths alone), or "none" of strategies that know no model. share_N: median share of
+    the optimum after N evaluations. to_98: median of evaluations to 98 %, to_98_p95: its 95th percentile, seconds_99:
+    median of device seconds to 99 %; None if not within the budget. stop: median of evaluations at the stop, lost,
+    lost_p95: share that is missing there, of the runs that stop; None if the strategy does not.
     """
 
     set: str
     strategy: str
     start: str
+    backend: str
     configurations: int
     seeds: int
     share_1: float
@@ -71,20 +72,19 @@ def score(world: World, strategy: str, start: str, runs: Sequence[Run]) -> Score
     curves = np.stack([_curve(world, run.order, MARKS[-1]) for run in runs])
     ninety_nine = [_evaluations(curve, GOALS[1]) for curve in curves]
     stops = [run.stopped for run in runs if run.stopped]
-    lost = [1.0 - curve[min(run.stopped, MARKS[-1]) - 1] for run, curve in zip(runs, curves, strict=True) if run.stopped]
+    lost = [1.0 - curve[run.stopped - 1] for run, curve in zip(runs, curves, strict=True) if run.stopped]
     reached: dict[str, Any] = {}
     for goal in GOALS:
         needed = [_evaluations(curve, goal) for curve in curves]
         for name, level in (("", 0.5), ("_p95", 0.95)):
             at = _quantile(needed, level)
             reached[f"to_{100 * goal:.0f}{name}"] = None if at is None else int(at)
-    seconds = _quantile(
-        [_seconds(world, run, needed) for run, needed in zip(runs, ninety_nine, strict=True)], 0.5
-    )
+    seconds = _quantile([_seconds(world, run, needed) for run, needed in zip(runs, ninety_nine, strict=True)], 0.5)
     return Score(
         set=world.name,
         strategy=strategy,
         start=start,
+        backend=world.backend,
         configurations=len(world.configs),
         seeds=len(runs),
         **{f"share_{mark}": round(float(np.median(curves[:, mark - 1])), 4) for mark in MARKS},

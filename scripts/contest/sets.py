@@ -38,9 +38,10 @@ _BATCH = 400
 class World:
     """A recorded set. Arrays have an element for each configuration, in MLUPS unless said otherwise.
 
-    seen: of the first measurement, which is what a strategy is told; truth: by which it is judged, NaN if it failed; estimated, compiled: by the calibrated model, from estimated and from compiled
-    resources; cold: by bandwidths alone; device_s, compile_s: seconds that verification and measurement took the device,
-    and that compilation took a core. finals_noise: how far finals lie apart on the machine, relative.
+    seen: of the first measurement, which is what a strategy is told; truth: by which it is judged, NaN if it failed;
+    estimated, compiled: by the calibrated model, from estimated and from compiled resources; cold: by bandwidths alone;
+    device_s, compile_s: seconds that verification and measurement took the device, and that compilation took a core.
+    finals_noise: how far finals lie apart on the machine, relative.
     """
 
     name: str
