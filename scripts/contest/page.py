@@ -114,6 +114,7 @@ def _mean_row(label: str, found: Sequence[Score]) -> str:
     seeds = f"{min(one.seeds for one in found)}"
     to_98, to_99 = ([getattr(one, name) or _NEVER for one in found] for name in ("to_98", "to_99"))
     seconds = [one.seconds_99 for one in found if one.seconds_99]
+    device = f"{_mean(seconds):.2f}" if seconds else "-"
     in_time = sum(
         (one.to_99 or _NEVER) <= _MEDIAN["cuda"] and (one.to_99_p95 or _NEVER) <= _P95
         if one.backend == "cuda"
@@ -122,7 +123,7 @@ def _mean_row(label: str, found: Sequence[Score]) -> str:
     )
     return (
         f"| {label} | {_player(found[0])} | {seeds} | {shares} | {_mean(to_98):.1f} | {_mean(to_99):.1f} | "
-        f"{_mean(seconds):.2f} | {in_time} of {len(found)} |"
+        f"{device} | {in_time} of {len(found)} |"
     )
 
 
@@ -162,7 +163,7 @@ def _player(one: Score) -> str:
 
 def _mean(values: Sequence[float]) -> float:
     """Return the geometric mean."""
-    return exp(fmean(log(value) for value in values)) if values else float("nan")
+    return exp(fmean(log(value) for value in values))
 
 
 def curves(contest: Contest) -> dict[str, list[float]]:

@@ -26,8 +26,6 @@ _LEADING, _DRAWN = 20_000, 2_000
 """Configurations with features: the best of the model's list, and some of the others."""
 _POOL, _TRAINING = 2000, 200
 """Configurations that the process looks at, and trials that it learns from."""
-_OPTIMISM = 0.5
-"""Standard deviations above its mean by which a speed is judged."""
 _DRAWN_EVERY = 8
 """Looks of the process of which one draws, so that no search stays where a wrong lesson put it."""
 _REFIT = 1.25
@@ -193,7 +191,7 @@ class Auto(Listed):
         return seen, values, noise
 
     def _by_process(self, among: Indices) -> int:
-        """Return the one that may be the fastest: part of a standard deviation above its mean (Srinivas 2010).
+        """Return the one that may be the fastest: one standard deviation above its mean (Srinivas 2010).
 
         Now and then speeds are drawn instead (Thompson 1933), with deviations as wide as forecasts erred.
         """
@@ -202,7 +200,7 @@ class Auto(Listed):
         self._looks += 1
         if self._looks % _DRAWN_EVERY == 0:
             return int(pool[np.argmax(mean + self._doubt() * deviation * self._random.normal(size=len(pool)))])
-        return int(pool[np.argmax(mean + _OPTIMISM * deviation + self._tie[pool])])
+        return int(pool[np.argmax(mean + deviation + self._tie[pool])])
 
     def _expected(self, indices: Indices) -> tuple[Array, Array]:
         """Return mean and standard deviation of the logarithms of MLUPS."""

@@ -10,7 +10,7 @@ import numpy as np
 from lbmtune.search import surrogate
 from lbmtune.search.features import Array, Features, Indices
 
-_EFFECT, _OFFSET, _LACK = 0.1, 0.5, 0.1
+_EFFECT, _OFFSET, _LACK = 0.1, 0.5, 0.03
 """Standard deviations of logarithms of speeds: effect of a knob that the model lacks, its error common to all, and what
 no knob alone describes."""
 
