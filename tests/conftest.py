@@ -12,7 +12,9 @@ import importlib
 import importlib.util
 import json
 import os
+import signal
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Generator
 from contextlib import suppress
@@ -22,6 +24,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import settings
 
+from tests.support import once
 from tests.support.thinning import Fact, drawn, facts
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
@@ -32,8 +35,13 @@ HARDWARE = ("this processor has no", "one processor", "no transparent huge pages
 os.environ.setdefault("LBMTUNE_CACHE", str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "kernels"))
 # runs of other programs and of the tests beside each other need not have the device to themselves
 os.environ["LBMTUNE_LOCKS"] = f"tests of {os.getpid()}"
+if "PYTEST_XDIST_WORKER" not in os.environ:  # the process that begins the others, whose folder they inherit
+    SHARE = tempfile.TemporaryDirectory(prefix="lbmtune-tests-")
+    os.environ[once.FOLDER] = SHARE.name
 # before anything loads NumPy: threads of its library would wait for each other beside the other workers of the tests
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# and threads of a parallel loop that spin until all are there would keep those from their processors that they wait for
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 settings.register_profile("lbmtune", deadline=None, derandomize=True, database=None, max_examples=100)
 settings.load_profile("lbmtune")
 
@@ -53,9 +61,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    let_children_be_interrupted()
     config.stash[TOOK] = defaultdict(float)
     if config.getoption("--store-durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Durations(config.stash[TOOK]))
+
+
+def let_children_be_interrupted() -> None:
+    """Have programs that tests start end on Ctrl-C and hang-up, which jobs in the background of a shell ignore.
+
+    A signal that is ignored stays so in a program that is started; one with a handler does not.
+    """
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 class _Durations:

@@ -14,6 +14,7 @@ from lbmtune.errors import DeviceUnavailableError, InputError
 
 if TYPE_CHECKING:
     from lbmtune.model.machine.description import Machine
+    from lbmtune.records import Environment
 
 LOG = logging.getLogger("lbmtune")
 """Remarks are warnings, progress is information."""
@@ -90,9 +91,14 @@ def limits_of(machine: Machine) -> Limits:
     """Return the limits that follow from a machine description."""
     environment = machine.environment
     if BACKENDS[environment.backend].shares_host:
-        cores, bits = environment.cores, environment.vector_bits
-        return Limits(cores=cores, vector_bits=bits, memory_bytes=environment.memory_bytes)
+        return host_limits(environment)
     return cuda_limits(environment.architecture, machine.multiprocessors, environment.memory_bytes)
+
+
+def host_limits(environment: Environment) -> Limits:
+    """Return the limits of a processor that was recorded."""
+    cores, bits = environment.cores, environment.vector_bits
+    return Limits(cores=cores, vector_bits=bits, memory_bytes=environment.memory_bytes)
 
 
 def doubt(machine: Machine) -> str:

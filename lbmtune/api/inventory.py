@@ -23,7 +23,8 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.lattice import LATTICES
 from lbmtune.model.machine.description import Machine
 from lbmtune.records.study import StudySpec, Table, tables
-from lbmtune.search.space import Space, legal_set
+from lbmtune.search.bounds import legal_of
+from lbmtune.search.space import Space
 
 
 def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dic
     device: 'cpu' or the index of a GPU; machine: whose limits hold instead of those of the device.
     """
     backend, here = backend_of(device), devices.bounds(device, machine)
-    space = legal_set(spec.case, backend, spec.axes[backend], here.limits, spec.families)
+    space = legal_of(spec, backend, here.limits)
     return {
         **catalogue(),
         "flops_per_update": _flops(),

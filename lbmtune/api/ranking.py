@@ -27,9 +27,9 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.store import cache_folder, write_atomically
 from lbmtune.records.study import StudySpec
+from lbmtune.search.bounds import legal_of
 from lbmtune.search.estimates import estimates
 from lbmtune.search.kinds import kind_of
-from lbmtune.search.space import legal_set
 
 _KEPT = 1000
 """Least number of configurations that are kept on disk, the first ones."""
@@ -183,8 +183,9 @@ def _kept(path: Path) -> _First | None:
 
 
 def _name(spec: StudySpec, machine: Machine, compiler: str, compiled: int) -> str:
-    """Return a digest of case, axes, machine, compiler and the text of this package."""
-    digest = hashlib.sha256(msgspec.json.encode((spec.case, spec.axes, spec.families, machine, compiler, compiled)))
+    """Return a digest of the legal space, machine, compiler and the text of this package."""
+    space = (spec.case, spec.axes, spec.families, spec.max_footprint_bytes)
+    digest = hashlib.sha256(msgspec.json.encode((*space, machine, compiler, compiled)))
     for path in sorted((*_PACKAGE.rglob("*.py"), *kernels_folder().rglob("*.*"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:32]
@@ -211,8 +212,7 @@ def _ranked(spec: StudySpec, machine: Machine, compiled: int, keep: int, say: Sa
     """Estimate all, compile the first, and sort again without those that do not compile."""
     environment = machine.environment
     say(f"estimating all legal configurations of {spec.name} on {machine.name}")
-    axes = spec.axes[environment.backend]
-    space = legal_set(spec.case, environment.backend, axes, limits_of(machine), spec.families)
+    space = legal_of(spec, environment.backend, limits_of(machine))
     found = estimates(predictor(spec.case, machine), space.configs)
     speeds = {n: one.mlups for n, one in enumerate(found)}
     resources: dict[int, Resources] = {}

@@ -9,17 +9,19 @@ from datetime import UTC, datetime
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lbmtune import __version__
 from lbmtune.api import measured_machines
+from lbmtune.api.accuracies import Accuracies
 from lbmtune.api.devices import LOG, chosen, widest
+from lbmtune.api.earlier import Found, kept, lessons, named
 from lbmtune.api.estimates import predictor
 from lbmtune.api.folders import check_folder, new_folder
 from lbmtune.api.ranking import compiler_of
-from lbmtune.backend.registry import backend_of
-from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.backend.registry import backend_of, reports_power
 from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.cores import usable_cores
@@ -38,12 +40,16 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
 from lbmtune.report.study.page import write_report
 from lbmtune.search.axes import Asked
+from lbmtune.search.bounds import allowed, check_any_of, legal_of, within
 from lbmtune.search.climb import climbed
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
+from lbmtune.search.kinds import rounding_of
 from lbmtune.search.lock import device_lock
-from lbmtune.search.space import Space, check_any_is_legal, legal_set, within
+from lbmtune.search.pareto import members
+from lbmtune.search.space import Space
 from lbmtune.search.strategies.table import made_strategy
+from lbmtune.search.strategies.transfer import Source
 from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 
 if TYPE_CHECKING:
@@ -51,8 +57,8 @@ if TYPE_CHECKING:
 
 REPORT, BEST, JOINT = "report.html", "best.json", "joint.db"
 
-_HOST_CEILING_AGE_S = 86400.0
-"""How old the measured ceiling of a CPU may be when a study begins: it takes half a minute, that of a GPU seconds."""
+_CEILING_AGE_S = 86400.0
+"""How old the measured ceiling may be when a study begins: to measure it takes up to half a minute."""
 _COMPILED_BY_A_CORE, _MOST_COMPILED = 8, 200
 """Kernels that a core compiles before the first trial, in some seconds, and how many they may be together."""
 
@@ -109,16 +115,22 @@ class Study:
         write_report(self.record, target, printed_kernel(self.record), partial(cells_read, self.spec.case))
         return target
 
-    def export(self, path: Path | str | None = None) -> Path:
+    @property
+    def pareto_set(self) -> tuple[Trial, ...]:
+        """Return the Pareto set between several objectives, the best by the first one first; else none."""
+        return members(self.record)
+
+    def export(self, path: Path | str | None = None, *, member: int | None = None) -> Path:
         """Write best.json, which `lbmtune.load` reads, and return its path (default: in the folder).
 
+        member: of the Pareto set instead of the winner, from 1 on (default path: member-2.json).
         Of a study that was stopped it holds the best kernel so far, with a remark, and says so (`proven`, `finished`).
         Raises NothingValidError if no trial was verified.
         """
         if not self.ranked:
             raise NothingValidError(f"{self.folder} holds no verified measurement; there is nothing to export.")
-        target = self.folder / BEST if path is None else Path(path)
-        write_best(self.record, target)
+        target = self.folder / (BEST if member is None else f"member-{member}.json") if path is None else Path(path)
+        write_best(self.record, target, member)
         if remark := unfinished(self.record):
             LOG.warning(remark)
         return target
@@ -163,6 +175,7 @@ def study(
     others: Sequence[str] = (),
     refresh: bool = False,
     calibrate: bool = True,
+    sources: Sequence[Path | str] | None = None,
     observer: Observer | None = None,
     scratch: Path | str | None = None,
     begun_s: float | None = None,
@@ -173,9 +186,10 @@ def study(
     'cpu' or the index of a GPU; None: GPU 0 if there is one. folder: where records go; None: a new one under
     lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
     of a database of Optuna, where workers join (`lbmtune.api.work`); others: further GPUs of this host; refresh:
-    measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet; observer: is
-    told of each trial; scratch: folder of the files of a study with output (default: the one for temporary files);
-    begun_s: when the time of its budget began, on `time.monotonic` (default: now).
+    measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet; sources: earlier
+    studies to learn from, folders or names under lbmtune-studies (default: the most similar ones there; (): none);
+    observer: is told of each trial; scratch: folder of the files of a study with output (default: the one for temporary
+    files); begun_s: when the time of its budget began, on `time.monotonic` (default: now).
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
 
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
@@ -189,17 +203,20 @@ def study(
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
     _check(wanted, where, place, resume=resume)
+    earlier = _earlier(sources, wanted, where, place, resume=resume)
     share = _shared(storage, others, place)
-    max_age_s = None if resume else _HOST_CEILING_AGE_S * BACKENDS[backend_of(where)].shares_host
+    max_age_s = None if resume else _CEILING_AGE_S
     extent: Extent = "quick" if calibrate else "bandwidths"
     machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
         watch.phase("configurations that are legal", 0.0)  # in a pipe, a refusal that follows is one line
-        space = searched(wanted, backend, evaluator)
+        accuracies = Accuracies(wanted.case, evaluator)
+        space = searched(wanted, backend, evaluator.limits, accuracies)
         if storage is None:  # workers have the points that were drawn, which are the same for all
-            asked = Asked(wanted.case, backend, evaluator.limits, wanted.families)
+            asked = Asked(wanted.case, backend, allowed(evaluator.limits, wanted), wanted.families)
             space = climbed(space, asked, wanted.axes[backend], expected)
+        prior = lessons(earlier, wanted, space.configs, machine, place)
         files = None if scratch is None else Path(scratch)
         rates = evaluator.output_rates(files) if wanted.output else None
         header = replace(
@@ -209,16 +226,18 @@ def study(
             illegal_configurations=space.illegal,
             ranges=space.ranges,
             drawn_from=space.legal,
+            earlier=tuple(one.study for one in prior),
         )
         search = Search(
             evaluator=evaluator,
             predict=expected,
             folder=place,
             observer=watch,
-            strategy=made_strategy,
+            **by_accuracy(wanted, space, accuracies, [one.source for one in prior]),
             compiled=compiled_first_of(machine),
             clock=Clock(begun_s, wanted.budget.seconds or inf),
-            accuracy=partial(_accuracy, evaluator),
+            accuracy=accuracies.measured,
+            kept_accuracy=accuracies.kept,
             sustain=evaluator.sustained,
             output=partial(evaluator.output, wanted=wanted.output, folder=files) if rates else None,
             predict_output=partial(_predicted_output, wanted.case, machine, rates) if rates else None,
@@ -248,31 +267,63 @@ def _shared(storage: str | None, others: Sequence[str], folder: Path) -> Share:
 Share = Callable[[Search, StudyHeader, Space], AbstractContextManager[Search]]
 
 
-def searched(spec: StudySpec, backend: str, evaluator: Evaluator) -> Space:
+def searched(spec: StudySpec, backend: str, limits: Limits, accuracies: Accuracies) -> Space:
     """Return the configurations that a study may try on a device."""
-    space = legal_set(spec.case, backend, spec.axes[backend], evaluator.limits, spec.families)
+    space = legal_of(spec, backend, limits)
     if spec.max_error is None:
         return space
-    return within(space, spec.max_error, partial(_accuracy, evaluator, brief=True))
+    return within(space, spec.max_error, partial(accuracies.measured, brief=True))
+
+
+def by_accuracy(
+    spec: StudySpec, space: Space, accuracies: Accuracies, sources: Sequence[Source] = ()
+) -> dict[str, Any]:
+    """Return the fields of a `Search` that depend on the accuracy, which is measured first if it is an objective.
+
+    sources: earlier studies.
+    """
+    made = partial(made_strategy, sources=sources)
+    if "accuracy" not in spec.objectives:
+        return {"strategy": made}
+    one_of_each = {rounding_of(config): config for config in space.configs}
+    known = {rounding: accuracies.measured(config, brief=True) for rounding, config in one_of_each.items()}
+
+    def accuracy(config: KernelConfig) -> Accuracy | None:
+        return known.get(rounding_of(config))
+
+    return {"strategy": partial(made, accuracy=accuracy), "known_accuracy": accuracy}
 
 
 def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     """Check before anything is measured that a study can begin or go on in a folder. Raises InputError."""
     backend = backend_of(device)
+    _check_power(spec, device)
     check_folder(folder, backend, resume=resume)
     if resume:
         check_same_spec(read_study(folder).header.spec, spec, folder)
     else:
-        check_any_is_legal(spec.case, backend, spec.axes[backend], widest(device), spec.families)
+        check_any_of(spec, backend, widest(device))
 
 
-def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False) -> Accuracy | None:
-    """Return the errors of a precision; None, with a remark, if they cannot be measured."""
-    try:
-        return evaluator.accuracy(config, brief=brief)
-    except NothingValidError as error:
-        LOG.warning(str(error))
-        return None
+def _check_power(spec: StudySpec, device: str) -> None:
+    """Refuse what needs the power of a device that this process may not read. Raises InputError."""
+    if spec.max_power_w is not None:
+        asked = f"--max-power {spec.max_power_w:g} is not supported for device {device} (leave it out)"
+    elif "energy" in spec.objectives:
+        asked = f"objective=energy is not supported for device {device} (use mlups or footprint)"
+    else:
+        return
+    if not reports_power(device):
+        raise InputError(f"{asked}: this process may not read its power.")
+
+
+def _earlier(
+    sources: Sequence[Path | str] | None, spec: StudySpec, device: str, folder: Path, *, resume: bool
+) -> list[Found] | None:
+    """Return the studies that a search learns from, if they are known before the device is. Raises InputError."""
+    if resume:
+        return kept(sources, read_study(folder).header, folder)
+    return None if sources is None else named(sources, spec, backend_of(device))
 
 
 def _predicted_output(

@@ -146,7 +146,7 @@ class BackendPackage:
     default_device: name of the device that is taken unless another one is named; accepts: whether a device name is
     one of this backend; devices: names of the devices that can be opened here; open_device: raises
     DeviceUnavailableError; compiler: the one for a device; reassembled: binaries of a program with fewer optimisations
-    of the assembler, and the name of each way.
+    of the assembler, and the name of each way; reports_power: whether this process may read the energy of a device.
     """
 
     default_device: str
@@ -155,3 +155,4 @@ class BackendPackage:
     open_device: Callable[[str], Device]
     compiler: Callable[[Environment], Compiler]
     reassembled: Callable[[Environment, Program], Iterator[tuple[str, Binary]]]
+    reports_power: Callable[[str], bool]

@@ -48,6 +48,11 @@ def reassembled(environment: Environment, program: Program) -> Iterator[tuple[st
         yield from _package(environment.backend).reassembled(environment, program)
 
 
+def reports_power(spec: str) -> bool:
+    """Return whether this process may read the energy that a device takes. Raises DeviceUnavailableError."""
+    return _package(backend_of(spec)).reports_power(spec)
+
+
 def available() -> tuple[str, ...]:
     """Return the names of the devices that can be opened here, in the order of the backends."""
     return tuple(device for name in BACKENDS for device in _package(name).devices())

@@ -17,6 +17,7 @@ class Limits:
     it depends has ended (programmatic dependent launch, since compute capability 9.0); asynchronous: copies to shared
     memory overlap with the thread that issues them (cp.async, since 8.0); bulk: one thread copies contiguous runs to
     shared memory (cp.async.bulk, since 9.0); memory_limited: this process may use less memory than the host has;
+    memory_asked: memory_bytes are what a study allows, less than the device has;
     cores: processors, also those of one physical core; physical_cores: 0 if unknown;
     numa_nodes: processors of each NUMA node, 0 for one of memory alone; empty if unknown.
     """
@@ -31,6 +32,7 @@ class Limits:
     vector_bits: int = 512
     memory_bytes: int = 2**63
     memory_limited: bool = False
+    memory_asked: bool = False
     huge_pages: bool = True
     shared_bytes_per_block: int = 48 << 10
     shared_bytes_per_multiprocessor: int = 48 << 10

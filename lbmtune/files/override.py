@@ -128,7 +128,7 @@ def _targets(key: str, known: Known) -> list[str]:
     today = {**known, **{f"axes.{backend}": tuple(backend_knobs(backend)) for backend in FAMILIES}}
     everything = {f"{t}.{k}" if t else k: f"{t}.{k}" if t else k for t, names in today.items() for k in names}
     everything |= {k: k for backend in FAMILIES for k in today[f"axes.{backend}"]}
-    everything |= {k: f"{t}.{k}" for t in ("case", "budget", "protocol", "output") for k in known[t]}
+    everything |= {k: f"{t}.{k}" for t in ("case", "budget", "limits", "protocol", "output") for k in known[t]}
     near = nearest(key, everything)
     hint = f"did you mean {everything[near]!r}?" if near else _keys(known)
     raise InputError(f"--set {key}: there is no such key; {hint}")
@@ -136,7 +136,7 @@ def _targets(key: str, known: Known) -> list[str]:
 
 def _keys(known: Known) -> str:
     alone = ", ".join(name for name in known[""] if name not in known)
-    each = (f"{table}.({', '.join(known[table])})" for table in ("case", "budget", "accuracy", "output", "protocol"))
+    each = (f"{table}.({', '.join(known[table])})" for table in ("case", "budget", "limits", "output", "protocol"))
     return f"there are {alone}, {', '.join(each)}, and the knobs that lbmtune list shows."
 
 

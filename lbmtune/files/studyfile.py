@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from itertools import chain
-from math import inf, isfinite, nan
+from math import isfinite, nan
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import FAMILIES, backend_knobs
@@ -18,6 +18,7 @@ from lbmtune.catalogue.problem.parameter_text import GeometryError
 from lbmtune.errors import InputError, suggestion
 from lbmtune.files.axesfile import AxesFile, known_keys, restrictions, spaces, usual_spaces
 from lbmtune.files.casefile import CaseFile, case_of, identified
+from lbmtune.files.limitsfile import AccuracyFile, LimitsFile, limits, tree_of
 from lbmtune.files.override import backends, override
 from lbmtune.files.ranges import INTERVAL, SAMPLE, SEED, SPEED, TARGET, TIME_S, TRIALS, check, check_protocol
 from lbmtune.files.shipped import find_study
@@ -28,6 +29,7 @@ from lbmtune.records import made_of
 from lbmtune.records.output import Output
 from lbmtune.records.study import (
     ALL_FAMILIES,
+    OBJECTIVES,
     TARGETS,
     Axes,
     Budget,
@@ -39,7 +41,6 @@ from lbmtune.records.study import (
 from lbmtune.units import parse_duration_s
 
 LOG = logging.getLogger("lbmtune")
-OBJECTIVES = ("mlups", "footprint")
 STRATEGIES = ("auto", "list", "gp", "tpe", "cmaes", "nsga2", "random", "exhaustive")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")  # it names a folder, whose name has up to 255 letters
 
@@ -60,27 +61,22 @@ class BudgetFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccuracyFile:
-    """The table [accuracy]: max_error, relative, of the velocity of a vortex after many steps. None: any."""
-
-    max_error: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class StudyFile:
     """The tables of a study file.
 
-    families: "all", or names of families, whose values are made where [axes] does not give them.
+    objective: one, or several of which a Pareto set is searched; families: "all", or names of families, whose
+    values are made where [axes] does not give them.
     """
 
     name: str
     case: CaseFile
-    objective: Literal["mlups", "footprint"] = "mlups"
+    objective: str | tuple[str, ...] = "mlups"
     strategy: str = "auto"
     seed: int = 1
     families: str | tuple[str, ...] = ()
     budget: BudgetFile = field(default_factory=BudgetFile)
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
+    limits: LimitsFile = field(default_factory=LimitsFile)
     accuracy: AccuracyFile = field(default_factory=AccuracyFile)
     output: Output = field(default_factory=Output)
     axes: dict[str, AxesFile] = field(default_factory=dict)
@@ -92,6 +88,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "case.patches": tuple(f.name for f in fields(Patch)),
     "budget": tuple(f.name for f in fields(BudgetFile)),
     "protocol": tuple(f.name for f in fields(TimingProtocol)),
+    "limits": tuple(f.name for f in fields(LimitsFile)),
     "accuracy": tuple(f.name for f in fields(AccuracyFile)),
     "output": tuple(f.name for f in fields(Output)),
     "axes": tuple(FAMILIES),
@@ -106,7 +103,6 @@ _NAMES: Mapping[str, Iterable[str]] = {
     "case.lattice": LATTICES,
     "case.collision": COLLISIONS,
     "case.walls": WALL_RULES,
-    "objective": OBJECTIVES,
     "strategy": STRATEGIES,
 }
 
@@ -203,14 +199,14 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
     return {
         "name": spec.name,
         "families": list(spec.families),
-        "objective": spec.objective,
+        "objective": list(spec.objectives) if spec.beside else spec.objective,
         "strategy": spec.strategy,
         "seed": spec.seed,
         "case": flow,
         "budget": {name: value for name, value in budget.items() if value} | target,
         "protocol": asdict(spec.protocol),
         "output": asdict(spec.output),
-        "accuracy": {} if spec.max_error is None else {"max_error": spec.max_error},
+        "limits": tree_of(spec),
         "axes": {backend: _plain(axes) for backend, axes in spec.axes.items()},
     }
 
@@ -248,9 +244,6 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
             "name", f"{file.name!r} is not a file name of up to 200 letters, digits, '.', '_' and '-'; correct it."
         )
     check(file.seed, SEED, "seed", source, "choose another seed.")
-    bound = file.accuracy.max_error
-    if bound is not None and not 0 < bound < inf:
-        source.fail("accuracy.max_error", f"{bound} must be positive and finite; leave it out for no bound.")
     check_protocol(file.protocol, source)
     for kind, every in asdict(file.output).items():
         check(every, INTERVAL, f"output.{kind}", source, "give a number of time steps, or 0 for no output.")
@@ -262,11 +255,22 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
         StudySpec,
         file,
         case=case,
+        **_objectives(file.objective, source),
         families=families,
         axes={backend: _axes(file.axes.get(backend), backend, case, families, source) for backend in FAMILIES},
         budget=_budget(file.budget, source),
-        max_error=bound,
+        **limits(file.limits, file.accuracy, source),
     )
+
+
+def _objectives(given: str | tuple[str, ...], source: Source) -> dict[str, Any]:
+    """Return the objective that decides and those beside it, as fields of a `StudySpec`."""
+    names = (given,) if isinstance(given, str) else given
+    for name in names:
+        source.check_name("objective", name, OBJECTIVES)
+    if not names or len(set(names)) < len(names):
+        source.fail("objective", f"{', '.join(names) or 'none'}: give one or several, each once.")
+    return {"objective": names[0], "beside": names[1:]}
 
 
 def _axes(given: AxesFile | None, backend: str, case: Case, families: tuple[str, ...], source: Source) -> Any:

@@ -87,7 +87,8 @@ def predict(
     resources: of the compiled kernel; estimated if None. without: `TERMS` to leave out.
     Sources: Williams et al. 2009 (roofline); Wellein et al. 2006 (bytes per update); those of `model.gpu.direct`.
     """
-    rate, terms = MODELS[config.backend].parts(replace(case, walls="half-way"), config, machine, resources, without)
+    plain = replace(case, walls="half-way") if case.interpolates else case  # made anew, it would be checked anew
+    rate, terms = MODELS[config.backend].parts(plain, config, machine, resources, without)
     if case.interpolates and names.WALL_PASS not in without:
         terms = [*terms, _wall_pass(case, config, machine)]
     largest_first = tuple(sorted((one for one in terms if one.seconds), key=lambda one: -one.seconds))

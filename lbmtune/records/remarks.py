@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from statistics import median
 
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.records import Conditions
+from lbmtune.records import Conditions, Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.repeats import repeat_interval
 from lbmtune.records.study import StudyRecord, TimingProtocol
-from lbmtune.units import format_bytes
+from lbmtune.units import format_bytes, format_mlups
 
 _ADVICE = "these speeds are too low and the ranking is not reliable; run again when the machine is idle"
 _NO_PROFILE = (
@@ -29,6 +29,19 @@ def race_text(study: StudyRecord) -> str:
     if study.race is None or not study.header.stopped or study.header.spec.objective != "mlups":
         return ""
     return study.race.sentence({trial.number: trial.key for trial in study.trials}, study.ranked[0].number)
+
+
+def too_much_power(study: StudyRecord) -> str:
+    """Return which finalists draw more power than the study allows, and so cannot win; empty for none."""
+    over = [trial for trial in study.ranked if trial.final and study.power_rank(trial) > 1]
+    if not over:
+        return ""
+    named = (f"{trial.key} ({format_mlups(trial.mlups or 0)} MLUPS, {_watts(trial)})" for trial in over)
+    return f"{', '.join(named)}: more than the {study.header.spec.max_power_w:g} W that the study allows"
+
+
+def _watts(trial: Trial) -> str:
+    return f"{trial.sustained.power_w:.0f} W" if trial.sustained and trial.sustained.power_w else ""
 
 
 def disturbance(study: StudyRecord) -> str:

@@ -128,14 +128,20 @@ def _sync_folder(folder: Path) -> None:
             raise
 
 
-def read_study(folder: Path) -> StudyRecord:
-    """Return the study of a folder, without a last line that a crash cut short. Raises InputError."""
+def read_header(folder: Path) -> StudyHeader:
+    """Return the header of the study of a folder as it was written. Raises InputError."""
     holds_study(folder)
     header = _decode(folder / HEADER, StudyHeader)
     if header.schema > SCHEMA_VERSION:
         raise InputError(
             f"{folder / HEADER} has schema {header.schema}, this version reads up to {SCHEMA_VERSION}; update lbmtune."
         )
+    return header
+
+
+def read_study(folder: Path) -> StudyRecord:
+    """Return the study of a folder, without a last line that a crash cut short. Raises InputError."""
+    header = read_header(folder)
     # the last entry of each number: finals are appended after the first measurement
     latest = {trial.number: trial for trial in read_lines(folder / TRIALS, Trial)}
     trials = tuple(latest[number] for number in sorted(latest))

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
-from math import log
+from math import inf, log
+from pathlib import PurePath
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.catalogue.problem.case import Case
@@ -75,6 +76,13 @@ class TimingProtocol:
     measure_limit_s: float = 60.0
 
 
+OBJECTIVES: Mapping[str, str] = {
+    "mlups": "MLUPS",
+    "footprint": "footprint (bytes)",
+    "energy": "energy (nJ per update)",
+    "accuracy": "error of the velocity",
+}
+"""Names of objectives, and of their figures with units."""
 TARGETS = ("prediction", "ceiling")
 """What a search may aim at a share of: the highest predicted speed, or the bandwidth of the device."""
 
@@ -112,10 +120,11 @@ class StudySpec:
     axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
     families: names, or 'all': values that `axes` does not restrict are made for the case and the device; empty: `axes`
     names all values.
-    objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break). strategy: name of
-    one of `search.strategies`.
-    max_error: largest relative L2 error of the velocity of a vortex after many steps; None: any. output: whose cost is
-    measured of finalists.
+    objective: one of `OBJECTIVES`; of equal ones the faster is better. beside: further objectives, if a Pareto
+    set is asked for. strategy: name of one of `search.strategies`.
+    max_footprint_bytes: of all buffers; max_error: largest relative L2 error of the velocity of a vortex after many
+    steps; max_power_w: mean power of a sustained run of the winner; None: any.
+    output: whose cost is measured of finalists.
     """
 
     name: str
@@ -124,11 +133,25 @@ class StudySpec:
     families: tuple[str, ...] = ()
     budget: Budget = field(default_factory=Budget)
     objective: str = "mlups"
+    beside: tuple[str, ...] = ()
     strategy: str = "auto"
     seed: int = 1
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
+    max_footprint_bytes: Count | None = None
     max_error: float | None = None
+    max_power_w: Positive | None = None
     output: Output = field(default_factory=Output)
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """All objectives, the one that decides who wins first."""
+        return self.objective, *self.beside
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """What a kernel may take, by name with unit, without limits that are not given."""
+        named = {"footprint_bytes": self.max_footprint_bytes, "error": self.max_error, "power_w": self.max_power_w}
+        return {name: value for name, value in named.items() if value is not None}
 
 
 CEILING_STREAMS = 19
@@ -169,6 +192,30 @@ class KnobRange:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EarlierStudy:
+    """An earlier study that a search learned from. trials: how many of it; date: on which it began."""
+
+    folder: str
+    date: str
+    trials: Count
+
+
+_NAMED = 3
+"""Earlier studies that a line names."""
+
+
+def prior_text(earlier: Sequence[EarlierStudy]) -> str:
+    """Return in words from what a search learned, such as '2 earlier studies, 240 trials (box-gpu 2026-11-20, ...)'."""
+    if not earlier:
+        return ""
+    count, trials = len(earlier), sum(one.trials for one in earlier)
+    names = [f"{PurePath(one.folder).name} {one.date[:10]}" for one in earlier[:_NAMED]]
+    more = [f"and {count - _NAMED} more"] if count > _NAMED else []
+    studies = "study" if count == 1 else "studies"
+    return f"{count} earlier {studies}, {trials} trials ({', '.join(names + more)})"
+
+
+@dataclass(frozen=True, kw_only=True)
 class StudyHeader:
     """Header of a study, which is written first.
 
@@ -180,7 +227,7 @@ class StudyHeader:
     calibrated_how: by what the predictions are calibrated, in words, '' in early records; finished: whether
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
     (`model.machine.description.Machine`); output_rates: if the study has output; stopped: why the search ended, in a
-    sentence; left_out: what did not fit into the time of the study.
+    sentence; left_out: what did not fit into the time of the study; earlier: studies that its search learned from.
     """
 
     spec: StudySpec
@@ -203,6 +250,7 @@ class StudyHeader:
     output_rates: OutputRates | None = None
     stopped: str = ""
     left_out: tuple[str, ...] = ()
+    earlier: tuple[EarlierStudy, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,25 +265,47 @@ class StudyRecord:
         """Verified trials, best first by the objective.
 
         Those with a final measurement come first, then those that were verified at full size. Of those that the finals
-        do not tell from the fastest, the smallest comes first; early records have no such ties.
+        do not tell from the fastest, the smallest comes first; early records have no such ties. If the study
+        limits their power, finalists within it come first.
         """
         valid = [t for t in self.trials if t.mlups is not None]
-        small = self.header.spec.objective == "footprint"
-        race = self.race
-        level = {race.first, *race.tied} if race and self.header.stopped and not small else set()
+        objective = self.header.spec.objective
+        level = self._level if objective == "mlups" else {}
 
-        def rank(trial: Trial) -> tuple[bool, bool, bool, int, float]:
-            counts = trial.prediction and (small or trial.number in level)
-            footprint = trial.prediction.footprint_bytes if counts and trial.prediction else 0
+        def rank(trial: Trial) -> tuple[bool, int, bool, bool, float, float]:
+            by = "footprint" if trial.number in level else objective
+            cost = 0.0 if by == "mlups" else self.cost(trial, by)
             return (
                 trial.final is None,
+                self.power_rank(trial),
                 not trial.proven,
                 bool(level) and trial.number not in level,
-                footprint,
+                inf if cost is None else cost,
                 -(trial.mlups or 0.0),
             )
 
         return tuple(sorted(valid, key=rank))
+
+    @cached_property
+    def _level(self) -> dict[int, float]:
+        """The speed of the fastest, by the number of each finalist that the finals do not tell from it."""
+        if self.race is None or not self.header.stopped:
+            return {}
+        fastest = next(trial.mlups or 0.0 for trial in self.trials if trial.number == self.race.first)
+        return dict.fromkeys((self.race.first, *self.race.tied), fastest)
+
+    def cost(self, trial: Trial, objective: str) -> float | None:
+        """Return an objective of a trial, lower is better; None if it is not known.
+
+        Speeds are negated, and equal if the finals do not tell them apart; errors count by their class.
+        """
+        if objective == "mlups":
+            return None if trial.mlups is None else -self._level.get(trial.number, trial.mlups)
+        if objective == "footprint":
+            return trial.prediction.footprint_bytes if trial.prediction else None
+        if objective == "energy":
+            return trial.sustained.nj_per_update if trial.sustained else None
+        return trial.accuracy.error_class if trial.accuracy else None
 
     @cached_property
     def race(self) -> Verdict | None:
@@ -244,8 +314,15 @@ class StudyRecord:
 
     @property
     def winner(self) -> Trial | None:
-        """The best trial, if it was verified on the whole domain."""
-        return next((trial for trial in self.ranked[:1] if trial.proven), None)
+        """The best trial, if it was verified on the whole domain and stays within the power that the study allows."""
+        return next((t for t in self.ranked[:1] if t.proven and self.power_rank(t) == 0), None)
+
+    def power_rank(self, trial: Trial) -> int:
+        """Return 0 if a trial stays within the power that the study allows, 1 if that is unknown, 2 if it does not."""
+        most, run = self.header.spec.max_power_w, trial.sustained
+        if most is None:
+            return 0
+        return 1 if run is None or run.power_w is None else 2 * (run.power_w > most)
 
     @cached_property
     def between_runs(self) -> float | None:

@@ -99,10 +99,21 @@ class Needs:
 
     @property
     def sustained_s(self) -> float:
-        """Seconds of the runs without a pause."""
+        """Seconds of the runs without a pause; those that limit the winner are of as many as there may be."""
         protocol = self.spec.protocol
-        each_s = protocol.settling_s + protocol.sustained_s + _WAIT_S + 0.5 * self.proof_s
-        return protocol.sustained_top * each_s
+        runs = max(protocol.sustained_top, protocol.finalists) if self.runs_decide else protocol.sustained_top
+        return runs * self.run_s
+
+    @property
+    def run_s(self) -> float:
+        """Seconds of one of them."""
+        protocol = self.spec.protocol
+        return protocol.settling_s + protocol.sustained_s + _WAIT_S + 0.5 * self.proof_s
+
+    @property
+    def runs_decide(self) -> bool:
+        """Whether runs without a pause decide who wins."""
+        return self.spec.max_power_w is not None or "energy" in self.spec.objectives
 
     @property
     def accuracy_s(self) -> float:

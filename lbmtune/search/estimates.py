@@ -9,8 +9,8 @@ from lbmtune.cores import usable_cores
 from lbmtune.process_pool import mapped, pool
 from lbmtune.records import Prediction
 
-_BATCH = 1000
-"""Configurations that a process takes at once."""
+_BATCH, _ALONE = 1000, 8000
+"""Configurations that a process takes at once, and so few that they are predicted before other processes have begun."""
 
 
 class Estimate(NamedTuple):
@@ -21,9 +21,9 @@ class Estimate(NamedTuple):
 
 
 def estimates(predict: Callable[[KernelConfig], Prediction], configs: Sequence[KernelConfig]) -> list[Estimate]:
-    """Predict configurations, in their order. predict: a pure function, pickled if there are several batches."""
+    """Predict configurations, in their order. predict: a pure function, pickled if there are many."""
     task = partial(_estimate, predict)
-    if len(configs) <= _BATCH or usable_cores() < 2:
+    if len(configs) <= _ALONE or usable_cores() < 2:
         return list(map(task, configs))
     with pool(usable_cores()) as processes:
         return list(mapped(processes, task, configs, _BATCH))

@@ -44,7 +44,8 @@ class Plan:
     def later_s(self) -> float:
         """Seconds of what is planned after the finals."""
         needs, whole_s = self.needs, self.clock.limit_s
-        parts = ((needs.sustained_s, _SUSTAINED), (needs.accuracy_s, _ACCURACY), (needs.output_s, _OUTPUT))
+        sustained = 1.0 if needs.runs_decide else _SUSTAINED
+        parts = ((needs.sustained_s, sustained), (needs.accuracy_s, _ACCURACY), (needs.output_s, _OUTPUT))
         return FILES_S + sum(seconds for seconds, share in parts if seconds <= share * whole_s)
 
     @property
@@ -104,6 +105,10 @@ class Plan:
             return True
         self.left_out.append(f"{what}: {seconds:.1f} s, {max(left_s, 0.0):.1f} s were left")
         return False
+
+    def some(self, trials: list[Trial], each_s: float) -> list[Trial]:
+        """Return the first of the trials, as many as fit into what is left, and at least one."""
+        return trials[: int(min(len(trials), max(1.0, (self.clock.left_s - FILES_S) / each_s)))]
 
     def _finals_s(self, count: int, unproven: int) -> float:
         return unproven * self.needs.proof_s + self.needs.race_s(count, FEWEST_ROUNDS)

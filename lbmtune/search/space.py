@@ -1,22 +1,16 @@
 """The legal set: the points of each space, filtered by the rules, each kernel once."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lbmtune.catalogue.config import KernelConfig, from_flat, knobs
 from lbmtune.catalogue.families.rules import Limits, Rule, broken, rules
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
-from lbmtune.records import Accuracy
 from lbmtune.records.study import Axes, KnobRange, Table, tables
 from lbmtune.search.axes import Asked, families_of, points, product_of
-from lbmtune.search.kinds import Rounding, rounding_of, steps_per_launch
 from lbmtune.search.rule_cache import CachedRule, Point
-
-Accurate = Callable[[KernelConfig], Accuracy | None]
-"""Measures the accuracy of a configuration; None if it has none."""
-
 
 _EVERY, _DRAWN = 200_000, 50_000
 """Points of a family up to which all are looked at; of more, so many are drawn."""
@@ -90,7 +84,7 @@ def _sifted(asked: Asked, table: Table, broken_by: dict[Rule, list[str]]) -> tup
             cached = CachedRule(rule, asked.case, asked.limits, several)
             if left and cached(left[0]) is None and cached.constant:
                 continue
-            reasons = [cached(point) for point in left]
+            reasons = cached.reasons(left)
             if against := [reason for reason in reasons if reason is not None]:
                 broken_by.setdefault(rule, []).extend(against)
                 left = [point for point, reason in zip(left, reasons, strict=True) if reason is None]
@@ -116,36 +110,3 @@ def varied(configs: Sequence[KernelConfig]) -> tuple[str, ...]:
     names = dict.fromkeys(["family", *(one.name for record in records for one in knobs(record))])
     flat = [config.flat() for config in configs]
     return tuple(name for name in names if len({point.get(name) for point in flat}) > 1)
-
-
-def within(space: Space, bound: float, accuracy: Accurate) -> Space:
-    """Return the configurations whose rounding stays within a bound; the others count as illegal, with the reason.
-
-    bound: relative L2 error of the velocity after many steps. Raises InputError if no configuration stays.
-    """
-    roundings = {rounding_of(config): config for config in reversed(space.configs)}
-    reasons = {rounding: excess(accuracy(config), rounding, bound) for rounding, config in roundings.items()}
-    configs = tuple(config for config in space.configs if not reasons[rounding_of(config)])
-    if not configs:
-        raise InputError(
-            f"no configuration is accurate enough: {next(iter(reasons.values()))}; allow more or change storage."
-        )
-    lost = {
-        reason: sum(rounding_of(config) == rounding for config in space.configs)
-        for rounding, reason in reasons.items()
-        if reason
-    }
-    return replace(space, configs=configs, illegal={**space.illegal, **lost})
-
-
-def excess(accuracy: Accuracy | None, rounding: Rounding, bound: float) -> str:
-    """Explain why kernels of a rounding exceed a bound; empty if they do not."""
-    state, storage, compute, steps = rounding
-    what = f"{state} stored as {storage}, computed in {compute}, {steps_per_launch(steps)}"
-    after = accuracy.after if accuracy else None
-    if after is None:
-        return f"{what}: the accuracy is unknown, and the study allows {bound:g}"
-    if after.velocity is not None and after.velocity <= bound:
-        return ""
-    error = "no finite number" if after.velocity is None else f"{after.velocity:.2g}"
-    return f"{what}: error of the velocity after {after.steps} steps {error}; the study allows {bound:g}"

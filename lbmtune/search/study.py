@@ -22,7 +22,7 @@ from lbmtune.records.store import (
     remove_unfinished,
     write_header,
 )
-from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec
+from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec, prior_text
 from lbmtune.search.clock import Clock, Needs, now
 from lbmtune.search.finals import hold_finals, record_accuracy, record_output, run_sustained
 from lbmtune.search.interfaces import Search
@@ -33,6 +33,9 @@ from lbmtune.search.space import Space
 from lbmtune.search.visits import visit_again
 
 LOG = logging.getLogger("lbmtune")
+_LIMITS = ("max_footprint_bytes", "max_error", "max_power_w")
+_QUESTION = ("case", "axes", "families", "objective", "beside", "strategy", "seed", "protocol", *_LIMITS, "output")
+"""Fields of a study that are the same when it is resumed."""
 
 
 def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool = False) -> StudyRecord:
@@ -70,6 +73,8 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
     loop = Loop(search, header, space, done, plan)
     if header.calibrated_how:
         LOG.info("predictions: %s", header.calibrated_how)
+    if header.earlier:
+        LOG.info("prior: %s", prior_text(header.earlier))
     search.observer.started(header, done)
     if plan.search_left_s() <= 0:
         enough_s = ceil(clock.spent_s + 1.5 * plan.after_search_s)
@@ -123,7 +128,7 @@ def check_resumable(kept: StudyHeader, now: StudyHeader, folder: Path) -> None:
 def check_same_spec(kept: StudySpec, now: StudySpec, folder: Path) -> None:
     """Raise InputError, with the field and both values, if two studies differ in more than name and budget."""
     kept, now = _without_path(kept), _without_path(now)
-    for name in ("case", "axes", "families", "objective", "strategy", "seed", "protocol", "max_error", "output"):
+    for name in _QUESTION:
         was, here = (_fields(getattr(spec, name), name) for spec in (kept, now))
         for key in {**was, **here}:
             if was.get(key) != here.get(key):
@@ -167,11 +172,28 @@ def _keep_journal(folder: Path, header: StudyHeader, space: Space) -> None:
 
 
 def nothing_valid(record: StudyRecord) -> str:
-    """Explain why a study has no winner: counted outcomes, and options for stages that timed out."""
+    """Explain why a study has no winner: power, or counted outcomes, and options for stages that timed out."""
+    if said := _power(record):
+        return said
     outcomes = Counter(trial.outcome for trial in record.trials)
     counted = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no trial fitted the budget"
     what = "was verified on the whole domain" if record.ranked else "gave a verified measurement"
     return f"no configuration {what} ({counted}); see the reasons in the report.{_more_time(record)}"
+
+
+def _power(record: StudyRecord) -> str:
+    """Return that no finalist stays within the power that the study allows; empty if that is not why none wins."""
+    most, runs = record.header.spec.max_power_w, [t for t in record.ranked if t.final and t.sustained]
+    if most is None or not any(t.final for t in record.ranked):
+        return ""
+    drawn = {trial.key: trial.sustained.power_w for trial in runs if trial.sustained and trial.sustained.power_w}
+    if not drawn:
+        return f"the power of no finalist is known, and the study allows {most:g} W; give it more time (--time)."
+    least = min(drawn, key=lambda key: drawn[key])
+    return (
+        f"no finalist stays within --max-power {most:g} W (use {ceil(drawn[least])} or more): {least} draws the least "
+        f"of {len(drawn)}, {drawn[least]:.0f} W."
+    )
 
 
 def _more_time(record: StudyRecord) -> str:

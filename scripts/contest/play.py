@@ -48,11 +48,11 @@ class Run:
 
 
 def played(
-    world: World, maker: Maker, seed: int, budget: int, *, calibrated: bool = True, pace: Pace | None = None
+    world: World, maker: Maker, seed: int, budget: int, *, calibrated: bool = True, pace: Pace | None = None, beyond: bool = False
 ) -> Run:
     """Return the run of a strategy that ends with the budget, or once it found the best and would have stopped.
 
-    The world is shuffled first: recorded sets lie in the order of their trials, which would tell the answer.
+    beyond: go on to the budget. The world is shuffled first: recorded sets lie in the order of their trials, which would tell the answer.
     """
     shuffled = np.random.default_rng([7, seed]).permutation(len(world.configs))
     order, stopped, looks = list[int](), None, 0
@@ -64,7 +64,7 @@ def played(
             looks = looks + 1 if expected and enough(expected, world.finals_noise) else 0
             stopped = len(order) if looks == LOOKS else None
         ends = stopped is not None or expected is None
-        if len(order) == budget or (best in order and ends):
+        if len(order) == budget or (best in order and ends and not beyond):
             break
     return Run(tuple(order), stopped)
 

@@ -57,6 +57,11 @@ class World:
     finals_noise: float
 
     @property
+    def measured(self) -> Array:
+        """MLUPS of the first measurement, NaN for a failure."""
+        return np.array([one.mlups or np.nan for one in self.seen])
+
+    @property
     def share(self) -> Array:
         """The truth over that of the best; zero for a failure."""
         found: Array = np.nan_to_num(self.truth) / np.nanmax(self.truth)

@@ -1,6 +1,6 @@
 """Print recorded claims as Markdown: counts, those that do not hold with hardware counters, and all figures.
 
-python -m scripts.recorded.claims_figures [studies/recorded/nvidia-h200/claims-2026-11-23.json.gz]
+python -m scripts.recorded.claims_figures [studies/recorded/nvidia-h100/claims.json.gz]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lbmtune.records.claims import Claims, Document, Holding
 from lbmtune.report.claims import Judged, sections
 from scripts.paths import RECORDED
 
-DEFAULT = RECORDED / "nvidia-h200" / "claims-2026-11-23.json.gz"
+DEFAULT = RECORDED / "nvidia-h100" / "claims.json.gz"
 _SHORT = ("variant", "domain", "MLUPS", "us", "registers", "spilled", "bytes", "model", "sectors", "L2 hits")
 _SHORT += ("warps", "instructions", "issue", "memory", "wait for")
 """Short titles of `Evidence.texts` for a table in text."""

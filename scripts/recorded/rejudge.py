@@ -4,7 +4,8 @@
 
 A document that is shipped takes the place of the recorded one. Measured rows and counters stay if it still has the same
 variant in the same experiment: same case, configuration and side task. Others are dropped, because they would answer
-another question. What was not measured so stays without a verdict; `scripts.check_recorded` lists it.
+another question. What was not measured so stays without a verdict; `scripts.check_recorded` lists it. Dated records
+(claims-DATE.json.gz) keep their documents and rows.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from pathlib import Path
 
 import msgspec
 
-from lbmtune.api.devices import limits_of
+from lbmtune.api.devices import host_limits, limits_of
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.claims.judge import verdicts
 from lbmtune.claims.plan import Here, Plan, plans, question
 from lbmtune.claims.store import RESULTS, decoded
 from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.files.claimsfile import load_documents
-from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.claims import Claims, Group
 from scripts.paths import RECORDED
+
+RECORDS = "claims*.json.gz"
 
 
 def rejudged(claims: Claims, here: Here) -> Claims:
@@ -34,9 +37,14 @@ def rejudged(claims: Claims, here: Here) -> Claims:
     shipped = {document.name: document for document in load_documents(())}
     documents = tuple(shipped.get(document.name, document) for document in claims.documents)
     groups = tuple(asked(claims.groups, (plan for one in documents for plan in plans(one, here))))
+    return judged(replace(claims, documents=documents, groups=groups))
+
+
+def judged(claims: Claims) -> Claims:
+    """Return recorded claims with the verdicts on the documents that they hold."""
     header = claims.header
-    found = [verdict for one in documents for verdict in verdicts(one, groups, header.backend, header.rates)]
-    return replace(claims, documents=documents, groups=groups, verdicts=tuple(found))
+    found = (verdicts(one, claims.groups, header.backend, header.rates) for one in claims.documents)
+    return replace(claims, verdicts=tuple(verdict for some in found for verdict in some))
 
 
 def asked(groups: Sequence[Group], planned: Iterable[Plan]) -> Iterator[Group]:
@@ -50,10 +58,11 @@ def asked(groups: Sequence[Group], planned: Iterable[Plan]) -> Iterator[Group]:
             yield replace(group, rows=rows)
 
 
-def here_of(claims: Claims, machine: Machine) -> Here:
-    """Return the device of recorded claims. machine: the one that the sets beside them are of."""
-    limits = limits_of(machine)
-    budget = claims.header.budget_bytes
+def here_of(claims: Claims, folder: Path) -> Here:
+    """Return the device of recorded claims. folder: theirs, with the machine file of a GPU."""
+    environment, budget = claims.header.environment, claims.header.budget_bytes
+    on_host = BACKENDS[environment.backend].shares_host
+    limits = host_limits(environment) if on_host else limits_of(read_machine(folder / "machine.toml"))
     return Here(backend=claims.header.backend, limits=limits, physical_cores=limits.cores, budget_bytes=budget)
 
 
@@ -61,9 +70,10 @@ def main() -> None:
     """Rewrite the records; print the counts of each, and each verdict that has changed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("records", nargs="*", type=Path)
-    for path in parser.parse_args().records or sorted(RECORDED.rglob(f"{RESULTS}.gz")):
+    for path in parser.parse_args().records or sorted(RECORDED.rglob(RECORDS)):
         before = decoded(gzip.decompress(path.read_bytes()), path)
-        now = rejudged(before, here_of(before, read_machine(path.parent / "machine.toml")))
+        is_dated = path.name != f"{RESULTS}.gz"
+        now = judged(before) if is_dated else rejudged(before, here_of(before, path.parent))
         was = {(one.document, one.claim): one.holding for one in before.verdicts}
         for one in now.verdicts:
             if was.get((one.document, one.claim)) is not one.holding:

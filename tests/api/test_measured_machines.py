@@ -14,6 +14,7 @@ from lbmtune.api.devices import doubt
 from lbmtune.api.machines import measured_cards
 from lbmtune.api.measured_machines import how_calibrated, lender
 from lbmtune.api.studies import study
+from lbmtune.errors import InputError
 from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, machine_path
 from lbmtune.model.machine.datasheet_scaling import bandwidth_ratio, with_borrowed_calibration
 from lbmtune.model.machine.description import Machine
@@ -70,6 +71,26 @@ def test_tables_are_scaled_by_the_bandwidths_that_were_measured() -> None:
     unknown = replace(BARE, environment=replace(BARE.environment, max_sm_clock_hz=None))
     assert with_borrowed_calibration(unknown, H200).calibration == found.calibration
     assert with_borrowed_calibration(BARE, replace(H200, calibration=None)) == BARE
+
+
+@pytest.mark.parametrize(("bandwidth", "l2", "multiprocessors"), [(0.991, 1.0, 132), (1.013, 0.8, 114), (0.3, 0.1, 24)])
+@pytest.mark.parametrize("card", [H100, H200], ids=lambda card: card.name)
+def test_borrowed_tables_are_kept_and_read_again(
+    tmp_path: Path, card: Machine, bandwidth: float, l2: float, multiprocessors: int
+) -> None:
+    rates = {width: rate * bandwidth for width, rate in BARE.stream_bytes_per_s.items()}
+    caches = {level: int(size * (l2 if level == "L2" else 1)) for level, size in BARE.caches_bytes.items()}
+    here = replace(BARE, stream_bytes_per_s=rates, caches_bytes=caches, multiprocessors=multiprocessors, quick=True)
+    borrowed = with_borrowed_calibration(here, card)
+    write_machine(tmp_path / "it.toml", borrowed)
+    assert read_machine(tmp_path / "it.toml") == borrowed
+    found = borrowed.calibration
+    assert found
+    lacks = {name: rate for name, rate in found.threads_bytes_per_s.items() if not name.startswith("4 by")}
+    damaged = replace(borrowed, calibration=replace(found, threads_bytes_per_s=lacks))
+    write_machine(tmp_path / "it.toml", damaged)
+    with pytest.raises(InputError, match=r"calibration\.threads_bytes_per_s lacks '4 by 128'"):
+        read_machine(tmp_path / "it.toml")
 
 
 @pytest.mark.parametrize(

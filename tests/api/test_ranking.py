@@ -461,6 +461,7 @@ def test_many_are_estimated_by_several_processes_in_their_order(monkeypatch: pyt
     one_by_one = [(one.mlups, one.footprint_bytes) for one in map(expected, configs)]
     assert estimates(expected, configs) == one_by_one
     assert not started
+    monkeypatch.setattr(search_estimates, "_ALONE", 3)
     monkeypatch.setattr(search_estimates, "_BATCH", 3)
     assert len(configs) > 3
     assert estimates(expected, configs) == one_by_one

@@ -118,7 +118,7 @@ def test_every_field_can_be_overridden(override, found):
         ),
         (
             "foo=1",
-            r"budget.\(trials, time, search_time, target, sample\), accuracy.\(max_error\), output.\(macroscopics, ",
+            r"budget.\(trials, time, search_time, target, sample\), limits.\(footprint, error, power\), ",
         ),
         (
             "foo=1",
@@ -226,6 +226,9 @@ WRONG = {
     "budget.time": ("0", "-5", '"0s"', "2000000000", '"99999999999999h"', *NO_NUMBERS),
     **{f"output.{kind}": ("-1", "2000000000", "1.5") for kind in ("macroscopics", "save", "residual")},
     "accuracy.max_error": ("0.0", "-1.0", *NO_NUMBERS),
+    "limits.error": ("0.0", "-1.0", *NO_NUMBERS),
+    "limits.power": ("0.0", "-1.0", "200000.0", *NO_NUMBERS),
+    "limits.footprint": ("0", "-1", '"0GiB"', "10000000000000000000"),
     "case.lid": ("0.6", "-0.6", *NO_NUMBERS),
     "case.velocity_scale": ("0.6", "-0.6", *NO_NUMBERS),
     **{f"case.{key}": ("0.0", "-1.0", *NO_NUMBERS) for key in ("magic", "outlet_density")},
@@ -502,3 +505,36 @@ def test_without_axes_solid_cells_and_patches_get_the_knobs_that_they_need(backe
     patch = '\n[[case.patches]]\nkind = "velocity"\nwhere = "disc"\nface = "x-"\nvelocity = [0.1, 0.0, 0.0]\n'
     walls = ["case.faces=['wall', 'wall', 'wall', 'wall', 'wall', 'wall']"]
     assert len(parse_study(plain + patch, "t", walls).axes[backend]) == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "name", "found"),
+    [
+        ("limits.footprint=20GiB", "max_footprint_bytes", 20 << 30),
+        ("limits.footprint=4096", "max_footprint_bytes", 4096),
+        ("limits.error=1e-4", "max_error", 1e-4),
+        ("limits.power=350", "max_power_w", 350.0),
+        ("accuracy.max_error=1e-3", "max_error", 1e-3),
+    ],
+)
+def test_limits_are_what_a_kernel_may_take(override, name, found):
+    study = read(override)
+    assert getattr(study, name) == found
+    assert getattr(overridden(study, ["seed=2"]), name) == found
+    assert (read().max_footprint_bytes, read().max_error, read().max_power_w) == (None, None, None)
+
+
+def test_an_override_of_the_error_goes_before_the_file_by_either_name(caplog):
+    early = f"{TEXT}\n[accuracy]\nmax_error = 0.5\n"
+    assert parse_study(early, "small.toml").max_error == 0.5
+    assert "accuracy.max_error is called limits.error now" in caplog.text
+    assert parse_study(early, "small.toml", ["limits.error=0.1"]).max_error == 0.1
+    now = f"{TEXT}\n[limits]\nerror = 0.5\n"
+    assert parse_study(now, "small.toml", ["accuracy.max_error=0.1"]).max_error == 0.1
+
+
+def test_a_limit_that_is_none_is_named():
+    with pytest.raises(InputError, match=r"--set limits.footprint: size 'much' is not a positive number of bytes"):
+        read("limits.footprint=much")
+    with pytest.raises(InputError, match=r"--set limits.footprint: 1.5 is not a size; write for example 20GiB"):
+        read("limits.footprint=1.5")

@@ -14,6 +14,7 @@ import pytest
 
 from lbmtune.errors import InputError
 from lbmtune.process_pool import mapped, pool
+from tests.conftest import let_children_be_interrupted
 
 WORK = """
 import os
@@ -57,13 +58,31 @@ def test_ctrl_c_ends_a_pool_at_once_and_only_one_process_answers(tmp_path: Path,
     script.write_text(BUSY)
     command = [sys.executable, str(script)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        while len(workers := started(process.pid)) < 2:
-            time.sleep(0.01)
-        time.sleep(0.0 if at_once else 2.0)
-        os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        try:
+            while len(workers := started(process.pid)) < 2:
+                assert process.poll() is None, process.communicate()[1]
+                time.sleep(0.01)
+            time.sleep(0.0 if at_once else 2.0)
+            os.killpg(process.pid, signal.SIGINT)
+            _, errors = process.communicate(timeout=30)
+        finally:  # the block would wait for it for ever
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     assert errors.count("Traceback") == errors.count("KeyboardInterrupt\n") == 1, errors
     assert not any(map(is_running, workers))
+
+
+def test_programs_of_tests_end_on_ctrl_c_also_if_the_tests_run_in_the_background() -> None:
+    numbers = (signal.SIGINT, signal.SIGHUP)
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        let_children_be_interrupted()
+        asked = f"import signal; print(*(signal.getsignal(one) is signal.SIG_IGN for one in {[*map(int, numbers)]}))"
+        said = subprocess.run([sys.executable, "-S", "-c", asked], capture_output=True, text=True, check=True).stdout
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+    assert said.split() == ["False", "False"]
 
 
 def started(process: int) -> list[int]:

@@ -20,6 +20,12 @@ def open_cpu() -> Device:
     return CpuDevice()
 
 
+def _reports_power(_: str) -> bool:
+    from lbmtune.backend.cpu.device import packages_j
+
+    return packages_j() is not None
+
+
 BACKEND = BackendPackage(
     default_device="cpu",
     accepts=lambda spec: spec == "cpu",
@@ -27,4 +33,5 @@ BACKEND = BackendPackage(
     open_device=lambda _: open_cpu(),
     compiler=lambda _: compile_cpu,
     reassembled=lambda _environment, _program: iter(()),
+    reports_power=_reports_power,
 )

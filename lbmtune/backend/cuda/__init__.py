@@ -37,6 +37,14 @@ def _reassembled(environment: Environment, program: Program) -> Iterator[tuple[s
         yield f"ptxas {level}", binary
 
 
+def _reports_power(spec: str) -> bool:
+    from lbmtune.backend.cuda.attributes import cupy, device_count
+    from lbmtune.backend.cuda.nvml import Monitor
+
+    device_count()  # says why there is none
+    return Monitor(cupy().cuda.runtime.deviceGetPCIBusId(int(spec))).conditions().power_w is not None
+
+
 BACKEND = BackendPackage(
     default_device="0",
     accepts=str.isdecimal,
@@ -44,4 +52,5 @@ BACKEND = BackendPackage(
     open_device=_open,
     compiler=_compiler,
     reassembled=_reassembled,
+    reports_power=_reports_power,
 )

@@ -120,6 +120,8 @@ def fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | No
         return None
     needed = format_bytes(footprint_bytes(case, config))
     need = f"domain {extents(case.domain)} needs {needed} in {config.storage} {config.scheme}"
+    if limits.memory_asked:
+        return f"{need}; the study allows {format_bytes(limits.memory_bytes)}"
     limited = " within the memory limit of this process" if limits.memory_limited else ""
     free = f"the device has {format_bytes(limits.memory_bytes)} free{limited}"
     if config.indirect:

@@ -11,7 +11,10 @@ def output_rows(case: Case, config: KernelConfig, machine: Machine, wanted: Outp
     if not wanted:
         return []
     if machine.output is None:
-        return [("output", f"not predicted: {machine.name} has no rates of output (table [output] of its description)")]
+        lacks = f"{machine.name} has no rates of output (table [output] of its description)"
+        return [
+            ("output", f"not predicted: {lacks}; lbmtune devices --refresh measures those of a device that is here")
+        ]
     from lbmtune.model.output import predicted_output  # here: the command line starts without the model
 
     found = predicted_output(case, config, machine, machine.output, wanted)

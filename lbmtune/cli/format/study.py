@@ -1,22 +1,25 @@
 """Print a finished study: its ranking, costs and files."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Table
 
 from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
-from lbmtune.records.remarks import disturbance, doubt, in_cache_of, race_text, unsteadiness
+from lbmtune.records.remarks import disturbance, doubt, in_cache_of, race_text, too_much_power, unsteadiness
 from lbmtune.records.repeats import percent
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import StudyRecord, prior_text
 from lbmtune.report.study.output import output_row
-from lbmtune.report.tables import fluid_share
+from lbmtune.report.tables import SHORT, fluid_share, objective_texts
+from lbmtune.search.pareto import members
 from lbmtune.units import format_bytes, format_mlups
 
 LOG = logging.getLogger("lbmtune")
 SPARE = ("predicted", "footprint", "registers", "sustained")
 """Columns of the ranking that a narrow terminal leaves out, the first ones first."""
+_MEMBER = "lbmtune export STUDY --member N writes another one."
 _TIED = 5
 """Trials that are named as tied with the winner."""
 _COLUMNS = (
@@ -41,12 +44,27 @@ def print_study(record: StudyRecord, report: Path, best: Path) -> None:
         console.print(uncertain, "", markup=False)
     for part in output.fitted(ranking(record), console.width, SPARE):
         console.print(part, "")
+    if found := members(record):
+        console.print(pareto_set(record, found), "")
+        console.print(
+            f"best.json holds member 1, the best by {record.header.spec.objective}; {_MEMBER}", "", markup=False
+        )
     output.print_pairs(_cost_rows(record))
     console.print(f"report     {report}", markup=False)
     console.print(f"best.json  {best}", markup=False)
     remarks = (faster_first(record), disturbance(record), unsteadiness(record), in_cache_of(record))
     for remark in filter(None, remarks):
         LOG.warning(remark)
+
+
+def pareto_set(record: StudyRecord, found: Sequence[Trial]) -> Table:
+    """Return the members of a Pareto set as a table, the best by the first objective first."""
+    titles = [f"{SHORT[name]}>" for name in record.header.spec.objectives]
+    rows = (
+        (place, *objective_texts(record, trial), trial.key, output.short(trial.config))
+        for place, trial in enumerate(found, 1)
+    )
+    return output.table("Pareto set", ("member>", *titles, "key", "configuration"), rows)
 
 
 def faster_first(record: StudyRecord) -> str:
@@ -117,6 +135,7 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
         *fluid,
         ("speed", _interval(record)),
         *([("finals", text)] if (text := race_text(record)) else []),
+        *([("over the power", text)] if (text := too_much_power(record)) else []),
         *([("output costs", text)] if (text := output_row(record.ranked[0])) else []),
         (
             "evaluations",
@@ -127,4 +146,5 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
         *([("search", record.header.stopped)] if record.header.stopped else []),
         *([("left out", "; ".join(record.header.left_out))] if record.header.left_out else []),
         *([("predictions", how)] if (how := record.header.calibrated_how) else []),
+        *([("prior", text)] if (text := prior_text(record.header.earlier)) else []),
     ]

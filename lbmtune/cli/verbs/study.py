@@ -21,17 +21,20 @@ from lbmtune.cli.arguments.options import Device, Geometry, Json, Sets
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
 from lbmtune.cli.format.study import print_study
-from lbmtune.errors import DeviceUnavailableError, NothingValidError
+from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
-from lbmtune.records.remarks import race_text
+from lbmtune.records.remarks import race_text, too_much_power
 from lbmtune.records.store import HEADER, read_study
-from lbmtune.records.study import StudyRecord, StudySpec
+from lbmtune.records.study import OBJECTIVES, StudyRecord, StudySpec
+from lbmtune.search.pareto import figures, members
 
 if TYPE_CHECKING:
     from lbmtune.api import Study
 
 LOG = logging.getLogger("lbmtune")
+_NONE = "none"
+"""The word for no earlier study."""
 
 
 def study(
@@ -60,7 +63,24 @@ def study(
         float | None,
         typer.Option("--search-time", metavar="TIME", help="limit of the trials alone", parser=time_s("--search-time")),
     ] = None,
-    objective: Annotated[str | None, typer.Option("--objective", metavar="NAME", help="mlups or footprint")] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            metavar="NAMES",
+            help=f"{', '.join(OBJECTIVES)}, or several for a Pareto set: mlups,footprint",
+        ),
+    ] = None,
+    max_footprint: Annotated[
+        str | None, typer.Option("--max-footprint", metavar="SIZE", help="of all buffers of a kernel: 20GiB")
+    ] = None,
+    max_error: Annotated[
+        str | None,
+        typer.Option("--max-error", metavar="E", help="relative, of the velocity of a vortex after 1000 steps: 1e-4"),
+    ] = None,
+    max_power: Annotated[
+        str | None, typer.Option("--max-power", metavar="WATTS", help="mean of a sustained run of the winner: 350")
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option(
@@ -103,11 +123,20 @@ def study(
     no_calibration: Annotated[
         bool, typer.Option("--no-calibration", help="search an unknown device without calibrating it first")
     ] = False,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="STUDY",
+            help="earlier study to learn from, may be repeated; or none (default: similar ones)",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Search the fastest kernel; write report.html and best.json."""
     options = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
     options |= {"budget.search_time": search_time, "budget.target": target, "strategy": strategy}
+    options |= {"limits.footprint": max_footprint, "limits.error": max_error, "limits.power": max_power}
     case = {"case.domain": domain, "case.lattice": lattice, "case.collision": collision, "case.flow": flow}
     case |= {"families": families}
     options |= case
@@ -131,6 +160,7 @@ def study(
                 others=others,
                 refresh=refresh,
                 calibrate=not no_calibration,
+                sources=_sources(sources),
                 observer=progress,
                 scratch=scratch,
                 begun_s=begun_s(),
@@ -145,6 +175,15 @@ def study(
         if (folder / HEADER).exists():
             _stopped(asked, folder, storage)
         raise
+
+
+def _sources(given: list[str] | None) -> list[str] | None:
+    """Return the studies of --from; none for that word. Raises InputError for both."""
+    if given and _NONE in given:
+        if given != [_NONE]:
+            raise InputError(f"--from {_NONE} is not supported beside other studies (leave either out).")
+        return []
+    return given
 
 
 def _asked(study: str | None, overrides: list[str], *, case_given: bool) -> StudySpec:
@@ -195,6 +234,18 @@ def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -
         "stopped": record.header.stopped,
         "left_out": record.header.left_out,
         "finals": race_text(record),
+        "limits": record.header.spec.limits,
+        "pareto": [
+            {
+                "member": place,
+                "number": trial.number,
+                "key": trial.key,
+                "config": trial.config,
+                **figures(record, trial),
+            }
+            for place, trial in enumerate(members(record), 1)
+        ],
+        "over_the_power": too_much_power(record),
         "costs": record.costs,
         "winner": record.winner,
         "share_of_ceiling": record.share_of_ceiling(record.winner) if record.winner else None,

@@ -161,7 +161,7 @@ def measured(
             machine = _CALIBRATIONS[environment.backend](machine, device, compiler, progress, lender)
     return replace(
         machine,
-        output=_output_rates(device),
+        output=None if extent == "quick" else _output_rates(device),  # a study with output measures them itself
         conditions=replace(device.conditions(), cpu_share=share),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -68,6 +69,14 @@ COPIED = (1, 2, 3, 4, 5, 9)
 """Copied elements of a structure."""
 LATER = (1 << 8, 1 << 11, 1 << 13, 1 << 15, 1 << 17)
 """Accesses between two pieces of a sector."""
+SCALED_WORDS = {
+    "again_bytes_per_s": 0,
+    "pieces_bytes_per_s": 0,
+    "planes_bytes_per_s": 0,
+    "threads_bytes_per_s": 2,
+    "structures_bytes_per_s": 6,
+}
+"""Word of a name, by table, that is a number of the device: another where the calibration of another is scaled."""
 
 
 class Displaced(NamedTuple):
@@ -221,20 +230,26 @@ def names(*, neighbours: bool = True) -> dict[str, list[str]]:
     }
 
 
-def lacking(found: Calibration) -> Iterator[str]:
-    """Yield the figures that the calibration of a GPU lacks, as clauses.
+def lacking(found: Calibration, *, scaled: bool = False) -> Iterator[str]:
+    """Yield the figures that the calibration of a GPU lacks, as clauses. scaled: it is that of another GPU, scaled.
 
     A table that may be empty and is empty was not measured; the model does without.
     """
     neighbours = any(name.startswith(BARRIERS[-1]) for name in found.stages_s)
     for table, wanted in names(neighbours=neighbours).items():
-        known = getattr(found, table)
-        yield from (f"{table} lacks {name!r}" for name in wanted if known and name not in known)
+        kind = partial(_without, word=SCALED_WORDS.get(table) if scaled else None)
+        known = {kind(name) for name in getattr(found, table)}
+        yield from (f"{table} lacks {name!r}" for name in wanted if known and kind(name) not in known)
     for access, walking in product((*WIDTHS, ACCESS_BYTES), ("", WALKING)):
         for local, said in (("0", "0"), ("[1-9][0-9]*", "N")):
             pattern = re.compile(f"{access} by [1-9][0-9]* of {local}{walking}")
             if not any(map(pattern.fullmatch, found.spilled_bytes_per_s)):
                 yield f"spilled_bytes_per_s lacks '{access} by M of {said}{walking}'"
+
+
+def _without(name: str, word: int | None) -> str:
+    """Return a name without one of its words."""
+    return " ".join(one for place, one in enumerate(name.split()) if place != word)
 
 
 def lacking_of_cpu(found: CpuCalibration) -> Iterator[str]:

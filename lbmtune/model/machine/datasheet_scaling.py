@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from statistics import geometric_mean
 from typing import Any
 
-from lbmtune.model.machine.benchmark_names import Structures
+from lbmtune.model.machine.benchmark_names import SCALED_WORDS, Structures
 from lbmtune.model.machine.curves import local_byte_s, times
 from lbmtune.model.machine.description import Calibration, Machine
 
@@ -82,11 +82,9 @@ def _scaled(found: Calibration, machine: Machine, reference: Machine, memory: fl
     in_flight = memory * reference.multiprocessors / machine.multiprocessors
     # what all threads in flight keep is held against the L2 cache
     kept = l2_bytes * reference.multiprocessors / machine.multiprocessors
-    for name, word, factor in (
-        *(("again", 0, l2_bytes), ("pieces", 0, l2_bytes), ("planes", 0, l2_bytes)),
-        ("threads", 2, in_flight),
-    ):
-        changed[f"{name}_bytes_per_s"] = _renamed(changed[f"{name}_bytes_per_s"], word, factor)
+    for name, factor in (("again", l2_bytes), ("pieces", l2_bytes), ("planes", l2_bytes), ("threads", in_flight)):
+        table = f"{name}_bytes_per_s"
+        changed[table] = _renamed(changed[table], SCALED_WORDS[table], factor)
     l1_bytes = _L1_BYTES.get(machine.environment.architecture, found.l1_bytes)
     scaled = replace(found, **changed, small_s=small, instructions_per_s=instructions, l1_bytes=l1_bytes)
     return replace(scaled, structures_bytes_per_s=_structures(replace(machine, calibration=scaled), kept))

@@ -181,7 +181,7 @@ def _check(machine: Machine) -> None:
     for one in fields(machine.calibration):
         if one.default_factory is MISSING and getattr(machine.calibration, one.name) == {}:
             raise ValueError(f"calibration.{one.name} is empty")
-    _whole("calibration", lacking(machine.calibration))
+    _whole("calibration", lacking(machine.calibration, scaled=bool(machine.calibrated_as)))
 
 
 def _refuse(plausible: Range | None, name: str, value: float) -> None:

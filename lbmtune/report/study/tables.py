@@ -8,9 +8,10 @@ from typing import NamedTuple
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.records import Trial
-from lbmtune.records.study import StudyHeader, StudyRecord
+from lbmtune.records.study import StudyHeader, StudyRecord, prior_text
 from lbmtune.report.study.trials import flaws, varied_knobs
 from lbmtune.report.tables import Pairs, product_text
+from lbmtune.units import format_bytes
 
 Cell = str | float | int | None
 _DIGITS = {
@@ -106,7 +107,8 @@ def protocol_table(header: StudyHeader) -> Pairs:
     """Return how configurations were verified and timed, and by what predictions are calibrated."""
     protocol = header.spec.protocol
     rows = [(_title(f.name), str(getattr(protocol, f.name))) for f in fields(protocol)]
-    return [*rows, ("predictions", header.calibrated_how)] if header.calibrated_how else rows
+    ranked_by = [("predictions", header.calibrated_how), ("prior", prior_text(header.earlier))]
+    return [*rows, *((name, text) for name, text in ranked_by if text)]
 
 
 def _title(field: str) -> str:
@@ -118,8 +120,8 @@ def _title(field: str) -> str:
 
 def case_table(study: StudyRecord) -> Pairs:
     """Return what was solved and searched."""
-    header, case = study.header, study.header.spec.case
-    budget = header.spec.budget
+    header, spec, case = study.header, study.header.spec, study.header.spec.case
+    budget = spec.budget
     limits = [
         f"{budget.trials} trials" if budget.trials else "",
         f"{budget.seconds:g} s" if budget.seconds else "",
@@ -142,14 +144,16 @@ def case_table(study: StudyRecord) -> Pairs:
         ("outlet density", str(case.outlet_density) if "pressure" in case.faces else ""),
         *((f"patch {number}", _patch(patch)) for number, patch in enumerate(case.patches, 1)),
         ("force", str(case.force) if case.forced else ""),
-        ("objective", header.spec.objective),
-        ("error allowed", "" if header.spec.max_error is None else f"{header.spec.max_error:g} after many steps"),
-        ("output", ", ".join(f"{kind} every {n} steps" for kind, n in header.spec.output.intervals.items())),
+        ("objective", ", ".join(spec.objectives)),
+        ("footprint allowed", format_bytes(spec.max_footprint_bytes) if spec.max_footprint_bytes else ""),
+        ("error allowed", "" if spec.max_error is None else f"{spec.max_error:g} after many steps"),
+        ("power allowed", "" if spec.max_power_w is None else f"{spec.max_power_w:g} W, mean of a sustained run"),
+        ("output", ", ".join(f"{kind} every {n} steps" for kind, n in spec.output.intervals.items())),
         ("budget", ", ".join(filter(None, limits)) or "the whole legal set"),
         ("end of the search", header.stopped),
         ("left out", "; ".join(header.left_out)),
         ("legal configurations", f"{header.legal_configurations:,}"),
-        ("seed", str(header.spec.seed)),
+        ("seed", str(spec.seed)),
         ("lbmtune", header.version),
         ("begun", header.date),
         ("ceiling measured", header.ceiling.date),

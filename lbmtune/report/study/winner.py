@@ -6,7 +6,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.records import Accuracy, Measurement, Prediction, Trial, Verification
 from lbmtune.records.kernel_format import Kernel
-from lbmtune.records.remarks import race_text
+from lbmtune.records.remarks import race_text, too_much_power
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.roofline import roofline_info
 from lbmtune.report.study.tables import moved
@@ -26,6 +26,7 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
         "verification": verification_table(winner.verification),
         "sustained": sustained_table(run, study.header.spec.case.speed_unit) if (run := winner.sustained) else [],
         "accuracy": accuracy_table(winner.accuracy),
+        "accuracy_date": winner.accuracy.date if winner.accuracy else "",
         "kinds": rounding_table(study),
         "precision": f"{winner.config['storage']} stored, {winner.config['compute']} computed",
         "conditions": conditions_table(winner.best_measurement.conditions),
@@ -65,6 +66,7 @@ def winner_table(study: StudyRecord, kernel: Kernel | None = None) -> Pairs:
         ),
         ("tied with", f"{len(study.tied)} trials, whose speed that interval covers"),
         *([("finals", text)] if (text := race_text(study)) else []),
+        *([("over the power", text)] if (text := too_much_power(study)) else []),
         ("samples", f"{len(m.samples_s)}{' in the finals' if winner.final else ''}, {m.steps_per_sample} steps each"),
         ("bandwidth", format_rate(m.bandwidth_bytes_per_s)),
         ("bytes per update", moved(m.bytes_per_update)),

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 LOG = logging.getLogger("lbmtune")
 _EXIT_S = 30.0
@@ -16,7 +17,8 @@ _EXIT_S = 30.0
 def helping(devices: Sequence[str], storage: str, folder: Path, name: str) -> Iterator[None]:
     """Run a worker on each of these devices while the block runs; what it says goes to a log in the folder.
 
-    name: of the study in the storage, which has begun. If the block ends with an error, so do the workers.
+    name: of the study in the storage, which has begun. A worker that fails is told at once. If the block ends with an
+    error, so do the workers.
     """
     command = [sys.executable, "-m", "lbmtune", "worker", "--study", name, "--storage", storage]
     with ExitStack() as left:
@@ -26,22 +28,24 @@ def helping(devices: Sequence[str], storage: str, folder: Path, name: str) -> It
                 process = subprocess.Popen(
                     [*command, "--device", device], stdin=subprocess.DEVNULL, stdout=told, stderr=told
                 )
-            left.callback(_end, process)
-            left.push(lambda kind, *_, process=process, log=log: None if kind else _await(process, log))
+            ended = Event()
+            watch = Thread(target=_watch, args=(process, log, ended), daemon=True)
+            watch.start()
+            left.callback(watch.join)
+            left.callback(_end, process, ended)
+            left.push(lambda kind, *_, watch=watch: None if kind else watch.join(_EXIT_S))
         yield
 
 
-def _await(process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until a worker ends by itself, and say if it failed."""
-    try:
-        code = process.wait(_EXIT_S)
-    except subprocess.TimeoutExpired:
-        code = None
-    if code:
+def _watch(process: subprocess.Popen[bytes], log: Path, ended: Event) -> None:
+    """Wait until a worker ends, and say if it failed. ended: set before this program ends it."""
+    code = process.wait()
+    if code and not ended.is_set():
         LOG.warning("a worker ended with exit code %d: %s says why", code, log)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], ended: Event) -> None:
+    ended.set()
     if process.poll() is None:
         process.terminate()
     process.wait()

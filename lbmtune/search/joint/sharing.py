@@ -174,6 +174,8 @@ class SharedEvaluator:
     def event(self) -> Compiled | Trial:
         """Wait until a configuration is compiled or a trial is finished, here or elsewhere."""
         while not (self._claimed or self._compiling):
+            if not self._elsewhere:
+                raise RuntimeError("nothing is compiled, measured or waited for: there will be no event")
             if trial := self._from_elsewhere():
                 return trial
         found = self._inner.event()
@@ -191,8 +193,8 @@ class SharedEvaluator:
 
     def _from_elsewhere(self) -> Trial | None:
         """Return a trial of another worker that is waited for; measure what was given back meanwhile."""
+        running = self._ledger.running()  # first: what has ended since is in the results
         results = {trial.key: trial for trial in self._ledger.results()}
-        running = self._ledger.running()
         for place, (number, config) in enumerate(self._elsewhere):
             if config.key not in running:
                 del self._elsewhere[place]
@@ -205,9 +207,10 @@ class SharedEvaluator:
 
     def forget(self) -> None:
         """Forget what is compiled, or will be, and was not measured."""
-        for claimed in self._claimed.values():
-            self._ledger.give_up(claimed, "out of time")
-        self._claimed.clear()
+        for claims in (self._claimed, self._claims):
+            for claimed in claims.values():
+                self._ledger.give_up(claimed, "out of time")
+            claims.clear()
         self._elsewhere.clear()
         self._compiling = 0
         self._inner.forget()
@@ -220,13 +223,13 @@ def gather(search: Search, ledger: Ledger, configs: Sequence[KernelConfig]) -> N
     # results that were on disk, and not in the storage, when their process was killed
     here = {trial.key: trial for trial in read_study(search.folder).trials}
     by_key, waited = {config.key: config for config in configs}, set[str]()
-    while (under_way := ledger.running()) and clock.left_s > 0:
+    while ((under_way := ledger.running()) or not waited <= ledger.taken()) and clock.left_s > 0:
         waited |= under_way
-        time.sleep(_POLL_S)
-        for key in sorted(waited - ledger.running() - ledger.taken()):
+        for key in sorted(waited - ledger.taken()):
             if (claimed := ledger.claim(by_key[key])) is not None:
                 ledger.finish(claimed, here[key] if key in here else _measured(search.evaluator, claimed, by_key[key]))
                 ledger.flush()
+        time.sleep(_POLL_S)
     absorb(search.folder, ledger)
 
 

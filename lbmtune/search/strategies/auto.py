@@ -9,11 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from lbmtune.search import surrogate
-from lbmtune.search.features import Array, Features, Indices, features
+from lbmtune.search.features import Array, Features, Indices
 from lbmtune.search.interfaces import Gain, Seen
 from lbmtune.search.kinds import kind_of
 from lbmtune.search.strategies.errors import Errors
 from lbmtune.search.strategies.ordered import Listed, Task
+from lbmtune.search.strategies.transfer import Prior
 
 _LED = 4
 """Trials that follow the model's list before anything is learned."""
@@ -51,13 +52,39 @@ class Auto(Listed):
         self._foretold: dict[int, tuple[float, float]] = {}
         self._learned: Errors | None = None
         self._pooled: Indices | None = None
+        self._sources, self._shift, self._stale = task.sources, np.zeros(len(self._free)), bool(task.sources)
 
     def observe(self, index: int, seen: Seen) -> None:
         """Note a result, of which the model's errors are learned anew when they are needed."""
         super().observe(index, seen)
         self._learned = self._pooled = None
+        self._stale = bool(self._sources)
+
+    def refine(self, index: int, mlups: float | None) -> None:
+        """Replace what the model predicts of a configuration; what earlier studies say of its error stays."""
+        super().refine(index, mlups)
+        if mlups is not None:
+            self._log_expected[index] += self._shift[index]
+
+    def _expect(self) -> None:
+        """Add to the predictions the errors that earlier studies foretell, as far as they did so until now."""
+        if not self._stale:
+            return
+        tried = np.array(self._measured, dtype=np.intp)
+        speeds = np.log([self._seen[i].mlups or 1.0 for i in tried])
+        known = self._prior.shift(self._row[tried], speeds - self._predicted(tried), speeds)
+        shift = np.full(len(self._free), known.min())
+        shift[self._rows] = known
+        self._log_expected += shift - self._shift
+        self._shift, self._stale = shift, False
+
+    def _predicted(self, indices: Indices) -> Array:
+        """Return logarithms of what the model alone predicts."""
+        found: Array = self._log_expected[indices] - self._shift[indices]
+        return found
 
     def _pick(self, among: Indices, *, compiled: bool) -> int:
+        self._expect()
         turn = self._asked[compiled]
         self._asked[compiled] += 1
         known = among[self._row[among] >= 0]
@@ -83,6 +110,7 @@ class Auto(Listed):
 
     def gain(self) -> Gain | None:
         """Return what the best of those left is expected to gain; None before each kind had its place."""
+        self._expect()
         left = self._rows[[i not in self._seen and i not in self._broken for i in self._rows]]
         if not len(left):
             return Gain(0.0, 0.0)
@@ -116,14 +144,19 @@ class Auto(Listed):
         return first if near else None
 
     def _by_list(self, among: Indices) -> int:
-        """Return the first of the list, with the error of its kind; a share of failures counts as such a loss."""
+        """Return the first of the model's list; a share of failures of its kind counts as such a loss."""
         tried = np.array([i for i in self._seen if self._row[i] >= 0 and self._seen[i].known], dtype=np.intp)
         kinds = int(self._kind.max()) + 1
         made = np.bincount(self._kind[self._row[tried]], minlength=kinds)
         well = np.array([i for i in tried if self._seen[i].mlups], dtype=np.intp)
         good = np.bincount(self._kind[self._row[well]], minlength=kinds)
         loss = np.log((good + _USUAL) / (made + _USUAL))
-        return int(among[np.argmax((self._log_expected + self._tie)[among] + loss[self._kind[self._row[among]]])])
+        speeds = self._predicted(among) + loss[self._kind[self._row[among]]]
+        return int(among[np.argmax(self._worth(among, speeds) + self._tie[among])])
+
+    def _promise(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
+        """Return by what the configurations are chosen that are looked at more closely."""
+        return log_speeds
 
     @property
     def _measured(self) -> list[int]:
@@ -132,7 +165,7 @@ class Auto(Listed):
     @cached_property
     def _rows(self) -> Indices:
         """Configurations with features."""
-        order = np.argsort(-self._log_expected, kind="stable")
+        order = np.argsort(-self._promise(np.arange(len(self._free)), self._log_expected), kind="stable")
         rest = order[_LEADING:]
         drawn = self._random.choice(rest, min(_DRAWN, len(rest)), replace=False)
         return np.union1d(np.union1d(order[:_LEADING], drawn), np.array(list(self._seen), dtype=np.intp))
@@ -145,8 +178,12 @@ class Auto(Listed):
         return row
 
     @cached_property
+    def _prior(self) -> Prior:
+        return Prior(self._sources, [self._configs[i] for i in self._rows])
+
+    @property
     def _features(self) -> Features:
-        return features([self._configs[i] for i in self._rows])
+        return self._prior.features
 
     @cached_property
     def _hyper(self) -> surrogate.Hyperparameters:
@@ -199,8 +236,9 @@ class Auto(Listed):
         mean, deviation = self._expected(pool)
         self._looks += 1
         if self._looks % _DRAWN_EVERY == 0:
-            return int(pool[np.argmax(mean + self._doubt() * deviation * self._random.normal(size=len(pool)))])
-        return int(pool[np.argmax(mean + deviation + self._tie[pool])])
+            drawn = mean + self._doubt() * deviation * self._random.normal(size=len(pool))
+            return int(pool[np.argmax(self._worth(pool, drawn))])
+        return int(pool[np.argmax(self._worth(pool, mean + deviation) + self._tie[pool])])
 
     def _expected(self, indices: Indices) -> tuple[Array, Array]:
         """Return mean and standard deviation of the logarithms of MLUPS."""
@@ -213,7 +251,8 @@ class Auto(Listed):
             return among
         if self._pooled is None:
             mean, _ = self._errors().by_effects(self._row[among])
-            best = among[np.argpartition(-mean - self._log_expected[among], _POOL // 2)[: _POOL // 2]]
+            promise = self._promise(among, mean + self._log_expected[among])
+            best = among[np.argpartition(-promise, _POOL // 2)[: _POOL // 2]]
             self._pooled = np.union1d(best, self._random.choice(among, _POOL // 2, replace=False))
         kept = np.intersect1d(self._pooled, among)
         return kept if len(kept) else among[:_POOL]

@@ -11,6 +11,7 @@ import numpy as np
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.search.features import Array, Indices
 from lbmtune.search.interfaces import Gain, Seen
+from lbmtune.search.strategies.transfer import Source
 
 _TIE = 1e-9
 """Difference of logarithms that a draw makes at most between configurations of one expected speed."""
@@ -22,14 +23,18 @@ _WIDTHS: Mapping[str, str] = {"cuda": "cells_per_thread", "cpu": "vector_bits"}
 class Task:
     """What a strategy searches. expected: MLUPS by the model; tiers: lower ones are tried first, None: all alike.
 
-    sample: configurations spread over the whole space that a strategy that learns tries early.
+    costs: (configurations, other objectives), lower is better, known before anything is measured; None: speed alone.
+    sample: configurations spread over the whole space that a strategy that learns tries early; sources: earlier studies
+    that it learns from.
     """
 
     configs: Sequence[KernelConfig]
     expected: Sequence[float]
     seed: int = 0
     tiers: Sequence[int] | None = None
+    costs: Array | None = None
     sample: int = 0
+    sources: Sequence[Source] = ()
 
 
 class Ordered(ABC):
@@ -104,7 +109,11 @@ class Listed(Ordered):
         self._tie: Array = _TIE * (widths + self._random.random(len(self._free)))
 
     def _pick(self, among: Indices, *, compiled: bool) -> int:  # noqa: ARG002
-        return int(among[np.argmax(self._log_expected[among] + self._tie[among])])
+        return int(among[np.argmax(self._worth(among, self._log_expected[among]) + self._tie[among])])
+
+    def _worth(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
+        """Return what configurations are worth if they have these speeds: what is worth most comes first."""
+        return log_speeds
 
 
 class Random(Ordered):

@@ -31,8 +31,9 @@ from lbmtune.records.store import append_trial, read_study, write_header
 from lbmtune.records.study import TimingProtocol
 from lbmtune.report.study.page import page as page_of
 from lbmtune.report.study.winner import rounding_table
+from lbmtune.search.bounds import excess, within
 from lbmtune.search.kinds import rounding_of
-from lbmtune.search.space import Space, excess, legal_set, within
+from lbmtune.search.space import Space, legal_set
 from lbmtune.search.study import run_study
 from scripts.measurements import accuracy as script
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
@@ -215,7 +216,8 @@ def test_a_bound_leaves_the_kinds_that_stay_within_it_and_says_why_the_others_do
     assert excess(_after(None), rounding_of(wide), 1.0).endswith(
         "after 1000 steps no finite number; the study allows 1"
     )
-    with pytest.raises(InputError, match=r"no configuration is accurate enough: .* 0\.004; the study allows 1e-09"):
+    least = r"no configuration is accurate enough: .* 0\.004; the study allows 1e-09; use --max-error 0\.004 or more"
+    with pytest.raises(InputError, match=least):
         within(replace(space, configs=(wide,)), 1e-9, _said)
 
 

@@ -57,8 +57,11 @@ def test_a_worker_that_fails_is_told(
     tmp_path: Path, started: Callable[[str], list[list[str]]], caplog: pytest.LogCaptureFixture
 ) -> None:
     started("import sys; sys.exit('another device')")
+    end = time.monotonic() + 30
     with caplog.at_level(logging.WARNING, "lbmtune"), helping(("1",), URL, tmp_path, "box 1"):
-        pass
+        while not caplog.messages and time.monotonic() < end:  # at once, not when the study is over
+            time.sleep(0.01)
+        assert caplog.messages
     assert caplog.messages == [f"a worker ended with exit code 1: {tmp_path / 'worker-1.log'} says why"]
     assert (tmp_path / "worker-1.log").read_text() == "another device\n"
 

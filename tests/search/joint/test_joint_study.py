@@ -19,9 +19,9 @@ from optuna.exceptions import StorageInternalError
 
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.store import read_study
+from lbmtune.records.store import read_study, write_header
 from lbmtune.search.joint.ledger import Ledger, begin, open_storage, searching
-from lbmtune.search.joint.sharing import SharedEvaluator, SharedStrategy, joint
+from lbmtune.search.joint.sharing import SharedEvaluator, SharedStrategy, gather, joint
 from lbmtune.search.optuna_storage import optuna_name
 from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
@@ -128,7 +128,8 @@ def test_a_leader_that_was_killed_goes_on_with_what_the_others_found(tmp_path: P
     assert len(lost) <= 5
     lost -= {trial.key for trial in read_study(tmp_path / "lead").trials}
     tries = ReplayedEvaluator(RECORD)
-    with joint(open_storage(url), search_in(tmp_path / "lead", RECORD, tries), HEADER, SPACE) as found:
+    search = search_in(tmp_path / "lead", RECORD, tries)
+    with joint(open_storage(url), search, HEADER, SPACE, replayed.BEAT_S) as found:
         run_study(found, HEADER, SPACE, resume=True)
     assert Counter(tries.tried) == Counter(lost), "each once, and nothing that is on disk"
     check(tmp_path / "lead", url)
@@ -201,6 +202,63 @@ def test_a_worker_that_comes_second_measures_something_else(url: str, monkeypatc
         assert [trial.key for trial in one.results()] == [second.key]
         assert one.claim(third) is not None
         assert strategy.next([0, 2]) == 0, "others have all of it: its trial is waited for"
+
+
+def test_what_others_measure_is_taken_over_when_their_last_beat_is_long_ago(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever look finds it: also the one that finds nothing else under way."""
+    one, other = ledgers(url, 2, 0.05)
+    search = search_in(tmp_path / "lead", RECORD, tries := ReplayedEvaluator(RECORD))
+    write_header(search.folder, HEADER)
+    config, *_ = SPACE.configs
+    assert other.claim(config) is not None  # it never beats
+    looks = [{config.key}, {config.key}]
+    real = one.running
+    monkeypatch.setattr(one, "running", lambda: looks.pop() if looks else real())
+    with one:
+        one.taken()
+        time.sleep(0.5)  # lost at the first look that is real
+        gather(search, one, SPACE.configs)
+        assert tries.tried == [config.key] == [trial.key for trial in one.results()]
+    assert [trial.key for trial in read_study(search.folder).trials] == [config.key]
+
+
+def test_a_wait_for_nothing_is_an_error(url: str) -> None:
+    (ledger,) = ledgers(url, 1)
+    with ledger, pytest.raises(RuntimeError, match="nothing is compiled, measured or waited for"):
+        SharedEvaluator(ReplayedEvaluator(RECORD), ledger, {}).event()
+
+
+def test_a_claim_that_was_not_measured_is_given_back_with_the_others(url: str) -> None:
+    one, other = ledgers(url, 2)
+    first, second, *_ = SPACE.configs
+    with one, other:
+        claims = {config.key: one.claim(config) or 0 for config in (first, second)}
+        evaluator = SharedEvaluator(ReplayedEvaluator(RECORD), one, claims)
+        evaluator.measure(0, first)
+        assert other.running() == {first.key, second.key}
+        evaluator.forget()
+        assert not other.running()
+        assert not claims
+
+
+def test_what_ends_between_two_looks_is_not_claimed_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lbmtune.search.joint.ledger._FRESH_S", 60.0)
+    one, other = ledgers(url, 2)
+    config, *_ = SPACE.configs
+    with one, other:
+        number = one.claim(config)
+        assert number is not None
+        evaluator = SharedEvaluator(ReplayedEvaluator(RECORD), other, {})
+        evaluator.measure(3, config)
+        one.finish(number, replace(RECORD.trials[0], number=0))
+        one.flush()
+        found = evaluator.event()
+        assert isinstance(found, Trial)
+        assert (found.number, found.key) == (3, config.key)
+    kept = optuna.load_study(study_name=optuna_name(HEADER), storage=url).trials
+    assert len(kept) == 2, "the trial, and the claim that came second"
 
 
 def test_what_does_not_compile_is_told_to_all(url: str, tmp_path: Path) -> None:

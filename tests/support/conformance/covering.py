@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from functools import cache
 from itertools import product
 from typing import Any
 
@@ -30,6 +29,7 @@ from tests.support.conformance.parts.arrays import (
 )
 from tests.support.conformance.parts.seeded import SEEDED
 from tests.support.conformance.parts.tiles import TILES, of_tiles, paired
+from tests.support.once import once
 
 __all__ = [
     "TILES",
@@ -66,7 +66,7 @@ def with_patches(backend: str) -> Iterator[Sample | Missing]:
             yield _legal(record, search, {**point, "collision": "bgk", **_DOUBLE})
 
 
-@cache
+@once
 def schemes_layouts_lattices(backend: str) -> tuple[Sample | Missing, ...]:
     """Every scheme x layout x lattice of both addressings in double precision, with moving walls and a force."""
     names, found = ("scheme", "layout", "lattice"), list[Sample | Missing]()
@@ -88,7 +88,7 @@ def collisions_precisions(backend: str) -> Iterator[Sample | Missing]:
         yield _legal(record, search, {**point, "layout": "soa", "flow": "grinder"})
 
 
-@cache
+@once
 def pairwise(record: type[KernelConfig], seed: int = 1) -> Covering:
     """A covering array of a family: every pair of values of two knobs that some legal point has."""
     draw, search, values = random.Random(seed), _search(record), values_of(record)
@@ -101,6 +101,7 @@ def pairwise(record: type[KernelConfig], seed: int = 1) -> Covering:
     return Covering.of_family(record.family, (sample_of(record, point) for point in found.points), found)
 
 
+@once
 def everything(backend: str, seed: int = 1) -> Covering:
     """All parts, each sample once."""
     arrays = [pairwise(record, seed) for record in PAIRED[backend]]

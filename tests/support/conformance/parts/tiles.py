@@ -18,6 +18,7 @@ from lbmtune.lattice import LATTICES
 from tests.support.conformance.choices import LIMITS, ROOMY, WALLED_OR_PERIODIC, Choices, Sample, case_of, sample_of
 from tests.support.conformance.directed import Point, Search
 from tests.support.conformance.parts.arrays import MOST_POINTS, Covering, Missing, covering_array, decided
+from tests.support.once import once
 
 _CANDIDATES, _TRIES, _REPAIRS = 6, 20, 25
 _OF_TILES: Mapping[str, tuple[Any, ...]] = {
@@ -57,13 +58,9 @@ _MOST_STAGES = 72
 """Cells of a thread times steps: beyond it a text is so long that it takes minutes to compile."""
 
 
+@once
 def of_tiles(dimensions: int, seed: int = 1) -> Covering:
     """Kernels of temporal blocking: each of `_wanted` that these values have, and every pair that is legal."""
-    return _of_tiles(dimensions, seed)
-
-
-@cache
-def _of_tiles(dimensions: int, seed: int) -> Covering:
     draw, values = random.Random(seed), TILES[dimensions]
     wanted = [point for point in _wanted(draw) if point["lattice"] in values["lattice"]]
     rules = Choices(cuda.TemporalBlocking, values, (_is_too_long, _is_too_wide, _has_no_room), ROOMY)
