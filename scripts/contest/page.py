@@ -54,32 +54,32 @@ class Contest:
         keys = [(name, *player) for name, one in self.sets.items() if one.backend == backend]
         return [self.results[key] for key in keys if key in self.results]
 
-    def late(self) -> Iterator[str]:
-        """Yield the sets on which `auto`, calibrated, needs more evaluations than it should."""
-        for name, one in self.sets.items():
-            gpu = one.backend == "cuda"
-            median, p95 = (one.to_99, one.to_99_p95) if gpu else (one.to_98, None)
-            if (median or _NEVER) > _MEDIAN[one.backend] or (gpu and (p95 or _NEVER) > _P95):
-                yield f"{_short(name)} ({_needed(one.to_99, one.to_99_p95) if gpu else median or 'not reached'})"
+    def late(self) -> dict[str, str]:
+        """Return the sets on which `auto`, calibrated, needs more evaluations than it should, and how many."""
+        return {name: _needed(one.to_99, one.to_99_p95) for name, one in self.sets.items() if not _in_time(one)}
 
-    def behind(self, start: str, against: Callable[[Score], bool]) -> Iterator[str]:
-        """Yield where `auto` is behind another: how much, after how many evaluations, and which."""
+    def behind(self, start: str, against: Callable[[Score], bool]) -> dict[str, str]:
+        """Return where `auto` is behind another: how much, after how many evaluations, and which."""
+        found: dict[str, str] = {}
         for name in self.sets:
             ours = self.results.get((name, "auto", start))
             others = [one for one in self.results.values() if one.set == name and against(one)]
             if not ours or not others:
                 continue
-            worst = max(((best.at(n) - ours.at(n), n, best) for best in others for n in JUDGED), key=lambda one: one[0])
-            if worst[0] > BEHIND:
-                yield f"{_short(name)} ({100 * worst[0]:.1f} % after {worst[1]}, {_player(worst[2])})"
+            loss, mark, best = max(
+                ((one.at(mark) - ours.at(mark), mark, one) for one in others for mark in JUDGED), key=lambda one: one[0]
+            )
+            if loss > BEHIND:
+                found[name] = f"{_percent(loss)} after {mark}, {_player(best)}"
+        return found
 
-    def behind_calibrated(self) -> list[str]:
+    def behind_calibrated(self) -> dict[str, str]:
         """Return where `auto`, calibrated, is behind any other."""
-        return list(self.behind("calibrated", lambda one: one.strategy != "auto" and one.start != "cold"))
+        return self.behind("calibrated", lambda one: one.strategy != "auto" and one.start != "cold")
 
-    def behind_cold(self) -> list[str]:
+    def behind_cold(self) -> dict[str, str]:
         """Return where `auto`, cold, is behind Kernel Tuner's best."""
-        return list(self.behind("cold", lambda one: one.strategy.startswith(_KT)))
+        return self.behind("cold", lambda one: one.strategy.startswith(_KT))
 
 
 def renewed(page: str, contest: Contest) -> str:
@@ -100,13 +100,21 @@ def _lines(contest: Contest) -> Iterator[str]:
     yield "|---|---:|---|---:|---:|---:|---:|---|---:|---:|---|"
     for name, one in contest.sets.items():
         yield _set_row(contest, name, one)
+    yield "\nWhere `auto` is not in time, or behind another by more than 0.5 %:\n"
+    yield "| set | evaluations | calibrated, behind any | cold, behind Kernel Tuner |"
+    yield "|---|---:|---|---|"
+    missed = contest.late(), contest.behind_calibrated(), contest.behind_cold()
+    for name in contest.sets:
+        if any(name in one for one in missed):
+            yield f"| {_short(name)} | {' | '.join(one.get(name, '') for one in missed)} |"
     yield ""
-    for what, found in (
-        ("Later than meant", list(contest.late())),
-        ("Behind another, calibrated", contest.behind_calibrated()),
-        ("Behind Kernel Tuner's best, cold", contest.behind_cold()),
-    ):
-        yield f"{what}: {', '.join(found) or 'none'}.\n"
+
+
+def _in_time(one: Score) -> bool:
+    """Return whether a strategy needs no more evaluations on a set than it should."""
+    if one.backend == "cpu":
+        return (one.to_98 or _NEVER) <= _MEDIAN["cpu"]
+    return (one.to_99 or _NEVER) <= _MEDIAN["cuda"] and (one.to_99_p95 or _NEVER) <= _P95
 
 
 def _mean_row(label: str, found: Sequence[Score]) -> str:
@@ -115,12 +123,7 @@ def _mean_row(label: str, found: Sequence[Score]) -> str:
     to_98, to_99 = ([getattr(one, name) or _NEVER for one in found] for name in ("to_98", "to_99"))
     seconds = [one.seconds_99 for one in found if one.seconds_99]
     device = f"{_mean(seconds):.2f}" if seconds else "-"
-    in_time = sum(
-        (one.to_99 or _NEVER) <= _MEDIAN["cuda"] and (one.to_99_p95 or _NEVER) <= _P95
-        if one.backend == "cuda"
-        else (one.to_98 or _NEVER) <= _MEDIAN["cpu"]
-        for one in found
-    )
+    in_time = sum(map(_in_time, found))
     return (
         f"| {label} | {_player(found[0])} | {seeds} | {shares} | {_mean(to_98):.1f} | {_mean(to_99):.1f} | "
         f"{device} | {in_time} of {len(found)} |"

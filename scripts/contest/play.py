@@ -48,11 +48,19 @@ class Run:
 
 
 def played(
-    world: World, maker: Maker, seed: int, budget: int, *, calibrated: bool = True, pace: Pace | None = None, beyond: bool = False
+    world: World,
+    maker: Maker,
+    seed: int,
+    budget: int,
+    *,
+    calibrated: bool = True,
+    pace: Pace | None = None,
+    beyond: bool = False,
 ) -> Run:
     """Return the run of a strategy that ends with the budget, or once it found the best and would have stopped.
 
-    beyond: go on to the budget. The world is shuffled first: recorded sets lie in the order of their trials, which would tell the answer.
+    beyond: go on to the budget. The world is shuffled first: recorded sets lie in the order of their trials, which
+    would tell the answer.
     """
     shuffled = np.random.default_rng([7, seed]).permutation(len(world.configs))
     order, stopped, looks = list[int](), None, 0

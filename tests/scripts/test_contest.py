@@ -137,9 +137,9 @@ def test_the_page_tells_where_the_search_is_late_or_behind() -> None:
         score(world, "kernel_tuner hybrid_vndx", "none", [worse]),
     ]
     contest = Contest({one.key: one for one in scores})
-    assert list(contest.late()) == ["test/small (-/-)"]
-    assert contest.behind_calibrated() == ["test/small (50.0 % after 10, list, calibrated)"]
-    assert contest.behind_cold() == []
+    assert contest.late() == {"nvidia-test/small": "-/-"}
+    assert contest.behind_calibrated() == {"nvidia-test/small": "50.0 % after 10, list, calibrated"}
+    assert contest.behind_cold() == {}
     text = page.renewed("a\n<!-- scores -->\nold\n<!-- /scores -->\nb\n", contest)
     assert "\nold\n" not in text
     assert "| GPU | list, calibrated | 1 | 1.000 |" in text
