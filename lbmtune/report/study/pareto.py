@@ -1,6 +1,6 @@
 """The Pareto set between the objectives of a study, and all that others dominate."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from lbmtune.records import Trial
@@ -11,13 +11,17 @@ from lbmtune.report.study.trials import label, varied_knobs
 from lbmtune.report.tables import SHORT, objective_texts
 from lbmtune.search.pareto import figures, members
 
-_AXES = {
-    "mlups": ("MLUPS", 1.0),
-    "footprint": ("footprint (GiB)", 2.0**-30),
-    "energy": ("energy (nJ per update)", 1.0),
-    "accuracy": ("error of the velocity", 1.0),
+_TITLES = {
+    "mlups": "MLUPS",
+    "footprint": "footprint (GiB)",
+    "energy": "energy (nJ per update)",
+    "accuracy": "error of the velocity",
 }
-"""Titles of axes, and what figures are multiplied by."""
+"""Titles of axes."""
+_UNITS = {"footprint": 2.0**-30}
+"""What figures are multiplied by, if not by one."""
+_LEAST = 1e-16
+"""Least figure on a logarithmic axis."""
 _CAPTION = (
     "Members: no other finalist is better in one objective and as good in all others. Pale: first measurements of "
     "trials that are dominated, or were not measured again."
@@ -47,46 +51,55 @@ def pareto_panels(study: StudyRecord) -> list[Panel]:
 def pareto_figure(study: StudyRecord, found: Sequence[Trial]) -> Figure:
     """Draw each pair of objectives, chosen from a list if there are several: members, and all other trials."""
     pairs = [(x, y) for y, x in combinations(study.header.spec.objectives, 2)]
-    varied = varied_knobs(study)
-    numbers = {trial.number: place for place, trial in enumerate(found, 1)}
-    figure = plain_figure(_AXES[pairs[0][0]][0], _AXES[pairs[0][1]][0])
+    figure = plain_figure("", "")
     for pair in pairs:
-        for members_alone in (False, True):
-            trials = [trial for trial in study.ranked if (trial.number in numbers) is members_alone]
-            shown = [(trial, place) for trial in trials if (place := _place(study, trial, pair))]
-            shown.sort(key=lambda one: one[1])
-            names = [f"member {numbers[t.number]}" if members_alone else f"trial {t.number}" for t, _ in shown]
-            figure.add_trace(
-                scatter(
-                    x=[place[0] for _, place in shown],
-                    y=[place[1] for _, place in shown],
-                    **_look(members_alone, len(pairs)),
-                    text=[wrapped(f"{name}: {label(t, varied)}") for name, (t, _) in zip(names, shown, strict=True)],
-                    hovertemplate=f"%{{text}}<br>%{{x:.4g}} {pair[0]}, %{{y:.4g}} {pair[1]}<extra></extra>",
-                    visible=pair == pairs[0],
-                )
-            )
+        for drawn in (_others(study, found, pair), _members(study, found, pair, joined=len(pairs) == 1)):
+            hover = f"%{{text}}<br>{_TITLES[pair[0]]} %{{x:.4g}}, {_TITLES[pair[1]]} %{{y:.4g}}<extra></extra>"
+            figure.add_trace(scatter(**drawn, hovertemplate=hover, visible=pair == pairs[0]))
+    figure.update_layout(**{name.replace(".", "_"): value for name, value in _axes(*pairs[0]).items()})
     if len(pairs) > 1:
-        choose(figure, [(f"{y} over {x}", _shown(number, len(pairs), x, y)) for number, (x, y) in enumerate(pairs)])
+        seen = [[trace // 2 == number for trace in range(2 * len(pairs))] for number in range(len(pairs))]
+        choices = zip(pairs, seen, strict=True)
+        choose(figure, [(f"{y} over {x}", [{"visible": visible}, _axes(x, y)]) for (x, y), visible in choices])
     return figure
+
+
+def _others(study: StudyRecord, found: Sequence[Trial], pair: tuple[str, str]) -> dict[str, object]:
+    """Return the points of the trials that are no members."""
+    numbers = {trial.number for trial in found}
+    named = {f"trial {trial.number}": trial for trial in study.ranked if trial.number not in numbers}
+    marker = {"size": 7, "color": PALETTE[0], "opacity": PALE}
+    return {"name": "other trials", "marker": marker, **_points(study, named, pair)}
+
+
+def _members(study: StudyRecord, found: Sequence[Trial], pair: tuple[str, str], *, joined: bool) -> dict[str, object]:
+    """Return the points of the members, joined by steps or not."""
+    named = {f"member {place}": trial for place, trial in enumerate(found, 1)}
+    marker = {"size": 11, "color": MARK, "symbol": "diamond"}
+    shape = "vh" if pair[0] == "mlups" else "hv"  # more speed is better, of all others less
+    steps = {"mode": "lines+markers", "line": {"shape": shape, "width": 1.5, "color": NEUTRAL}} if joined else {}
+    return {"name": "members", "marker": marker, **steps, **_points(study, named, pair)}
+
+
+def _points(study: StudyRecord, named: Mapping[str, Trial], pair: tuple[str, str]) -> dict[str, object]:
+    """Return the places of trials in a figure of two objectives, from left to right, and what is said of them."""
+    varied = varied_knobs(study)
+    known = [(place, name) for name, trial in named.items() if (place := _place(study, trial, pair))]
+    known.sort()
+    texts = [wrapped(f"{name}: {label(named[name], varied)}") for _, name in known]
+    return {"x": [place[0] for place, _ in known], "y": [place[1] for place, _ in known], "text": texts}
+
+
+def _axes(x: str, y: str) -> dict[str, str]:
+    """Return the layout of the axes of two objectives."""
+    found: dict[str, str] = {}
+    for axis, name in (("xaxis", x), ("yaxis", y)):
+        found |= {f"{axis}.title.text": _TITLES[name], f"{axis}.type": "log" if name == "accuracy" else "linear"}
+    return found
 
 
 def _place(study: StudyRecord, trial: Trial, pair: tuple[str, str]) -> tuple[float, float] | None:
     """Return where a trial lies in a figure of two objectives; None if one of them is not known."""
     known = figures(study, trial)
-    x, y = (known[name] for name in pair)
-    return None if x is None or y is None else (x * _AXES[pair[0]][1], y * _AXES[pair[1]][1])
-
-
-def _look(members_alone: bool, pairs: int) -> dict[str, object]:
-    """Return how members look, joined by steps if there are two objectives, and how others do."""
-    if not members_alone:
-        return {"name": "other trials", "marker": {"size": 7, "color": PALETTE[0], "opacity": PALE}}
-    line = {"mode": "lines+markers", "line": {"shape": "hv", "width": 1.5, "color": NEUTRAL}} if pairs == 1 else {}
-    return {"name": "members", "marker": {"size": 11, "color": MARK, "symbol": "diamond"}, **line}
-
-
-def _shown(number: int, pairs: int, x: str, y: str) -> list[object]:
-    """Return the arguments of an update that shows a pair of objectives."""
-    visible = [trace // 2 == number for trace in range(2 * pairs)]
-    return [{"visible": visible}, {"xaxis.title.text": _AXES[x][0], "yaxis.title.text": _AXES[y][0]}]
+    x, y = (None if known[n] is None else max(known[n] or 0.0, _LEAST) * _UNITS.get(n, 1.0) for n in pair)
+    return None if x is None or y is None else (x, y)
