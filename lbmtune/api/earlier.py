@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import log, nan, prod
@@ -101,9 +101,14 @@ def alike(spec: StudySpec, environment: Environment, own: Path) -> Iterator[Foun
     if spec.strategy not in LEARNING:
         return
     folders = [folder for folder in study_folders(RESULTS) if folder.resolve() != own.resolve()]
-    headers = [(folder, header) for folder in folders if (header := _read(folder, read_header))]
-    some = [(_unlike(header, spec, environment), folder) for folder, header in headers if _says(header, environment)]
-    yield from _studies(folder for _, folder in sorted(some))
+    headers = {folder: header for folder in folders if (header := _read(folder, read_header))}
+    yield from _studies(ranked(headers, spec, environment))
+
+
+def ranked(headers: Mapping[Path, StudyHeader], spec: StudySpec, environment: Environment) -> list[Path]:
+    """Return the folders of the studies that say something of a new one, the most similar first."""
+    some = [(_unlike(one, spec, environment), folder) for folder, one in headers.items() if _says(one, environment)]
+    return [folder for _, folder in sorted(some)]
 
 
 def _studies(folders: Iterable[Path]) -> Iterator[Found]:

@@ -66,7 +66,7 @@ def _bounded(errors: Array, speeds: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Lesson:
-    """What a source lets expect of each configuration: mean error and its standard deviation.
+    """What a source lets expect of each configuration: mean error, none of an unknown one, and standard deviation.
 
     variance: of the errors of the source.
     """
@@ -126,7 +126,8 @@ def _lesson(every: Features, here: Indices, there: Indices, one: Source) -> _Les
     start, centred = surrogate.start(points.knobs), one.errors - one.errors.mean()
     found = Errors(points, there, centred, one.noise, _NOBODY, start, _LACK)
     mean, deviation = replace(found, hyper=found.fitted()).by_process(here)
-    return _Lesson(mean, np.minimum(deviation, _RANGE), variance)
+    deviation = np.minimum(deviation, _RANGE)
+    return _Lesson(mean * (1.0 - (deviation / _RANGE) ** 2), deviation, variance)
 
 
 def _varying(every: Features, here: Indices, there: Indices) -> Features:
