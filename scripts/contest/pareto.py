@@ -19,7 +19,7 @@ from lbmtune.search.interfaces import Strategy
 from lbmtune.search.pareto import hypervolume
 from lbmtune.search.strategies.ordered import Task
 from lbmtune.search.strategies.table import strategy
-from scripts.contest.play import order_of
+from scripts.contest import play
 from scripts.contest.sets import Array, World, names, world
 from scripts.paths import RECORDED
 
@@ -62,7 +62,9 @@ def played(player: str, seeds: int, calibrated: bool, name: str) -> Array:
     sizes = footprints(found)
     by_key = {config.key: size for config, size in zip(found.configs, sizes, strict=True)}
     make = maker(player, by_key)
-    orders = [order_of(found, make, seed, max(AFTER), calibrated=calibrated, beyond=True) for seed in range(seeds)]
+    orders = [
+        play.played(found, make, seed, max(AFTER), calibrated=calibrated, beyond=True).order for seed in range(seeds)
+    ]
     return shares(found, sizes, orders)
 
 

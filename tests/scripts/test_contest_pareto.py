@@ -13,7 +13,7 @@ MANY, FEW = "nvidia-h200/d3q19-small-64", "epyc-2-cores/d3q19-box-fast-fp32"
 
 @pytest.mark.parametrize("name", [MANY, FEW])
 def test_a_search_is_within_two_percent_of_brute_force(name: str) -> None:
-    (found,) = played("auto", 1, True, name)
+    found = np.median(played("auto", 5, True, name), axis=0)
     assert found[AFTER.index(50)] >= 0.98
     assert found[AFTER.index(100)] >= 0.99
     assert (np.diff(found) >= 0).all()
