@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-durations test-slow check docs nvrtc-all conformance fuzz model-report profiles peer-cpu kills domains gpu wheel clean
+.PHONY: study test test-durations test-slow check docs nvrtc-all conformance fuzz model-report profiles peer-cpu search-contest kills domains gpu wheel clean
 
 study: $(INSTALLED)
 	$(BIN)/lbmtune study $(if $(filter --device --device=% -d,$(ARGS)),,--device $(if $(EXTRA),0,cpu)) $(ARGS)
@@ -69,6 +69,12 @@ profiles: $(DEVELOP)
 # our CPU kernels beside lbmpy's generated ones, interleaved in one process
 peer-cpu: $(VENV)/.installed-peer
 	$(BIN)/python -m scripts.measurements.peer_cpu $(ARGS)
+
+# all search strategies on the recorded sets; ARGS=--rivals plays those of others anew
+search-contest: export OMP_NUM_THREADS := 1
+search-contest: export OPENBLAS_NUM_THREADS := 1
+search-contest: $(VENV)/.installed-contest
+	nice -n 19 $(BIN)/python -m scripts.contest --write $(ARGS)
 
 # studies that are killed at random moments and resumed: what is lost, doubled or left behind
 kills: $(DEVELOP)

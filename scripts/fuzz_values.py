@@ -339,6 +339,10 @@ _OPTIONS = (
     *(
         "--study",
         "--set",
+        "--max-footprint",
+        "--max-error",
+        "--max-power",
+        "--member",
         "--device",
         "--machine",
         "--out",

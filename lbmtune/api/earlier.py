@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import log, nan, prod
@@ -11,9 +11,11 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from lbmtune import __version__
 from lbmtune.api.devices import LOG
 from lbmtune.api.folders import RESULTS, study_folder, study_folders
 from lbmtune.api.machines import measured_cards
+from lbmtune.api.measured_machines import how_calibrated
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.errors import InputError, LbmtuneError
@@ -34,6 +36,8 @@ MOST_STUDIES = 4
 """Studies that a new one learns from if none are named."""
 _FEWEST = 8
 """Measured trials of a study that says anything."""
+_BEYOND = 2**63
+"""A number that no knob has."""
 _FAR = 8.0
 """Ratio of numbers of cells that counts as much as another lattice."""
 T = TypeVar("T", StudyHeader, StudyRecord)
@@ -97,9 +101,14 @@ def alike(spec: StudySpec, environment: Environment, own: Path) -> Iterator[Foun
     if spec.strategy not in LEARNING:
         return
     folders = [folder for folder in study_folders(RESULTS) if folder.resolve() != own.resolve()]
-    headers = [(folder, header) for folder in folders if (header := _read(folder, read_header))]
-    some = [(_unlike(header, spec, environment), folder) for folder, header in headers if _says(header, environment)]
-    yield from _studies(folder for _, folder in sorted(some))
+    headers = {folder: header for folder in folders if (header := _read(folder, read_header))}
+    yield from _studies(ranked(headers, spec, environment))
+
+
+def ranked(headers: Mapping[Path, StudyHeader], spec: StudySpec, environment: Environment) -> list[Path]:
+    """Return the folders of the studies that say something of a new one, the most similar first."""
+    some = [(_unlike(one, spec, environment), folder) for folder, one in headers.items() if _says(one, environment)]
+    return [folder for _, folder in sorted(some)]
 
 
 def _studies(folders: Iterable[Path]) -> Iterator[Found]:
@@ -170,11 +179,12 @@ def _lesson(one: Found, machine: Machine) -> Lesson | None:
     header, trials = one.record.header, _measured(one.record)
     if len(trials) < _FEWEST:
         return None
-    known, case = _machine_of(header.environment, machine), header.spec.case
+    known = None if _predicted_alike(header, machine) else _machine_of(header.environment, machine)
+    case = header.spec.case
     configs, seen = [from_flat(trial.config) for trial in trials], [_first(trial) for trial in trials]
 
     def predicted(place: int) -> float:
-        """Predict with the model of the new study, if it knows that machine; voxel files stay unread."""
+        """Predict with the model of the new study, if it differs and knows that machine; voxel files stay unread."""
         recorded = trials[place].prediction
         if known is None or case.geometry:
             return recorded.mlups if recorded else nan
@@ -182,8 +192,17 @@ def _lesson(one: Found, machine: Machine) -> Lesson | None:
 
     speeds, noise = (np.array([getattr(told, name) for told in seen], dtype=float) for name in ("mlups", "noise"))
     found = source(configs, speeds, predicted, noise)
+    numbers = (value for trial in trials for value in trial.config.values() if isinstance(value, int))
+    if not np.isfinite(found.errors).all() or any(abs(number) >= _BEYOND for number in numbers):
+        raise ValueError("it holds a number that no kernel has")
     study = EarlierStudy(folder=str(one.folder.resolve()), date=header.date, trials=len(found.configs))
     return Lesson(study, found)
+
+
+def _predicted_alike(header: StudyHeader, machine: Machine) -> bool:
+    """Return whether a study was predicted by the model and the description of the new one."""
+    there = header.version, header.ceiling.date, header.calibrated_how
+    return there == (__version__, machine.date, how_calibrated(machine))
 
 
 def _measured(record: StudyRecord) -> list[Trial]:

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lbmtune import __version__
 from lbmtune.api import measured_machines
+from lbmtune.api.accuracies import Accuracies
 from lbmtune.api.devices import LOG, chosen, widest
 from lbmtune.api.earlier import Found, kept, lessons, named
 from lbmtune.api.estimates import predictor
@@ -20,6 +21,7 @@ from lbmtune.api.folders import check_folder, new_folder
 from lbmtune.api.ranking import compiler_of
 from lbmtune.backend.registry import backend_of, reports_power
 from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.cores import usable_cores
@@ -42,9 +44,12 @@ from lbmtune.search.bounds import allowed, check_any_of, legal_of, within
 from lbmtune.search.climb import climbed
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
+from lbmtune.search.kinds import rounding_of
 from lbmtune.search.lock import device_lock
+from lbmtune.search.pareto import members
 from lbmtune.search.space import Space
 from lbmtune.search.strategies.table import made_strategy
+from lbmtune.search.strategies.transfer import Source
 from lbmtune.search.study import check_same_spec, nothing_valid, run_study
 
 if TYPE_CHECKING:
@@ -110,16 +115,22 @@ class Study:
         write_report(self.record, target, printed_kernel(self.record), partial(cells_read, self.spec.case))
         return target
 
-    def export(self, path: Path | str | None = None) -> Path:
+    @property
+    def pareto_set(self) -> tuple[Trial, ...]:
+        """Return the Pareto set between several objectives, the best by the first one first; else none."""
+        return members(self.record)
+
+    def export(self, path: Path | str | None = None, *, member: int | None = None) -> Path:
         """Write best.json, which `lbmtune.load` reads, and return its path (default: in the folder).
 
+        member: of the Pareto set instead of the winner, from 1 on (default path: member-2.json).
         Of a study that was stopped it holds the best kernel so far, with a remark, and says so (`proven`, `finished`).
         Raises NothingValidError if no trial was verified.
         """
         if not self.ranked:
             raise NothingValidError(f"{self.folder} holds no verified measurement; there is nothing to export.")
-        target = self.folder / BEST if path is None else Path(path)
-        write_best(self.record, target)
+        target = self.folder / (BEST if member is None else f"member-{member}.json") if path is None else Path(path)
+        write_best(self.record, target, member)
         if remark := unfinished(self.record):
             LOG.warning(remark)
         return target
@@ -200,7 +211,8 @@ def study(
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
         watch.phase("configurations that are legal", 0.0)  # in a pipe, a refusal that follows is one line
-        space = searched(wanted, backend, evaluator)
+        accuracies = Accuracies(wanted.case, evaluator)
+        space = searched(wanted, backend, evaluator.limits, accuracies)
         if storage is None:  # workers have the points that were drawn, which are the same for all
             asked = Asked(wanted.case, backend, allowed(evaluator.limits, wanted), wanted.families)
             space = climbed(space, asked, wanted.axes[backend], expected)
@@ -221,10 +233,11 @@ def study(
             predict=expected,
             folder=place,
             observer=watch,
-            strategy=partial(made_strategy, sources=[one.source for one in prior]),
+            **by_accuracy(wanted, space, accuracies, [one.source for one in prior]),
             compiled=compiled_first_of(machine),
             clock=Clock(begun_s, wanted.budget.seconds or inf),
-            accuracy=partial(_accuracy, evaluator),
+            accuracy=accuracies.measured,
+            kept_accuracy=accuracies.kept,
             sustain=evaluator.sustained,
             output=partial(evaluator.output, wanted=wanted.output, folder=files) if rates else None,
             predict_output=partial(_predicted_output, wanted.case, machine, rates) if rates else None,
@@ -254,27 +267,54 @@ def _shared(storage: str | None, others: Sequence[str], folder: Path) -> Share:
 Share = Callable[[Search, StudyHeader, Space], AbstractContextManager[Search]]
 
 
-def searched(spec: StudySpec, backend: str, evaluator: Evaluator) -> Space:
+def searched(spec: StudySpec, backend: str, limits: Limits, accuracies: Accuracies) -> Space:
     """Return the configurations that a study may try on a device."""
-    space = legal_of(spec, backend, evaluator.limits)
+    space = legal_of(spec, backend, limits)
     if spec.max_error is None:
         return space
-    return within(space, spec.max_error, partial(_accuracy, evaluator, brief=True))
+    return within(space, spec.max_error, partial(accuracies.measured, brief=True))
+
+
+def by_accuracy(
+    spec: StudySpec, space: Space, accuracies: Accuracies, sources: Sequence[Source] = ()
+) -> dict[str, Any]:
+    """Return the fields of a `Search` that depend on the accuracy, which is measured first if it is an objective.
+
+    sources: earlier studies.
+    """
+    made = partial(made_strategy, sources=sources)
+    if "accuracy" not in spec.objectives:
+        return {"strategy": made}
+    one_of_each = {rounding_of(config): config for config in space.configs}
+    known = {rounding: accuracies.measured(config, brief=True) for rounding, config in one_of_each.items()}
+
+    def accuracy(config: KernelConfig) -> Accuracy | None:
+        return known.get(rounding_of(config))
+
+    return {"strategy": partial(made, accuracy=accuracy), "known_accuracy": accuracy}
 
 
 def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     """Check before anything is measured that a study can begin or go on in a folder. Raises InputError."""
     backend = backend_of(device)
-    if spec.max_power_w is not None and not reports_power(device):
-        raise InputError(
-            f"--max-power {spec.max_power_w:g} is not supported for device {device} (leave it out): this process may "
-            "not read its power."
-        )
+    _check_power(spec, device)
     check_folder(folder, backend, resume=resume)
     if resume:
         check_same_spec(read_study(folder).header.spec, spec, folder)
     else:
         check_any_of(spec, backend, widest(device))
+
+
+def _check_power(spec: StudySpec, device: str) -> None:
+    """Refuse what needs the power of a device that this process may not read. Raises InputError."""
+    if spec.max_power_w is not None:
+        asked = f"--max-power {spec.max_power_w:g} is not supported for device {device} (leave it out)"
+    elif "energy" in spec.objectives:
+        asked = f"objective=energy is not supported for device {device} (use mlups or footprint)"
+    else:
+        return
+    if not reports_power(device):
+        raise InputError(f"{asked}: this process may not read its power.")
 
 
 def _earlier(
@@ -284,15 +324,6 @@ def _earlier(
     if resume:
         return kept(sources, read_study(folder).header, folder)
     return None if sources is None else named(sources, spec, backend_of(device))
-
-
-def _accuracy(evaluator: Evaluator, config: KernelConfig, *, brief: bool = False) -> Accuracy | None:
-    """Return the errors of a precision; None, with a remark, if they cannot be measured."""
-    try:
-        return evaluator.accuracy(config, brief=brief)
-    except NothingValidError as error:
-        LOG.warning(str(error))
-        return None
 
 
 def _predicted_output(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lbmtune.api import measured_machines
+from lbmtune.api.accuracies import Accuracies
 from lbmtune.api.devices import chosen
 from lbmtune.api.estimates import predictor
-from lbmtune.api.studies import compiled_first_of, searched
+from lbmtune.api.studies import by_accuracy, compiled_first_of, searched
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError
 from lbmtune.measure.workers.evaluate import Evaluator
@@ -19,7 +20,6 @@ from lbmtune.search.joint.ledger import Ledger, awaited, header_of, open_storage
 from lbmtune.search.joint.sharing import shared
 from lbmtune.search.lock import device_lock
 from lbmtune.search.optuna_storage import without_password
-from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.study import search_alone
 
 
@@ -48,14 +48,15 @@ def work(
         header = replace(header, spec=replace(header.spec, budget=replace(header.spec.budget, seconds=seconds)))
     spec, expected = header.spec, predictor(header.spec.case, machine)
     with Evaluator(spec.case, where, spec.protocol, expected) as evaluator, device_lock(evaluator.environment):
-        space = searched(spec, header.backend, evaluator)
+        accuracies = Accuracies(spec.case, evaluator)
+        space = searched(spec, header.backend, evaluator.limits, accuracies)
         with Ledger(opened, name, space.configs) as ledger, scratch() as folder:
             search = Search(
                 evaluator=evaluator,
                 predict=expected,
                 folder=folder,
                 observer=observer or Observer(),
-                strategy=made_strategy,
+                **by_accuracy(spec, space, accuracies),
                 compiled=compiled_first_of(machine),
             )
             return search_alone(shared(search, ledger), header, space)

@@ -86,14 +86,23 @@ def defaults(record: type[Declared]) -> Mapping[str, Scalar]:
     return MappingProxyType({one.name: one.default for one in knobs(record)})
 
 
+@cached
+def _parameters(record: type[Declared]) -> Mapping[str, tuple[tuple[str, ...], frozenset[str]]]:
+    """Return the parameters of each layout, and those that the other layouts of a family have alone."""
+    every = frozenset(one.name for layout in record.layouts for one in own_knobs(LAYOUTS[layout]))
+    own = {
+        name: tuple(one.name for one in own_knobs(LAYOUTS[name]) if one.name not in record.without) for name in LAYOUTS
+    }
+    return {name: (names, every - {*names}) for name, names in own.items()}
+
+
 def layout_of(record: type[Declared], values: Mapping[str, Scalar]) -> Layout:
     """Return the layout that flat values name, with its parameters. Raises InputError."""
     name = str(values.get("layout", defaults(record)["layout"]))
     if name not in LAYOUTS:
         raise unknown("layout", name, record.layouts)
     known = knobs_by_name(record)
-    own = [one.name for one in own_knobs(LAYOUTS[name]) if one.name not in record.without]
-    others = {one.name for layout in record.layouts for one in own_knobs(LAYOUTS[layout])} - {*own}
+    own, others = _parameters(record)[name]
     for parameter in others & values.keys():
         if values[parameter] != known[parameter].default:
             having = known[parameter].acts[-1].values

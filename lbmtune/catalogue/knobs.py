@@ -6,7 +6,7 @@ From the declaration follow the record's field and default, the values that a st
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, TypeVar, cast
 
 from lbmtune.errors import InputError
@@ -166,15 +166,20 @@ def converted(one: Knob, value: object) -> Any:
 
 def _extent(one: Knob, value: object) -> Extent:
     count = str(one.default).count("x") + 1
-    parts = value if isinstance(value, tuple) else str(value).split("x")
-    try:
-        found = tuple(int(part) for part in parts)
-    except ValueError:
-        found = ()
+    found = _whole_numbers("x".join(map(str, value)) if isinstance(value, tuple) else str(value))
     if len(found) != count:
         numbers = {2: "two", 3: "three"}[count]
         raise InputError(f"{one.name}={value!r} is not of the form {one.default}; give {numbers} whole numbers.")
     return found
+
+
+@lru_cache(4096)
+def _whole_numbers(text: str) -> Extent:
+    """Return the numbers of '32x4x1'; none if it is not of that form."""
+    try:
+        return tuple(int(part) for part in text.split("x"))
+    except ValueError:
+        return ()
 
 
 def field_names(record: type) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from math import lcm
 from typing import Any, ClassVar, Literal, Self
 
 from lbmtune.catalogue.family_knobs import ANY_LAYOUT, Declared, defaults, knobs_by_name, layout_of
-from lbmtune.catalogue.knobs import Scalar, converted, knob, own_knobs, scalar
+from lbmtune.catalogue.knobs import Knob, Scalar, cached, converted, knob, own_knobs, scalar
 from lbmtune.catalogue.layouts.layout import Extents, Int, Layout, index
 from lbmtune.catalogue.layouts.soa import SoA
 from lbmtune.catalogue.moments.representation import Representation, representation
@@ -255,13 +255,18 @@ class KernelConfig(Declared):
     @classmethod
     def parse(cls, values: Mapping[str, Scalar]) -> Self:
         """Return the configuration of flat values; missing knobs have their defaults. Raises InputError."""
-        known = knobs_by_name(cls)
+        known, own = knobs_by_name(cls), _without_layout(cls)
         for name in values:
             if name not in known:
                 raise unknown_knob(cls, name)
-        own = {one.name for one in own_knobs(cls)} - {"layout"}
-        given: dict[str, Any] = {name: converted(known[name], value) for name, value in values.items() if name in own}
+        given: dict[str, Any] = {name: converted(own[name], value) for name, value in values.items() if name in own}
         return cls(**given, layout=layout_of(cls, values))
+
+
+@cached
+def _without_layout(record: type[KernelConfig]) -> Mapping[str, Knob]:
+    """Return the knobs that are fields of a record, by name, but its layout, which has knobs of its own."""
+    return {one.name: one for one in own_knobs(record) if one.name != "layout"}
 
 
 def families_with(name: str, backend: str) -> tuple[str, ...]:

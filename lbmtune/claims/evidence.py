@@ -118,7 +118,7 @@ def reasons(claim: Claim, found: Sequence[Evidence], rates: Rates) -> Iterator[s
         if claim.kind == "interval-loss":
             cost_ms, steps_ms = 1e3 * one.every * (one.step_s - other.step_s), 1e3 * claim.every * other.step_s
             fields = one.duty_bytes / 1e6
-            rate = f" for {fields:.1f} MB of fields, {fields / cost_ms:.0f} GB/s" if cost_ms > 0 else ""
+            rate = f" for {fields:.1f} MB of fields, {fields / cost_ms:.3g} GB/s" if cost_ms > 0 else ""
             yield f"the side task takes {cost_ms:.2f} ms{rate}; {claim.every} steps take {steps_ms:.1f} ms"
         else:
             yield from _compared(one, other)
@@ -163,6 +163,8 @@ def _alone(one: Evidence, rates: Rates) -> Iterator[str]:
     )
     least_us = 1e12 * one.bytes_per_update * (one.mlups * one.step_s) / bytes_per_s
     yield f"a step takes {_step(one)}; the bytes of a step at the bandwidth of the {what} take {least_us:.1f} us"
+    if 1e6 * one.step_s < least_us:
+        yield "caches hold a part of the domain: memory alone would take longer"
     if moved is not None:
         yield (
             f"{moved:.1f} of {one.bytes_per_update:.1f} bytes per update reach memory, at "

@@ -242,7 +242,8 @@ def shown(kind: str, value: float) -> str:
 
 def shown_interval(kind: str, found: Interval) -> str:
     """Return a measured quantity with its interval as text."""
-    spread = f" ({shown(kind, found.low)} .. {shown(kind, found.high)})" if found.high > found.low else ""
+    of = ", by velocity" if kind in ERRORS else ""
+    spread = f" ({shown(kind, found.low)} .. {shown(kind, found.high)}{of})" if found.high > found.low else ""
     return f"{shown(kind, found.median)}{spread}"
 
 

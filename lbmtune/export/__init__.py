@@ -1,5 +1,6 @@
 """best.json: the winner of a study for a solver. `lbmtune.records.best` defines and reads the format."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,28 +18,32 @@ from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.repeats import RepeatInterval
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
+from lbmtune.search.pareto import members
 
 __all__ = ["best", "exported", "printed_kernel", "read_best", "write_best"]
 ALTERNATES = 20
 
 
-def write_best(study: StudyRecord, path: Path) -> None:
-    """Write best.json. Raises NothingValidError, and InputError if the path cannot be written."""
-    write_atomically(path, encode_best(best(study)))
+def write_best(study: StudyRecord, path: Path, member: int | None = None) -> None:
+    """Write best.json. Raises NothingValidError, and InputError if the path cannot be written, or as `best` does."""
+    write_atomically(path, encode_best(best(study, member)))
 
 
-def best(study: StudyRecord) -> Best:
-    """Return the best kernel of a study.
+def best(study: StudyRecord, member: int | None = None) -> Best:
+    """Return the best kernel of a study, or a member of its Pareto set, from 1 on.
 
-    Raises NothingValidError, and InputError if this version prints another kernel than the one that was measured.
+    Raises NothingValidError, and InputError if there is no such member, or if this version prints another kernel than
+    the one that was measured.
     """
     if not study.ranked:
         raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
-    winner, header = study.ranked[0], study.header
+    header, found = study.header, members(study)
+    winner = study.ranked[0] if member is None else _member(found, member, header.spec.name)
     program = _program(study, winner)
+    ranked = [(rank, trial) for rank, trial in enumerate(study.ranked, 1) if trial is not winner]
     return Best(
         study=header.spec.name,
-        objective=header.spec.objective,
+        objective=",".join(header.spec.objectives),
         case=header.spec.case,
         key=winner.key,
         configuration=winner.config,
@@ -50,14 +55,23 @@ def best(study: StudyRecord) -> Best:
         verification=winner.verification,
         resources=winner.resources,
         prediction=winner.prediction,
-        alternates=tuple(_alternate(rank, t) for rank, t in enumerate(study.ranked[1 : ALTERNATES + 1], 2)),
+        alternates=tuple(_alternate(rank, t) for rank, t in ranked[:ALTERNATES]),
         date=winner.date or header.date,
         lbmtune=header.version,
         accuracy=winner.accuracy,
         limits=header.spec.limits,
+        member=next((n for n, trial in enumerate(found, 1) if trial.number == winner.number), 0),
         proven=winner.proven,
         finished=study.finished,
     )
+
+
+def _member(found: Sequence[Trial], member: int, name: str) -> Trial:
+    if not found:
+        raise InputError(f"--member {member}: study {name} has one objective and no Pareto set; leave it out.")
+    if not 1 <= member <= len(found):
+        raise InputError(f"--member {member} is not supported for {name} (use 1 to {len(found)}).")
+    return found[member - 1]
 
 
 def printed_kernel(study: StudyRecord) -> Kernel | None:

@@ -6,10 +6,12 @@ Source of T4: the schema of version 1.0.0 that Kernel Tuner ships (github.com/od
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lbmtune.records import Measurement, Outcome, Trial
+from lbmtune.records import Accuracy, Measurement, Outcome, Trial
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 
@@ -83,12 +85,12 @@ def write_t4(record: StudyRecord, path: Path) -> None:
             "lbmtune": header.version,
             "legal_configurations": header.legal_configurations,
         },
-        "results": [_result(trial, header.spec.objective) for trial in record.trials],
+        "results": [_result(trial, header.spec.objectives) for trial in record.trials],
     }
     write_atomically(path, (json.dumps(told, indent=1) + "\n").encode())
 
 
-def _result(trial: Trial, objective: str) -> dict[str, Any]:
+def _result(trial: Trial, objectives: Sequence[str]) -> dict[str, Any]:
     costs, found = trial.costs, trial.best_measurement if trial.mlups is not None else None
     return {
         "timestamp": trial.date,
@@ -104,7 +106,7 @@ def _result(trial: Trial, objective: str) -> dict[str, Any]:
         "invalidity": _INVALIDITY[trial.outcome],
         "correctness": float(found is not None),
         "measurements": _measurements(trial, found),
-        "objectives": ["MLUPS" if objective == "mlups" else objective],
+        "objectives": ["MLUPS" if name == "mlups" else name for name in objectives],
     }
 
 
@@ -114,8 +116,14 @@ def _measurements(trial: Trial, found: Measurement | None) -> list[dict[str, Any
         ("low_MLUPS", found.ci_low_mlups if found else None, "million cell updates per second"),
         ("high_MLUPS", found.ci_high_mlups if found else None, "million cell updates per second"),
         ("bandwidth", found.bandwidth_bytes_per_s if found else None, "bytes per second"),
+        ("energy", trial.sustained.nj_per_update if trial.sustained else None, "nanojoules per cell update"),
+        ("accuracy", _finite(trial.accuracy), "relative error of the velocity"),
         ("footprint", trial.prediction.footprint_bytes if trial.prediction else None, "bytes"),
         ("predicted_MLUPS", trial.prediction.mlups if trial.prediction else None, "million cell updates per second"),
         ("registers", trial.resources.registers if trial.resources else None, ""),
     ]
     return [{"name": name, "value": value, "unit": unit} for name, value, unit in figures if value is not None]
+
+
+def _finite(accuracy: Accuracy | None) -> float | None:
+    return accuracy.error if accuracy and isfinite(accuracy.error) else None

@@ -7,7 +7,7 @@ from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from itertools import chain
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import FAMILIES, backend_knobs
@@ -29,6 +29,7 @@ from lbmtune.records import made_of
 from lbmtune.records.output import Output
 from lbmtune.records.study import (
     ALL_FAMILIES,
+    OBJECTIVES,
     TARGETS,
     Axes,
     Budget,
@@ -40,7 +41,6 @@ from lbmtune.records.study import (
 from lbmtune.units import parse_duration_s
 
 LOG = logging.getLogger("lbmtune")
-OBJECTIVES = ("mlups", "footprint")
 STRATEGIES = ("auto", "list", "gp", "tpe", "cmaes", "nsga2", "random", "exhaustive")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")  # it names a folder, whose name has up to 255 letters
 
@@ -64,12 +64,13 @@ class BudgetFile:
 class StudyFile:
     """The tables of a study file.
 
-    families: "all", or names of families, whose values are made where [axes] does not give them.
+    objective: one, or several of which a Pareto set is searched; families: "all", or names of families, whose
+    values are made where [axes] does not give them.
     """
 
     name: str
     case: CaseFile
-    objective: Literal["mlups", "footprint"] = "mlups"
+    objective: str | tuple[str, ...] = "mlups"
     strategy: str = "auto"
     seed: int = 1
     families: str | tuple[str, ...] = ()
@@ -102,7 +103,6 @@ _NAMES: Mapping[str, Iterable[str]] = {
     "case.lattice": LATTICES,
     "case.collision": COLLISIONS,
     "case.walls": WALL_RULES,
-    "objective": OBJECTIVES,
     "strategy": STRATEGIES,
 }
 
@@ -199,7 +199,7 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
     return {
         "name": spec.name,
         "families": list(spec.families),
-        "objective": spec.objective,
+        "objective": list(spec.objectives) if spec.beside else spec.objective,
         "strategy": spec.strategy,
         "seed": spec.seed,
         "case": flow,
@@ -255,11 +255,22 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
         StudySpec,
         file,
         case=case,
+        **_objectives(file.objective, source),
         families=families,
         axes={backend: _axes(file.axes.get(backend), backend, case, families, source) for backend in FAMILIES},
         budget=_budget(file.budget, source),
         **limits(file.limits, file.accuracy, source),
     )
+
+
+def _objectives(given: str | tuple[str, ...], source: Source) -> dict[str, Any]:
+    """Return the objective that decides and those beside it, as fields of a `StudySpec`."""
+    names = (given,) if isinstance(given, str) else given
+    for name in names:
+        source.check_name("objective", name, OBJECTIVES)
+    if not names or len(set(names)) < len(names):
+        source.fail("objective", f"{', '.join(names) or 'none'}: give one or several, each once.")
+    return {"objective": names[0], "beside": names[1:]}
 
 
 def _axes(given: AxesFile | None, backend: str, case: Case, families: tuple[str, ...], source: Source) -> Any:

@@ -18,6 +18,7 @@ _FORMS = {
     "case.inlet_velocity": "three components of a velocity; write for example [0.05, 0.0, 0.0]",
     "budget.time": "a time; write for example 90s, 5m or 1h",
     "budget.search_time": "a time; write for example 90s, 5m or 1h",
+    "objective": "the name of an objective, or a list of names",
     "limits.footprint": "a size; write for example 20GiB",
     "budget.target": "a share; write for example 0.97, or ceiling:0.97",
 }

@@ -77,6 +77,8 @@ class Best:
     """The best kernel of a study. format and version: checked first.
 
     accuracy: L2 errors of a Taylor-Green vortex in the storage format and precision of the kernel, if measured.
+    objective: several are separated by commas; member: place of the kernel in the Pareto set between them, from
+    1 on, the best by the first objective first; 0 if there is no such set.
     limits: what the study allowed a kernel, such as power_w.
     proven: whether the kernel was verified on the whole domain; finished: whether the study came to its end, so that no
     other configuration may be faster.
@@ -100,6 +102,7 @@ class Best:
     lbmtune: str
     accuracy: Accuracy | None = None
     limits: dict[str, NotNegative] = field(default_factory=dict)
+    member: Count = 0
     proven: bool = True
     finished: bool = True
     format: str = FORMAT

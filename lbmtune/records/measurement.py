@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil, inf, isinf, log10
 
 from lbmtune.records.quantities import Count, NotNegative, Number, OneOrMore, Positive
+
+_EXACT = 1e-16
+"""Errors below it are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +169,8 @@ class Accuracy:
     """Accuracy of a storage format and an arithmetic precision. domain: of the vortex.
 
     points: one per peak velocity, at one physical time; after: after many steps; representation, steps: values that a
-    cell keeps and steps per launch of the kernel.
+    cell keeps and steps per launch of the kernel; date: day of the measurement, maybe for an earlier study, '' in early
+    records.
     """
 
     lattice: str
@@ -177,3 +182,14 @@ class Accuracy:
     after: AccuracyPoint | None = None
     representation: str = "populations"
     steps: int = 1
+    date: str = ""
+
+    @property
+    def error(self) -> float:
+        """Error of the velocity after many steps; infinite if it is unknown, or no finite number."""
+        return inf if self.after is None or self.after.velocity is None else self.after.velocity
+
+    @property
+    def error_class(self) -> float:
+        """The error, rounded up to a half power of ten, since that of another flow differs by as much."""
+        return self.error if self.error < _EXACT or isinf(self.error) else 10 ** (ceil(2 * log10(self.error)) / 2)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
-from math import log
+from math import inf, log
 from pathlib import PurePath
 
 from lbmtune.catalogue.config import Scalar
@@ -76,6 +76,13 @@ class TimingProtocol:
     measure_limit_s: float = 60.0
 
 
+OBJECTIVES: Mapping[str, str] = {
+    "mlups": "MLUPS",
+    "footprint": "footprint (bytes)",
+    "energy": "energy (nJ per update)",
+    "accuracy": "error of the velocity",
+}
+"""Names of objectives, and of their figures with units."""
 TARGETS = ("prediction", "ceiling")
 """What a search may aim at a share of: the highest predicted speed, or the bandwidth of the device."""
 
@@ -113,8 +120,8 @@ class StudySpec:
     axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
     families: names, or 'all': values that `axes` does not restrict are made for the case and the device; empty: `axes`
     names all values.
-    objective: 'mlups' (higher is better) or 'footprint' (bytes, lower is better, MLUPS as tie-break). strategy: name of
-    one of `search.strategies`.
+    objective: one of `OBJECTIVES`; of equal ones the faster is better. beside: further objectives, if a Pareto
+    set is asked for. strategy: name of one of `search.strategies`.
     max_footprint_bytes: of all buffers; max_error: largest relative L2 error of the velocity of a vortex after many
     steps; max_power_w: mean power of a sustained run of the winner; None: any.
     output: whose cost is measured of finalists.
@@ -126,6 +133,7 @@ class StudySpec:
     families: tuple[str, ...] = ()
     budget: Budget = field(default_factory=Budget)
     objective: str = "mlups"
+    beside: tuple[str, ...] = ()
     strategy: str = "auto"
     seed: int = 1
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
@@ -133,6 +141,11 @@ class StudySpec:
     max_error: float | None = None
     max_power_w: Positive | None = None
     output: Output = field(default_factory=Output)
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """All objectives, the one that decides who wins first."""
+        return self.objective, *self.beside
 
     @property
     def limits(self) -> dict[str, float]:
@@ -256,23 +269,43 @@ class StudyRecord:
         limits their power, finalists within it come first.
         """
         valid = [t for t in self.trials if t.mlups is not None]
-        small = self.header.spec.objective == "footprint"
-        race = self.race
-        level = {race.first, *race.tied} if race and self.header.stopped and not small else set()
+        objective = self.header.spec.objective
+        level = self._level if objective == "mlups" else {}
 
-        def rank(trial: Trial) -> tuple[bool, int, bool, bool, int, float]:
-            counts = trial.prediction and (small or trial.number in level)
-            footprint = trial.prediction.footprint_bytes if counts and trial.prediction else 0
+        def rank(trial: Trial) -> tuple[bool, int, bool, bool, float, float]:
+            by = "footprint" if trial.number in level else objective
+            cost = 0.0 if by == "mlups" else self.cost(trial, by)
             return (
                 trial.final is None,
                 self.power_rank(trial),
                 not trial.proven,
                 bool(level) and trial.number not in level,
-                footprint,
+                inf if cost is None else cost,
                 -(trial.mlups or 0.0),
             )
 
         return tuple(sorted(valid, key=rank))
+
+    @cached_property
+    def _level(self) -> dict[int, float]:
+        """The speed of the fastest, by the number of each finalist that the finals do not tell from it."""
+        if self.race is None or not self.header.stopped:
+            return {}
+        fastest = next(trial.mlups or 0.0 for trial in self.trials if trial.number == self.race.first)
+        return dict.fromkeys((self.race.first, *self.race.tied), fastest)
+
+    def cost(self, trial: Trial, objective: str) -> float | None:
+        """Return an objective of a trial, lower is better; None if it is not known.
+
+        Speeds are negated, and equal if the finals do not tell them apart; errors count by their class.
+        """
+        if objective == "mlups":
+            return None if trial.mlups is None else -self._level.get(trial.number, trial.mlups)
+        if objective == "footprint":
+            return trial.prediction.footprint_bytes if trial.prediction else None
+        if objective == "energy":
+            return trial.sustained.nj_per_update if trial.sustained else None
+        return trial.accuracy.error_class if trial.accuracy else None
 
     @cached_property
     def race(self) -> Verdict | None:

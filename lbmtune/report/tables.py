@@ -4,11 +4,15 @@ from collections.abc import Sequence
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.records import Conditions, Environment, Sustained
+from lbmtune.records import Conditions, Environment, Sustained, Trial
+from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import kind_of
+from lbmtune.search.pareto import figures
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 Pairs = list[tuple[str, str]]
+SHORT = {"mlups": "MLUPS", "footprint": "footprint", "energy": "nJ / update", "accuracy": "error"}
+"""Titles of objectives in tables."""
 _ABBREVIATION = 3
 """Letters up to which the name of a collision operator is an abbreviation."""
 
@@ -106,3 +110,14 @@ def sustained_table(run: Sustained, unit: str) -> Pairs:
 def product_text(values: Sequence[int]) -> str:
     """Return extents as text, such as "256 x 1 x 1"."""
     return " x ".join(map(str, values))
+
+
+def objective_texts(study: StudyRecord, trial: Trial) -> list[str]:
+    """Return the objectives of a trial as text, in their order."""
+    return [_text(name, value) for name, value in figures(study, trial).items()]
+
+
+def _text(name: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return {"mlups": format_mlups, "footprint": format_bytes}.get(name, "{:.3g}".format)(value)

@@ -69,8 +69,9 @@ def within(space: Space, bound: float, accuracy: Accurate) -> Space:
     reasons = {rounding: excess(one, rounding, bound) for rounding, one in found.items()}
     configs = tuple(config for config in space.configs if not reasons[rounding_of(config)])
     if not configs:
-        least = min(found, key=lambda rounding: error_of(found[rounding]))
-        most = error_of(found[least])
+        errors = {rounding: one.error if one else inf for rounding, one in found.items()}
+        least = min(errors, key=lambda rounding: errors[rounding])
+        most = errors[least]
         use = f"use --max-error {_rounded_up(most)} or more" if isfinite(most) else "allow more"
         raise InputError(f"no configuration is accurate enough: {reasons[least]}; {use}, or change storage.")
     lost = {
@@ -79,12 +80,6 @@ def within(space: Space, bound: float, accuracy: Accurate) -> Space:
         if reason
     }
     return replace(space, configs=configs, illegal={**space.illegal, **lost})
-
-
-def error_of(accuracy: Accuracy | None) -> float:
-    """Return the error of the velocity after many steps; infinite if it is unknown, or no finite number."""
-    after = accuracy.after if accuracy else None
-    return inf if after is None or after.velocity is None else after.velocity
 
 
 def _rounded_up(value: float) -> str:

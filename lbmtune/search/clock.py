@@ -113,7 +113,7 @@ class Needs:
     @property
     def runs_decide(self) -> bool:
         """Whether runs without a pause decide who wins."""
-        return self.spec.max_power_w is not None
+        return self.spec.max_power_w is not None or "energy" in self.spec.objectives
 
     @property
     def accuracy_s(self) -> float:

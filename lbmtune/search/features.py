@@ -84,11 +84,11 @@ def _columns(given: Sequence[Any]) -> list[Array]:
     first = next(value for value in given if value is not None)
     values = [first if value is None else value for value in given]
     if isinstance(values[0], tuple):
-        return [_scaled(np.log2(np.array(part, dtype=float))) for part in zip(*values, strict=True)]
+        return [_scaled(np.log2(np.maximum(np.array(part, dtype=float), 1.0))) for part in zip(*values, strict=True)]
     if isinstance(values[0], str):
         # two different names lie at distance one
         return [np.array([v == name for v in values]) / np.sqrt(2) for name in sorted(set(values))]
-    return [_scaled(np.log2(1.0 + np.array(values, dtype=float)))]
+    return [_scaled(np.log2(1.0 + np.maximum(np.array(values, dtype=float), 0.0)))]
 
 
 def _scaled(column: Array) -> Array:

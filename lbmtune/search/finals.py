@@ -16,6 +16,7 @@ from lbmtune.records.store import append_trial, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.interfaces import Search
 from lbmtune.search.kinds import Kind, Rounding, kind_of, rounding_of
+from lbmtune.search.pareto import members
 from lbmtune.search.plan import Plan
 from lbmtune.units import mlups
 
@@ -29,12 +30,13 @@ def finalists_of(record: StudyRecord) -> tuple[Trial, ...]:
     """Return the finalists by their first measurements, best first, without finals; `stands_for` names what each leads.
 
     They are the best of all, up to the number in the protocol and at least one; the best of each set of requirements;
-    and the best of each kind that comes near the best. If footprint is the objective, they are the best of all alone.
+    and the best of each kind that comes near the best. If speed does not decide, they are the best of all alone. Of
+    several objectives their Pareto set follows.
     """
     first = replace(record, trials=tuple(replace(t, final=None, verification=None) for t in record.trials))
     ranked = first.ranked
-    best = {trial.number for trial in ranked[: max(1, record.header.spec.protocol.finalists)]}
-    leaders = _leaders(ranked) if record.header.spec.objective == "mlups" else {}
+    best = {trial.number for trial in (*ranked[: max(1, record.header.spec.protocol.finalists)], *members(first))}
+    leaders = _leaders(ranked) if record.header.spec.objective in ("mlups", "energy") else {}
     by_number = {trial.number: trial for trial in record.trials}
     return tuple(
         replace(by_number[trial.number], final=None, stands_for=str(leaders.get(trial.number, "")))
@@ -167,6 +169,7 @@ def run_sustained(search: Search, plan: Plan) -> None:
         return
     tried: set[int] = set()
     while wanted := [trial for trial in _to_run(read_study(search.folder)) if trial.number not in tried]:
+        wanted = plan.some(wanted, plan.needs.run_s)
         seconds = len(wanted) * plan.needs.run_s
         if not plan.fits(seconds, "sustained runs"):
             return
@@ -180,8 +183,13 @@ def run_sustained(search: Search, plan: Plan) -> None:
 
 
 def _to_run(record: StudyRecord) -> list[Trial]:
-    """Return the best whose sustained run is missing. One that draws too much power is not the best any more."""
+    """Return the trials whose sustained run is missing: the best, or all finalists if energy is an objective.
+
+    One that draws too much power is not the best any more.
+    """
     spec = record.header.spec
+    if "energy" in spec.objectives:
+        return [trial for trial in record.ranked if trial.final and not trial.sustained]
     count = max(spec.protocol.sustained_top, spec.max_power_w is not None)
     return [trial for trial in _best(record)[:count] if not trial.sustained]
 
@@ -216,14 +224,16 @@ def record_accuracy(search: Search, plan: Plan) -> None:
     for trial in (trial for trial in read_study(search.folder).ranked if trial.final):
         config = from_flat(trial.config)
         rounding = rounding_of(config)
-        if rounding not in known and not trial.accuracy and not plan.fits(plan.needs.accuracy_s, "accuracy"):
+        own = trial.accuracy if trial.accuracy and trial.accuracy.points else None
+        whole = own or known.get(rounding) or search.kept_accuracy(config)
+        if rounding not in known and not whole and not plan.fits(plan.needs.accuracy_s, "accuracy"):
             return
         if rounding not in known:
-            if not trial.accuracy:
+            if not whole:
                 search.observer.phase("accuracy", plan.needs.accuracy_s)
-            known[rounding] = trial.accuracy or search.accuracy(config)
+            known[rounding] = whole or search.accuracy(config)
         accuracy = known[rounding]
-        if accuracy and not trial.accuracy:
+        if accuracy and not own:
             append_trial(search.folder, replace(trial, accuracy=accuracy))
 
 

@@ -177,7 +177,8 @@ class Search:
 
     gather: waits for other workers when the search is over, and takes their trials over; None without others. compiled:
     kernels to compile before the first is measured, if trials are counted; clock: of the whole, None: it begins now.
-    accuracy, output: of finalists; sustain: of the best. None if unavailable.
+    accuracy, output: of finalists; kept_accuracy: as an earlier study measured it; sustain: of the best;
+    known_accuracy: of every configuration, if it is an objective. None if unavailable.
     """
 
     evaluator: Evaluator
@@ -189,6 +190,8 @@ class Search:
     compiled: int = 0
     clock: Clock | None = None
     accuracy: Accurate | None = None
+    kept_accuracy: Accurate = lambda _: None
+    known_accuracy: Accurate | None = None
     sustain: Sustain | None = None
     output: OutputOf | None = None
     predict_output: PredictOutput | None = None

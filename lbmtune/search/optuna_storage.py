@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,11 @@ from optuna.trial import FrozenTrial, TrialState
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
-from lbmtune.records.study import Ceiling, StudyHeader
+from lbmtune.records.study import OBJECTIVES, Ceiling, StudyHeader, StudySpec
 from lbmtune.search.space import varied
 
 JOURNAL = "optuna.log"
 _NUMBER, FINALS = "lbmtune:number", "final_mlups"
-METRICS = {"mlups": "MLUPS", "footprint": "footprint (bytes)"}
-"""Names of objectives."""
 _LONG_SECRET = 6
 """Letters from which on a password is not in a sentence by chance."""
 
@@ -68,11 +67,11 @@ def write_journal(path: Path, header: StudyHeader, configs: Sequence[KernelConfi
     space, by_key, journal = distributions(configs), {config.key: config for config in configs}, Journal(path)
     with journal.buffered():
         study = optuna.create_study(
-            storage=JournalStorage(journal), study_name=optuna_name(header), direction=direction(header.spec.objective)
+            storage=JournalStorage(journal), study_name=optuna_name(header), directions=directions(header.spec)
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            study.set_metric_names([METRICS[header.spec.objective]])
+            study.set_metric_names(metrics(header.spec))
         study.set_user_attr(FINALS, finals_of(trials))
         for trial in trials:
             if trial.key in by_key:
@@ -82,19 +81,29 @@ def write_journal(path: Path, header: StudyHeader, configs: Sequence[KernelConfi
 def _frozen(
     trial: Trial, header: StudyHeader, values: dict[str, Any], space: dict[str, BaseDistribution]
 ) -> FrozenTrial:
-    value = value_of(trial, header.spec.objective)
+    found = values_of(trial, header.spec)
     return optuna.create_trial(
-        state=TrialState.FAIL if value is None else TrialState.COMPLETE,
-        value=value,
+        state=TrialState.FAIL if found is None else TrialState.COMPLETE,
+        values=found,
         params=values,
         distributions=space,
         user_attrs={_NUMBER: trial.number, **attributes(trial, header.ceiling)},
     )
 
 
-def direction(objective: str) -> StudyDirection:
-    """Return whether more of an objective is better."""
-    return StudyDirection.MAXIMIZE if objective == "mlups" else StudyDirection.MINIMIZE
+def _told(spec: StudySpec) -> tuple[str, ...]:
+    """Return the objectives that Optuna hears of, which every trial has: speed stands for energy."""
+    return tuple(dict.fromkeys("mlups" if name == "energy" else name for name in spec.objectives))
+
+
+def directions(spec: StudySpec) -> list[StudyDirection]:
+    """Return for each objective whether more of it is better."""
+    return [StudyDirection.MAXIMIZE if name == "mlups" else StudyDirection.MINIMIZE for name in _told(spec)]
+
+
+def metrics(spec: StudySpec) -> list[str]:
+    """Return the names of the objectives with their units."""
+    return [OBJECTIVES[name] for name in _told(spec)]
 
 
 @contextmanager
@@ -128,11 +137,15 @@ def finals_of(trials: Sequence[Trial]) -> dict[str, float]:
     return {one.key: one.final.mlups for one in trials if one.final}
 
 
-def value_of(trial: Trial, objective: str) -> float | None:
-    """Return the objective of a trial; None if it has no speed."""
-    if trial.mlups is None or objective == "mlups":
-        return trial.mlups
-    return float(trial.prediction.footprint_bytes) if trial.prediction else None
+def values_of(trial: Trial, spec: StudySpec) -> list[float] | None:
+    """Return the objectives of a trial; None if it has no speed, or one of them is not known."""
+    known: dict[str, float | None] = {
+        "mlups": trial.mlups,
+        "footprint": trial.prediction.footprint_bytes if trial.prediction else None,
+        "accuracy": trial.accuracy.error if trial.accuracy else None,
+    }
+    found = [float(value) for name in _told(spec) if (value := known[name]) is not None and isfinite(value)]
+    return found if trial.mlups is not None and len(found) == len(_told(spec)) else None
 
 
 def attributes(trial: Trial, ceiling: Ceiling) -> dict[str, str | float]:

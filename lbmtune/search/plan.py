@@ -106,5 +106,9 @@ class Plan:
         self.left_out.append(f"{what}: {seconds:.1f} s, {max(left_s, 0.0):.1f} s were left")
         return False
 
+    def some(self, trials: list[Trial], each_s: float) -> list[Trial]:
+        """Return the first of the trials, as many as fit into what is left, and at least one."""
+        return trials[: int(min(len(trials), max(1.0, (self.clock.left_s - FILES_S) / each_s)))]
+
     def _finals_s(self, count: int, unproven: int) -> float:
         return unproven * self.needs.proof_s + self.needs.race_s(count, FEWEST_ROUNDS)

@@ -84,7 +84,7 @@ def _sifted(asked: Asked, table: Table, broken_by: dict[Rule, list[str]]) -> tup
             cached = CachedRule(rule, asked.case, asked.limits, several)
             if left and cached(left[0]) is None and cached.constant:
                 continue
-            reasons = [cached(point) for point in left]
+            reasons = cached.reasons(left)
             if against := [reason for reason in reasons if reason is not None]:
                 broken_by.setdefault(rule, []).extend(against)
                 left = [point for point, reason in zip(left, reasons, strict=True) if reason is None]

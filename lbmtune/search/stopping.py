@@ -9,7 +9,7 @@ from lbmtune.records.statistics import repeat_spread
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.interfaces import Gain
 
-_LOOKS = 3
+LOOKS = 3
 """Looks in a row that must agree that nothing is left to gain."""
 _DOUBT = 0.05
 """Highest probability of a gain beyond the noise at which a search ends."""
@@ -21,6 +21,11 @@ def noise_of(header: StudyHeader) -> float:
     """Return how far repeated finals lie apart on the machine of a study, relative."""
     usual = _NOISE_OF_HOST if BACKENDS[header.backend].shares_host else _NOISE
     return repeat_spread(header.repeats) or usual
+
+
+def enough(gain: Gain, noise: float) -> bool:
+    """Return whether so little is left to gain that no finals could tell."""
+    return gain.relative < noise and gain.probability <= _DOUBT
 
 
 @dataclass
@@ -39,9 +44,8 @@ class Stop:
         """Note what may be gained by going on."""
         if gain is None or self.header.spec.budget.sample:
             return
-        enough = gain.relative < self.noise and gain.probability <= _DOUBT
-        self.looks = self.looks + 1 if enough else 0
-        if self.looks >= _LOOKS:
+        self.looks = self.looks + 1 if enough(gain, self.noise) else 0
+        if self.looks >= LOOKS:
             self.reason = f"{percent(max(gain.relative, 0.0))} left to gain at 95 %"
 
     def measured(self, trial: Trial, predicted_mlups: float) -> None:

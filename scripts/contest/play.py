@@ -4,40 +4,50 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lbmtune.search.interfaces import Seen, Strategy
+from lbmtune.search.interfaces import Gain, Strategy
+from lbmtune.search.stopping import LOOKS, enough
 from lbmtune.search.strategies.ordered import Task
-from scripts.contest.sets import Array, World
+from scripts.contest.sets import World
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How a machine works. Times are in units of a measurement.
+    """How a machine works.
 
-    workers, compile_time: of compilation; beside: whether they compile while the measurer works, else once nothing is
-    left to measure; head_start: compiled before the first trial; buffer: most that wait compiled; under_way: given to
-    the measurer, answered or not.
+    workers: processes that compile; beside: whether they do while the measurer works, else once nothing is left to
+    measure; head_start: compiled before the first trial; buffer: most that wait compiled; under_way: given to the
+    measurer, answered or not.
     """
 
     workers: int
-    compile_time: float
     beside: bool
     head_start: int
     buffer: int
     under_way: int
 
 
-PACES = {"cuda": Pace(14, 10.0, True, 28, 256, 2), "cpu": Pace(2, 1.0, False, 2, 2, 1)}
+PACES = {"cuda": Pace(14, True, 28, 256, 2), "cpu": Pace(2, False, 2, 2, 1)}
 """Of a machine of 16 cores with a GPU, and of a CPU of two cores."""
+IN_TURN = Pace(1, False, 1, 1, 1)
+"""Each configuration is compiled, measured and told before the next is asked for."""
 
 Maker = Callable[[Task], Strategy]
 
 
-def order_of(
+@dataclass(frozen=True)
+class Run:
+    """What a strategy tried, in the order of the answers, and after how many it would have stopped, if at all."""
+
+    order: tuple[int, ...]
+    stopped: int | None
+
+
+def played(
     world: World,
     maker: Maker,
     seed: int,
@@ -46,28 +56,50 @@ def order_of(
     calibrated: bool = True,
     pace: Pace | None = None,
     beyond: bool = False,
-) -> list[int]:
-    """Return the configurations in the order of their answers, up to the best one or the budget.
+) -> Run:
+    """Return the run of a strategy that ends with the budget, or once it found the best and would have stopped.
 
-    beyond: go on once the best one is found. The world is shuffled first: recorded sets lie in the order of their
-    trials, which would tell the answer.
+    beyond: go on to the budget. The world is shuffled first: recorded sets lie in the order of their trials, which
+    would tell the answer.
     """
     shuffled = np.random.default_rng([7, seed]).permutation(len(world.configs))
-    measured, pace = world.measured[shuffled], pace or PACES[world.backend]
-    expected = (world.estimated if calibrated else world.cold)[shuffled]
-    refined = world.compiled[shuffled] if calibrated and world.backend == "cuda" else expected
-    noise = world.noise[shuffled]
-    player = maker(Task(configs=[world.configs[i] for i in shuffled], expected=list(expected), seed=seed))
-    best, order, under_way = int(np.nanargmax(measured)), list[int](), deque[int]()
-    ready, compiling, now = set[int](), list[tuple[float, int]](), 0.0
-    lanes = [0.0] * pace.workers
-    while len(order) < budget:
+    order, stopped, looks = list[int](), None, 0
+    best = int(np.argmax(world.share))
+    for index, gain in _answers(_shuffled(world, shuffled), maker, seed, calibrated, pace or PACES[world.backend]):
+        order.append(int(shuffled[index]))
+        if stopped is None:
+            expected = gain()
+            looks = looks + 1 if expected and enough(expected, world.finals_noise) else 0
+            stopped = len(order) if looks == LOOKS else None
+        ends = stopped is not None or expected is None
+        if len(order) == budget or (best in order and ends and not beyond):
+            break
+    return Run(tuple(order), stopped)
+
+
+def _shuffled(world: World, order: np.ndarray[tuple[int], np.dtype[np.intp]]) -> World:
+    moved = {name: value[order] for name, value in vars(world).items() if isinstance(value, np.ndarray)}
+    return replace(
+        world, configs=tuple(world.configs[i] for i in order), seen=tuple(world.seen[i] for i in order), **moved
+    )
+
+
+def _answers(
+    world: World, maker: Maker, seed: int, calibrated: bool, pace: Pace
+) -> Iterator[tuple[int, Callable[[], Gain | None]]]:
+    """Yield each answer as it was told, with what asks the strategy for the gain that is left."""
+    expected = world.estimated if calibrated else world.cold
+    refined = world.compiled if calibrated and world.backend == "cuda" else expected
+    player = maker(Task(configs=world.configs, expected=list(expected), seed=seed))
+    under_way, answered, now = deque[int](), 0, 0.0
+    ready, compiling, lanes = set[int](), list[tuple[float, int]](), [0.0] * pace.workers
+    while True:
         if pace.beside:
             room = min(pace.workers + 4 - len(compiling), pace.buffer - len(ready) - len(compiling))
         else:
             room = 0 if ready or compiling or under_way else pace.workers
         for index in player.wanted(room) if room > 0 else ():
-            end = max(heapq.heappop(lanes), now) + pace.compile_time
+            end = max(heapq.heappop(lanes), now) + float(world.compile_s[index])
             heapq.heappush(lanes, end)
             heapq.heappush(compiling, (end, index))
         while compiling and (compiling[0][0] <= now or not ready):
@@ -75,30 +107,17 @@ def order_of(
             now = max(now, end)
             player.refine(index, float(refined[index]))
             ready.add(index)
-        if not order and len(ready) < min(pace.head_start, len(measured)) and compiling:
+        if not answered and len(ready) < min(pace.head_start, len(world.configs)) and compiling:
             now = compiling[0][0]
             continue
         if not ready and not under_way:
-            break
+            return
         while ready and len(under_way) < pace.under_way:
             index = player.next(ready)
             ready.discard(index)
             under_way.append(index)
         index = under_way.popleft()
-        now += 1.0
-        player.observe(index, _seen(float(measured[index]), float(noise[index])))
-        order.append(index)
-        if index == best and not beyond:
-            break
-    return [int(shuffled[i]) for i in order]
-
-
-def _seen(mlups: float, half_width: float) -> Seen:
-    return Seen(None) if np.isnan(mlups) else Seen(mlups, max(half_width / 1.96, 1e-4))
-
-
-def shares(world: World, order: Sequence[int], budget: int) -> Array:
-    """Return the best share of the best of the set after each evaluation, up to the budget."""
-    values = np.nan_to_num(world.measured[list(order)]) / world.best
-    reached = np.maximum.accumulate(values)
-    return np.concatenate([reached, np.full(max(0, budget - len(order)), reached[-1])])[:budget]
+        now += float(world.device_s[index])
+        player.observe(index, world.seen[index])
+        answered += 1
+        yield index, player.gain

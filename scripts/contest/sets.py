@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,8 +18,11 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.process_pool import mapped, pool
-from lbmtune.records import Outcome, Trial
+from lbmtune.records import Trial
 from lbmtune.records.store import HEADER, read_study
+from lbmtune.search.interfaces import Seen
+from lbmtune.search.observations import seen_of
+from lbmtune.search.stopping import noise_of
 from scripts.paths import RECORDED, ROOT
 
 Array = NDArray[np.float64]
@@ -26,41 +30,41 @@ CACHE = ROOT / "build" / "contest"
 MACHINE = "machine.toml"
 _READ = ("catalogue", "model", "records")
 """Packages that a world is made by."""
+_BATCH = 400
+"""Trials that are not worth another process."""
 
 
 @dataclass(frozen=True)
 class World:
     """A recorded set. Arrays have an element for each configuration, in MLUPS unless said otherwise.
 
-    measured: first measurement, NaN if it failed; noise: half-width of its interval over it; estimated, compiled: by
-    the calibrated model, from estimated and from compiled resources; cold: by bandwidths alone; device_s: seconds that
-    the device was taken by verification and measurement.
+    seen: of the first measurement, which is what a strategy is told; truth: by which it is judged, NaN if it failed;
+    estimated, compiled: by the calibrated model, from estimated and from compiled resources; cold: by bandwidths alone;
+    device_s, compile_s: seconds that verification and measurement took the device, and that compilation took a core.
+    finals_noise: how far finals lie apart on the machine, relative.
     """
 
     name: str
-    case: Case
     backend: str
     configs: tuple[KernelConfig, ...]
-    measured: Array
-    noise: Array
+    seen: tuple[Seen, ...]
+    truth: Array
     estimated: Array
     compiled: Array
     cold: Array
     device_s: Array
+    compile_s: Array
+    finals_noise: float
 
     @property
-    def best(self) -> float:
-        """The best first measurement."""
-        return float(np.nanmax(self.measured))
+    def measured(self) -> Array:
+        """MLUPS of the first measurement, NaN for a failure."""
+        return np.array([one.mlups or np.nan for one in self.seen])
 
-    def expected(self, *, calibrated: bool, compiled_first: int) -> Array:
-        """Return what a study expects: of a GPU the first ones are compiled before the first trial."""
-        if not calibrated:
-            return self.cold
-        if self.backend == "cpu":
-            return self.estimated
-        found, first = self.estimated.copy(), np.argsort(-self.estimated, kind="stable")[:compiled_first]
-        found[first] = self.compiled[first]
+    @property
+    def share(self) -> Array:
+        """The truth over that of the best; zero for a failure."""
+        found: Array = np.nan_to_num(self.truth) / np.nanmax(self.truth)
         return found
 
 
@@ -74,39 +78,58 @@ def world(name: str) -> World:
     path = CACHE / f"{name.replace('/', '+')}.pickle"
     newest = max(
         file.stat().st_mtime
-        for root in (*(ROOT / "lbmtune" / part for part in _READ), RECORDED / name)
-        for file in root.rglob("*.*")
+        for root in (*(ROOT / "lbmtune" / part for part in _READ), Path(__file__), RECORDED / name)
+        for file in (root.rglob("*.*") if root.is_dir() else [root])
     )
     if path.exists() and path.stat().st_mtime > newest:
         found: World = pickle.loads(path.read_bytes())
         return found
-    made = _world(name)
+    made = made_world(name)
     CACHE.mkdir(parents=True, exist_ok=True)
     path.write_bytes(pickle.dumps(made))
     return made
 
 
-def _world(name: str) -> World:
+def made_world(name: str) -> World:
+    """Return a recorded set, predicted anew."""
     record = read_study(RECORDED / name)
     machine = read_machine(RECORDED / Path(name).parts[0] / MACHINE)
     trials = sorted({trial.key: trial for trial in record.trials}.values(), key=lambda trial: trial.number)
-    case = record.header.spec.case
-    with pool(usable_cores()) as processes:
-        rows = list(mapped(processes, partial(_predicted, case, machine), trials, 64))
-    estimated, compiled, cold = np.array(rows).T
-    half = [_half_width(trial) for trial in trials]
+    seen = [seen_of(replace(trial, final=None)) for trial in trials]
+    measured = np.array([one.mlups or np.nan for one in seen])
+    estimated, compiled, cold = np.array(_predictions(record.header.spec.case, machine, trials)).T
     return World(
         name=name,
-        case=case,
         backend=record.header.backend,
         configs=tuple(from_flat(trial.config) for trial in trials),
-        measured=np.array([_speed(trial) for trial in trials]),
-        noise=np.array(half),
+        seen=tuple(seen),
+        truth=_truth(measured, np.array([trial.final.mlups if trial.final else np.nan for trial in trials])),
         estimated=estimated,
         compiled=compiled,
         cold=cold,
         device_s=np.array([trial.costs.verify_s + trial.costs.measure_s for trial in trials]),
+        compile_s=np.array([trial.costs.compile_s for trial in trials]),
+        finals_noise=noise_of(record.header),
     )
+
+
+def _truth(measured: Array, final: Array) -> Array:
+    """Return finals, and for the others the first measurement as it would be in finals.
+
+    A machine may be slower in finals as a whole than in the search. Without that ratio, those that were left out of the
+    finals would be the best.
+    """
+    in_finals = np.flatnonzero(~np.isnan(final / measured))
+    slower = np.median(final[in_finals] / measured[in_finals]) if len(in_finals) else 1.0
+    return np.where(np.isnan(final), slower * measured, final)
+
+
+def _predictions(case: Case, machine: Machine, trials: Sequence[Trial]) -> list[tuple[float, float, float]]:
+    task = partial(_predicted, case, machine)
+    if len(trials) <= _BATCH:
+        return list(map(task, trials))
+    with pool(usable_cores()) as processes:
+        return list(mapped(processes, task, trials, _BATCH // 2))
 
 
 def _predicted(case: Case, machine: Machine, trial: Trial) -> tuple[float, float, float]:
@@ -114,14 +137,3 @@ def _predicted(case: Case, machine: Machine, trial: Trial) -> tuple[float, float
     estimated = predict(case, config, machine).mlups
     compiled = predict(case, config, machine, trial.resources).mlups if trial.resources else estimated
     return estimated, compiled, predict(case, config, replace(machine, calibration=None, cpu=None)).mlups
-
-
-def _speed(trial: Trial) -> float:
-    return trial.measurement.mlups if trial.outcome is Outcome.OK and trial.measurement else float("nan")
-
-
-def _half_width(trial: Trial) -> float:
-    one = trial.measurement
-    if trial.outcome is not Outcome.OK or one is None:
-        return float("nan")
-    return (one.ci_high_mlups - one.ci_low_mlups) / 2 / one.mlups

@@ -12,7 +12,8 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from math import hypot
+from itertools import pairwise
+from math import hypot, log
 from pathlib import Path
 
 import msgspec
@@ -24,6 +25,9 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.schemes.scheme import Access, Place
 from lbmtune.lattice import LATTICES, Lattice
 from lbmtune.records.profile import Profile
+from scripts.contest.page import Contest, curves
+from scripts.contest.score import MARKS
+from scripts.contest.table import kept
 from scripts.paths import RECORDED, ROOT
 
 FOLDER = ROOT / "docs" / "pictures"
@@ -70,6 +74,7 @@ def pictures() -> Mapping[Path, str]:
         "temporal-tile": tile_picture,
         "wavefront": wavefront_picture,
         "loss-breakdown": loss_picture,
+        "search-contest": contest_picture,
     }
     return {FOLDER / f"{name}.svg": draw() for name, draw in drawn.items()}
 
@@ -270,6 +275,42 @@ def loss_picture() -> str:
     parts += [_rect((left, y - 11), 14, 14, "kept"), _text((left + 22, y), "measured", "small")]
     parts += [_line((left + 110, y - 12), (left + 110, y + 4), "two thick"), _text((left + 120, y), "model", "small")]
     return _svg(left + width + 190, y + 18, parts)
+
+
+def contest_picture() -> str:
+    """Return the share of the optimum that strategies still miss over the evaluations, both axes logarithmic."""
+    shown = {
+        "auto, calibrated": "one thick",
+        "list, calibrated": "one dashed",
+        "auto, cold": "two thick",
+        "list, cold": "two dashed",
+        "kernel_tuner hybrid_vndx": "three thick",
+        "kernel_tuner genetic_algorithm": "three dashed",
+        "optuna TPE": "grey thick",
+        "random": "grey dashed",
+    }
+    found = curves(Contest(kept()))
+    left, top, width, height, most, least = 70.0, 50.0, 420.0, 270.0, 0.6, 0.0005
+
+    def at(evaluations: float, missing: float) -> Point:
+        across = log(evaluations) / log(MARKS[-1])
+        return left + width * across, top + height * log(most / max(missing, least)) / log(most / least)
+
+    parts = ["<style>.dashed { stroke-dasharray: 5 4; }</style>"]
+    parts.append(_text((20, 28), "Missing share of the optimum over evaluations, mean over the GPU sets", "title"))
+    for mark in MARKS:
+        parts.append(_line(at(mark, most), at(mark, least), "cell faint"))
+        parts.append(_text((at(mark, least)[0], top + height + 18), f"{mark}", "small middle"))
+    for missing in (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001):
+        parts.append(_line(at(1, missing), at(MARKS[-1], missing), "cell faint"))
+        parts.append(_text((left - 8, at(1, missing)[1] + 4), f"{100 * missing:g} %", "small end"))
+    for place, (name, kind) in enumerate(shown.items()):
+        points = [at(mark, missing) for mark, missing in zip(MARKS, found[name], strict=True)]
+        parts += [_line(begin, end, kind) for begin, end in pairwise(points)]
+        y = top + 14 + 24 * place
+        parts += [_line((left + width + 20, y), (left + width + 50, y), kind)]
+        parts.append(_text((left + width + 58, y + 4), name, "small"))
+    return _svg(left + width + 260, top + height + 34, parts)
 
 
 def _svg(width: float, height: float, parts: Iterable[str]) -> str:

@@ -4,7 +4,8 @@
 
 A document that is shipped takes the place of the recorded one. Measured rows and counters stay if it still has the same
 variant in the same experiment: same case, configuration and side task. Others are dropped, because they would answer
-another question. What was not measured so stays without a verdict; `scripts.check_recorded` lists it.
+another question. What was not measured so stays without a verdict; `scripts.check_recorded` lists it. Dated records
+(claims-DATE.json.gz) keep their documents and rows.
 """
 
 from __future__ import annotations
@@ -28,15 +29,22 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.claims import Claims, Group
 from scripts.paths import RECORDED
 
+RECORDS = "claims*.json.gz"
+
 
 def rejudged(claims: Claims, here: Here) -> Claims:
     """Return recorded claims with the documents of today, the rows that they still ask for, and the verdicts."""
     shipped = {document.name: document for document in load_documents(())}
     documents = tuple(shipped.get(document.name, document) for document in claims.documents)
     groups = tuple(asked(claims.groups, (plan for one in documents for plan in plans(one, here))))
+    return judged(replace(claims, documents=documents, groups=groups))
+
+
+def judged(claims: Claims) -> Claims:
+    """Return recorded claims with the verdicts on the documents that they hold."""
     header = claims.header
-    found = [verdict for one in documents for verdict in verdicts(one, groups, header.backend, header.rates)]
-    return replace(claims, documents=documents, groups=groups, verdicts=tuple(found))
+    found = (verdicts(one, claims.groups, header.backend, header.rates) for one in claims.documents)
+    return replace(claims, verdicts=tuple(verdict for some in found for verdict in some))
 
 
 def asked(groups: Sequence[Group], planned: Iterable[Plan]) -> Iterator[Group]:
@@ -62,9 +70,10 @@ def main() -> None:
     """Rewrite the records; print the counts of each, and each verdict that has changed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("records", nargs="*", type=Path)
-    for path in parser.parse_args().records or sorted(RECORDED.rglob(f"{RESULTS}.gz")):
+    for path in parser.parse_args().records or sorted(RECORDED.rglob(RECORDS)):
         before = decoded(gzip.decompress(path.read_bytes()), path)
-        now = rejudged(before, here_of(before, path.parent))
+        is_dated = path.name != f"{RESULTS}.gz"
+        now = judged(before) if is_dated else rejudged(before, here_of(before, path.parent))
         was = {(one.document, one.claim): one.holding for one in before.verdicts}
         for one in now.verdicts:
             if was.get((one.document, one.claim)) is not one.holding:

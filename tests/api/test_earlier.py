@@ -124,10 +124,15 @@ def test_a_damaged_study_is_left_out_with_a_warning_and_refused_if_named(
         api.study(question(48), "cpu", "other", sources=["damaged"])
 
 
-def test_a_trial_of_an_unknown_kernel_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [('"family":"', '"family":"not-'), ('"threads":', f'"threads":{10**400}'), ('"layout":"', '"layout":"not-')],
+)
+def test_a_trial_of_an_impossible_kernel_is_a_warning(was: str, becomes: str, caplog: pytest.LogCaptureFixture) -> None:
     folder = begun("later")
     text = (folder / TRIALS).read_text()
-    (folder / TRIALS).write_text(text.replace('"scheme":"', '"scheme":"not-'))
+    assert was in text
+    (folder / TRIALS).write_text(text.replace(was, becomes))
     api.study(question(48), "cpu", "new")
     assert learned(Path("new")) == []
     assert "left out of the prior" in caplog.text
@@ -181,7 +186,8 @@ def test_the_model_of_the_new_study_predicts_for_the_earlier_one() -> None:
     own = Path("new")
     (here,) = earlier.lessons(found, question(), configs, machine(), own)
     fast = {name: 2 * value for name, value in machine().stream_bytes_per_s.items()}
-    doubled = replace(doubled, stream_bytes_per_s=fast, in_place_bytes_per_s=2 * machine().in_place_bytes_per_s)
+    in_place = 2 * machine().in_place_bytes_per_s
+    doubled = replace(doubled, stream_bytes_per_s=fast, in_place_bytes_per_s=in_place, date="later")
     (there,) = earlier.lessons(found, question(), configs, doubled, own)
     assert there.source.errors.mean() == pytest.approx(here.source.errors.mean() - 0.693, abs=0.05)
 

@@ -212,7 +212,7 @@ def test_errors_are_judged_over_all_velocities_that_are_asked_for() -> None:
     found = errors("velocity-error", (0.001, 0.01, 0.1), at_most=1.6)
     assert (found.low, found.median, found.high) == pytest.approx((1.0, 1.2, 1.5))
     assert (found.holding, found.disturbed) == (Holding.HOLDS, False)
-    assert found.reason.startswith("measured 1.2x (1x .. 1.5x); at most 1.6x is claimed")
+    assert found.reason.startswith("measured 1.2x (1x .. 1.5x, by velocity); at most 1.6x is claimed")
     assert errors("velocity-error", (0.01, 0.1), at_most=1.1).holding is Holding.UNDECIDED
     assert errors("velocity-error", (0.001, 0.01), at_most=1.1).holding is Holding.FAILS
     assert errors("density-error", (0.01,), at_least=10).median == pytest.approx(12)
@@ -678,10 +678,15 @@ def test_what_a_single_kernel_and_a_duty_come_to() -> None:
     assert second.startswith("150.0 of 304.0 bytes per update reach memory")
     (first, _) = reasons(share, (replace(one, in_place=True),), RATES)
     assert first == ("a step takes 16.4 us; the bytes of a step at the bandwidth of the update in place take 5.0 us")
+    found = list(reasons(share, (replace(one, step_s=4e-6, mlups=32**3 / 4.0, counters=Counters(source="")),), RATES))
+    assert found[1:] == ["caches hold a part of the domain: memory alone would take longer"]
     often = Claim(name="c", sentence="s", kind="interval-loss", of=("a",), over=("b",), every=500)
     assert list(
         reasons(often, (replace(one, step_s=3e-4, every=20, duty_bytes=4_000_000), replace(one, step_s=2e-4)), RATES)
     ) == ["the side task takes 2.00 ms for 4.0 MB of fields, 2 GB/s; 500 steps take 100.0 ms"]
+    slow_disk = replace(one, step_s=3e-4, every=20, duty_bytes=2_500_000)
+    (said,) = reasons(often, (slow_disk, replace(one, step_s=2e-4)), RATES)
+    assert "2.5 MB of fields, 1.25 GB/s" in said
 
 
 class Interrupted(Observer):

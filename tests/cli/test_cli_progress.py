@@ -9,6 +9,7 @@ from rich.console import Console
 from lbmtune.api.measured_machines import disturbance as disturbance_of_machine
 from lbmtune.api.studies import study_header
 from lbmtune.cli import notes_on_stderr
+from lbmtune.cli.format.claims import ClaimsProgress
 from lbmtune.cli.format.output import fitted, short, stdout, table
 from lbmtune.cli.format.progress import Progress, clock
 from lbmtune.cli.format.study import SPARE, faster_first, print_study, ranking
@@ -22,6 +23,7 @@ from lbmtune.report.study.tables import trial_table
 from lbmtune.report.study.trials import headline
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.study import run_study
+from tests.claims.test_claims import document, run
 from tests.support.paths import RECORDED
 from tests.support.studies.fake_study import FakeEvaluator, header, machine, one_family, search, space_of, spec
 
@@ -325,3 +327,12 @@ def test_what_is_piped_keeps_one_line_per_row(capsys):
     rows = capsys.readouterr().out.splitlines()
     assert len(rows) == 3
     assert long.strip() in rows[-1]
+
+
+def test_a_group_of_claims_counts_the_variants_that_the_device_has(tmp_path):
+    """A variant without a configuration for the device has not failed."""
+    group = run(tmp_path, document()).groups[0]
+    assert [row.variant for row in group.rows if not row.config] == ["unheard-of"]
+    out = io.StringIO()
+    ClaimsProgress(Console(file=out, width=160), "a device", 1).finished(group)
+    assert "made-up: box, 32x32x32: 2 of 2 variants, fastest" in out.getvalue()

@@ -55,6 +55,7 @@ def kernels(backend: str = "cuda") -> tuple[Sample, ...]:
     return covering(backend).samples
 
 
+@cache
 def for_every_day(backend: str) -> list[Sample]:
     """A part of the list in which each choice stands at each of its values, on small lattices where it can."""
     samples = kernels(backend)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lbmtune.claims.plan import plans
 from lbmtune.records.claims import Claims, Row
-from scripts.recorded.rejudge import asked
+from scripts.recorded.rejudge import asked, judged
 from tests.claims.test_claims import HERE, TEXT, document, run
 
 
@@ -45,3 +45,10 @@ def test_a_knob_that_came_later_has_its_default(tmp_path: Path) -> None:
     planned = list(plans(document(), HERE))
     assert [len(group.rows) for group in asked(groups, planned)] == [3, 3]
     assert all(plan.is_of(group) for plan, group in zip(planned, groups, strict=True)), "a run goes on with it"
+
+
+def test_a_dated_record_is_judged_by_its_own_documents(tmp_path: Path) -> None:
+    claims = run(tmp_path, document())
+    assert isinstance(claims, Claims)
+    wrong = replace(claims, verdicts=tuple(replace(one, reason="for no reason") for one in claims.verdicts))
+    assert judged(wrong) == claims

@@ -80,7 +80,8 @@ class ClaimsProgress(Shown, Observer):
         self._done += 1
         speeds = [row.trial.mlups for row in group.rows if row.trial and row.trial.mlups]
         best = f", fastest {format_mlups(max(speeds))} MLUPS" if speeds else ""
-        of = f"{len(speeds)} of {len(group.rows)} variants"
+        asked = sum(bool(row.config) for row in group.rows)  # others have no configuration for the device
+        of = f"{len(speeds)} of {asked} variants"
         where = f"{group.document}: {group.series}, {_cells(group.case.domain)}"
         self._say(f"{self._counted()}: {where}: {of}{best}, {group.seconds:.1f} s")
 

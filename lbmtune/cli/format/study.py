@@ -1,6 +1,7 @@
 """Print a finished study: its ranking, costs and files."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -11,12 +12,14 @@ from lbmtune.records.remarks import disturbance, doubt, in_cache_of, race_text, 
 from lbmtune.records.repeats import percent
 from lbmtune.records.study import StudyRecord, prior_text
 from lbmtune.report.study.output import output_row
-from lbmtune.report.tables import fluid_share
+from lbmtune.report.tables import SHORT, fluid_share, objective_texts
+from lbmtune.search.pareto import members
 from lbmtune.units import format_bytes, format_mlups
 
 LOG = logging.getLogger("lbmtune")
 SPARE = ("predicted", "footprint", "registers", "sustained")
 """Columns of the ranking that a narrow terminal leaves out, the first ones first."""
+_MEMBER = "lbmtune export STUDY --member N writes another one."
 _TIED = 5
 """Trials that are named as tied with the winner."""
 _COLUMNS = (
@@ -41,12 +44,27 @@ def print_study(record: StudyRecord, report: Path, best: Path) -> None:
         console.print(uncertain, "", markup=False)
     for part in output.fitted(ranking(record), console.width, SPARE):
         console.print(part, "")
+    if found := members(record):
+        console.print(pareto_set(record, found), "")
+        console.print(
+            f"best.json holds member 1, the best by {record.header.spec.objective}; {_MEMBER}", "", markup=False
+        )
     output.print_pairs(_cost_rows(record))
     console.print(f"report     {report}", markup=False)
     console.print(f"best.json  {best}", markup=False)
     remarks = (faster_first(record), disturbance(record), unsteadiness(record), in_cache_of(record))
     for remark in filter(None, remarks):
         LOG.warning(remark)
+
+
+def pareto_set(record: StudyRecord, found: Sequence[Trial]) -> Table:
+    """Return the members of a Pareto set as a table, the best by the first objective first."""
+    titles = [f"{SHORT[name]}>" for name in record.header.spec.objectives]
+    rows = (
+        (place, *objective_texts(record, trial), trial.key, output.short(trial.config))
+        for place, trial in enumerate(found, 1)
+    )
+    return output.table("Pareto set", ("member>", *titles, "key", "configuration"), rows)
 
 
 def faster_first(record: StudyRecord) -> str:

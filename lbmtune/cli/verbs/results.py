@@ -8,9 +8,11 @@ import typer
 from lbmtune import api
 from lbmtune.api.folders import RESULTS, study_folder
 from lbmtune.claims.store import PAGE, claims_folder, read_claims
+from lbmtune.cli.arguments.numbers import whole
 from lbmtune.cli.arguments.options import Folder, Geometry, Json, Out
 from lbmtune.cli.format import output as printing
 from lbmtune.errors import InputError
+from lbmtune.files.ranges import MEMBERS
 
 Target = Annotated[
     Path | None,
@@ -36,6 +38,15 @@ def export(
     kind: Annotated[
         str, typer.Option("--format", metavar="NAME", help="best (best.json), or all trials: t4 (results schema), csv")
     ] = "best",
+    member: Annotated[
+        int | None,
+        typer.Option(
+            "--member",
+            metavar="N",
+            help="of the Pareto set between several objectives, in place of the winner",
+            parser=whole("--member", MEMBERS, 2),
+        ),
+    ] = None,
     output: Target = None,
     out: Out = RESULTS,
     geometry: Geometry = None,
@@ -44,7 +55,7 @@ def export(
     """Write best.json of a study, which lbmtune.load reads, or all its trials."""
     _check_folder(out)
     found = api.Study(study_folder(study, out), geometry=geometry)
-    path = found.export(output) if kind == "best" else found.export_trials(kind, output)
+    path = found.export(output, member=member) if kind == "best" else found.export_trials(kind, output)
     _print_path(kind, path, as_json)
 
 

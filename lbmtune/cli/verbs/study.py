@@ -26,7 +26,8 @@ from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
 from lbmtune.records.remarks import race_text, too_much_power
 from lbmtune.records.store import HEADER, read_study
-from lbmtune.records.study import StudyRecord, StudySpec
+from lbmtune.records.study import OBJECTIVES, StudyRecord, StudySpec
+from lbmtune.search.pareto import figures, members
 
 if TYPE_CHECKING:
     from lbmtune.api import Study
@@ -62,7 +63,14 @@ def study(
         float | None,
         typer.Option("--search-time", metavar="TIME", help="limit of the trials alone", parser=time_s("--search-time")),
     ] = None,
-    objective: Annotated[str | None, typer.Option("--objective", metavar="NAME", help="mlups or footprint")] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            "--objective",
+            metavar="NAMES",
+            help=f"{', '.join(OBJECTIVES)}, or several for a Pareto set: mlups,footprint",
+        ),
+    ] = None,
     max_footprint: Annotated[
         str | None, typer.Option("--max-footprint", metavar="SIZE", help="of all buffers of a kernel: 20GiB")
     ] = None,
@@ -227,6 +235,16 @@ def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -
         "left_out": record.header.left_out,
         "finals": race_text(record),
         "limits": record.header.spec.limits,
+        "pareto": [
+            {
+                "member": place,
+                "number": trial.number,
+                "key": trial.key,
+                "config": trial.config,
+                **figures(record, trial),
+            }
+            for place, trial in enumerate(members(record), 1)
+        ],
         "over_the_power": too_much_power(record),
         "costs": record.costs,
         "winner": record.winner,

@@ -130,11 +130,12 @@ def l2_error(found: Array, expected: Array) -> float | None:
 def fitted(case: Case, config: KernelConfig) -> tuple[Case, KernelConfig]:
     """Return the box of the vortex and the kernel cut to it: no longer chunks or blocks, no flags without walls.
 
+    On a CPU one thread runs it: several would wait for each other after each step, as long as it takes or longer.
     None of that changes how a kernel rounds. The rules decide if the pair may be run.
     """
     box = _box(case, config)
     last = box.domain[case.stencil.dimensions - 1]
-    cut: dict[str, Any] = {"flags": "compiled", "register_planes": 0}
+    cut: dict[str, Any] = {"flags": "compiled", "register_planes": 0, "threads": 1, "pinning": "none"}
     cut |= {name: min(getattr(config, name, last), last) for name in _ALONG_LAST_AXIS}
     if block := config.clipped_knob:
         x, y, z = getattr(config, block)

@@ -14,6 +14,7 @@ from lbmtune.report.study.coverage import covered, range_rows
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels
 from lbmtune.report.study.outcomes import history_panel, outcome_info, outcome_panels
 from lbmtune.report.study.output import output_note, output_table, output_text, with_output_mlups
+from lbmtune.report.study.pareto import pareto_panels, pareto_table
 from lbmtune.report.study.roofline import roofline_info, roofline_panel
 from lbmtune.report.study.speeds import distribution_panel, knobs_panels, parity_panels
 from lbmtune.report.study.steps import CellsRead
@@ -58,6 +59,7 @@ def page(study: StudyRecord, kernel: Kernel | None = None, cells_read: CellsRead
         covered=covered(study),
         ranges=range_rows(study),
         winner=winner_section(study, kernel) if study.ranked else None,
+        pareto=pareto_table(study),
         finals=finals_table(finals_info(study)),
         output=output_table(study),
         output_note=output_note(study),
@@ -74,7 +76,7 @@ def panels(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Pane
     """Return the figures that have something to show, wide ones first."""
     if not study.ranked:
         return outcome_panels(study)
-    wide = [roofline_panel(study), *steps_panels(study, cells_read)]
+    wide = [*pareto_panels(study), roofline_panel(study), *steps_panels(study, cells_read)]
     others = [
         history_panel(study),
         *knobs_panels(study),

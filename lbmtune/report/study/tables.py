@@ -144,7 +144,7 @@ def case_table(study: StudyRecord) -> Pairs:
         ("outlet density", str(case.outlet_density) if "pressure" in case.faces else ""),
         *((f"patch {number}", _patch(patch)) for number, patch in enumerate(case.patches, 1)),
         ("force", str(case.force) if case.forced else ""),
-        ("objective", spec.objective),
+        ("objective", ", ".join(spec.objectives)),
         ("footprint allowed", format_bytes(spec.max_footprint_bytes) if spec.max_footprint_bytes else ""),
         ("error allowed", "" if spec.max_error is None else f"{spec.max_error:g} after many steps"),
         ("power allowed", "" if spec.max_power_w is None else f"{spec.max_power_w:g} W, mean of a sustained run"),

@@ -11,6 +11,12 @@ from lbmtune.search.kinds import Kind, kind_of
 from lbmtune.units import format_mlups
 
 DISTURBED, DISMISSED = "disturbed", "dismissed after a first look"
+_TITLES = {
+    "mlups": "Fastest",
+    "footprint": "Smallest footprint",
+    "energy": "Least energy",
+    "accuracy": "Most accurate",
+}
 _LEADING = ("family", "representation", "steps", "scheme", "layout", "storage")
 
 
@@ -89,7 +95,7 @@ def headline(study: StudyRecord) -> str:
     winner = study.ranked[0]
     m = winner.best_measurement
     against = f", {m.mlups / winner.prediction.mlups:.1%} of prediction" if winner.prediction else ""
-    title = "Fastest" if study.header.spec.objective == "mlups" else "Smallest footprint"
+    title = _TITLES[study.header.spec.objective]
     share = study.share_of_ceiling(winner)
     unit = study.header.spec.case.speed_unit
     run = winner.sustained

@@ -26,6 +26,7 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
         "verification": verification_table(winner.verification),
         "sustained": sustained_table(run, study.header.spec.case.speed_unit) if (run := winner.sustained) else [],
         "accuracy": accuracy_table(winner.accuracy),
+        "accuracy_date": winner.accuracy.date if winner.accuracy else "",
         "kinds": rounding_table(study),
         "precision": f"{winner.config['storage']} stored, {winner.config['compute']} computed",
         "conditions": conditions_table(winner.best_measurement.conditions),

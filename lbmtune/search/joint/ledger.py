@@ -31,14 +31,14 @@ from lbmtune.records.store import decoded
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.optuna_storage import (
     FINALS,
-    METRICS,
     attributes,
-    direction,
+    directions,
     distributions,
     finals_of,
+    metrics,
     parameters,
     usable,
-    value_of,
+    values_of,
 )
 
 BEAT_S, LOST_S = 5.0, 30.0
@@ -125,13 +125,13 @@ class Ledger:
 
     def _finished(self, number: int, trial: Trial) -> bool:
         """Finish a running trial; return whether it was running still."""
-        value, known = value_of(trial, self.header.spec.objective), self._id(number)
+        values, known = values_of(trial, self.header.spec), self._id(number)
         told = {**attributes(trial, self.header.ceiling), _RECORD: msgspec.json.encode(trial).decode()}
         try:
             for name, attribute in told.items():
                 self._storage.set_trial_user_attr(known, name, attribute)
-            state = TrialState.FAIL if value is None else TrialState.COMPLETE
-            self._storage.set_trial_state_values(known, state, None if value is None else [value])
+            state = TrialState.FAIL if values is None else TrialState.COMPLETE
+            self._storage.set_trial_state_values(known, state, values)
         except UpdateFinishedTrialError:
             return False
         finally:
@@ -255,8 +255,8 @@ def begin(storage: BaseStorage, name: str, header: StudyHeader) -> None:
     if name in (one.study_name for one in storage.get_all_studies()):
         study = storage.get_study_id_from_name(name)
     else:
-        study = storage.create_new_study([direction(header.spec.objective)], name)
-        storage.set_study_system_attr(study, "study:metric_names", [METRICS[header.spec.objective]])
+        study = storage.create_new_study(directions(header.spec), name)
+        storage.set_study_system_attr(study, "study:metric_names", metrics(header.spec))
     storage.set_study_user_attr(study, _HEADER, msgspec.json.encode(header).decode())
     storage.set_study_user_attr(study, _OVER, False)
 

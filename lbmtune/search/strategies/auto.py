@@ -176,7 +176,12 @@ class Auto(Listed):
         well = np.array([i for i in tried if self._seen[i].mlups], dtype=np.intp)
         good = np.bincount(self._kind[self._row[well]], minlength=kinds)
         loss = np.log((good + _USUAL) / (made + _USUAL))
-        return int(among[np.argmax(self._predicted(among) + self._tie[among] + loss[self._kind[self._row[among]]])])
+        speeds = self._predicted(among) + loss[self._kind[self._row[among]]]
+        return int(among[np.argmax(self._worth(among, speeds) + self._tie[among])])
+
+    def _promise(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
+        """Return by what the configurations are chosen that are looked at more closely."""
+        return log_speeds
 
     @property
     def _measured(self) -> list[int]:
@@ -185,7 +190,7 @@ class Auto(Listed):
     @cached_property
     def _rows(self) -> Indices:
         """Configurations with features."""
-        order = np.argsort(-self._log_expected, kind="stable")
+        order = np.argsort(-self._promise(np.arange(len(self._free)), self._log_expected), kind="stable")
         rest = order[_LEADING:]
         drawn = self._random.choice(rest, min(_DRAWN, len(rest)), replace=False)
         return np.union1d(np.union1d(order[:_LEADING], drawn), np.array(list(self._seen), dtype=np.intp))
@@ -260,8 +265,9 @@ class Auto(Listed):
         mean, deviation = self._expected(pool)
         self._looks += 1
         if self._looks % _DRAWN_EVERY == 0:
-            return int(pool[np.argmax(mean + self._doubt() * deviation * self._random.normal(size=len(pool)))])
-        return int(pool[np.argmax(mean + deviation + self._tie[pool])])
+            drawn = mean + self._doubt() * deviation * self._random.normal(size=len(pool))
+            return int(pool[np.argmax(self._worth(pool, drawn))])
+        return int(pool[np.argmax(self._worth(pool, mean + deviation) + self._tie[pool])])
 
     def _expected(self, indices: Indices) -> tuple[Array, Array]:
         """Return mean and standard deviation of the logarithms of MLUPS."""
@@ -274,7 +280,8 @@ class Auto(Listed):
             return among
         if self._pooled is None:
             mean, _ = self._errors().by_effects(self._row[among])
-            best = among[np.argpartition(-mean - self._log_expected[among], _POOL // 2)[: _POOL // 2]]
+            promise = self._promise(among, mean + self._log_expected[among])
+            best = among[np.argpartition(-promise, _POOL // 2)[: _POOL // 2]]
             self._pooled = np.union1d(best, self._random.choice(among, _POOL // 2, replace=False))
         kept = np.intersect1d(self._pooled, among)
         return kept if len(kept) else among[:_POOL]

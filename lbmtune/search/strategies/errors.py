@@ -19,7 +19,8 @@ no knob alone describes."""
 class Errors:
     """Errors at some of the points, and what they let expect at all others.
 
-    rows, values, noise: of the trials; believed: rows of trials under way, taken as the process expects them.
+    rows, values, noise: of the trials; believed: rows of trials under way, taken as the process expects them; lack:
+    standard deviation of what no knob alone describes.
     """
 
     points: Features
@@ -28,6 +29,7 @@ class Errors:
     noise: Array
     believed: Indices
     hyper: surrogate.Hyperparameters
+    lack: float = _LACK
     _known: tuple[Array, Array] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,7 +82,7 @@ class Errors:
     def _line(self) -> surrogate.Linear:
         columns = self._columns(self.rows)
         spread = np.append(_OFFSET, np.full(columns.shape[1] - 1, _EFFECT))
-        return surrogate.regress(columns, self.values, spread, np.hypot(self.noise, _LACK))
+        return surrogate.regress(columns, self.values, spread, np.hypot(self.noise, self.lack))
 
     def _columns(self, rows: Indices) -> Array:
         return np.column_stack([np.ones(len(rows)), self.points.values[rows] - self._centre])

@@ -23,6 +23,7 @@ _WIDTHS: Mapping[str, str] = {"cuda": "cells_per_thread", "cpu": "vector_bits"}
 class Task:
     """What a strategy searches. expected: MLUPS by the model; tiers: lower ones are tried first, None: all alike.
 
+    costs: (configurations, other objectives), lower is better, known before anything is measured; None: speed alone.
     sample: configurations spread over the whole space that a strategy that learns tries early; sources: earlier studies
     that it learns from.
     """
@@ -31,6 +32,7 @@ class Task:
     expected: Sequence[float]
     seed: int = 0
     tiers: Sequence[int] | None = None
+    costs: Array | None = None
     sample: int = 0
     sources: Sequence[Source] = ()
 
@@ -107,7 +109,11 @@ class Listed(Ordered):
         self._tie: Array = _TIE * (widths + self._random.random(len(self._free)))
 
     def _pick(self, among: Indices, *, compiled: bool) -> int:  # noqa: ARG002
-        return int(among[np.argmax(self._log_expected[among] + self._tie[among])])
+        return int(among[np.argmax(self._worth(among, self._log_expected[among]) + self._tie[among])])
+
+    def _worth(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
+        """Return what configurations are worth if they have these speeds: what is worth most comes first."""
+        return log_speeds
 
 
 class Random(Ordered):

@@ -9,6 +9,7 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.samplers import BaseSampler, CmaEsSampler, NSGAIISampler, TPESampler
+from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from lbmtune.errors import InputError
@@ -21,12 +22,17 @@ _AHEAD = 16
 
 
 class Sampled(Ordered):
-    """Asks a sampler, and measures in the order of its points. named: knobs with names are categories."""
+    """Asks a sampler, and measures in the order of its points. named: knobs with names are categories.
 
-    def __init__(self, task: Task, sampler: BaseSampler, *, named: bool) -> None:
+    several: it searches a Pareto set if costs are known.
+    """
+
+    def __init__(self, task: Task, sampler: BaseSampler, *, named: bool, several: bool = True) -> None:
         super().__init__(task)
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._study = optuna.create_study(direction="maximize", sampler=sampler)
+        self._costs = np.zeros((len(task.configs), 0)) if task.costs is None or not several else task.costs
+        directions = [StudyDirection.MAXIMIZE, *[StudyDirection.MINIMIZE] * self._costs.shape[1]]
+        self._study = optuna.create_study(directions=directions, sampler=sampler)
         self._space: dict[str, BaseDistribution] = {}
         self._codes = np.zeros((len(task.configs), 0))
         for name, (values, places) in coded(task.configs).items():
@@ -60,12 +66,13 @@ class Sampled(Ordered):
         if told or index not in self._seen:
             return
         state = TrialState.COMPLETE if seen.mlups else TrialState.FAIL
+        values = [seen.mlups, *map(float, self._costs[index])] if seen.mlups else None
         if index in self._asked:
-            self._study.tell(self._asked.pop(index), seen.mlups, state=state)
+            self._study.tell(self._asked.pop(index), values, state=state)
             return
         parameters = {name: int(code) for name, code in zip(self._space, self._codes[index], strict=True)}
         self._study.add_trial(
-            optuna.create_trial(state=state, value=seen.mlups, params=parameters, distributions=self._space)
+            optuna.create_trial(state=state, values=values, params=parameters, distributions=self._space)
         )
 
     def _pick(self, among: Indices, *, compiled: bool) -> int:
@@ -99,4 +106,4 @@ def cmaes(task: Task) -> Sampled:
         raise InputError(
             "strategy=cmaes is not supported here (use auto or tpe): it needs the package cmaes, pip install cmaes."
         )
-    return Sampled(task, CmaEsSampler(seed=task.seed), named=False)
+    return Sampled(task, CmaEsSampler(seed=task.seed), named=False, several=False)

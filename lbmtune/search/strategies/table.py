@@ -1,16 +1,24 @@
 """The strategies by their names."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf, log10
 from types import MappingProxyType
+
+import numpy as np
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records.study import StudySpec
+from lbmtune.search.bounds import Accurate
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.interfaces import Strategy
 from lbmtune.search.strategies.auto import Auto, Learned
 from lbmtune.search.strategies.ordered import Exhaustive, Listed, Random, Task
+from lbmtune.search.strategies.pareto import Pareto
 from lbmtune.search.strategies.transfer import Source
+
+_DIGITS = 16
+"""Digits of a value in double precision."""
 
 
 def _sampled(name: str) -> Callable[[Task], Strategy]:
@@ -23,9 +31,13 @@ def _sampled(name: str) -> Callable[[Task], Strategy]:
     return made
 
 
+def _auto(task: Task) -> Strategy:
+    return Auto(task) if task.costs is None else Pareto(task)
+
+
 STRATEGIES: Mapping[str, Callable[[Task], Strategy]] = MappingProxyType(
     {
-        "auto": Auto,
+        "auto": _auto,
         "list": Listed,
         "gp": Learned,
         "random": Random,
@@ -43,17 +55,38 @@ def strategy(name: str, task: Task) -> Strategy:
 
 
 def made_strategy(
-    configs: Sequence[KernelConfig], found: Sequence[Estimate], spec: StudySpec, sources: Sequence[Source] = ()
+    configs: Sequence[KernelConfig],
+    found: Sequence[Estimate],
+    spec: StudySpec,
+    sources: Sequence[Source] = (),
+    accuracy: Accurate | None = None,
 ) -> Strategy:
-    """Return the strategy of a study. found: estimates of the configurations; sources: earlier studies."""
-    tiers = [one.footprint_bytes for one in found] if spec.objective == "footprint" else None
-    expected = [one.mlups for one in found]
+    """Return the strategy of a study.
+
+    found: estimates of the configurations; sources: earlier studies; accuracy: of a configuration, if it is known.
+
+    One objective that is known before anything is measured makes tiers, several objectives make costs.
+    """
+    known = [_known(name, configs, found, accuracy) for name in spec.objectives if name in ("footprint", "accuracy")]
+    several = bool(spec.beside and known)
     task = Task(
         configs=configs,
-        expected=expected,
+        expected=[one.mlups for one in found],
         seed=spec.seed,
-        tiers=tiers,
+        tiers=np.unique(known[0], return_inverse=True)[1].tolist() if known and not several else None,
+        costs=np.column_stack(known) if several else None,
         sample=spec.budget.sample,
         sources=sources,
     )
     return strategy(spec.strategy, task)
+
+
+def _known(
+    objective: str, configs: Sequence[KernelConfig], found: Sequence[Estimate], accuracy: Accurate | None
+) -> list[float]:
+    """Return a cost of each configuration: bytes, or digits that are wrong, of sixteen."""
+    if objective == "footprint":
+        return [one.footprint_bytes for one in found]
+    every = [accuracy(config) if accuracy else None for config in configs]
+    errors = [one.error_class if one else inf for one in every]
+    return [_DIGITS + log10(min(max(error, 10.0**-_DIGITS), 1.0)) for error in errors]

@@ -29,6 +29,8 @@ _BEGINNING = 4.0
 """Trials that count for that trust."""
 _CAUTION = 0.7
 """Standard deviations by which an uncertain lesson counts less, so that those tried there come first."""
+_LACK = 0.03
+"""Standard deviation of bounded errors that no knob alone describes."""
 _NOBODY = np.array([], dtype=np.intp)
 
 
@@ -64,7 +66,7 @@ def _bounded(errors: Array, speeds: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Lesson:
-    """What a source lets expect of each configuration: mean error and its standard deviation.
+    """What a source lets expect of each configuration: mean error, none of an unknown one, and standard deviation.
 
     variance: of the errors of the source.
     """
@@ -121,9 +123,11 @@ class Prior:
 def _lesson(every: Features, here: Indices, there: Indices, one: Source) -> _Lesson:
     points = _varying(every, here, there)
     variance = max(float(np.var(one.errors)), 1e-6)
-    found = Errors(points, there, one.errors - one.errors.mean(), one.noise, _NOBODY, surrogate.start(points.knobs))
+    start, centred = surrogate.start(points.knobs), one.errors - one.errors.mean()
+    found = Errors(points, there, centred, one.noise, _NOBODY, start, _LACK)
     mean, deviation = replace(found, hyper=found.fitted()).by_process(here)
-    return _Lesson(mean, np.minimum(deviation, _RANGE), variance)
+    deviation = np.minimum(deviation, _RANGE)
+    return _Lesson(mean * (1.0 - (deviation / _RANGE) ** 2), deviation, variance)
 
 
 def _varying(every: Features, here: Indices, there: Indices) -> Features:

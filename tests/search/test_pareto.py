@@ -1,0 +1,289 @@
+"""Pareto sets: fronts, hypervolumes, the strategy that searches them, and studies that end with one."""
+
+import json
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from lbmtune.api import Study, studies
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.cli import main
+from lbmtune.errors import InputError
+from lbmtune.records import Accuracy, Sustained, Trial
+from lbmtune.records.best import read_best
+from lbmtune.records.store import read_study
+from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.report.study.pareto import pareto_figure, pareto_table
+from lbmtune.search.estimates import Estimate
+from lbmtune.search.finals import finalists_of
+from lbmtune.search.pareto import figures, front, hypervolume, members
+from lbmtune.search.strategies.auto import Auto
+from lbmtune.search.strategies.pareto import Pareto, Steps, _speeds_that_add, steps
+from lbmtune.search.strategies.table import made_strategy
+from lbmtune.search.study import run_study
+from tests.support.studies import fake_study
+from tests.support.studies.fake_study import ACCURACY, CASE, FakeEvaluator, header, predict, search, space_of, spec
+
+POINTS = st.integers(1, 3).flatmap(
+    lambda objectives: st.integers(1, 9).flatmap(
+        lambda count: arrays(float, (count, objectives), elements=st.integers(0, 6).map(float))
+    )
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(POINTS)
+def test_the_front_is_what_nothing_dominates_each_once(points: np.ndarray) -> None:
+    dominated = [any((other <= one).all() and (other < one).any() for other in points) for one in points]
+    expected = {tuple(one) for one, worse in zip(points, dominated, strict=True) if not worse}
+    found = [tuple(points[place]) for place in front(points)]
+    assert set(found) == expected
+    assert found == sorted(found)
+
+
+@settings(max_examples=80, deadline=None)
+@given(POINTS)
+def test_the_hypervolume_is_the_cells_that_are_dominated(points: np.ndarray) -> None:
+    cells = product(range(6), repeat=points.shape[1])
+    dominated = sum(any((one <= np.array(cell)).all() for one in points) for cell in cells)
+    assert hypervolume(points, np.full(points.shape[1], 6.0)) == dominated
+
+
+@settings(max_examples=60, deadline=None)
+@given(POINTS.filter(lambda points: points.shape[1] > 1), st.integers(0, 7), st.data())
+def test_what_a_kernel_is_worth_is_the_hypervolume_that_it_adds(points, speed, data) -> None:
+    costs, speeds, end = points[:, 1:], points[:, 0], np.full(points.shape[1] - 1, 7.0)
+    new = np.array([data.draw(st.integers(0, 6)) for _ in end], dtype=float)
+    before = np.column_stack([-speeds, costs])
+    reference = np.array([0.0, *end])
+    after = np.vstack([before, [-speed, *new]])
+    found = steps(costs, speeds, end)
+    assert found.volume == pytest.approx(hypervolume(before, reference))
+    added = float(found.widths(new[None])[0] @ np.maximum(speed - found.best, 0.0))
+    assert added == pytest.approx(hypervolume(after, reference) - hypervolume(before, reference))
+
+
+def test_the_speed_that_adds_a_volume_adds_it() -> None:
+    random = np.random.default_rng(3)
+    for _ in range(20):
+        found = steps(random.random((5, 1)), random.random(5), np.array([1.1]))
+        costs = random.random((6, 1))
+        widths = found.widths(costs)
+        for volume in (0.01, 0.2, 3.0):
+            needed = _speeds_that_add(volume, widths, found.best)
+            added = (widths * np.maximum(needed[:, None] - found.best, 0.0)).sum(1)
+            assert added == pytest.approx(np.full(6, volume))
+
+
+def test_nothing_is_known_of_no_points() -> None:
+    empty = steps(np.zeros((0, 2)), np.zeros(0), np.array([2.0, 3.0]))
+    assert isinstance(empty, Steps)
+    assert (empty.volume, empty.best.tolist()) == (0.0, [0.0])
+    assert empty.widths(np.array([[1.0, 1.0]])).tolist() == [[2.0]]
+
+
+def estimated(configs) -> list[Estimate]:
+    found = [predict(config) for config in configs]
+    return [Estimate(one.mlups, one.footprint_bytes) for one in found]
+
+
+def test_several_objectives_make_costs_and_one_makes_tiers() -> None:
+    configs = space_of(spec()).configs[:60]
+    found = estimated(configs)
+    assert type(made_strategy(configs, found, spec())) is Auto
+    assert type(made_strategy(configs, found, spec(objective="energy"))) is Auto
+    assert type(made_strategy(configs, found, spec(beside=("energy",)))) is Auto
+    assert isinstance(made_strategy(configs, found, spec(beside=("footprint",))), Pareto)
+    assert isinstance(made_strategy(configs, found, spec(objective="footprint", beside=("mlups",))), Pareto)
+    wide = [config for config in configs if config.copies == 2]
+
+    def accuracy(config: KernelConfig) -> Accuracy:
+        error = 1e-6 if config in wide else 1e-3
+        return replace(ACCURACY, after=replace(ACCURACY.points[0], velocity=error))
+
+    first = made_strategy(configs, found, spec(objective="accuracy"), accuracy=accuracy).wanted(len(wide))
+    assert {configs[index] for index in first} == set(wide)
+
+
+def result(folder: Path, evaluator: FakeEvaluator | None = None, **changes: object) -> StudyRecord:
+    evaluator = evaluator or Mixed()
+    asked = spec(protocol=TimingProtocol(finalists=2), **changes)
+    needs = replace(
+        search(folder, evaluator),
+        sustain=evaluator.sustained,
+        accuracy=evaluator.accuracy,
+        known_accuracy=evaluator.accuracy,
+        strategy=partial(made_strategy, accuracy=evaluator.accuracy),
+    )
+    return run_study(needs, header(asked), space_of(asked))
+
+
+class Mixed(FakeEvaluator):
+    """Each kernel has a power and an accuracy of its own."""
+
+    def sustained(self, configs, proven):
+        answers = super().sustained(configs, proven)
+        return [replace(one, sustained=_run(config)) for one, config in zip(answers, configs, strict=True)]
+
+    def accuracy(self, config, *, brief=False):
+        error = 1e-4 if config.stored.bytes < 4 else 1e-7
+        return replace(ACCURACY, after=replace(ACCURACY.points[0], velocity=error))
+
+
+def _run(config) -> Sustained:
+    joules = 100.0 if config.copies == 1 else 60.0
+    return Sustained(
+        mlups=1.0, seconds=2.0, steps=10, sites=CASE.sites, slices_s=(0.2,), power_w=joules / 2, energy_j=joules
+    )
+
+
+def dominates(one: list[float], other: list[float]) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True)) and one != other
+
+
+@pytest.mark.parametrize(
+    "objectives",
+    [("mlups", "footprint"), ("footprint", "mlups"), ("mlups", "energy"), ("mlups", "footprint", "energy")],
+    ids=",".join,
+)
+def test_a_study_ends_with_the_pareto_set_of_its_finalists(tmp_path: Path, objectives: tuple[str, ...]) -> None:
+    record = result(tmp_path, objective=objectives[0], beside=objectives[1:])
+    found = members(record)
+    finals = [trial for trial in record.ranked if trial.final]
+    costs = {t.number: [record.cost(t, name) for name in objectives] for t in finals}
+    assert found
+    assert found[0] is record.winner
+    assert all(not dominates(costs[other.number], costs[one.number]) for one in found for other in finals)
+    left = [trial for trial in finals if trial not in found]
+    assert all(
+        any(dominates(costs[one.number], costs[t.number]) or costs[one.number] == costs[t.number] for one in found)
+        for t in left
+    )
+    assert list(figures(record, found[0])) == list(objectives)
+
+
+def test_members_by_first_measurements_are_finalists(tmp_path: Path) -> None:
+    record = result(tmp_path, beside=("footprint",))
+    first = replace(record, trials=tuple(replace(t, final=None, verification=None) for t in record.trials))
+    assert {t.number for t in members(first)} <= {t.number for t in finalists_of(record)}
+    assert members(replace(record, header=replace(record.header, spec=spec()))) == ()
+
+
+def test_all_finalists_run_if_energy_is_an_objective(tmp_path: Path) -> None:
+    record = result(tmp_path, objective="energy")
+    finals = [trial for trial in record.ranked if trial.final]
+    energies = [trial.sustained.nj_per_update for trial in finals if trial.sustained]
+    assert len(energies) == len(finals) > 2
+    assert energies == sorted(energies)
+    assert members(record) == ()
+
+
+def test_the_most_accurate_is_the_fastest_of_its_class(tmp_path: Path) -> None:
+    axes = {**fake_study.one_family(), "storage": ("fp32", "fp16s")}
+    record = result(tmp_path, objective="accuracy", axes=axes)
+    assert record.winner
+    assert all(trial.accuracy for trial in record.trials)
+    assert {trial.config["storage"] for trial in record.trials} == {"fp32"}
+    both = result(tmp_path / "both", objective="mlups", beside=("accuracy",), axes=axes)
+    assert {trial.config["storage"] for trial in both.trials} == {"fp32", "fp16s"}
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"), [(1e-6, 1e-6), (1.1e-6, 10**-5.5), (3.2e-6, 1e-5), (0.0, 0.0), (float("inf"), float("inf"))]
+)
+def test_errors_count_by_half_powers_of_ten(error: float, expected: float) -> None:
+    after = replace(ACCURACY.points[0], velocity=None if error == float("inf") else error)
+    assert replace(ACCURACY, after=after).error_class == pytest.approx(expected)
+    assert replace(ACCURACY, after=None).error == float("inf")
+
+
+def test_speeds_that_the_finals_do_not_tell_apart_are_one(tmp_path: Path) -> None:
+    record = result(tmp_path, beside=("footprint",))
+    assert record.race
+    tied = [t for t in record.ranked if t.number in (record.race.first, *record.race.tied)]
+    assert len({record.cost(trial, "mlups") for trial in tied}) == 1
+    assert sum(member in tied for member in members(record)) <= 1
+
+
+def test_the_command_writes_and_exports_members(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_study.stand_in(monkeypatch, Mixed())
+    folder = tmp_path / "s"
+    case = ["--set", "case.domain=64x64x64", "--trials", "12", "--out", str(folder)]
+
+    def command(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(words))
+        return ended.value.code or 0, *capsys.readouterr()
+
+    code, out, _ = command("study", *case, "--objective", "mlups,footprint", "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert [one["member"] for one in facts["pareto"]] == list(range(1, len(facts["pareto"]) + 1))
+    assert {"mlups", "footprint", "key", "config", "number"} <= set(facts["pareto"][0])
+    best = read_best(folder / "best.json")
+    assert (best.objective, best.member, best.key) == ("mlups,footprint", 1, facts["pareto"][0]["key"])
+    last = facts["pareto"][-1]
+    assert command("export", str(folder), "--member", str(last["member"]))[0] == 0
+    other = read_best(folder / f"member-{last['member']}.json")
+    assert (other.key, other.member) == (last["key"], last["member"])
+    assert other.key not in {one.key for one in other.alternates}
+    code, _, err = command("export", str(folder), "--member", "99")
+    assert (code, f"--member 99 is not supported for quick (use 1 to {last['member']})" in err) == (2, True)
+    page = (folder / "report.html").read_text()
+    assert "<h2>Pareto set</h2>" in page
+    assert "lbmtune export STUDY --member N" in page
+    assert len(Study(folder).pareto_set) == len(facts["pareto"])
+    shown = command("study", *case, "--objective", "mlups,footprint", "--resume")[1]
+    assert "best.json holds member 1, the best by mlups" in shown
+
+
+def test_one_objective_has_no_members(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    record = result(tmp_path)
+    assert members(record) == ()
+    assert pareto_table(record) == []
+    with pytest.raises(InputError, match="has one objective and no Pareto set"):
+        Study(tmp_path).export(member=1)
+
+
+def test_three_objectives_are_drawn_in_pairs(tmp_path: Path) -> None:
+    record = result(tmp_path, beside=("footprint", "energy"))
+    found: tuple[Trial, ...] = members(record)
+    figure = pareto_figure(record, found)
+    assert len(figure.data) == 6
+    assert [button.label for button in figure.layout.updatemenus[0].buttons] == [
+        "mlups over footprint",
+        "mlups over energy",
+        "footprint over energy",
+    ]
+    rows = pareto_table(record)
+    assert list(rows[0]) == ["member", "trial", "MLUPS", "footprint", "nJ / update", "configuration"]
+    assert [from_flat(trial.config) for trial in found]
+
+
+def test_energy_without_a_counter_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_study.stand_in(monkeypatch)
+    monkeypatch.setattr(studies, "reports_power", lambda _: False)
+    with pytest.raises(SystemExit) as ended:
+        main(["study", "--device", "cpu", "--objective", "mlups,energy", "--out", str(tmp_path / "s")])
+    assert ended.value.code == 2
+    said = "objective=energy is not supported for device cpu (use mlups or footprint): this process may not read"
+    assert said in capsys.readouterr().err
+
+
+def test_a_study_of_several_objectives_is_resumed_as_it_was(tmp_path: Path) -> None:
+    record = result(tmp_path, beside=("footprint",))
+    assert read_study(tmp_path).header.spec.objectives == ("mlups", "footprint")
+    asked = replace(record.header.spec, beside=())
+    with pytest.raises(InputError, match="holds a study with beside footprint"):
+        run_study(search(tmp_path, Mixed()), replace(record.header, spec=asked), space_of(spec()), resume=True)
