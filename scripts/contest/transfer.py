@@ -1,0 +1,176 @@
+"""Play `auto` on recorded sets with and without others as earlier studies, and write the tables.
+
+    python -m scripts.contest.transfer [--seeds 20] [--write]
+
+First each set of the pairs after one other, then each set after the most similar ones, as a study takes them by itself.
+With --write the page is renewed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from math import exp, log
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from lbmtune.api.earlier import MOST_STUDIES, ranked
+from lbmtune.cores import usable_cores
+from lbmtune.process_pool import mapped, pool
+from lbmtune.records.store import read_header
+from lbmtune.search.interfaces import Strategy
+from lbmtune.search.strategies.auto import Auto
+from lbmtune.search.strategies.ordered import Task
+from lbmtune.search.strategies.transfer import Source, source
+from scripts.contest.play import played
+from scripts.contest.sets import World, names, world
+from scripts.paths import RECORDED, ROOT
+
+PAGE = ROOT / "docs" / "design" / "transfer.md"
+_BEGIN, _END = "<!-- evaluations -->\n", "<!-- /evaluations -->"
+_H200, _H100 = "nvidia-h200/d3q", "nvidia-h100/d3q"
+PAIRS = (
+    (f"{_H200}19-box-fp32", f"{_H200}19-box-fp64"),
+    (f"{_H200}19-box-fp64", f"{_H200}19-box-fp32"),
+    (f"{_H200}19-box-fast-fp32", f"{_H100}19-box-fast-fp32"),
+    (f"{_H200}19-moments-fp32", f"{_H100}19-moments-fp32"),
+    (f"{_H200}19-box-fp32", f"{_H100}19-box-fp32"),
+    (f"{_H200}19-small-64", f"{_H200}19-small-96"),
+    (f"{_H200}19-small-96", f"{_H200}19-small-128"),
+    (f"{_H200}19-box-fast-fp32", f"{_H200}19-box-fast-384-fp32"),
+    (f"{_H200}27-box-trt-fp64", f"{_H200}27-box-trt-fp64-oblong"),
+    (f"{_H200}19-cavity-fp32", f"{_H200}19-box-fp32"),
+    (f"{_H200}19-box-fp32", f"{_H200}27-box-fp32"),
+)
+"""An earlier and a new study: precisions, cards, domains, walls, lattices. The first two are one pair."""
+GOAL, BUDGET, NEVER = 0.99, 100, 150
+"""Share of the best that is looked for, evaluations within which, and what counts for more."""
+STARTS = (True, False)
+"""Calibrated, and by bandwidths alone."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Mean evaluations of a set, calibrated or not, alone and after earlier ones."""
+
+    now: str
+    before: tuple[str, ...]
+    calibrated: bool
+    alone: float
+    after: float
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Play, print the tables, and renew the page if asked to; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--write", action="store_true", help="renew the page")
+    given = parser.parse_args(arguments)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of the processes that play
+    pairs = list(rows([((before,), now) for before, now in PAIRS], given.seeds))
+    others = list(rows([(similar(now), now) for now in names() if similar(now)], given.seeds))
+    text = "\n".join([*_pairs(pairs, given.seeds), "", *_others(others)]) + "\n"
+    print(text, end="")
+    if given.write:
+        page = PAGE.read_text(encoding="utf-8")
+        begin, end = page.index(_BEGIN) + len(_BEGIN), page.index(_END)
+        PAGE.write_text(page[:begin] + text + page[end:], encoding="utf-8")
+    return 0
+
+
+def similar(now: str) -> tuple[str, ...]:
+    """Return the sets that a study of this question takes as earlier ones."""
+    headers = {Path(name): read_header(RECORDED / name) for name in names()}
+    here = headers.pop(Path(now))
+    return tuple(map(str, ranked(headers, here.spec, here.environment)[:MOST_STUDIES]))
+
+
+def rows(asked: Sequence[tuple[tuple[str, ...], str]], seeds: int) -> Iterator[Row]:
+    """Yield a row of each earlier and new sets, and each start."""
+    with pool(usable_cores()) as processes:
+        yield from mapped(processes, partial(_row, seeds), [(*one, start) for start in STARTS for one in asked], 1)
+
+
+def _row(seeds: int, asked: tuple[tuple[str, ...], str, bool]) -> Row:
+    before, now, calibrated = asked
+    known = [lesson(world(name), calibrated=calibrated) for name in before]
+    alone, after = (
+        fmean(evaluations(world(now), sources, seed, calibrated=calibrated) for seed in range(seeds))
+        for sources in ([], known)
+    )
+    return Row(now, before, calibrated, alone, after)
+
+
+def lesson(earlier: World, *, calibrated: bool) -> Source:
+    """Return what a study learns from a recorded set, predicted as the new one is."""
+    predicted = earlier.compiled if calibrated else earlier.cold
+    measured = [place for place, seen in enumerate(earlier.seen) if seen.mlups]
+    speeds, noise = (np.array([getattr(earlier.seen[i], name) for i in measured]) for name in ("mlups", "noise"))
+    return source([earlier.configs[i] for i in measured], speeds, lambda i: float(predicted[measured[i]]), noise)
+
+
+def evaluations(now: World, sources: Sequence[Source], seed: int, *, calibrated: bool) -> int:
+    """Return the evaluations of `auto` to the goal."""
+
+    def maker(task: Task) -> Strategy:
+        return Auto(replace(task, sources=sources))
+
+    shares = now.share[list(played(now, maker, seed, BUDGET, calibrated=calibrated).order)]
+    reached = np.flatnonzero(shares >= GOAL)
+    return int(reached[0]) + 1 if len(reached) else NEVER
+
+
+def _pairs(found: Sequence[Row], seeds: int) -> Iterator[str]:
+    """Yield the table of the pairs."""
+    yield f"Mean evaluations to 99 % of the best of a set, {seeds} seeds (`{NEVER}` counts for more than {BUDGET}):"
+    yield ""
+    yield "| earlier | new | calibrated | after | ratio | cold | after | ratio |"
+    yield "|---|---|---|---|---|---|---|---|"
+    half = len(found) // 2
+    for warm, cold in zip(found[:half], found[half:], strict=True):
+        cells = [f"{one.alone:.1f} | {one.after:.1f} | {one.after / one.alone:.2f}" for one in (warm, cold)]
+        yield f"| {_short(warm.before[0])} | {_short(warm.now)} | {' | '.join(cells)} |"
+    yield ""
+    for start in STARTS:
+        yield from _summary("pairs", [one for one in found if one.calibrated is start])
+
+
+def _others(found: Sequence[Row]) -> Iterator[str]:
+    """Yield the summary of the sets after the most similar others, and those that lost."""
+    yield f"Every set after the {MOST_STUDIES} most similar others, which a study takes by itself:"
+    yield ""
+    for start in STARTS:
+        yield from _summary("sets", [one for one in found if one.calibrated is start])
+    lost = [one for one in found if one.after > 2 * one.alone]
+    if lost:
+        named = [
+            f"{_short(one.now)} {'calibrated' if one.calibrated else 'cold'} {one.alone:.1f} to {one.after:.1f}"
+            for one in lost
+        ]
+        yield f"- More than twice as many: {', '.join(named)}."
+
+
+def _summary(what: str, found: Sequence[Row]) -> Iterator[str]:
+    ratios = [one.after / one.alone for one in found]
+    halved, doubled = sum(ratio <= 0.5 for ratio in ratios), sum(ratio > 2 for ratio in ratios)
+    least = sum(one.alone < 2 for one in found)
+    yield (
+        f"- {'Calibrated' if found[0].calibrated else 'Cold'}: halved on {halved} of {len(found)} {what}, more than "
+        f"doubled on {doubled}, {exp(fmean(map(log, ratios))):.2f} of the evaluations (geometric mean). On {least} of "
+        "them `auto` alone needs fewer than two."
+    )
+
+
+@cache
+def _short(name: str) -> str:
+    return name.removeprefix("nvidia-")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
