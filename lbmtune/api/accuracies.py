@@ -61,7 +61,7 @@ class Accuracies:
         if not (found.points or brief):
             return None
         if path not in self._said:
-            LOG.info("accuracy of %s: as measured on %s", ", ".join(map(str, rounding_of(config)[:3])), found.date)
+            LOG.info("accuracy of %s: as measured on %s", rounding_of(config).said, found.date)
             self._said.add(path)
         return found
 

@@ -11,7 +11,7 @@ from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy
 from lbmtune.records.study import StudySpec
-from lbmtune.search.kinds import Rounding, rounding_of, steps_per_launch
+from lbmtune.search.kinds import Rounding, rounding_of
 from lbmtune.search.space import Space, check_any_is_legal, legal_set
 
 Accurate = Callable[[KernelConfig], Accuracy | None]
@@ -90,12 +90,10 @@ def _rounded_up(value: float) -> str:
 
 def excess(accuracy: Accuracy | None, rounding: Rounding, bound: float) -> str:
     """Explain why kernels of a rounding exceed a bound; empty if they do not."""
-    state, storage, compute, steps = rounding
-    what = f"{state} stored as {storage}, computed in {compute}, {steps_per_launch(steps)}"
     after = accuracy.after if accuracy else None
     if after is None:
-        return f"{what}: the accuracy is unknown, and the study allows {bound:g}"
+        return f"{rounding.said}: the accuracy is unknown, and the study allows {bound:g}"
     if after.velocity is not None and after.velocity <= bound:
         return ""
     error = "no finite number" if after.velocity is None else f"{after.velocity:.2g}"
-    return f"{what}: error of the velocity after {after.steps} steps {error}; the study allows {bound:g}"
+    return f"{rounding.said}: error of the velocity after {after.steps} steps {error}; the study allows {bound:g}"

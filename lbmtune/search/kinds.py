@@ -67,6 +67,11 @@ class Rounding(NamedTuple):
     compute: str
     steps: int
 
+    @property
+    def said(self) -> str:
+        """Name it in a sentence."""
+        return f"{self.state} stored as {self.storage}, computed in {self.compute}, {steps_per_launch(self.steps)}"
+
 
 def kind_of(config: KernelConfig) -> Kind:
     """Return the kind of a configuration."""

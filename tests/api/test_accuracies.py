@@ -11,6 +11,7 @@ from lbmtune.catalogue.config import KernelConfig, cuda
 from lbmtune.errors import NothingValidError
 from lbmtune.records import Accuracy
 from lbmtune.records.store import read_study
+from lbmtune.search.kinds import rounding_of
 from lbmtune.search.study import run_study
 from tests.support.studies.fake_study import ACCURACY, CASE, FakeEvaluator, header, search, space_of, spec
 
@@ -48,7 +49,7 @@ def test_a_rounding_is_measured_once_on_a_machine_and_said_when_it_is_used_again
         later = Accuracies(CASE, evaluator)
         assert [later.measured(WIDE), later.kept(WIDE), later.measured(FP32, brief=True)] == [first] * 3
     assert evaluator.measured == [False]
-    assert caplog.messages == [f"accuracy of populations, fp32, fp32: as measured on {first.date}"]
+    assert caplog.messages == [f"accuracy of {rounding_of(FP32).said}: as measured on {first.date}"]
 
 
 def test_the_run_of_many_steps_alone_is_not_a_whole_accuracy() -> None:

@@ -35,6 +35,8 @@ _TRUST = 4
 """Forecasts that count as erring as foretold before any was made."""
 _USUAL = 2
 """Trials without a failure that count for each kind before any was made."""
+_EXACT = 0.01
+"""Noise of what the compiler says of a configuration."""
 _FAILED = 0.05
 """The same, of what a failure tells of the speed of its neighbours."""
 
@@ -47,12 +49,34 @@ class Auto(Listed):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         self._configs, self._spread = task.configs, task.sample
+        self._estimated: Array = self._log_expected.copy()
+        self._told: dict[int, float] = {}
+        self._told_at = 0
         self._asked = {True: 0, False: 0}
         self._fitted_at, self._best, self._looks = 0, 0.0, 0
         self._foretold: dict[int, tuple[float, float]] = {}
         self._learned: Errors | None = None
         self._pooled: Indices | None = None
         self._sources, self._shift, self._stale = task.sources, np.zeros(len(self._free)), bool(task.sources)
+
+    def wanted(self, count: int) -> list[int]:
+        """Return what to compile next, after the compiler's word on some has been believed of those like them."""
+        if len(self._told) >= max(_FEWEST, _REFIT * self._told_at):
+            self._told_at = len(self._told)
+            self._generalise()
+        return super().wanted(count)
+
+    def _generalise(self) -> None:
+        """Expect of what is not compiled what registers and spills of its neighbours let expect."""
+        told = np.array([i for i in self._told if self._row[i] >= 0][-(_TRAINING // 2) :], dtype=np.intp)
+        rest = self._rows[self._free[self._rows]]
+        changes = np.array([self._told[i] for i in told])
+        if len(told) < _FEWEST or not len(rest) or not np.ptp(changes):
+            return
+        found = Errors(self._features, self._row[told], changes, np.full(len(told), _EXACT), rest[:0], self._compiled)
+        self._compiled = found.fitted()
+        change, _ = replace(found, hyper=self._compiled).by_process(self._row[rest])
+        self._log_expected[rest] = self._estimated[rest] + np.minimum(change, 0.0) + self._shift[rest]
 
     def observe(self, index: int, seen: Seen) -> None:
         """Note a result, of which the model's errors are learned anew when they are needed."""
@@ -64,6 +88,7 @@ class Auto(Listed):
         """Replace what the model predicts of a configuration; what earlier studies say of its error stays."""
         super().refine(index, mlups)
         if mlups is not None:
+            self._told[index] = float(self._log_expected[index] - self._estimated[index])
             self._log_expected[index] += self._shift[index]
 
     def _expect(self) -> None:
@@ -187,6 +212,10 @@ class Auto(Listed):
 
     @cached_property
     def _hyper(self) -> surrogate.Hyperparameters:
+        return surrogate.start(self._features.knobs)
+
+    @cached_property
+    def _compiled(self) -> surrogate.Hyperparameters:
         return surrogate.start(self._features.knobs)
 
     @cached_property

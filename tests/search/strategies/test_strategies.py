@@ -89,6 +89,26 @@ def test_the_list_follows_the_model_and_what_compilation_tells():
     assert player.wanted(9) == [3, 4, 5, 6, 7]
 
 
+def test_what_the_compiler_says_of_some_is_believed_of_those_like_them():
+    world = made_up("cuda", 900)
+    spilled = [config.cells_per_thread > 1 and config.scheme in ("pull", "push") for config in world.configs]
+    # three in four that the list begins with spill
+    place = iter(range(10**6))
+    expected = [1e4 - (next(place) if spills else 3 * next(place)) for spills in spilled]
+    compiled = [mlups * (0.5 if spills else 1.0) for mlups, spills in zip(expected, spilled, strict=True)]
+    wasted = {}
+    for name in ("list", "auto"):
+        player, asked = World(world.configs, world.results, expected).player(name), []
+        for _ in range(8):
+            asked += (now := player.wanted(10))
+            for index in now:
+                player.refine(index, compiled[index])
+        assert len(set(asked)) == 80
+        wasted[name] = sum(spilled[index] for index in asked)
+    assert wasted["list"] > 50
+    assert wasted["auto"] < 0.5 * wasted["list"]
+
+
 def test_random_is_not_the_model_and_exhaustive_is_the_legal_set():
     world = made_up("cuda", 300)
     assert world.order(world.player("exhaustive"), 20) == list(range(20))
