@@ -319,6 +319,7 @@ def test_wrong_usage_of_the_command_line(refused, arguments, said):
 _COUNT = "is not a whole number between 1 and 1000000000; write for example"
 _SEED = "is not a whole number between 0 and 4294967295; write for example --seed 2."
 _TIME = "is not a time above 0 and at most 1000000000 seconds; write for example --time 90s, 5m or 1h."
+_MEMBER = "is not a whole number between 1 and 1000000; write for example --member 2."
 _SIZE = "is not a size of at least one byte; write for example --max-footprint 1GiB."
 
 
@@ -330,6 +331,7 @@ _SIZE = "is not a size of at least one byte; write for example --max-footprint 1
         *(("study", "--time", value, _TIME) for value in ("-3", "-3s", "0", "soon", "1e99", "nan", "9" * 400)),
         *(("predict", "--top", value, f"{_COUNT} --top 20.") for value in ("0", "-1", "ten")),
         ("predict", "--compile", "-1", f"{_COUNT.replace('1', '0', 1)} --compile 50."),
+        *(("export", "--member", value, _MEMBER) for value in ("0", "-1", "first")),
         *(("reproduce", "--max-footprint", value, _SIZE) for value in ("0", "-1", "big", "9" * 400)),
     ],
 )
@@ -355,7 +357,7 @@ def test_no_number_of_an_option_is_left_to_the_framework():
             if {int, float} & {kind, *get_args(kind)}:
                 numbers += 1
                 assert all(option.parser for option in options), (place, name)
-    assert numbers == 12
+    assert numbers == 13
 
 
 def test_no_arguments_at_all_are_answered_with_the_help(capsys):
