@@ -58,6 +58,7 @@ class Loop:
         self._compiling: set[int] = set()
         self._ready: set[int] = set()
         self._measuring: dict[int, int] = {}
+        self._left: list[int] = []
         self._compiled = 0
         self._index = {config.key: i for i, config in enumerate(space.configs)}
         self._known = {self._index[t.key]: t for t in done if t.key in self._index}
@@ -84,8 +85,11 @@ class Loop:
             evaluator.abandon()
         evaluator.forget()
         evaluator.expire_at(self._plan.end_s)
-        for under_way in (self._compiling, self._ready, self._measuring):
-            under_way.clear()
+        # the strategy has given these away: they come first if the search goes on after the finals
+        under_way = (*self._ready, *self._compiling, *self._measuring.values(), *self._left)
+        self._left = [index for index in dict.fromkeys(under_way) if index not in self._known]
+        for given in (self._compiling, self._ready, self._measuring):
+            given.clear()
         return self._reason()
 
     def _advance(self) -> bool:
@@ -171,8 +175,10 @@ class Loop:
 
     def _compile(self) -> None:
         begin = time.perf_counter()
-        room = min(self._search.evaluator.compile_room(len(self._ready)), self._trials_left)
-        wanted = self._strategy.wanted(int(room)) if room > 0 else []
+        room = max(0, int(min(self._search.evaluator.compile_room(len(self._ready)), self._trials_left)))
+        wanted, self._left = self._left[:room], self._left[room:]
+        if len(wanted) < room:
+            wanted += self._strategy.wanted(room - len(wanted))
         self._search_s += time.perf_counter() - begin
         for index in wanted:
             self._compiling.add(index)

@@ -16,7 +16,9 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import Budget, TimingProtocol
 from lbmtune.search import clock as clocks
 from lbmtune.search.clock import FILES_S, Clock, Needs, process_begun_s
+from lbmtune.search.loop import Loop
 from lbmtune.search.plan import Plan
+from lbmtune.search.space import Space
 from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
 from tests.support.studies.fake_study import FakeEvaluator, header, measurement, search, space_of, spec
@@ -145,6 +147,30 @@ def test_a_trial_that_hangs_leaves_time_for_a_winner(monkeypatch, tmp_path):
     assert record.winner.final
     assert evaluator.now_s - 100.0 <= 33.0
     assert len(record.trials) == 12
+
+
+class Looked(Plan):
+    """A plan whose time for the search is over after so many looks at it."""
+
+    looks = 10**6
+
+    def search_left_s(self) -> float:
+        self.looks -= 1
+        return float(self.looks)
+
+
+@pytest.mark.parametrize("strategy", ["list", "auto"])
+def test_what_was_compiled_before_the_finals_is_measured_after_them(tmp_path, strategy):
+    study = spec(budget=Budget(), strategy=strategy)
+    configs = space_of(study).configs[:: len(space_of(study).configs) // 30]
+    evaluator, plan = FakeEvaluator(), Looked(Clock(0.0), Needs(study, "cuda"))
+    loop = Loop(search(tmp_path, evaluator), header(study), Space(configs, {}, (len(configs),)), (), plan)
+    measured = []
+    for plan.looks in (20, 20, 20, 10**6):
+        loop.run()
+        measured.append(len(evaluator.tried))
+    assert 0 < measured[0] < measured[1] < measured[2] < len(configs)
+    assert sorted(evaluator.tried) == sorted(config.key for config in configs)
 
 
 def test_the_best_is_proven_on_the_way_and_not_again_in_the_finals(monkeypatch, tmp_path):

@@ -113,6 +113,7 @@ class Evaluator:
         self._finished: deque[Trial] = deque()
         self._compiled: deque[Compiled] = deque()
         self._ready: dict[str, Job] = {}
+        self._forgotten: set[Path] = set()
         self._verified: dict[int, Path] = {}
         self._jobs = 0
         self._own_pool = pool is None
@@ -207,6 +208,8 @@ class Evaluator:
         """Forget what is compiled, or will be, and was not measured."""
         for job in (*self._ready.values(), *(job for job in self._to_compile if job.ahead)):
             job.request.path.unlink(missing_ok=True)
+        in_work = (job for worker in self.pool.compilers for job in worker.jobs)
+        self._forgotten |= {job.request.path for job in in_work if job and job.ahead}
         self._to_compile = deque(job for job in self._to_compile if not job.ahead)
         self._ready.clear()
         self._compiled.clear()
@@ -432,9 +435,13 @@ class Evaluator:
             queue.appendleft(replace(job, killed=True))
             return
         job.request.path.unlink(missing_ok=True)
-        self._end(after_death(job.trial, death), ahead=job.ahead)
+        if job.request.path not in self._forgotten:
+            self._end(after_death(job.trial, death), ahead=job.ahead)
 
     def _process_answer(self, job: Job, result: CompileResult | MeasureResult) -> None:
+        if job.request.path in self._forgotten:
+            job.request.path.unlink(missing_ok=True)
+            return
         if isinstance(result, MeasureResult):
             self._finished.append(result.into(job.trial))
             if job.request.full and result.outcome is Outcome.OK:

@@ -281,6 +281,27 @@ def test_what_is_compiled_is_measured_if_it_is_chosen(backend: str, opener: Call
         assert evaluator.verify(config("right", backend)).outcome is Outcome.OK
 
 
+def slow_compiler(program: Program) -> Binary:
+    time.sleep(0.3)
+    return compiler(program)
+
+
+@pytest.mark.parametrize(("backend", "opener"), [("cpu", open_cpu), ("cuda", open_cuda)])
+def test_what_is_being_compiled_is_forgotten_too(backend: str, opener: Callable[[], Device]) -> None:
+    with Evaluator(CASE, "0", PROTOCOL, predict, compiler=slow_compiler, renderer=renderer, opener=opener) as evaluator:
+        evaluator.compile(config("right", backend))
+        evaluator._step()
+        assert any(worker.jobs for worker in evaluator.pool.compilers)
+        evaluator.forget()
+        evaluator.compile(config("refused", backend))
+        found = evaluator.event()
+        assert isinstance(found, Compiled)
+        assert found.trial.key == config("refused", backend).key
+        with pytest.raises(IndexError):
+            evaluator.event()
+        assert not list(evaluator.pool.spool.glob("*.pickle"))
+
+
 def counted_compiler(program: Program) -> Binary:
     with Path(os.environ[ONCE]).open("a") as file:
         file.write("compiled\n")
