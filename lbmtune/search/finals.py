@@ -180,6 +180,14 @@ def run_sustained(search: Search, plan: Plan) -> None:
             append_trial(search.folder, with_sustained(trial, answer))
         if any(_disqualifies(answer) for answer in answers):
             hold_finals(search, plan)  # the next best replace those that failed
+        if not _runs_rank(read_study(search.folder)):
+            return
+
+
+def _runs_rank(record: StudyRecord) -> bool:
+    """Return whether sustained runs tell more than whether the best last: they limit or rank."""
+    spec = record.header.spec
+    return spec.max_power_w is not None or "energy" in spec.objectives
 
 
 def _to_run(record: StudyRecord) -> list[Trial]:

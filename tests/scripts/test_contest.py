@@ -111,6 +111,7 @@ def test_optuna_is_told_each_result_before_it_is_asked_again() -> None:
     assert run.order[-1] == 19
 
 
+@pytest.mark.slow  # the extra `contest` is for those who play the rivals anew
 def test_kernel_tuner_plays_a_set_as_its_whole_space() -> None:
     pytest.importorskip("kernel_tuner")
     for name in rivals.RIVALS:

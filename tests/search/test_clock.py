@@ -159,7 +159,7 @@ class Looked(Plan):
         return float(self.looks)
 
 
-@pytest.mark.parametrize("strategy", ["list", "auto"])
+@pytest.mark.parametrize("strategy", ["list", "random"])  # others may stop before all is tried
 def test_what_was_compiled_before_the_finals_is_measured_after_them(tmp_path, strategy):
     study = spec(budget=Budget(), strategy=strategy)
     configs = space_of(study).configs[:: len(space_of(study).configs) // 30]
