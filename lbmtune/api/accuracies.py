@@ -14,7 +14,7 @@ from lbmtune.api.devices import LOG
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.skeleton import kernels_folder
-from lbmtune.errors import NothingValidError
+from lbmtune.errors import InputError, NothingValidError
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Accuracy, Environment
 from lbmtune.records.store import cache_folder, write_atomically
@@ -66,7 +66,10 @@ class Accuracies:
         return found
 
     def _keep(self, config: KernelConfig, found: Accuracy) -> None:
-        write_atomically(self._path(config), msgspec.json.encode(found))
+        try:
+            write_atomically(self._path(config), msgspec.json.encode(found))
+        except InputError as error:  # the study goes on: it has the value
+            LOG.warning("the accuracy is not kept for later studies: %s", error)
 
     def _path(self, config: KernelConfig) -> Path:
         here: Environment = self._evaluator.environment

@@ -83,6 +83,14 @@ def test_what_cannot_be_measured_is_not_kept(cache: Path, caplog: pytest.LogCapt
     assert not list(cache.rglob("*.json"))
 
 
+def test_what_cannot_be_written_is_measured_all_the_same(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (cache / "accuracy").mkdir(parents=True)
+    found = Accuracies(CASE, Counting())
+    found._path(FP32).mkdir()  # in the way
+    assert found.measured(FP32)
+    assert "the accuracy is not kept for later studies: " in caplog.text
+
+
 def test_a_damaged_file_is_measured_anew(cache: Path) -> None:
     evaluator = Counting()
     Accuracies(CASE, evaluator).measured(FP32)
