@@ -57,8 +57,9 @@ def members(record: StudyRecord) -> tuple[Trial, ...]:
     names = record.header.spec.objectives
     if len(names) == 1:
         return ()
-    among = [trial for trial in record.ranked if trial.final and trial.proven and record.power_rank(trial) == 0]
-    if not among:
+    finals = [trial for trial in record.ranked if trial.final]
+    among = [trial for trial in finals if trial.proven and record.power_rank(trial) == 0]
+    if not finals:
         among, names = list(record.ranked), tuple(dict.fromkeys("mlups" if n == "energy" else n for n in names))
     rows = [(trial, [record.cost(trial, name) for name in names]) for trial in among]
     known = [(trial, [one for one in costs if one is not None]) for trial, costs in rows if None not in costs]

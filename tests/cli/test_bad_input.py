@@ -886,3 +886,8 @@ def test_no_gpu_is_three(tmp_path, verbs, cupy, said):
         assert said in checked(line)
         assert "--device cpu" in line
     assert not (tmp_path / "lbmtune-studies" / "quick-gpu0").exists()
+
+
+def test_a_member_is_of_best_json_alone(refused):
+    said = "--member 2 is not supported for format=csv (leave it out): that holds all trials."
+    assert refused("export", "a-study", "--member", "2", "--format", "csv") == f"lbmtune: {said}"

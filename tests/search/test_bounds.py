@@ -17,6 +17,7 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord, TimingProtocol
 from lbmtune.report.study.tables import case_table
 from lbmtune.search.bounds import allowed, check_any_of, legal_of
+from lbmtune.search.pareto import members
 from lbmtune.search.study import run_study
 from tests.support.studies import fake_study
 from tests.support.studies.fake_study import CASE, LIMITS, FakeEvaluator, header, search, space_of, spec
@@ -110,6 +111,14 @@ def test_if_all_finalists_draw_too_much_the_least_is_said(tmp_path: Path) -> Non
     assert sorted(evaluator.ran) == sorted(t.key for t in record.ranked if t.final)
     least = min((t for t in record.ranked if t.sustained), key=lambda t: t.sustained.power_w)
     assert f"{least.key} draws the least of {len(evaluator.ran)}" in str(raised.value)
+
+
+def test_no_kernel_above_the_power_is_in_the_pareto_set(tmp_path: Path) -> None:
+    with pytest.raises(NothingValidError):
+        study(tmp_path, Drawing(), max_power_w=10.0, beside=("footprint",))
+    record = read_study(tmp_path)
+    assert any(trial.final for trial in record.ranked)
+    assert members(record) == ()
 
 
 def test_a_power_that_is_not_known_does_not_win(tmp_path: Path) -> None:

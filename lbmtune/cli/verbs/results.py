@@ -54,6 +54,8 @@ def export(
 ) -> None:
     """Write best.json of a study, which lbmtune.load reads, or all its trials."""
     _check_folder(out)
+    if member and kind != "best":
+        raise InputError(f"--member {member} is not supported for format={kind} (leave it out): that holds all trials.")
     found = api.Study(study_folder(study, out), geometry=geometry)
     path = found.export(output, member=member) if kind == "best" else found.export_trials(kind, output)
     _print_path(kind, path, as_json)

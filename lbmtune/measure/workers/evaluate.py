@@ -431,16 +431,24 @@ class Evaluator:
         queue.extendleft(reversed(worker.jobs))
         if job is None:
             return  # a dry run: the first trial of its kind will report the fault
+        if self._dropped(job):
+            return
         if death.killed and not job.killed:
             queue.appendleft(replace(job, killed=True))
             return
         job.request.path.unlink(missing_ok=True)
+        self._end(after_death(job.trial, death), ahead=job.ahead)
+
+    def _dropped(self, job: Job) -> bool:
+        """Return whether a job was forgotten while a worker had it; if so, its program goes as well."""
         if job.request.path not in self._forgotten:
-            self._end(after_death(job.trial, death), ahead=job.ahead)
+            return False
+        self._forgotten.remove(job.request.path)
+        job.request.path.unlink(missing_ok=True)
+        return True
 
     def _process_answer(self, job: Job, result: CompileResult | MeasureResult) -> None:
-        if job.request.path in self._forgotten:
-            job.request.path.unlink(missing_ok=True)
+        if self._dropped(job):
             return
         if isinstance(result, MeasureResult):
             self._finished.append(result.into(job.trial))
