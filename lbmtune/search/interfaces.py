@@ -1,11 +1,11 @@
 """Interfaces between the search and its caller: prediction, evaluation, progress."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Compiled, Prediction, Trial, Verification
 from lbmtune.records.output import OutputCost
 from lbmtune.records.study import StudyHeader, StudySpec
@@ -195,3 +195,9 @@ class Search:
     sustain: Sustain | None = None
     output: OutputOf | None = None
     predict_output: PredictOutput | None = None
+
+    def complete(self, trial: Trial) -> Trial:
+        """Return a measured trial with its accuracy, if that is an objective."""
+        if self.known_accuracy is None:
+            return trial
+        return replace(trial, accuracy=self.known_accuracy(from_flat(trial.config)))
