@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
-from math import inf, log
+from math import inf, isfinite, log
 from pathlib import PurePath
 
 from lbmtune.catalogue.config import Scalar
@@ -264,23 +264,23 @@ class StudyRecord:
     def ranked(self) -> tuple[Trial, ...]:
         """Verified trials, best first by the objective.
 
-        Those with a final measurement come first, then those that were verified at full size. Of those that the finals
-        do not tell from the fastest, the smallest comes first; early records have no such ties. If the study
-        limits their power, finalists within it come first.
+        Those with a final measurement come first, then those that were verified at full size, then those of which each
+        objective is known. Of those that the finals do not tell from the fastest, the best by further objectives comes
+        first, then the smallest; early records have no such ties. If the study limits their power, finalists within it
+        come first.
         """
         valid = [t for t in self.trials if t.mlups is not None]
-        objective = self.header.spec.objective
-        level = self._level if objective == "mlups" else {}
+        names = self.header.spec.objectives
 
-        def rank(trial: Trial) -> tuple[bool, int, bool, bool, float, float]:
-            by = "footprint" if trial.number in level else objective
-            cost = 0.0 if by == "mlups" else self.cost(trial, by)
+        def rank(trial: Trial) -> tuple[bool, int, bool, bool, list[float], float]:
+            tied = names[0] == "mlups" and trial.number in self._level
+            costs = [self.cost(trial, name) for name in (*names, *(["footprint"] if tied else []))]
             return (
                 trial.final is None,
                 self.power_rank(trial),
                 not trial.proven,
-                bool(level) and trial.number not in level,
-                inf if cost is None else cost,
+                None in costs[: len(names)],
+                [inf if cost is None else cost for cost in costs],
                 -(trial.mlups or 0.0),
             )
 
@@ -295,7 +295,7 @@ class StudyRecord:
         return dict.fromkeys((self.race.first, *self.race.tied), fastest)
 
     def cost(self, trial: Trial, objective: str) -> float | None:
-        """Return an objective of a trial, lower is better; None if it is not known.
+        """Return an objective of a trial, lower is better; None if it is not known, or no finite number.
 
         Speeds are negated, and equal if the finals do not tell them apart; errors count by their class.
         """
@@ -305,7 +305,7 @@ class StudyRecord:
             return trial.prediction.footprint_bytes if trial.prediction else None
         if objective == "energy":
             return trial.sustained.nj_per_update if trial.sustained else None
-        return trial.accuracy.error_class if trial.accuracy else None
+        return trial.accuracy.error_class if trial.accuracy and isfinite(trial.accuracy.error) else None
 
     @cached_property
     def race(self) -> Verdict | None:

@@ -248,7 +248,7 @@ def test_a_trial_with_a_known_accuracy_counts_for_all_workers(tmp_path: Path, ur
     kept = optuna.load_study(study_name=optuna_name(header), storage=url).trials
     fast = {trial.key for trial in RECORD.trials if trial.mlups}
     complete = {trial.user_attrs["key"]: trial.values for trial in kept if trial.state.name == "COMPLETE"}
-    assert complete == dict.fromkeys(fast, [accuracy.error])
+    assert complete == {key: [accuracy.error] for key in fast}
     found = read_study(tmp_path)
     assert {trial.key for trial in found.trials} == {trial.key for trial in RECORD.trials}
     assert {trial.accuracy for trial in found.trials} == {accuracy}
