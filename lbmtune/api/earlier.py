@@ -52,7 +52,7 @@ class Found(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What a new study keeps of an earlier one in its header, and what its search learns from it."""
+    """An earlier study as a new one names it in its header, and what its search learns from it."""
 
     study: EarlierStudy
     source: Source

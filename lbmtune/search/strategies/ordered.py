@@ -21,7 +21,7 @@ _WIDTHS: Mapping[str, str] = {"cuda": "cells_per_thread", "cpu": "vector_bits"}
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a strategy searches. expected: MLUPS by the model; tiers: lower ones are tried first, None: all alike.
+    """The task of a strategy. expected: MLUPS by the model; tiers: lower ones are tried first, None: all alike.
 
     costs: (configurations, other objectives), lower is better, known before anything is measured; None: speed alone.
     sample: configurations spread over the whole space that a strategy that learns tries early; sources: earlier studies

@@ -36,7 +36,7 @@ class Steps:
 
     @property
     def volume(self) -> float:
-        """What is dominated so far."""
+        """Return what is dominated so far."""
         return float((self.high - self.low).prod(-1) @ self.best)
 
 
