@@ -124,14 +124,15 @@ class Study:
         """Write best.json, which `lbmtune.load` reads, and return its path (default: in the folder).
 
         member: of the Pareto set instead of the winner, from 1 on (default path: member-2.json).
-        Of a study that was stopped it holds the best kernel so far, with a remark, and says so (`proven`, `finished`).
+        Of a study that was stopped it holds the best kernel so far, with a remark, and says so (`proven`, `finished`);
+        another one says if that kernel draws more power than the study allows, or its power is not known.
         Raises NothingValidError if no trial was verified.
         """
         if not self.ranked:
             raise NothingValidError(f"{self.folder} holds no verified measurement; there is nothing to export.")
         target = self.folder / (BEST if member is None else f"member-{member}.json") if path is None else Path(path)
         write_best(self.record, target, member)
-        if remark := unfinished(self.record):
+        if remark := unfinished(self.record, None if member is None else self.pareto_set[member - 1]):
             LOG.warning(remark)
         return target
 
@@ -216,7 +217,7 @@ def study(
         if storage is None:  # workers have the points that were drawn, which are the same for all
             asked = Asked(wanted.case, backend, allowed(evaluator.limits, wanted), wanted.families)
             space = climbed(space, asked, wanted.axes[backend], expected)
-        prior = lessons(earlier, wanted, space.configs, machine, place)
+        prior = lessons(earlier, wanted, space.configs, machine, place, asked=earlier is not None and not resume)
         files = None if scratch is None else Path(scratch)
         rates = evaluator.output_rates(files) if wanted.output else None
         header = replace(
