@@ -3,6 +3,7 @@
     predict, render, verify, measure, accuracy, profile    one configuration of one case
     rank, vary                                             the space of a study, by the model
     plan                                                   the largest domain in a memory, and the devices needed
+    decompose, cuts                                        parts of a domain for several devices, and their faces
     study, Study, trials                                   a search on a device, and what it found
     work                                                   a worker of a study that several processes share
     reproduce                                              published experiments on a device
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
+    from lbmtune.api.decompositions import cuts, decompose
     from lbmtune.api.estimates import case_summary, costs, predictor
     from lbmtune.api.inventory import listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from lbmtune.api.profiling import profile, profiler_target
     from lbmtune.api.ranking import rank, ranked_before
     from lbmtune.api.reproduction import reproduce
-    from lbmtune.api.studies import Study, study, trials
+    from lbmtune.api.results import Study, trials
+    from lbmtune.api.studies import study
     from lbmtune.api.variation import check_knob, vary
     from lbmtune.api.workers import work
     from lbmtune.backend.cuda.compiled_cache import compiled_before
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from lbmtune.search.study import nothing_valid
 
 _NAMES = {
+    "lbmtune.api.decompositions": ("cuts", "decompose"),
     "lbmtune.api.estimates": ("case_summary", "costs", "predictor"),
     "lbmtune.api.inventory": ("listing",),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
@@ -48,7 +52,8 @@ _NAMES = {
     "lbmtune.api.profiling": ("profile", "profiler_target"),
     "lbmtune.api.ranking": ("rank", "ranked_before"),
     "lbmtune.api.reproduction": ("reproduce",),
-    "lbmtune.api.studies": ("Study", "study", "trials"),
+    "lbmtune.api.results": ("Study", "trials"),
+    "lbmtune.api.studies": ("study",),
     "lbmtune.api.variation": ("check_knob", "vary"),
     "lbmtune.api.workers": ("work",),
     "lbmtune.backend.cuda.compiled_cache": ("compiled_before",),
@@ -64,7 +69,7 @@ _NAMES = {
     "lbmtune.search.study": ("nothing_valid",),
 }
 __all__ = ["Case", "Study", "accuracy", "load", "measure", "plan", "predict", "profile", "prove", "rank", "render"]
-__all__ += ["reproduce", "study", "trials", "vary", "verify", "work"]
+__all__ += ["cuts", "decompose", "reproduce", "study", "trials", "vary", "verify", "work"]
 # of the command line
 __all__ += ["case_summary", "check_knob", "compiled_before", "costs", "estimated", "listing", "load_documents"]
 __all__ += ["machine_file", "measured_machine", "nothing_valid", "predictor", "profiler_target", "ranked_before"]

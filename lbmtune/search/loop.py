@@ -213,9 +213,7 @@ class Loop:
         if before := self._known.get(index):
             trial = replace(trial, costs=added(before.costs, trial.costs))
         spent = replace(trial.costs, search_s=trial.costs.search_s + self._search_s)
-        trial = replace(trial, costs=spent, elapsed_s=now() - self._clock_s)
-        if self._search.known_accuracy:
-            trial = replace(trial, accuracy=self._search.known_accuracy(self._space.configs[index]))
+        trial = self._search.complete(replace(trial, costs=spent, elapsed_s=now() - self._clock_s))
         append_trial(self._search.folder, trial)
         begin = time.perf_counter()
         self._known[index] = trial
