@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from lbmtune.api.inventory import listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.measured_machines import machine_file, measured_machine
-    from lbmtune.api.parallel import scaling
+    from lbmtune.api.parallel import check_links, first_on_parts, scaling
     from lbmtune.api.planning import plan
     from lbmtune.api.profiling import profile, profiler_target
     from lbmtune.api.ranking import rank, ranked_before
     from lbmtune.api.reproduction import reproduce
-    from lbmtune.api.studies import Study, study, trials
+    from lbmtune.api.results import Study, trials
+    from lbmtune.api.studies import study
     from lbmtune.api.variation import check_knob, vary
     from lbmtune.api.workers import work
     from lbmtune.backend.cuda.compiled_cache import compiled_before
@@ -54,8 +55,9 @@ _NAMES = {
     "lbmtune.api.profiling": ("profile", "profiler_target"),
     "lbmtune.api.ranking": ("rank", "ranked_before"),
     "lbmtune.api.reproduction": ("reproduce",),
-    "lbmtune.api.parallel": ("scaling",),
-    "lbmtune.api.studies": ("Study", "study", "trials"),
+    "lbmtune.api.parallel": ("check_links", "first_on_parts", "scaling"),
+    "lbmtune.api.results": ("Study", "trials"),
+    "lbmtune.api.studies": ("study",),
     "lbmtune.api.variation": ("check_knob", "vary"),
     "lbmtune.api.workers": ("work",),
     "lbmtune.backend.cuda.compiled_cache": ("compiled_before",),
@@ -74,7 +76,17 @@ _NAMES = {
 __all__ = ["Case", "Study", "accuracy", "load", "measure", "plan", "predict", "profile", "prove", "rank", "render"]
 __all__ += ["cuts", "decompose", "reproduce", "scaling", "study", "trials", "vary", "verify", "work"]
 # of the command line
-__all__ += ["case_summary", "check_knob", "compiled_before", "costs", "estimated", "listing", "load_documents"]
+__all__ += [
+    "case_summary",
+    "check_knob",
+    "check_links",
+    "compiled_before",
+    "costs",
+    "estimated",
+    "first_on_parts",
+    "listing",
+    "load_documents",
+]
 __all__ += ["machine_file", "measured_machine", "nothing_valid", "predictor", "profiler_target", "ranked_before"]
 __all__ += [
     "without_password",

@@ -134,7 +134,7 @@ def decompose(
     device. Raises InputError if the cut or the kernel is not supported.
 
         >>> from lbmtune.catalogue.config import parse_config
-        >>> found = decompose(Case("box", "d3q19", "bgk", (64, 64, 64), 1.6), parse_config("scheme=aa"), "z:2")
+        >>> found = decompose(Case("box", "d3q19", "bgk", (64, 64, 64), 1.6), parse_config("block=64x1x1"), "z:2")
         >>> [(len(face.crossings), moved) for face, moved in zip(found.decomposition.faces, found.bytes_of_faces)][:1]
         [(5, 81920)]
     """

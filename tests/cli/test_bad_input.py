@@ -493,7 +493,7 @@ def test_options_of_predict_that_would_not_be_heard(refused, cpu):
     assert "--top 3 goes with a ranking" in refused("predict", "scheme=aa", "--top", "3", *there)
     said = refused("predict", "quick", "--top", "3", "--vary", "block", *there)
     assert "--top 3 goes with a ranking of a study's space, not with --vary; leave it out." in said
-    assert "--page p.html goes with --vary alone" in refused("predict", "quick", "--page", "p.html", *there)
+    assert "--page p.html goes with --vary or --devices" in refused("predict", "quick", "--page", "p.html", *there)
     assert not Path("p.html").exists()
     said = refused("predict", "quick", "--vary", "block", "--page", "p.pdf", *there)
     assert said == "lbmtune: --page p.pdf is not a page; name a file that ends in .html."

@@ -9,7 +9,6 @@ from rich.table import Table
 from lbmtune.catalogue.limits import extents
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import config_text
-from lbmtune.report.scaling import Speed
 from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
@@ -60,10 +59,10 @@ def _us(seconds: float) -> str:
     return f"{seconds * 1e6:,.1f}"
 
 
-def speeds_by_kind(found: Scaling) -> dict[str, list[Speed]]:
-    """Return the points of a figure, by kind of scaling."""
-    said: dict[str, list[Speed]] = {}
+def speeds_by_kind(found: Scaling) -> dict[str, list[tuple[int, float, str]]]:
+    """Return devices, speed and what is said of it, by kind of scaling."""
+    said: dict[str, list[tuple[int, float, str]]] = {}
     for one in found.points:
         text = f"efficiency {one.efficiency:.1%}, cut {one.cut}, overlap {one.period.overlap}"
-        said.setdefault(one.kind, []).append(Speed(one.devices, one.mlups, text))
+        said.setdefault(one.kind, []).append((one.devices, one.mlups, text))
     return said

@@ -10,7 +10,6 @@ import typer
 from lbmtune import api
 from lbmtune.api.configs import config_text
 from lbmtune.api.devices import chosen, place
-from lbmtune.api.parallel import check_links, first_on_parts
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import (
     Subject,
@@ -161,8 +160,8 @@ def _scaling(
     else:
         spec, where, machine = searched(replace(options, study=subject))
         on, case = _machine(machine, where), spec.case
-        check_links(on, count)  # before a space is ranked
-        config, resources = first_on_parts(spec, on, compiled), None
+        api.check_links(on, count)  # before a space is ranked
+        config, resources = api.first_on_parts(spec, on, compiled), None
     made = api.scaling(case, config, on, count, cut=cut, overlap=overlap, resources=resources)
     if page:
         title = f"scaling of {config_text(config)} on {made.machine}\n{api.case_summary(case)}"
