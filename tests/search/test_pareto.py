@@ -20,8 +20,9 @@ from lbmtune.export import best
 from lbmtune.records import Accuracy, AccuracyPoint, Sustained, Trial
 from lbmtune.records.best import read_best
 from lbmtune.records.remarks import race_text
+from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.records.store import read_study
-from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.pareto import pareto_figure, pareto_table
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.finals import finalists_of

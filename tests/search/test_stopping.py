@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.study import Budget, Target
+from lbmtune.records.spec import Budget, Target
 from lbmtune.search.interfaces import Gain
 from lbmtune.search.stopping import Stop, noise_of
 from lbmtune.search.strategies.table import made_strategy

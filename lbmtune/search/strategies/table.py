@@ -8,7 +8,7 @@ import numpy as np
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
-from lbmtune.records.study import StudySpec
+from lbmtune.records.spec import StudySpec
 from lbmtune.search.bounds import Accurate
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.interfaces import Strategy
