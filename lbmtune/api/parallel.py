@@ -19,7 +19,7 @@ from lbmtune.errors import InputError, unknown
 from lbmtune.model.exchange import OVERLAPS, Overlap, Period, period
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Resources
-from lbmtune.records.study import StudySpec
+from lbmtune.records.spec import StudySpec
 
 Kind = Literal["weak", "strong"]
 Cells = tuple[int, int, int]
