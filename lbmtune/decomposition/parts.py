@@ -58,7 +58,7 @@ class Crossing(NamedTuple):
 
 @dataclass(frozen=True)
 class Face:
-    """What one part sends to another one. image: cells from the domain to its periodic image beside the target."""
+    """The cells that one part sends to another. image: cells from the domain to its periodic image beside the target."""
 
     source: int
     target: int
