@@ -30,14 +30,9 @@ def density(f: Array) -> Array:
 
 def velocity(f: Array, case: Case, xp: ModuleType = np) -> Array:
     """Return u = (sum c_i f_i + F/2) / rho, shape (3, nz, ny, nx)."""
-    momentum = xp.empty((3, *f.shape[1:]))
-    for axis, force in enumerate(case.force):
-        momentum[axis] = 0.5 * force
-        for i, c in enumerate(case.stencil.velocities):
-            if c[axis] > 0:
-                momentum[axis] += f[i]
-            elif c[axis] < 0:
-                momentum[axis] -= f[i]
+    momentum = _times(_velocities(case.stencil).T, f, xp)
+    if any(case.force):
+        momentum += 0.5 * xp.asarray(case.force).reshape(-1, 1, 1, 1)
     momentum /= density(f)
     return momentum
 
@@ -47,20 +42,14 @@ def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType = np) -> 
 
     w_i rho (1 + 3 c.u + 9/2 (c.u)^2 - 3/2 u.u), in few operations on large arrays, because each has an overhead.
     """
-    out = xp.zeros((lattice.q, *rho.shape))
-    for i, c in enumerate(lattice.velocities):
-        for along, v in zip(c, u, strict=True):
-            if along > 0:
-                out[i] += v
-            elif along < 0:
-                out[i] -= v
+    out = _times(_velocities(lattice), u, xp)
     square = 4.5 * out
     square *= out
     out *= 3
     out += 1
     out += square
     out -= 1.5 * (u * u).sum(axis=0)
-    out *= xp.asarray([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1) * rho
+    out *= xp.asarray(_weights(lattice)) * rho
     return out
 
 
@@ -111,7 +100,7 @@ def regularised(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> A
     """
     omega, rest = case.relaxation_rate, equilibrium(rho, u, case.stencil, xp)
     source = guo_source(u, case, xp)
-    out = _times(_second_order(case.stencil), f, rest, xp)
+    out = _times(_second_order(case.stencil), f - rest, xp)
     out *= 1 - omega  # in place, because the allocation of large arrays takes most of the time
     out += rest
     out += (1 - omega / 2) * source
@@ -122,15 +111,27 @@ _COLUMNS = 16
 """Columns that a library multiplies at once; it rounds the remaining ones differently."""
 
 
-def _times(matrix: Array, f: Array, less: Array, xp: ModuleType) -> Array:
-    """Return a matrix times a difference of populations; on a host rounded alike for any number of cells."""
+def _times(matrix: Array, values: Array, xp: ModuleType) -> Array:
+    """Return a matrix (m, n) times values (n, nz, ny, nx); on a host rounded alike for any number of cells."""
     if xp is not np:
-        return xp.tensordot(xp.asarray(matrix), f - less, axes=1)
-    cells = f[0].size
-    difference = np.empty((len(f), -(-cells // _COLUMNS) * _COLUMNS))
-    difference[:, cells:] = 0.0
-    np.subtract(f, less, out=difference[:, :cells].reshape(f.shape))
-    return (matrix @ difference)[:, :cells].reshape(f.shape)
+        return xp.tensordot(xp.asarray(matrix), values, axes=1)
+    cells, rows = values[0].size, values.reshape(len(values), -1)
+    if cells % _COLUMNS:
+        rows = np.zeros((len(values), -(-cells // _COLUMNS) * _COLUMNS))
+        rows[:, :cells] = values.reshape(len(values), -1)
+    return (matrix @ rows)[:, :cells].reshape(len(matrix), *values.shape[1:])
+
+
+@cache
+def _weights(lattice: Lattice) -> Any:
+    """Return w_i, shape (q, 1, 1, 1)."""
+    return np.array([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1)
+
+
+@cache
+def _velocities(lattice: Lattice) -> Any:
+    """Return the components of all c_i, shape (q, 3)."""
+    return np.array(lattice.velocities, dtype=float)
 
 
 @cache
