@@ -21,11 +21,11 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime.states import State
 
 Array = Any
-_SLAB_UPDATES, _LINE_UPDATES = 1 << 16, 1 << 13
+_SLAB_UPDATES, _LINE_UPDATES = 1 << 16, 1 << 14
 """Most updates of cells by the oracle for a slab and for a line: a few hundredths of what measuring takes.
 
 A cell of a launch of several steps depends on a cube. A line of one step along 256 cells takes 2304 updates; one of
-four steps has 16 cells with 7776 updates, which are 2 ms.
+four steps has 32 cells with 12,960 updates, which are 1 to 2 ms.
 """
 _LEAST, _MOST = 2.0**-14, 0.1
 """Deviations from the weights below which some formats round absolutely, and above which a flow may amplify

@@ -19,6 +19,8 @@ from lbmtune.lattice import Lattice
 
 Array = Any
 """A numpy or cupy array of float64."""
+_PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+"""The axes of second moments."""
 Order = tuple[int, ...]
 """Exponents of a moment along x, y and z."""
 
@@ -40,17 +42,15 @@ def velocity(f: Array, case: Case, xp: ModuleType = np) -> Array:
 def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType = np) -> Array:
     """Return the second-order equilibrium, shape (q, nz, ny, nx), of rho (nz, ny, nx) and u (3, nz, ny, nx).
 
-    w_i rho (1 + 3 c.u + 9/2 (c.u)^2 - 3/2 u.u), in few operations on large arrays, because each has an overhead.
+    w_i rho (1 + 3 c.u + 9/2 (c c - I/3) : u u), one matrix times its ten moments, because each operation has an
+    overhead.
     """
-    out = _times(_velocities(lattice), u, xp)
-    square = 4.5 * out
-    square *= out
-    out *= 3
-    out += 1
-    out += square
-    out -= 1.5 * (u * u).sum(axis=0)
-    out *= xp.asarray(_weights(lattice)) * rho
-    return out
+    moments = xp.empty((1 + 3 + len(_PAIRS), *rho.shape))
+    moments[0] = rho
+    xp.multiply(rho, u, out=moments[1:4])
+    for n, (a, b) in enumerate(_PAIRS, 4):
+        xp.multiply(moments[1 + a], u[b], out=moments[n])
+    return _times(_expansion(lattice), moments, xp)
 
 
 def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
@@ -99,11 +99,11 @@ def regularised(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> A
     Source: Latt, Chopard 2006.
     """
     omega, rest = case.relaxation_rate, equilibrium(rho, u, case.stencil, xp)
-    source = guo_source(u, case, xp)
     out = _times(_second_order(case.stencil), f - rest, xp)
     out *= 1 - omega  # in place, because the allocation of large arrays takes most of the time
     out += rest
-    out += (1 - omega / 2) * source
+    if any(case.force):
+        out += (1 - omega / 2) * guo_source(u, case, xp)
     return out
 
 
@@ -123,9 +123,11 @@ def _times(matrix: Array, values: Array, xp: ModuleType) -> Array:
 
 
 @cache
-def _weights(lattice: Lattice) -> Any:
-    """Return w_i, shape (q, 1, 1, 1)."""
-    return np.array([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1)
+def _expansion(lattice: Lattice) -> Any:
+    """Return the factors of rho, rho u_a and rho u_a u_b in the equilibrium, shape (q, 10); a pair occurs twice."""
+    weights, c = np.array([float(w) for w in lattice.weights]), _velocities(lattice)
+    second = [4.5 * (c[:, a] * c[:, b] - 1 / 3 if a == b else 2 * c[:, a] * c[:, b]) for a, b in _PAIRS]
+    return weights[:, None] * np.stack([np.ones(lattice.q), *(3 * c.T), *second], axis=1)
 
 
 @cache
