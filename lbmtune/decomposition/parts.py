@@ -58,7 +58,7 @@ class Crossing(NamedTuple):
 
 @dataclass(frozen=True)
 class Face:
-    """What one part sends to another one. image: cells from the domain to its periodic image beside the target."""
+    """Cells that one part sends to another one. image: cells from the domain to its periodic image there."""
 
     source: int
     target: int

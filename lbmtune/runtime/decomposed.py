@@ -28,7 +28,7 @@ Array = Any
 
 
 class Message(NamedTuple):
-    """What one part sends to another: elements of the states of both, in the same order."""
+    """The message of one part to another: elements of the states of both, in the same order."""
 
     source: int
     target: int
