@@ -23,7 +23,7 @@ from lbmtune.errors import InputError
 from lbmtune.files.ranges import DEVICES
 from lbmtune.files.studyfile import as_spec
 from lbmtune.model.machine.description import Machine
-from lbmtune.records.study import Axes, StudySpec, tables
+from lbmtune.records.spec import Axes, StudySpec, tables
 
 STEP = 16
 """Cells in which the extents of a largest domain grow, as in the reasons of `lbmtune explain`."""
@@ -207,7 +207,7 @@ class Capacity:
 
     @property
     def near(self) -> Cells:
-        """A domain of up to 256 cells along each axis, on which kinds of kernels are compared."""
+        """Return a domain of up to 256 cells along each axis, on which kinds of kernels are compared."""
         if self.case.geometry:
             return self.case.domain
         x, y, z = (min(cells, _NEAR) for cells in self.case.domain)

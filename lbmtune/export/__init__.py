@@ -16,9 +16,10 @@ from lbmtune.records import Environment, Trial, made_of
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
 from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.repeats import RepeatInterval
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
-from lbmtune.search.pareto import members
+from lbmtune.search.pareto import members, place_in
 
 __all__ = ["best", "exported", "printed_kernel", "read_best", "write_best"]
 ALTERNATES = 20
@@ -38,7 +39,7 @@ def best(study: StudyRecord, member: int | None = None) -> Best:
     if not study.ranked:
         raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
     header, found = study.header, members(study)
-    winner = study.ranked[0] if member is None else _member(found, member, header.spec.name)
+    winner = study.ranked[0] if member is None else _member(found, member, header.spec)
     program = _program(study, winner)
     ranked = [(rank, trial) for rank, trial in enumerate(study.ranked, 1) if trial is not winner]
     return Best(
@@ -60,17 +61,23 @@ def best(study: StudyRecord, member: int | None = None) -> Best:
         lbmtune=header.version,
         accuracy=winner.accuracy,
         limits=header.spec.limits,
-        member=next((n for n, trial in enumerate(found, 1) if trial.number == winner.number), 0),
+        member=place_in(found, winner),
         proven=winner.proven,
         finished=study.finished,
     )
 
 
-def _member(found: Sequence[Trial], member: int, name: str) -> Trial:
+def _member(found: Sequence[Trial], member: int, spec: StudySpec) -> Trial:
+    if not spec.beside:
+        raise InputError(f"--member {member}: study {spec.name} has one objective and no Pareto set; leave it out.")
     if not found:
-        raise InputError(f"--member {member}: study {name} has one objective and no Pareto set; leave it out.")
+        limit = "" if spec.max_power_w is None else f", and known to stay within --max-power {spec.max_power_w:g} W"
+        raise InputError(
+            f"--member {member}: the Pareto set of study {spec.name} is empty, as no kernel is measured in "
+            f"{', '.join(spec.objectives)}{limit}; leave it out, or go on with lbmtune study --resume."
+        )
     if not 1 <= member <= len(found):
-        raise InputError(f"--member {member} is not supported for {name} (use 1 to {len(found)}).")
+        raise InputError(f"--member {member} is not supported for {spec.name} (use 1 to {len(found)}).")
     return found[member - 1]
 
 

@@ -27,12 +27,16 @@ class Verdict:
     behind: int | None = None
     ahead: Interval | None = None
 
-    def sentence(self, keys: dict[int, str], winner: int) -> str:
-        """Return margin, confidence and ties in words. keys: of trials by number."""
+    def sentence(self, keys: dict[int, str], winner: int, leads: str = "has the smallest footprint of them") -> str:
+        """Return margin, confidence and ties in words.
+
+        keys: of trials by number; leads: why the winner is the best of those that are tied, if it is one of them.
+        """
         said = []
         if self.tied:
-            names = ", ".join(keys[number] for number in (self.first, *self.tied))
-            said.append(f"tied at 95 %: {names}; {keys[winner]} has the smallest footprint of them")
+            level = (self.first, *self.tied)
+            chosen = f"; {keys[winner]} {leads}" if winner in level else ""
+            said.append(f"tied at 95 %: {', '.join(keys[number] for number in level)}{chosen}")
         if self.behind is not None and self.ahead is not None:
             low, high = (percent(bound - 1) for bound in (self.ahead.low, self.ahead.high))
             lead = percent(self.ahead.median - 1)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from statistics import median
 
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.records import Conditions, Trial
+from lbmtune.records import Conditions, Sustained, Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.repeats import repeat_interval
-from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.records.spec import TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.units import format_bytes, format_mlups
 
 _ADVICE = "these speeds are too low and the ranking is not reliable; run again when the machine is idle"
@@ -26,9 +27,13 @@ _TIMES_CACHE = 4
 
 def race_text(study: StudyRecord) -> str:
     """Return margin and ties of the finals in words; empty without finals, and for early records."""
-    if study.race is None or not study.header.stopped or study.header.spec.objective != "mlups":
+    spec = study.header.spec
+    if study.race is None or not study.header.stopped or spec.objective != "mlups":
         return ""
-    return study.race.sentence({trial.number: trial.key for trial in study.trials}, study.ranked[0].number)
+    leads = f"is the best of them by {spec.beside[0]}" if spec.beside else "has the smallest footprint of them"
+    allowed = "" if spec.max_power_w is None else " within the power"
+    keys = {trial.number: trial.key for trial in study.trials}
+    return study.race.sentence(keys, study.ranked[0].number, f"{leads}{allowed}")
 
 
 def too_much_power(study: StudyRecord) -> str:
@@ -41,7 +46,7 @@ def too_much_power(study: StudyRecord) -> str:
 
 
 def _watts(trial: Trial) -> str:
-    return f"{trial.sustained.power_w:.0f} W" if trial.sustained and trial.sustained.power_w else ""
+    return f"{trial.sustained.power_w:.1f} W" if trial.sustained and trial.sustained.power_w else ""
 
 
 def disturbance(study: StudyRecord) -> str:
@@ -56,13 +61,30 @@ def disturbance(study: StudyRecord) -> str:
     return ""
 
 
-def unfinished(study: StudyRecord) -> str:
-    """Return a warning if the best kernel of a study may not be the best, or not be right, else ''."""
+def power_remark(kernel: str, run: Sustained | None, most_w: float | None) -> str:
+    """Return that the power of a kernel is not known to stay within what a study allows; empty if it is."""
+    power_w = run.power_w if run else None
+    if most_w is None or (power_w is not None and power_w <= most_w):
+        return ""
+    if power_w is None:
+        return f"the power of {kernel} is not known, and the study allows {most_w:g} W"
+    return f"{kernel} draws {power_w:.1f} W, more than the {most_w:g} W that the study allows"
+
+
+def unfinished(study: StudyRecord, chosen: Trial | None = None) -> str:
+    """Return a warning if a kernel of a study may not be the best, be wrong, or draw too much power, else ''.
+
+    chosen: of the kernel; None: the best.
+    """
     if not study.ranked:
         return ""
+    trial, name = (study.ranked[0], "the best kernel") if chosen is None else (chosen, f"kernel {chosen.key}")
     left = [] if study.finished else ["the study was ended early, so that another kernel may be faster"]
-    left += [] if study.ranked[0].proven else ["the best kernel was not verified on the whole domain"]
-    return f"{', and '.join(left)}; lbmtune study --resume goes on." if left else ""
+    left += [] if trial.proven else [f"{name} was not verified on the whole domain"]
+    power = power_remark(name, trial.sustained, study.header.spec.max_power_w)
+    said = [*left, *([power] if power else [])]
+    goes_on = left or study.power_rank(trial) == 1
+    return f"{', and '.join(said)}{'; lbmtune study --resume goes on' if goes_on else ''}." if said else ""
 
 
 def doubt(study: StudyRecord) -> str:

@@ -1,4 +1,4 @@
-"""A study: its specification, its environment and its trials. On disk: one folder.
+"""A study: its header and its trials. On disk: one folder.
 
 study.json      the header, written once
 trials.jsonl    one trial a line, appended and flushed to disk before the search continues (.gz in recorded sets)
@@ -6,153 +6,21 @@ optuna.log      Optuna's journal, rebuilt from the trials when a study is resume
 report.html, best.json
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
-from math import inf, log
+from math import inf, isfinite, log
 from pathlib import PurePath
 
 from lbmtune.catalogue.config import Scalar
-from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
-from lbmtune.records.output import Output, OutputRates
+from lbmtune.records.output import OutputRates
 from lbmtune.records.quantities import Count, LogRatio, NotNegative, Positive
 from lbmtune.records.race import Verdict, verdict
 from lbmtune.records.repeats import RepeatInterval, repeat_interval
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.statistics import repeat_spread
-
-Table = Mapping[str, Sequence[Scalar]]
-Axes = Table | Sequence[Table]
-"""Values of each axis, of one space or of several, of which a study searches the union."""
-
-
-ALL_FAMILIES = "all"
-"""The word for every family of a backend."""
-
-
-def made(family: str, families: Sequence[str]) -> bool:
-    """Return whether a family is one of those whose values are made."""
-    return family in families or ALL_FAMILIES in families
-
-
-def tables(axes: Axes) -> tuple[Table, ...]:
-    """Return the spaces, one or several."""
-    return (axes,) if isinstance(axes, Mapping) else tuple(axes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimingProtocol:
-    """Settings of verification and timing.
-
-    verify_periods: checked after 1..n periods of the scheme; warmup_s: device time before the first sample;
-    sample_s, final_sample_s: shortest sample, in the search and among the finalists; min_samples (six
-    are the fewest that give a 95 % interval), max_samples;
-    confidence: aimed half-width of the 95 % interval of the median, relative; bail_out: a candidate this many
-    times slower than the best after one sample is not measured further; finalists: number of the best, besides the best
-    of each family (`search.finals`), that are verified at full size and measured again interleaved, final_rounds
-    times.
-    sustained_top: number of the best that run for sustained_s seconds each without a pause, after settling_s seconds of
-    warm-up.
-    compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages, the first one of processor time.
-    """
-
-    verify_periods: int = 3
-    warmup_s: float = 0.02
-    sample_s: float = 0.005
-    final_sample_s: float = 0.05
-    min_samples: int = 6
-    max_samples: int = 30
-    confidence: float = 0.01
-    bail_out: float = 1.25
-    finalists: int = 5
-    final_rounds: int = 15
-    min_cpu_share: float = 0.95
-    sustained_top: int = 1
-    sustained_s: float = 2.0
-    settling_s: float = 0.5
-    compile_limit_s: float = 60.0
-    verify_limit_s: float = 60.0
-    measure_limit_s: float = 60.0
-
-
-OBJECTIVES: Mapping[str, str] = {
-    "mlups": "MLUPS",
-    "footprint": "footprint (bytes)",
-    "energy": "energy (nJ per update)",
-    "accuracy": "error of the velocity",
-}
-"""Names of objectives, and of their figures with units."""
-TARGETS = ("prediction", "ceiling")
-"""What a search may aim at a share of: the highest predicted speed, or the bandwidth of the device."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """A speed that is enough: a share of one of `TARGETS`."""
-
-    share: float
-    of: str = "prediction"
-
-    def __str__(self) -> str:
-        return f"{self.of}:{self.share:g}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """Limits of a study, whichever comes first; 0: no limit.
-
-    seconds: of the whole, from the start to the last file; search_seconds: of the trials alone; target: speed at which
-    the search ends; sample: number of the first trials that are spread over the whole space, before the others.
-    """
-
-    trials: int = 0
-    seconds: float = 0.0
-    search_seconds: float = 0.0
-    target: Target | None = None
-    sample: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudySpec:
-    """The specification of a study, as in its file.
-
-    axes: values of each axis, by backend ('cuda', 'cpu'), or several such tables; fixed axes have one value.
-    families: names, or 'all': values that `axes` does not restrict are made for the case and the device; empty: `axes`
-    names all values.
-    objective: one of `OBJECTIVES`; of equal ones the faster is better. beside: further objectives, if a Pareto
-    set is asked for. strategy: name of one of `search.strategies`.
-    max_footprint_bytes: of all buffers; max_error: largest relative L2 error of the velocity of a vortex after many
-    steps; max_power_w: mean power of a sustained run of the winner; None: any.
-    output: whose cost is measured of finalists.
-    """
-
-    name: str
-    case: Case
-    axes: dict[str, dict[str, tuple[Scalar, ...]] | tuple[dict[str, tuple[Scalar, ...]], ...]]
-    families: tuple[str, ...] = ()
-    budget: Budget = field(default_factory=Budget)
-    objective: str = "mlups"
-    beside: tuple[str, ...] = ()
-    strategy: str = "auto"
-    seed: int = 1
-    protocol: TimingProtocol = field(default_factory=TimingProtocol)
-    max_footprint_bytes: Count | None = None
-    max_error: float | None = None
-    max_power_w: Positive | None = None
-    output: Output = field(default_factory=Output)
-
-    @property
-    def objectives(self) -> tuple[str, ...]:
-        """All objectives, the one that decides who wins first."""
-        return self.objective, *self.beside
-
-    @property
-    def limits(self) -> dict[str, float]:
-        """What a kernel may take, by name with unit, without limits that are not given."""
-        named = {"footprint_bytes": self.max_footprint_bytes, "error": self.max_error, "power_w": self.max_power_w}
-        return {name: value for name, value in named.items() if value is not None}
-
 
 CEILING_STREAMS = 19
 """Arrays that a copy of many streams reads and writes at once."""
@@ -173,7 +41,7 @@ class Ceiling:
 
     @property
     def best_bytes_per_s(self) -> float:
-        """The ceiling: the fastest q-stream copy or in-place update."""
+        """Return the ceiling: the fastest q-stream copy or in-place update."""
         return max([*self.stream_bytes_per_s.values(), self.in_place_bytes_per_s])
 
     def share(self, trial: Trial) -> float:
@@ -262,25 +130,25 @@ class StudyRecord:
 
     @property
     def ranked(self) -> tuple[Trial, ...]:
-        """Verified trials, best first by the objective.
+        """Return the verified trials, best first by the objective.
 
-        Those with a final measurement come first, then those that were verified at full size. Of those that the finals
-        do not tell from the fastest, the smallest comes first; early records have no such ties. If the study
-        limits their power, finalists within it come first.
+        Those with a final measurement come first, then those that were verified at full size, then those of which each
+        objective is known. Of those that the finals do not tell from the fastest, the best by further objectives comes
+        first, then the smallest; early records have no such ties. If the study limits their power, finalists within it
+        come first.
         """
         valid = [t for t in self.trials if t.mlups is not None]
-        objective = self.header.spec.objective
-        level = self._level if objective == "mlups" else {}
+        names = self.header.spec.objectives
 
-        def rank(trial: Trial) -> tuple[bool, int, bool, bool, float, float]:
-            by = "footprint" if trial.number in level else objective
-            cost = 0.0 if by == "mlups" else self.cost(trial, by)
+        def rank(trial: Trial) -> tuple[bool, int, bool, bool, list[float], float]:
+            tied = names[0] == "mlups" and trial.number in self._level
+            costs = [self.cost(trial, name) for name in (*names, *(["footprint"] if tied else []))]
             return (
                 trial.final is None,
                 self.power_rank(trial),
                 not trial.proven,
-                bool(level) and trial.number not in level,
-                inf if cost is None else cost,
+                None in costs[: len(names)],
+                [inf if cost is None else cost for cost in costs],
                 -(trial.mlups or 0.0),
             )
 
@@ -295,7 +163,7 @@ class StudyRecord:
         return dict.fromkeys((self.race.first, *self.race.tied), fastest)
 
     def cost(self, trial: Trial, objective: str) -> float | None:
-        """Return an objective of a trial, lower is better; None if it is not known.
+        """Return an objective of a trial, lower is better; None if it is not known, or no finite number.
 
         Speeds are negated, and equal if the finals do not tell them apart; errors count by their class.
         """
@@ -305,16 +173,16 @@ class StudyRecord:
             return trial.prediction.footprint_bytes if trial.prediction else None
         if objective == "energy":
             return trial.sustained.nj_per_update if trial.sustained else None
-        return trial.accuracy.error_class if trial.accuracy else None
+        return trial.accuracy.error_class if trial.accuracy and isfinite(trial.accuracy.error) else None
 
     @cached_property
     def race(self) -> Verdict | None:
-        """What the finals say: who is first, by how much, and who is tied; None without finals."""
+        """Return what the finals say: who is first, by how much, and who is tied; None without finals."""
         return verdict(self.trials)
 
     @property
     def winner(self) -> Trial | None:
-        """The best trial, if it was verified on the whole domain and stays within the power that the study allows."""
+        """Return the best trial, if it was verified on the whole domain and stays within the power of the study."""
         return next((t for t in self.ranked[:1] if t.proven and self.power_rank(t) == 0), None)
 
     def power_rank(self, trial: Trial) -> int:
@@ -326,7 +194,7 @@ class StudyRecord:
 
     @cached_property
     def between_runs(self) -> float | None:
-        """How far a repeat in another run lies away (`repeat_spread`), or None if it was not measured.
+        """Return how far a repeat in another run lies away (`repeat_spread`), or None if it was not measured.
 
         The wider of two: of kernels measured again when the machine was calibrated, and of trials measured again here.
         """
@@ -335,7 +203,7 @@ class StudyRecord:
 
     @cached_property
     def between_first_and_final(self) -> float | None:
-        """How far the final of a first measurement lies away: a GPU rests between samples of finals; None: unknown."""
+        """Return how far finals lie from first measurements: a GPU rests between samples of finals; None: unknown."""
         pairs = [log(t.final.mlups / t.measurement.mlups) for t in self.trials if t.measurement and t.final]
         return _widest(self.between_runs, repeat_spread(pairs))
 
@@ -347,7 +215,7 @@ class StudyRecord:
 
     @cached_property
     def tied(self) -> frozenset[int]:
-        """Numbers of trials that the interval of the fastest covers, measured as it was: their order is chance."""
+        """Return the numbers of trials that the interval of the fastest covers, measured alike: order by chance."""
         best, *others = self.ranked or (None,)
         if best is None or self.header.spec.objective != "mlups":
             return frozenset()
@@ -357,7 +225,7 @@ class StudyRecord:
 
     @property
     def finished(self) -> bool:
-        """Whether the study came to its end; in early records, whether it has a winner."""
+        """Return whether the study came to its end; in early records, whether it has a winner."""
         return self.winner is not None if self.header.finished is None else self.header.finished
 
     def share_of_ceiling(self, trial: Trial) -> float:
@@ -366,12 +234,12 @@ class StudyRecord:
 
     @property
     def verified_binaries(self) -> int:
-        """Number of verified and measured kernels, by the digest of the compiled code."""
+        """Return the number of verified and measured kernels, by the digest of the compiled code."""
         return len({trial.binary_digest for trial in self.ranked})
 
     @property
     def search_s(self) -> float:
-        """Seconds of the search, predictions included, until the end of its last trial.
+        """Return the seconds of the search, predictions included, until the end of its last trial.
 
         By dates in early records: from the beginning to the start of the last trial, in whole seconds.
         """
@@ -383,12 +251,12 @@ class StudyRecord:
 
     @property
     def verified_per_s(self) -> float | None:
-        """Verified configurations per second of the search, or None."""
+        """Return the verified configurations per second of the search, or None."""
         return self.verified_binaries / self.search_s if self.search_s else None
 
     @property
     def costs(self) -> Costs:
-        """Seconds spent on all trials, by stage."""
+        """Return the seconds spent on all trials, by stage."""
         return Costs(**{f.name: sum(getattr(t.costs, f.name) for t in self.trials) for f in fields(Costs)})
 
 

@@ -24,6 +24,7 @@ from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.records import Environment
 from lbmtune.records.best import Best, read_best
 from lbmtune.records.kernel_format import LaunchGeometry
+from lbmtune.records.remarks import power_remark
 from lbmtune.runtime.simulation import Simulation
 from lbmtune.runtime.solver import Solver, changed
 
@@ -62,6 +63,8 @@ def load(
     _warn_of_another_device(best.environment, opened.environment)
     if not best.proven:
         warnings.warn(f"the kernel of {path} was not verified on the whole domain.", stacklevel=2)
+    if power := power_remark(f"the kernel of {path}", best.expected.sustained, best.limits.get("power_w")):
+        warnings.warn(f"{power}.", stacklevel=2)
     config = _config(best.config, case, opened)
     compiled = partial(_compiled, device=opened, path=path)
     single = _single_program(best, config)

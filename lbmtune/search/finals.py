@@ -5,7 +5,7 @@ such as "in place as fast as with two lattices, in half the memory" rest on fina
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from lbmtune.catalogue.config import from_flat
@@ -31,9 +31,9 @@ def finalists_of(record: StudyRecord) -> tuple[Trial, ...]:
 
     They are the best of all, up to the number in the protocol and at least one; the best of each set of requirements;
     and the best of each kind that comes near the best. If speed does not decide, they are the best of all alone. Of
-    several objectives their Pareto set follows.
+    several objectives their Pareto set follows. Speed stands for energy, which is known of earlier finalists alone.
     """
-    first = replace(record, trials=tuple(replace(t, final=None, verification=None) for t in record.trials))
+    first = replace(record, trials=tuple(map(_by_first, record.trials)))
     ranked = first.ranked
     best = {trial.number for trial in (*ranked[: max(1, record.header.spec.protocol.finalists)], *members(first))}
     leaders = _leaders(ranked) if record.header.spec.objective in ("mlups", "energy") else {}
@@ -43,6 +43,11 @@ def finalists_of(record: StudyRecord) -> tuple[Trial, ...]:
         for trial in ranked
         if trial.number in best or trial.number in leaders
     )
+
+
+def _by_first(trial: Trial) -> Trial:
+    run = trial.sustained
+    return replace(trial, final=None, verification=None, sustained=run and replace(run, energy_j=None))
 
 
 def _leaders(ranked: tuple[Trial, ...]) -> Mapping[int, Kind]:
@@ -168,7 +173,7 @@ def run_sustained(search: Search, plan: Plan) -> None:
     if search.sustain is None:
         return
     tried: set[int] = set()
-    while wanted := [trial for trial in _to_run(read_study(search.folder)) if trial.number not in tried]:
+    while wanted := _to_run(read_study(search.folder), tried):
         wanted = plan.some(wanted, plan.needs.run_s)
         seconds = len(wanted) * plan.needs.run_s
         if not plan.fits(seconds, "sustained runs"):
@@ -190,16 +195,20 @@ def _runs_rank(record: StudyRecord) -> bool:
     return spec.max_power_w is not None or "energy" in spec.objectives
 
 
-def _to_run(record: StudyRecord) -> list[Trial]:
+def _to_run(record: StudyRecord, tried: Collection[int]) -> list[Trial]:
     """Return the trials whose sustained run is missing: the best, or all finalists if energy is an objective.
 
-    One that draws too much power is not the best any more.
+    One that draws too much power is not the best any more, nor one that was tried without a result.
     """
     spec = record.header.spec
     if "energy" in spec.objectives:
-        return [trial for trial in record.ranked if trial.final and not trial.sustained]
-    count = max(spec.protocol.sustained_top, spec.max_power_w is not None)
-    return [trial for trial in _best(record)[:count] if not trial.sustained]
+        count, best = len(record.ranked), [trial for trial in record.ranked if trial.final]
+    elif spec.max_power_w is not None:
+        count, best = max(spec.protocol.sustained_top, 1), [t for t in record.ranked if t.final or t.proven]
+    else:
+        count, best = spec.protocol.sustained_top, _best(record)
+    left = [trial for trial in best if trial.sustained or trial.number not in tried]
+    return [trial for trial in left[:count] if not trial.sustained]
 
 
 def _best(record: StudyRecord) -> list[Trial]:

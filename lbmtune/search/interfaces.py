@@ -1,14 +1,15 @@
 """Interfaces between the search and its caller: prediction, evaluation, progress."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Compiled, Prediction, Trial, Verification
 from lbmtune.records.output import OutputCost
-from lbmtune.records.study import StudyHeader, StudySpec
+from lbmtune.records.spec import StudySpec
+from lbmtune.records.study import StudyHeader
 from lbmtune.search.bounds import Accurate
 from lbmtune.search.clock import Clock
 from lbmtune.search.estimates import Estimate
@@ -26,7 +27,7 @@ PredictOutput = Callable[[KernelConfig, OutputCost], dict[str, float]]
 
 @dataclass(frozen=True)
 class Seen:
-    """What the trial of a configuration told the search.
+    """The result of a trial as the search sees it.
 
     mlups: None if it has no speed; noise: standard deviation of its logarithm; known: False if the trial says nothing,
     because it was disturbed, unstable or out of time.
@@ -39,7 +40,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Gain:
-    """What may be gained by going on: relative to the best so far, and the probability of more than its noise."""
+    """The expected gain of going on: relative to the best so far, and the probability of more than its noise."""
 
     relative: float
     probability: float
@@ -173,7 +174,7 @@ class Observer:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Everything that a run needs besides the study itself.
+    """The needs of a run besides the study itself.
 
     gather: waits for other workers when the search is over, and takes their trials over; None without others. compiled:
     kernels to compile before the first is measured, if trials are counted; clock: of the whole, None: it begins now.
@@ -195,3 +196,9 @@ class Search:
     sustain: Sustain | None = None
     output: OutputOf | None = None
     predict_output: PredictOutput | None = None
+
+    def complete(self, trial: Trial) -> Trial:
+        """Return a measured trial with its accuracy, if that is an objective."""
+        if self.known_accuracy is None:
+            return trial
+        return replace(trial, accuracy=self.known_accuracy(from_flat(trial.config)))

@@ -5,6 +5,8 @@ All objectives are costs here: lower is better, and speeds are negated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from lbmtune.records import Trial
@@ -52,7 +54,8 @@ def members(record: StudyRecord) -> tuple[Trial, ...]:
     """Return the Pareto set of a study with several objectives, the best by the first objective first.
 
     They are finalists, whose figures can be compared and whose kernels are proven; before the finals, those by first
-    measurements, of which the speed stands for the energy.
+    measurements. As long as the energy of none is measured, the speed stands for it. One without a figure, such as an
+    error that is no finite number, is no member.
     """
     names = record.header.spec.objectives
     if len(names) == 1:
@@ -60,7 +63,9 @@ def members(record: StudyRecord) -> tuple[Trial, ...]:
     finals = [trial for trial in record.ranked if trial.final]
     among = [trial for trial in finals if trial.proven and record.power_rank(trial) == 0]
     if not finals:
-        among, names = list(record.ranked), tuple(dict.fromkeys("mlups" if n == "energy" else n for n in names))
+        among = list(record.ranked)
+    if not finals or all(record.cost(trial, "energy") is None for trial in among):
+        names = tuple(dict.fromkeys("mlups" if name == "energy" else name for name in names))
     rows = [(trial, [record.cost(trial, name) for name in names]) for trial in among]
     known = [(trial, [one for one in costs if one is not None]) for trial, costs in rows if None not in costs]
     if not known:
@@ -70,12 +75,29 @@ def members(record: StudyRecord) -> tuple[Trial, ...]:
     return tuple(known[place][0] for place in front(np.array([costs for _, costs in known], dtype=float)))
 
 
+def place_in(found: Sequence[Trial], trial: Trial) -> int:
+    """Return the place of a trial in a Pareto set, from 1 on; 0 if it is no member."""
+    return next((place for place, one in enumerate(found, 1) if one.number == trial.number), 0)
+
+
+def held_text(record: StudyRecord, found: Sequence[Trial]) -> str:
+    """Return in words which member of a Pareto set best.json holds: the best kernel of the study."""
+    place = place_in(found, record.ranked[0])
+    if not place:
+        return "best.json holds the best kernel that is proven so far, which is no member"
+    return f"best.json holds member {place}, the best by {record.header.spec.objective}"
+
+
 def figures(record: StudyRecord, trial: Trial) -> dict[str, float | None]:
-    """Return the objectives of a trial by their names, as they were measured; None if one is not known."""
+    """Return the objectives of a trial by their names, as they were measured.
+
+    One is None if it is not known, or no finite number.
+    """
+    error = trial.accuracy.error if trial.accuracy else inf
     known = {
         "mlups": trial.mlups,
         "footprint": trial.prediction.footprint_bytes if trial.prediction else None,
         "energy": trial.sustained.nj_per_update if trial.sustained else None,
-        "accuracy": trial.accuracy.error if trial.accuracy else None,
+        "accuracy": error if error < inf else None,
     }
     return {name: known[name] for name in record.header.spec.objectives}

@@ -14,6 +14,7 @@ from typing import Any
 
 from lbmtune.errors import InputError, NothingValidError, TimeOverError
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import (
     TRIALS,
     drop_torn_line,
@@ -22,7 +23,7 @@ from lbmtune.records.store import (
     remove_unfinished,
     write_header,
 )
-from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec, prior_text
+from lbmtune.records.study import StudyHeader, StudyRecord, prior_text
 from lbmtune.search.clock import Clock, Needs, now
 from lbmtune.search.finals import hold_finals, record_accuracy, record_output, run_sustained
 from lbmtune.search.interfaces import Search
@@ -183,17 +184,20 @@ def nothing_valid(record: StudyRecord) -> str:
 
 def _power(record: StudyRecord) -> str:
     """Return that no finalist stays within the power that the study allows; empty if that is not why none wins."""
-    most, runs = record.header.spec.max_power_w, [t for t in record.ranked if t.final and t.sustained]
-    if most is None or not any(t.final for t in record.ranked):
+    most, finals = record.header.spec.max_power_w, [trial for trial in record.ranked if trial.final]
+    if most is None or not finals or record.power_rank(finals[0]) == 0:
         return ""
-    drawn = {trial.key: trial.sustained.power_w for trial in runs if trial.sustained and trial.sustained.power_w}
+    drawn = {one.key: one.sustained.power_w for one in finals if one.sustained and one.sustained.power_w is not None}
     if not drawn:
         return f"the power of no finalist is known, and the study allows {most:g} W; give it more time (--time)."
     least = min(drawn, key=lambda key: drawn[key])
-    return (
-        f"no finalist stays within --max-power {most:g} W (use {ceil(drawn[least])} or more): {least} draws the least "
-        f"of {len(drawn)}, {drawn[least]:.0f} W."
-    )
+    found = f"{least} draws the least of {len(drawn)}, {drawn[least]:.1f} W"
+    if unknown := len(finals) - len(drawn):
+        return (
+            f"no finalist is known to stay within --max-power {most:g} W: {found}, and the power of {unknown} more is "
+            "not known; give it more time (--time) and --resume."
+        )
+    return f"no finalist stays within --max-power {most:g} W (use {ceil(drawn[least])} or more): {found}."
 
 
 def _more_time(record: StudyRecord) -> str:

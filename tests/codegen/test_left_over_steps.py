@@ -30,7 +30,8 @@ from lbmtune.measure.workers.messages import MeasureRequest
 from lbmtune.measure.workers.worker_tasks import verify_and_measure
 from lbmtune.records import Resources, Verification
 from lbmtune.records.best import encode_best
-from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.records.spec import TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.winner import verification_table
 from lbmtune.runtime import Simulation
 from lbmtune.runtime import load as loading

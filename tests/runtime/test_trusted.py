@@ -50,6 +50,15 @@ def test_a_hostile_text_runs_only_if_it_is_trusted(tmp_path: Path) -> None:
     assert mark.exists()
 
 
+def test_a_kernel_beyond_the_power_of_its_study_is_loaded_with_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "best.json"
+    write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), CPU), path)
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps(values | {"limits": {"power_w": 10.0}}))
+    with pytest.warns(UserWarning, match=r"the power of the kernel of .*best.json is not known, and the study allows"):
+        lbmtune.load(path)
+
+
 def _launch(**values: object) -> Callable[[dict[str, Any]], object]:
     return lambda kernel: kernel["period"][0][0].update(values)
 

@@ -2,19 +2,22 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lbmtune.api import studies
+from lbmtune.api import Study, studies
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.cli import main
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.records import Sustained
-from lbmtune.records.remarks import too_much_power
+from lbmtune.records import Outcome, Sustained
+from lbmtune.records.best import read_best
+from lbmtune.records.remarks import power_remark, too_much_power, unfinished
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.records.store import read_study
-from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.tables import case_table
 from lbmtune.search.bounds import allowed, check_any_of, legal_of
 from lbmtune.search.pareto import members
@@ -53,19 +56,23 @@ def test_a_device_with_less_memory_than_the_study_allows_decides() -> None:
 
 
 class Drawing(FakeEvaluator):
-    """Kernels draw the more power the faster they are: a watt for each 100 MLUPS."""
+    """Kernels draw the more power the faster they are: a watt for each 100 MLUPS.
 
-    def __init__(self, drawn: float | None = None) -> None:
-        super().__init__()
-        self.drawn, self.ran = drawn, list[str]()
+    in_vain: which sustained runs do not end in time.
+    """
+
+    def __init__(self, drawn: float | None = None, in_vain: Sequence[int] = (), backend: str = "cuda") -> None:
+        super().__init__(backend)
+        self.drawn, self.in_vain, self.ran = drawn, in_vain, list[str]()
 
     def sustained(self, configs, proven):
-        self.ran += [config.key for config in configs]
-        answers = super().sustained(configs, proven)
-        return [
-            replace(answer, sustained=_run(self.drawn or fake_study.speed(config) / 100))
-            for answer, config in zip(answers, configs, strict=True)
-        ]
+        answers = []
+        for answer, config in zip(super().sustained(configs, proven), configs, strict=True):
+            run = _run(self.drawn or fake_study.speed(config) / 100)
+            out_of_time = replace(answer, outcome=Outcome.TIMED_OUT, reason="planted", sustained=None)
+            answers.append(out_of_time if len(self.ran) in self.in_vain else replace(answer, sustained=run))
+            self.ran.append(config.key)
+        return answers
 
 
 def _run(watts: float) -> Sustained:
@@ -113,12 +120,105 @@ def test_if_all_finalists_draw_too_much_the_least_is_said(tmp_path: Path) -> Non
     assert f"{least.key} draws the least of {len(evaluator.ran)}" in str(raised.value)
 
 
+def test_finalists_whose_power_is_not_known_may_stay_within_it(tmp_path: Path) -> None:
+    evaluator = Drawing(in_vain=(1,))
+    with pytest.raises(NothingValidError, match="no finalist is known to stay within --max-power 10 W") as raised:
+        study(tmp_path, evaluator, max_power_w=10.0)
+    finals = {t.key: t for t in read_study(tmp_path).ranked if t.final}
+    assert sorted(evaluator.ran) == sorted(finals), "one that has no result does not end the search for another"
+    assert evaluator.ran[1] == next(key for key, trial in finals.items() if not trial.sustained)
+    said = f"of {len(finals) - 1}, "
+    assert said in str(raised.value)
+    assert "the power of 1 more is not known; give it more time" in str(raised.value)
+    assert "or more)" not in str(raised.value)
+
+
+def test_a_slower_one_may_win_if_the_power_of_one_is_not_known(tmp_path: Path) -> None:
+    free = study(tmp_path / "free", Drawing())
+    slowest, *others = sorted((t for t in free.ranked if t.final), key=lambda t: t.mlups or 0)
+    (config,) = _configs(slowest.key)
+    evaluator = Drawing(in_vain=(1,))
+    found = study(tmp_path / "bounded", evaluator, max_power_w=fake_study.speed(config) / 100)
+    assert found.winner
+    assert found.winner.key == slowest.key
+    assert len(evaluator.ran) == len(others) + 1
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "said"),
+    [
+        (Drawing(250.3), r"the best kernel draws 250.3 W, more than the 250 W that the study allows\.$"),
+        (
+            FakeEvaluator(),
+            r"the power of the best kernel is not known, and the study allows 250 W; lbmtune study --resume goes on\.$",
+        ),
+    ],
+)
+def test_a_best_json_beyond_the_power_is_remarked_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, evaluator: FakeEvaluator, said: str
+) -> None:
+    with pytest.raises(NothingValidError):
+        study(tmp_path, evaluator, max_power_w=250.0)
+    written = Study(tmp_path).export()
+    assert re.search(said, caplog.messages[-1])
+    best = read_best(written)
+    assert (best.limits["power_w"], best.finished) == (250.0, True)
+    label = "Beyond the limits" if "draws" in said else "Unfinished"
+    assert f"{label}: {caplog.messages[-1]}" in Study(tmp_path).report().read_text()
+
+
+def test_a_study_that_is_stopped_says_if_the_power_of_its_best_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Stopped(Drawing):
+        def sustained(self, configs, proven):
+            raise KeyboardInterrupt
+
+    fake_study.stand_in(monkeypatch, Stopped(backend="cpu"))
+    monkeypatch.setattr(studies, "reports_power", lambda _: True)
+    case = ["--set", "case.domain=64x64x64", "--trials", "8", "--out", str(tmp_path / "s")]
+    with pytest.raises(SystemExit) as ended:
+        main(["study", *case, "--max-power", "300"])
+    assert ended.value.code == 130
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-2] == f"the best kernel so far is in {tmp_path / 's' / 'best.json'}"
+    assert "the power of the best kernel is not known, and the study allows 300 W" in lines[-3]
+
+
+def test_the_remark_on_a_member_is_of_that_member(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    record = study(tmp_path, Drawing(), beside=("footprint",))
+    first = replace(record, trials=tuple(replace(t, final=None, verification=None) for t in record.trials))
+    for member in members(first):
+        assert f"kernel {member.key} was not verified on the whole domain" in unfinished(first, member)
+    best, *_ = record.ranked
+    proven = replace(first, trials=tuple(best if t.number == best.number else t for t in first.trials))
+    assert unfinished(proven) == unfinished(record)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "most", "said"),
+    [
+        (300.0, 300.0, ""),
+        (None, None, ""),
+        (900.0, None, ""),
+        (300.4, 300.0, "it draws 300.4 W, more than the 300 W that the study allows"),
+        (None, 300.0, "the power of it is not known, and the study allows 300 W"),
+    ],
+)
+def test_the_remark_on_power(drawn: float | None, most: float | None, said: str) -> None:
+    run = replace(_run(1.0), power_w=drawn)
+    assert power_remark("it", run, most) == said
+    assert drawn or power_remark("it", None, most) == said
+
+
 def test_no_kernel_above_the_power_is_in_the_pareto_set(tmp_path: Path) -> None:
     with pytest.raises(NothingValidError):
         study(tmp_path, Drawing(), max_power_w=10.0, beside=("footprint",))
     record = read_study(tmp_path)
     assert any(trial.final for trial in record.ranked)
     assert members(record) == ()
+    with pytest.raises(InputError, match=r"set of study made-up is empty, .* known to stay within --max-power 10 W"):
+        Study(tmp_path).export(member=1)
 
 
 def test_a_power_that_is_not_known_does_not_win(tmp_path: Path) -> None:

@@ -16,20 +16,36 @@ from lbmtune.api import Study, studies
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.cli import main
 from lbmtune.errors import InputError
-from lbmtune.records import Accuracy, Sustained, Trial
+from lbmtune.export import best
+from lbmtune.records import Accuracy, AccuracyPoint, Sustained, Trial
 from lbmtune.records.best import read_best
+from lbmtune.records.remarks import race_text
+from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.records.store import read_study
-from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.pareto import pareto_figure, pareto_table
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.finals import finalists_of
-from lbmtune.search.pareto import figures, front, hypervolume, members
+from lbmtune.search.interfaces import Seen
+from lbmtune.search.pareto import figures, front, held_text, hypervolume, members
 from lbmtune.search.strategies.auto import Auto
+from lbmtune.search.strategies.ordered import Task
 from lbmtune.search.strategies.pareto import Pareto, Steps, _speeds_that_add, steps
 from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.study import run_study
+from tests.records.test_race import finalist
 from tests.support.studies import fake_study
-from tests.support.studies.fake_study import ACCURACY, CASE, FakeEvaluator, header, predict, search, space_of, spec
+from tests.support.studies.fake_study import (
+    ACCURACY,
+    CASE,
+    FakeEvaluator,
+    header,
+    predict,
+    search,
+    space_of,
+    spec,
+    verification,
+)
 
 POINTS = st.integers(1, 3).flatmap(
     lambda objectives: st.integers(1, 9).flatmap(
@@ -89,6 +105,9 @@ def test_nothing_is_known_of_no_points() -> None:
     assert empty.widths(np.array([[1.0, 1.0]])).tolist() == [[2.0]]
 
 
+ACCURACY_AFTER = replace(ACCURACY, after=ACCURACY.points[0])
+
+
 def estimated(configs) -> list[Estimate]:
     found = [predict(config) for config in configs]
     return [Estimate(one.mlups, one.footprint_bytes) for one in found]
@@ -110,6 +129,29 @@ def test_several_objectives_make_costs_and_one_makes_tiers() -> None:
 
     first = made_strategy(configs, found, spec(objective="accuracy"), accuracy=accuracy).wanted(len(wide))
     assert {configs[index] for index in first} == set(wide)
+
+    def diverges(config: KernelConfig) -> Accuracy:
+        return replace(ACCURACY, after=None) if config in wide else ACCURACY_AFTER
+
+    narrow = len(configs) - len(wide)
+    for asked in (spec(objective="accuracy"), spec(beside=("accuracy",)), spec(beside=("footprint", "accuracy"))):
+        first = made_strategy(configs, found, asked, accuracy=diverges).wanted(narrow)
+        assert not {configs[index] for index in first} & set(wide), "what has no finite error comes last"
+
+
+@pytest.mark.parametrize("measured", [0, 3])
+def test_the_first_pick_adds_the_most_to_what_is_measured(measured: int) -> None:
+    configs = space_of(spec()).configs[:80]
+    random = np.random.default_rng(5)
+    speeds, costs = random.uniform(1.0, 2.0, 80), random.uniform(0.5, 1.0, (80, 1))
+    player = Pareto(Task(configs=configs, expected=speeds.tolist(), costs=costs))
+    for index in range(measured):
+        player.observe(index, Seen(speeds[index]))
+    scaled = costs / costs.max()
+    points, end = np.column_stack([-speeds, scaled]), scaled.max() + 0.1 * np.ptp(scaled)
+    reference = np.array([0.0, end])
+    worth = [hypervolume(np.vstack([points[:measured], points[i]]), reference) for i in range(80)]
+    assert player.wanted(1) == [int(np.argmax(worth))]
 
 
 def result(folder: Path, evaluator: FakeEvaluator | None = None, **changes: object) -> StudyRecord:
@@ -204,6 +246,75 @@ def test_errors_count_by_half_powers_of_ten(error: float, expected: float) -> No
     assert replace(ACCURACY, after=None).error == float("inf")
 
 
+def test_as_long_as_no_energy_is_measured_the_speed_stands_for_it(tmp_path: Path) -> None:
+    record = result(tmp_path, beside=("footprint", "energy"))
+    unmeasured = replace(record, trials=tuple(replace(t, sustained=None) for t in record.trials))
+    without = replace(record, header=replace(record.header, spec=replace(record.header.spec, beside=("footprint",))))
+    found = [trial.number for trial in members(unmeasured)]
+    assert found == [trial.number for trial in members(without)]
+    assert len(found) > 1
+    assert unmeasured.winner
+    assert found[0] == unmeasured.winner.number
+    alone = result(tmp_path / "two", beside=("energy",))
+    unmeasured = replace(alone, trials=tuple(replace(t, sustained=None) for t in alone.trials))
+    assert members(unmeasured) == unmeasured.ranked[:1]
+
+
+def test_a_member_of_an_empty_set_is_refused_with_the_reason(tmp_path: Path) -> None:
+    record = result(tmp_path, beside=("accuracy",))
+    unknown = replace(record, trials=tuple(replace(t, accuracy=None) for t in record.trials))
+    assert members(unknown) == ()
+    with pytest.raises(InputError, match="set of study made-up is empty, as no kernel is measured in mlups, accuracy;"):
+        best(unknown, 1)
+
+
+def test_an_error_that_is_no_number_is_in_no_set_and_does_not_win(tmp_path: Path) -> None:
+    record = result(tmp_path, beside=("accuracy",))
+    fastest = record.winner
+    assert fastest
+    assert fastest in members(record)
+    assert fastest.accuracy
+    broken = replace(fastest, accuracy=replace(fastest.accuracy, after=replace(ACCURACY.points[0], velocity=None)))
+    found = replace(record, trials=tuple(broken if t is fastest else t for t in record.trials))
+    assert broken not in members(found)
+    assert found.winner
+    assert found.winner is members(found)[0]
+    assert found.cost(broken, "accuracy") is figures(found, broken)["accuracy"] is None
+    before = replace(found, trials=tuple(replace(t, final=None, verification=None) for t in found.trials))
+    assert broken.number not in {trial.number for trial in members(before)}
+
+
+def test_of_tied_finalists_the_best_by_the_other_objective_wins_and_is_said_to() -> None:
+    after = [replace(ACCURACY.points[0], velocity=error) for error in (1e-5, 1e-7)]
+
+    def proven(trial: Trial, accuracy: AccuracyPoint) -> Trial:
+        return replace(trial, verification=verification(), accuracy=replace(ACCURACY, after=accuracy))
+
+    trials = (
+        proven(finalist(1, 100.0, footprint=1000), after[0]),
+        proven(finalist(2, 99.9, wobble=0.01, footprint=2000), after[1]),
+        proven(finalist(3, 90.0, footprint=10), after[0]),
+    )
+    asked = replace(header(spec(beside=("accuracy",))), stopped="stopped after 3 evaluations: because")
+    record = StudyRecord(header=asked, trials=trials)
+    assert [trial.number for trial in record.ranked] == [2, 1, 3]
+    assert [trial.number for trial in members(record)] == [2]
+    assert held_text(record, members(record)) == "best.json holds member 1, the best by mlups"
+    assert f"{trials[1].key} is the best of them by accuracy" in race_text(record)
+    only = replace(trials[2], final=None)
+    unproven = [replace(t, final=None, verification=None) for t in trials[:2]]
+    proven_alone = replace(record, trials=(*unproven, only))
+    assert held_text(proven_alone, members(proven_alone)).endswith("proven so far, which is no member")
+
+
+def test_finalists_of_a_study_that_goes_on_are_not_those_whose_energy_is_known(tmp_path: Path) -> None:
+    record = result(tmp_path, objective="energy", budget=Budget(trials=8))
+    kept = sorted((t for t in record.trials if t.mlups), key=lambda t: t.mlups or 0.0)
+    fast = replace(kept[-1], number=99, key="new", final=None, sustained=None, measurement=kept[-1].final)
+    more = replace(record, trials=(*record.trials, fast))
+    assert fast.number in {trial.number for trial in finalists_of(more)}
+
+
 def test_speeds_that_the_finals_do_not_tell_apart_are_one(tmp_path: Path) -> None:
     record = result(tmp_path, beside=("footprint",))
     assert record.race
@@ -229,8 +340,8 @@ def test_the_command_writes_and_exports_members(
     facts = json.loads(out)
     assert [one["member"] for one in facts["pareto"]] == list(range(1, len(facts["pareto"]) + 1))
     assert {"mlups", "footprint", "key", "config", "number"} <= set(facts["pareto"][0])
-    best = read_best(folder / "best.json")
-    assert (best.objective, best.member, best.key) == ("mlups,footprint", 1, facts["pareto"][0]["key"])
+    written = read_best(folder / "best.json")
+    assert (written.objective, written.member, written.key) == ("mlups,footprint", 1, facts["pareto"][0]["key"])
     last = facts["pareto"][-1]
     assert command("export", str(folder), "--member", str(last["member"]))[0] == 0
     other = read_best(folder / f"member-{last['member']}.json")

@@ -27,8 +27,8 @@ from lbmtune.records import Environment, Resources
 from lbmtune.records.best import read_best
 from lbmtune.records.legacy.configurations import previous_key
 from lbmtune.records.output import Output
+from lbmtune.records.spec import Axes, StudySpec, tables
 from lbmtune.records.store import HEADER, read_study
-from lbmtune.records.study import Axes, StudySpec, tables
 
 _DIGITS = 12
 _KEY = rf"[0-9a-f]{{{_DIGITS}}}"
@@ -45,7 +45,7 @@ _INSTEAD = {
 
 @dataclass(frozen=True)
 class Recorded:
-    """Where a configuration was measured, its speed there, and its compiled resources; None if unknown."""
+    """The place where a configuration was measured, its speed and compiled resources there; None if unknown."""
 
     made_on: Environment
     mlups: float | None

@@ -13,7 +13,7 @@ from lbmtune.records.repeats import percent
 from lbmtune.records.study import StudyRecord, prior_text
 from lbmtune.report.study.output import output_row
 from lbmtune.report.tables import SHORT, fluid_share, objective_texts
-from lbmtune.search.pareto import members
+from lbmtune.search.pareto import held_text, members
 from lbmtune.units import format_bytes, format_mlups
 
 LOG = logging.getLogger("lbmtune")
@@ -46,9 +46,7 @@ def print_study(record: StudyRecord, report: Path, best: Path) -> None:
         console.print(part, "")
     if found := members(record):
         console.print(pareto_set(record, found), "")
-        console.print(
-            f"best.json holds member 1, the best by {record.header.spec.objective}; {_MEMBER}", "", markup=False
-        )
+        console.print(f"{held_text(record, found)}; {_MEMBER}", "", markup=False)
     output.print_pairs(_cost_rows(record))
     console.print(f"report     {report}", markup=False)
     console.print(f"best.json  {best}", markup=False)

@@ -32,7 +32,7 @@ from lbmtune.measure.workers.worker_tasks import (
     open_measurer,
 )
 from lbmtune.records import Environment
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.scratch import remove_scratch, scratch_folder
 
 _ACCURACY_LIMIT_S = 300.0

@@ -50,7 +50,7 @@ from lbmtune.measure.workers.messages import (
 )
 from lbmtune.measure.workers.side_tasks import pooled_simulations, simulation_with, with_side_task
 from lbmtune.records import Environment, Measurement, Outcome, Resources, Sustained, Verification
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime.memory import array_names
 
 if TYPE_CHECKING:  # workers start often, and these imports take long

@@ -24,6 +24,7 @@ from lbmtune.report.study.trials import headline
 from lbmtune.report.study.winner import winner_section
 from lbmtune.report.tables import environment_table, subject
 from lbmtune.search.kinds import kind_of
+from lbmtune.search.pareto import held_text, members
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 
@@ -60,6 +61,7 @@ def page(study: StudyRecord, kernel: Kernel | None = None, cells_read: CellsRead
         ranges=range_rows(study),
         winner=winner_section(study, kernel) if study.ranked else None,
         pareto=pareto_table(study),
+        held=held_text(study, members(study)) if study.ranked else "",
         finals=finals_table(finals_info(study)),
         output=output_table(study),
         output_note=output_note(study),

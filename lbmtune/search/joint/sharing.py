@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 from optuna.storages import BaseStorage
 
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Compiled, Outcome, Trial
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import append_trial, holds_study, read_study
-from lbmtune.records.study import StudyHeader, StudySpec
+from lbmtune.records.study import StudyHeader
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.interfaces import Evaluator, Gain, Search, Seen, Strategy
@@ -47,7 +47,7 @@ def joint(
     begin(storage, optuna_name(header), header)
     with Ledger(storage, optuna_name(header), space.configs, beat_s) as ledger, helpers(optuna_name(header)):
         if goes_on:
-            absorb(search.folder, ledger)
+            absorb(search, ledger)
         yield replace(shared(search, ledger), gather=partial(gather, search, ledger, space.configs))
         ledger.note_finals(read_study(search.folder).trials)
 
@@ -59,7 +59,7 @@ def shared(search: Search, ledger: Ledger) -> Search:
     def strategy(configs: Sequence[KernelConfig], found: Sequence[Estimate], spec: StudySpec) -> Strategy:
         return SharedStrategy(make(configs, found, spec), configs, ledger, claims)
 
-    evaluator = cast("Evaluator", SharedEvaluator(search.evaluator, ledger, claims))
+    evaluator = cast("Evaluator", SharedEvaluator(search, ledger, claims))
     return replace(search, evaluator=evaluator, strategy=strategy)
 
 
@@ -129,8 +129,9 @@ class SharedEvaluator:
     All else is that of the evaluator within.
     """
 
-    def __init__(self, inner: Evaluator, ledger: Ledger, claims: dict[str, int]) -> None:
-        self._inner, self._ledger, self._claims = inner, ledger, claims
+    def __init__(self, search: Search, ledger: Ledger, claims: dict[str, int]) -> None:
+        self._inner, self._complete = search.evaluator, search.complete
+        self._ledger, self._claims = ledger, claims
         self._limit = ledger.header.spec.budget.trials
         self._claimed: dict[int, int] = {}
         self._compiling = 0
@@ -141,7 +142,7 @@ class SharedEvaluator:
 
     @property
     def incumbent_s(self) -> float | None:
-        """Seconds per step of the best so far."""
+        """Return the seconds per step of the best so far."""
         return self._inner.incumbent_s
 
     @incumbent_s.setter
@@ -183,7 +184,7 @@ class SharedEvaluator:
             self._compiling -= 1
             self._note_failure(found.trial)
         elif found.number in self._claimed:
-            self._ledger.finish(self._claimed.pop(found.number), found)
+            self._ledger.finish(self._claimed.pop(found.number), self._complete(found))
         return found
 
     def _note_failure(self, trial: Trial) -> None:
@@ -227,22 +228,22 @@ def gather(search: Search, ledger: Ledger, configs: Sequence[KernelConfig]) -> N
         waited |= under_way
         for key in sorted(waited - ledger.taken()):
             if (claimed := ledger.claim(by_key[key])) is not None:
-                ledger.finish(claimed, here[key] if key in here else _measured(search.evaluator, claimed, by_key[key]))
+                ledger.finish(claimed, here[key] if key in here else _measured(search, claimed, by_key[key]))
                 ledger.flush()
         time.sleep(_POLL_S)
-    absorb(search.folder, ledger)
+    absorb(search, ledger)
 
 
-def _measured(evaluator: Evaluator, number: int, config: KernelConfig) -> Trial:
-    evaluator.submit(number, config)
-    return evaluator.next()
+def _measured(search: Search, number: int, config: KernelConfig) -> Trial:
+    search.evaluator.submit(number, config)
+    return search.complete(search.evaluator.next())
 
 
-def absorb(folder: Path, ledger: Ledger) -> None:
+def absorb(search: Search, ledger: Ledger) -> None:
     """Append the results of others to the folder of a study."""
-    here = read_study(folder).trials
+    here = read_study(search.folder).trials
     known, number = {trial.key for trial in here}, max((trial.number for trial in here), default=-1)
     for trial in ledger.results():
         if trial.key not in known:
             number += 1
-            append_trial(folder, replace(trial, number=number))
+            append_trial(search.folder, replace(trial, number=number))

@@ -35,7 +35,7 @@ from lbmtune.measure.workers.side_tasks import (
 from lbmtune.measure.workers.worker_tasks import verify_and_measure
 from lbmtune.records import Outcome
 from lbmtune.records.claims import SIDE_TASKS, SideTask
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.cuda_samples import config, flows

@@ -20,7 +20,7 @@ from lbmtune.measure.workers import worker_tasks
 from lbmtune.measure.workers.messages import FinalsRequest, MeasureRequest, MeasureResult
 from lbmtune.measure.workers.worker_tasks import dry_run, verify_and_measure
 from lbmtune.records import Conditions, Outcome, Resources, Verification
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from tests.support.devices.fake_device import CASE, FakeDevice, compiler, config, renderer
 
 PROTOCOL = TimingProtocol(verify_periods=1, warmup_s=0.002, sample_s=0.001, max_samples=6)

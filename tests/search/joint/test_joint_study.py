@@ -19,14 +19,16 @@ from optuna.exceptions import StorageInternalError
 
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.spec import Budget
 from lbmtune.records.store import read_study, write_header
+from lbmtune.search.interfaces import Search
 from lbmtune.search.joint.ledger import Ledger, begin, open_storage, searching
 from lbmtune.search.joint.sharing import SharedEvaluator, SharedStrategy, gather, joint
 from lbmtune.search.optuna_storage import optuna_name
 from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
 from tests.support.studies import replayed
-from tests.support.studies.fake_study import FakeEvaluator
+from tests.support.studies.fake_study import ACCURACY, FakeEvaluator
 from tests.support.studies.replayed import ReplayedEvaluator, search_in, studied, usable_set
 
 RECORD = usable_set()
@@ -42,6 +44,10 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'joint.db'}"
+
+
+def replaying() -> Search:
+    return search_in(Path(), RECORD, ReplayedEvaluator(RECORD))
 
 
 def worker(role: str, url: str, folder: Path, each_s: float, dies_at: int = -1) -> subprocess.Popen[bytes]:
@@ -167,7 +173,7 @@ def test_the_end_of_the_search_holds_for_all_workers(url: str) -> None:
         one.claim(first)
         other.claim(second)
         assert [other.is_over(trials) for trials in (0, 1, 2, 3)] == [False, True, True, False]
-        working = SharedEvaluator(ReplayedEvaluator(RECORD), other, {})
+        working = SharedEvaluator(replaying(), other, {})
         assert working.measure_room() > 0 < working.compile_room(0)
         one.end_search()
         assert [other.is_over(trials) for trials in (0, 3)] == [True, True]
@@ -188,7 +194,7 @@ def test_a_worker_that_comes_second_measures_something_else(url: str, monkeypatc
     with one, other:
         claims: dict[str, int] = {}
         strategy = SharedStrategy(InOrder(), SPACE.configs, other, claims)  # type: ignore[arg-type]
-        evaluator = SharedEvaluator(ReplayedEvaluator(RECORD), other, claims)
+        evaluator = SharedEvaluator(replaying(), other, claims)
         monkeypatch.setattr(strategy, "_taken", set[int])
         assert one.claim(first) is not None  # between the look and the claim of the other
         assert strategy.next([0, 1, 2]) == 1
@@ -224,10 +230,50 @@ def test_what_others_measure_is_taken_over_when_their_last_beat_is_long_ago(
     assert [trial.key for trial in read_study(search.folder).trials] == [config.key]
 
 
+def test_a_trial_with_a_known_accuracy_counts_for_all_workers(tmp_path: Path, url: str) -> None:
+    """Of the leader, of another worker, and what the leader measures when the search is over."""
+    header = replace(HEADER, spec=replace(HEADER.spec, objective="accuracy"))
+    first, second, *_ = SPACE.configs
+    accuracy = replace(ACCURACY, after=ACCURACY.points[0])
+    known = replace(search_in(tmp_path, RECORD, ReplayedEvaluator(RECORD)), known_accuracy=lambda _: accuracy)
+    storage = open_storage(url)
+    with joint(storage, known, header, SPACE, replayed.BEAT_S) as leading:
+        other = Ledger(storage, "replayed", SPACE.configs, replayed.BEAT_S)
+        other.claim(second)  # it never beats: the leader measures it at the end
+        with Ledger(storage, "replayed", SPACE.configs) as ledger:
+            helping = SharedEvaluator(replace(known, evaluator=ReplayedEvaluator(RECORD)), ledger, {})
+            helping.measure(0, first)
+            helping.event()
+            ledger.flush()
+        run_study(leading, header, SPACE)
+    kept = optuna.load_study(study_name=optuna_name(header), storage=url).trials
+    fast = {trial.key for trial in RECORD.trials if trial.mlups}
+    complete = {trial.user_attrs["key"]: trial.values for trial in kept if trial.state.name == "COMPLETE"}
+    assert complete == {key: [accuracy.error] for key in fast}
+    found = read_study(tmp_path)
+    assert {trial.key for trial in found.trials} == {trial.key for trial in RECORD.trials}
+    assert {trial.accuracy for trial in found.trials} == {accuracy}
+
+
+def test_a_search_of_which_others_made_the_last_trials_says_why_it_ended(tmp_path: Path, url: str) -> None:
+    header = replace(HEADER, spec=replace(HEADER.spec, budget=Budget(trials=8)))
+    search, storage = search_in(tmp_path, RECORD, ReplayedEvaluator(RECORD)), open_storage(url)
+    with joint(storage, search, header, SPACE) as leading:
+        with Ledger(storage, "replayed", SPACE.configs) as ledger:
+            helping = SharedEvaluator(replaying(), ledger, {})
+            for number, config in enumerate(SPACE.configs[:5]):
+                helping.measure(number, config)
+                helping.event()
+        run_study(leading, header, SPACE)
+    found = read_study(tmp_path)
+    assert len(found.trials) == 8
+    assert found.header.stopped == "stopped after 3 evaluations: the limit of trials is reached"
+
+
 def test_a_wait_for_nothing_is_an_error(url: str) -> None:
     (ledger,) = ledgers(url, 1)
     with ledger, pytest.raises(RuntimeError, match="nothing is compiled, measured or waited for"):
-        SharedEvaluator(ReplayedEvaluator(RECORD), ledger, {}).event()
+        SharedEvaluator(replaying(), ledger, {}).event()
 
 
 def test_a_claim_that_was_not_measured_is_given_back_with_the_others(url: str) -> None:
@@ -235,7 +281,7 @@ def test_a_claim_that_was_not_measured_is_given_back_with_the_others(url: str) -
     first, second, *_ = SPACE.configs
     with one, other:
         claims = {config.key: one.claim(config) or 0 for config in (first, second)}
-        evaluator = SharedEvaluator(ReplayedEvaluator(RECORD), one, claims)
+        evaluator = SharedEvaluator(replaying(), one, claims)
         evaluator.measure(0, first)
         assert other.running() == {first.key, second.key}
         evaluator.forget()
@@ -250,7 +296,7 @@ def test_what_ends_between_two_looks_is_not_claimed_again(url: str, monkeypatch:
     with one, other:
         number = one.claim(config)
         assert number is not None
-        evaluator = SharedEvaluator(ReplayedEvaluator(RECORD), other, {})
+        evaluator = SharedEvaluator(replaying(), other, {})
         evaluator.measure(3, config)
         one.finish(number, replace(RECORD.trials[0], number=0))
         one.flush()

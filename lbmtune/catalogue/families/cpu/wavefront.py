@@ -25,7 +25,7 @@ from lbmtune.catalogue.schemes.scheme import Phase, Scheme
 from lbmtune.lattice import Lattice
 
 MAX_STEPS = 16
-"""Of a launch: beyond them tiles that fit in a cache are mostly overlap."""
+"""Most steps of a launch: beyond them tiles that fit in a cache are mostly overlap."""
 _SIDE_BY_SIDE = 3
 """Threads that work side by side on a small domain."""
 IN_PLACE = ("aa", "esoteric-twist", "esoteric-pull")
@@ -72,7 +72,7 @@ class Wavefront(TilesOfRows, BoxOfRows, InPlace):
 
 @lru_cache(maxsize=64)
 def lag(scheme: Scheme, lattice: Lattice) -> tuple[int, int]:
-    """Rows along y and along z by which a step stays behind the one before it.
+    """Return the rows along y and along z by which a step stays behind the one before it.
 
     The largest distance between two rows that touch the same slot of the same row of storage in steps that follow each
     other.
@@ -95,7 +95,7 @@ def has_wavefront(scheme: Scheme, lattice: Lattice) -> bool:
 
 
 def fetched(case: Case, config: Wavefront) -> float:
-    """How often a launch brings a row from memory, where a tile stays in a cache until it has taken all its steps.
+    """Return how often a launch brings a row from memory, where a tile stays in a cache until its steps are taken.
 
     Once, and again along each edge between tiles, and where regions that shrink from step to step meet those that grow.
     """
@@ -112,7 +112,7 @@ def fetched(case: Case, config: Wavefront) -> float:
 
 
 def slabs(case: Case, config: Wavefront) -> int:
-    """Those that a launch goes through at once, each by a thread: a domain may be too thin for as many as there are."""
+    """Return the slabs that a launch takes at once, each by a thread: a domain may be too thin for all threads."""
     flat, lags = case.stencil.dimensions == 2, lag(config.propagation, case.stencil)
     along = case.domain[1 if flat else 2] // max(1, 2 * lags[not flat] * (config.steps - 1))
     return max(1, min(config.threads, along))
