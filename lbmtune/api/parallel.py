@@ -210,7 +210,8 @@ class _Model:
 
     def _cuts(self, kind: Kind, devices: int) -> Iterator[Cut]:
         """Yield the cuts that are compared: none across x, whose faces would have to be gathered from all rows."""
-        yield from (one for one in grids(devices) if one.along[0] == 1)
+        flat = self.case.stencil.dimensions == 2
+        yield from (one for one in grids(devices) if one.along[0] == 1 and not (flat and one.along[2] > 1))
         if kind == "strong" and self.case.geometry and devices > 1:
             yield Bisection(devices)
 

@@ -96,6 +96,14 @@ def test_solid_cells_and_bisections_are_shared_alone(run: Run) -> None:
     assert [(one["kind"], one["cut"]) for one in halved] == [("strong", "1x1x1"), ("strong", "bisection:3")]
 
 
+def test_a_plane_is_cut_across_y(run: Run) -> None:
+    asked = ("predict", "scheme=aa,block=256x1x1", "--study", "d2q9-box", "--machine", "h100", "--devices", 4)
+    assert [one["cut"] for one in points(run, *asked)] == ["1x1x1", "y:2", "y:4"] * 2
+    code, _, err = run(*asked, "--cut", "z:4")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "d2q9 is two-dimensional" in err
+
+
 def test_a_domain_that_one_device_cannot_hold(run: Run) -> None:
     asked = (*KERNEL, "--set", "case.domain=1024x1024x1024", "--machine", "h100", "--devices", 4)
     found = points(run, *asked)
