@@ -7,8 +7,9 @@ from optuna.storages import JournalStorage
 
 from lbmtune.errors import NothingValidError
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.records.store import read_study
-from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.interfaces import Observer, Seen
 from lbmtune.search.optuna_storage import JOURNAL, Journal, distributions, optuna_name
