@@ -180,8 +180,13 @@ class Auto(Listed):
         return int(among[np.argmax(self._worth(among, speeds) + self._tie[among])])
 
     def _promise(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
-        """Return by what configurations are chosen that are looked at more closely, and learned from more exactly."""
+        """Return by what the configurations are chosen that are looked at more closely."""
         return log_speeds
+
+    def _behind(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
+        """Return how far configurations are behind the best, as logarithms of speeds."""
+        found: Array = log_speeds.max() - log_speeds
+        return found
 
     def _outlook(self) -> Array:
         """Return what all configurations promise before any is measured."""
@@ -245,8 +250,7 @@ class Auto(Listed):
         worst = min(self._seen[i].mlups or np.inf for i in seen)
         values = np.log([self._seen[i].mlups or worst for i in seen])
         noise = np.array([self._seen[i].noise if self._seen[i].mlups else _FAILED for i in seen])
-        promise = self._promise(seen, values)
-        noise = np.hypot(noise, _SLOW * (promise.max() - promise))
+        noise = np.hypot(noise, _SLOW * self._behind(seen, values))
         if len(seen) > _TRAINING:
             keep = np.union1d(np.argsort(-values)[: _TRAINING // 2], np.arange(len(seen) - _TRAINING // 2, len(seen)))
             seen, values, noise = seen[keep], values[keep], noise[keep]
