@@ -247,7 +247,7 @@ def test_optuna_holds_the_same_trials(tmp_path):
 def test_optuna_says_of_each_trial_what_the_record_says(tmp_path):
     import optuna
 
-    record = run(tmp_path, spec())
+    record = run(tmp_path, spec(budget=Budget(trials=40)))
     kept = optuna.load_study(study_name=optuna_name(record.header), storage=JournalStorage(Journal(tmp_path / JOURNAL)))
     assert kept.metric_names == ["MLUPS"]
     by_number = {trial.user_attrs["lbmtune:number"]: trial for trial in kept.trials}
