@@ -10,7 +10,8 @@ from lbmtune.catalogue.config import KernelConfig, from_flat, knobs
 from lbmtune.catalogue.families.rules import Limits, Rule, broken, rules
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
-from lbmtune.records.study import Axes, KnobRange, Table, tables
+from lbmtune.records.spec import Axes, Table, tables
+from lbmtune.records.study import KnobRange
 from lbmtune.search.axes import Asked, families_of, points, product_of
 from lbmtune.search.rule_cache import CachedRule, Point, Points
 
