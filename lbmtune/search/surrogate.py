@@ -42,7 +42,7 @@ class _Member:
 
 @dataclass(frozen=True)
 class Regression:
-    """What values at some points let expect at others. points: those of the values, then those that are believed."""
+    """Predicts what values at some points let expect at others. points: those of the values, then those that are believed."""
 
     points: Array
     centre: Array
