@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lbmtune.api.devices import limits_of
-from lbmtune.api.machines import as_machine
+from lbmtune.api.machines import as_machine, machine_of
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.decomposition.cuts import MOST_PARTS, Bisection, Cut, Grid, grids, parse_cut
@@ -113,7 +113,7 @@ def scaling(
 
     Raises InputError if the kernel is not supported, or if nothing is known of the links of the machine.
     """
-    machine = as_machine(machine)
+    machine = with_links(as_machine(machine))
     check_links(machine, devices)
     if not 1 <= devices <= MOST_PARTS:
         raise InputError(f"devices={devices} is not supported (use 1 to {MOST_PARTS:,}).")
@@ -145,9 +145,17 @@ def scaling(
     )
 
 
+def with_links(machine: Machine) -> Machine:
+    """Return a machine with its links, or with those of the shipped description of the same device, if it has some."""
+    shipped = None if machine.links else machine_of(machine.environment.device)
+    if shipped is None or shipped.links is None:
+        return machine
+    return replace(machine, links=replace(shipped.links, assumed="links are those of another device of its name"))
+
+
 def check_links(machine: Machine, devices: int) -> None:
     """Raise InputError if nothing is known of the links between the devices of a machine, and they are several."""
-    if machine.links is None and devices > 1:
+    if with_links(machine).links is None and devices > 1:
         raise InputError(
             f"devices={devices} is not supported for {machine.name} (use --machine h100 or h200, or add a "
             "table [links] to its file): nothing is known of its links."

@@ -53,7 +53,7 @@ class _Member:
 
 @dataclass(frozen=True)
 class Regression:
-    """What values at some points let expect at others. points: those of the values, then those that are believed."""
+    """Predicts what values at some points let expect at others. points: those of values, then those believed."""
 
     points: Array
     centre: Array

@@ -130,6 +130,21 @@ def test_a_study_takes_the_first_kernel_that_runs_on_parts(run: Run, tmp_path: P
     assert json.loads(out)["config"]["scheme"] == "aa"
 
 
+def test_a_device_without_links_of_its_own_has_those_of_its_name(run: Run, tmp_path: Path) -> None:
+    """As a description that `lbmtune devices` has measured anew."""
+    text, links, _ = (RECORDED / "nvidia-h100" / "machine.toml").read_text().partition("\n[links]\n")
+    assert links
+    (tmp_path / "here.toml").write_text(text)
+    asked = (*KERNEL, "--devices", 2)
+    out = run(*asked, "--machine", "here.toml")[1]
+    assert re.search(r"^assumed +links are those of another device of its name$", out, re.MULTILINE)
+    assert points(run, *asked, "--machine", "here.toml") == points(run, *asked, "--machine", "h100")
+    (tmp_path / "other.toml").write_text(text.replace('device = "NVIDIA H100 80GB HBM3"', 'device = "NVIDIA H800"'))
+    code, _, err = run(*asked, "--machine", "other.toml")
+    assert code == 2
+    assert "nothing is known of its links." in err
+
+
 def test_a_page_with_a_figure(run: Run, tmp_path: Path) -> None:
     page = tmp_path / "scaling.html"
     code, _, err = run(*KERNEL, "--machine", "h100", "--devices", 4, "--page", page)
