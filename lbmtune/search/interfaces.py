@@ -38,9 +38,13 @@ class Seen:
     known: bool = True
 
 
+DOUBT = 0.05
+"""Probability of a gain beyond the noise up to which a search ends."""
+
+
 @dataclass(frozen=True)
 class Gain:
-    """The expected gain of going on: relative to the best so far, and the probability of more than its noise."""
+    """What may be gained by going on: relative to the best so far, and the probability of more than its noise."""
 
     relative: float
     probability: float

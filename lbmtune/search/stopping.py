@@ -7,12 +7,10 @@ from lbmtune.records import Trial
 from lbmtune.records.repeats import percent
 from lbmtune.records.statistics import repeat_spread
 from lbmtune.records.study import StudyHeader
-from lbmtune.search.interfaces import Gain
+from lbmtune.search.interfaces import DOUBT, Gain
 
 LOOKS = 3
 """Looks in a row that must agree that nothing is left to gain."""
-_DOUBT = 0.05
-"""Highest probability of a gain beyond the noise at which a search ends."""
 _NOISE, _NOISE_OF_HOST = 0.002, 0.01
 """Noise of finals, relative, of a machine whose repeats are not known, and of one that others may use."""
 
@@ -25,7 +23,7 @@ def noise_of(header: StudyHeader) -> float:
 
 def enough(gain: Gain, noise: float) -> bool:
     """Return whether so little is left to gain that no finals could tell."""
-    return gain.relative < noise and gain.probability <= _DOUBT
+    return gain.relative < noise and gain.probability <= DOUBT
 
 
 @dataclass

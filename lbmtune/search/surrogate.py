@@ -24,6 +24,8 @@ _SAME = 1e-9
 """Square of the distance below which two points are the same one."""
 _LEAST = 0.02
 """Share of the likelihood below which a combination is left out."""
+_FAR, _FINE = 8.0, 1e-4
+"""Standard deviations beyond which nothing lies, and how exact a gain is looked for."""
 _ROOT5 = sqrt(5.0)
 
 
@@ -99,27 +101,63 @@ def condition(
     found = []
     for slope, curve, rest in product(scales.slopes, scales.curves, scales.rests):
         kernel = _OFFSET**2 + slope**2 * along + curve**2 * near + np.diag(own + rest**2)
-        lower = np.linalg.cholesky(kernel[seen, seen])
-        white = np.linalg.solve(lower, values)
         usual = -0.5 * (log(slope / _USUAL) ** 2 + log(curve / _USUAL) ** 2)
-        likely = usual - 0.5 * float(white @ white) - float(np.log(np.diag(lower)).sum())
-        found.append((likely, slope, curve, rest, np.linalg.solve(lower.T, white), kernel))
+        found.append(
+            (usual + _log_likelihood(kernel[seen, seen], values, rest**2 + own[seen].min()), slope, curve, rest, kernel)
+        )
     best = max(likely for likely, *_ in found)
     shares = np.exp([likely - best for likely, *_ in found])
     kept = shares >= _LEAST * shares.sum()
     total = float(shares[kept].sum())
     members = tuple(
-        _Member(float(share) / total, slope, curve, rest, weights, np.asarray(np.linalg.inv(kernel), np.float64))
-        for share, keep, (_, slope, curve, rest, weights, kernel) in zip(shares, kept, found, strict=True)
+        _Member(
+            float(share) / total, slope, curve, rest, np.linalg.solve(kernel[seen, seen], values), np.linalg.inv(kernel)
+        )
+        for share, keep, (_, slope, curve, rest, kernel) in zip(shares, kept, found, strict=True)
         if keep
     )
     return Regression(every, centre, members)
+
+
+def _log_likelihood(kernel: Array, values: Array, least: float) -> float:
+    """Return the logarithm of the density of values with a covariance, but for a constant.
+
+    least: a lower bound of the eigenvalues of the covariance, so that values . K^-1 values <= values . values / least.
+    The last row of the Cholesky factor of the covariance with the values as one more row is L^-1 values.
+    """
+    n = len(values)
+    wider = np.empty((n + 1, n + 1))
+    wider[:n, :n], wider[n, :n], wider[:n, n] = kernel, values, values
+    wider[n, n] = 1 + values @ values / least
+    lower = np.linalg.cholesky(wider)
+    white = lower[n, :n]
+    return -0.5 * float(white @ white) - float(np.log(np.diag(lower)[:n]).sum())
 
 
 def expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
     """Return the expected improvement over `best`."""
     z = (mean - best) / deviation
     return (mean - best) * below(z) + deviation * np.exp(-0.5 * z**2) / sqrt(2.0 * np.pi)
+
+
+def any_beyond(mean: Array, deviation: Array, bound: Array | float) -> float:
+    """Return the probability that a value of any point exceeds a bound, as if points erred independently.
+
+    Errors of neighbours agree, so that it is an upper bound of what the regression says.
+    """
+    each = np.minimum(below((mean - bound) / deviation), 1 - 1e-15)
+    return float(-np.expm1(np.log1p(-each).sum()))
+
+
+def most_gained(mean: Array, deviation: Array, best: float, doubt: float) -> float:
+    """Return by how much the largest value exceeds `best` at most, but for a probability of `doubt`."""
+    low, high = 0.0, max(0.0, float((mean + _FAR * deviation).max()) - best)
+    if any_beyond(mean, deviation, best) <= doubt:
+        return 0.0
+    while high - low > _FINE:
+        middle = (low + high) / 2
+        low, high = (middle, high) if any_beyond(mean, deviation, best + middle) > doubt else (low, middle)
+    return high
 
 
 def below(z: Array) -> Array:

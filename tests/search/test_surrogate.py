@@ -84,3 +84,41 @@ def test_what_is_a_points_own_is_known_where_it_was_seen_and_nowhere_else():
     assert here > 0.15 > 2 * beside
     assert unsure > 5 * sure
     assert found.predict(points[:1] + 0.01)[1][0] > 5 * sure
+
+
+def test_combinations_count_by_how_likely_they_make_the_values():
+    random = np.random.default_rng(3)
+    points, there, values = random.random((6, 2)), random.random((4, 2)), 0.3 * random.normal(size=6)
+    noise, rests = np.full(6, 0.01), (0.2, 0.4)
+
+    def of(*rests):
+        return surrogate.condition(points, values, noise, scales=surrogate.Scales((0.1,), (0.1,), rests)).predict(there)
+
+    apart = points[:, None] - points[None]
+    root = np.sqrt(5) / 1.5 * np.linalg.norm(apart, axis=-1)
+    centred = (points - points.mean(0)) @ (points - points.mean(0)).T
+    smooth = 0.5**2 + 0.1**2 * centred + 0.1**2 * (1 + root + root**2 / 3) * np.exp(-root)
+    covariances = [smooth + np.eye(6) * (0.01**2 + rest**2) for rest in rests]
+    densities = [np.exp(-0.5 * values @ np.linalg.solve(k, values)) / np.sqrt(np.linalg.det(k)) for k in covariances]
+    shares = np.array(densities) / sum(densities)
+    assert shares.min() > 0.02
+    assert of(*rests)[0] == pytest.approx(shares[0] * of(0.2)[0] + shares[1] * of(0.4)[0])
+
+
+def test_many_that_hardly_can_be_better_one_by_one_are_likely_to_be_together():
+    mean, deviation = np.zeros(200), np.full(200, 0.01)
+    one = surrogate.any_beyond(mean[:1], deviation[:1], 0.025)
+    assert one == pytest.approx(0.0062, abs=1e-4)
+    assert surrogate.any_beyond(mean, deviation, 0.025) == pytest.approx(1 - (1 - one) ** 200)
+    assert surrogate.any_beyond(np.array([5.0]), np.array([0.01]), 0.0) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("best", [0.0, 0.02, 0.05])
+def test_what_may_be_gained_is_exceeded_with_the_doubt_alone(best):
+    random = np.random.default_rng(1)
+    mean, deviation = 0.01 * random.normal(size=50), 0.005 + 0.005 * random.random(50)
+    gained = surrogate.most_gained(mean, deviation, best, 0.05)
+    assert surrogate.any_beyond(mean, deviation, best + gained) <= 0.05
+    assert not gained or surrogate.any_beyond(mean, deviation, best + gained - 2e-4) > 0.05
+    largest = (mean + deviation * random.normal(size=(4000, 50))).max(axis=1)
+    assert np.mean(largest > best + gained) <= 0.065

@@ -9,7 +9,7 @@ import numpy as np
 
 from lbmtune.search import surrogate
 from lbmtune.search.features import Array, Features, Indices
-from lbmtune.search.interfaces import Gain, Seen
+from lbmtune.search.interfaces import DOUBT, Gain, Seen
 from lbmtune.search.kinds import kind_of
 from lbmtune.search.strategies.errors import Errors
 from lbmtune.search.strategies.ordered import Listed, Task
@@ -135,7 +135,7 @@ class Auto(Listed):
         return index
 
     def gain(self) -> Gain | None:
-        """Return what the best of those left is expected to gain; None before each kind had its place."""
+        """Return what those left may gain at most, but for a doubt; None before each kind had its place."""
         self._expect()
         left = self._rows[[i not in self._seen and i not in self._broken for i in self._rows]]
         if not len(left):
@@ -145,9 +145,8 @@ class Auto(Listed):
         mean, deviation = self._expected(self._pool(left))
         deviation = deviation * self._doubt()
         noise = max(self._seen.values(), key=lambda seen: seen.mlups or 0.0).noise
-        beaten = surrogate.below((mean - self._best - noise) / deviation)
-        gains = surrogate.expected_improvement(mean, deviation, self._best)
-        return Gain(float(gains.max()), float(beaten.max()))
+        gained = surrogate.most_gained(mean, deviation, self._best, DOUBT)
+        return Gain(gained, surrogate.any_beyond(mean, deviation, self._best + noise))
 
     def _doubt(self) -> float:
         """Return how much larger than foretold the errors of forecasts were: root of the mean square, one at first."""

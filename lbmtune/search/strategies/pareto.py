@@ -79,7 +79,7 @@ class Pareto(Auto):
         gains = (widths * _expected_beyond(mean, deviation, self._steps.best)).sum(1) / volume
         noise = max(self._seen.values(), key=lambda seen: seen.mlups or 0.0).noise
         enough = np.log(_speeds_that_add(noise * volume, widths, self._steps.best))
-        return Gain(float(gains.max()), float(surrogate.below((mean - enough) / deviation).max()))
+        return Gain(float(gains.max()), surrogate.any_beyond(mean, deviation, enough))
 
     def _pick(self, among: Indices, *, compiled: bool) -> int:
         self._expect()
