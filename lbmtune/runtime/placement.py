@@ -4,8 +4,9 @@ The same indices initialise a buffer and gather it. They are computed for whole 
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import prod
+from operator import or_
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -90,18 +91,20 @@ def _of_sites(
     x, y, z = (range(r.start - 1, r.stop + 1) for r in window)
     around = cells_around(numbering.at, case.domain, (x, y, z), HERE, numbered_by)
     around = around if xp is numbered_by else numbered_by.asnumpy(around)
-    own, seen = _at(around, HERE), seen_by(case, config)
-    # skipped solid nodes have a state, too; the cells that have none may be most
-    cells = xp.flatnonzero((own >= 0) if config.implicit else (own >= 0) & (own < numbering.fluid))
-    at = _padded(cells, own.shape)
-    spare = int(layout.along_x(numbering.fluid, extents))
+    own, flat, seen = _at(around, HERE), around.reshape(-1), seen_by(case, config)
     phase = config.propagation.phase(case.stencil, parity)
+    # most cells may have no state; skipped solid nodes have those that lie in nodes beside them, too
+    offsets = {at.offset for one in phase.accesses for at in (one.read, one.cut_read)} if config.implicit else {HERE}
+    near = reduce(or_, (_at(around, offset) >= 0 for offset in offsets))
+    cells = xp.flatnonzero(near if config.implicit else near & (own < numbering.fluid))
+    at, spare = _padded(cells, own.shape), int(layout.along_x(numbering.fluid, extents))
     for access in phase.accesses:
         kinds = cut_kind(seen, negate(case.stencil.velocities[access.direction]), window, xp)
         cut, both = kinds.reshape(-1)[cells] != OPEN, (access.read, access.cut_read)
-        opened, closed = (around.reshape(-1)[at + _stride(place.offset, around.shape)] for place in both)
+        opened, closed = (flat[at + _stride(place.offset, around.shape)] for place in both)
         start, other = (int(layout.component(place.slot, extents)) for place in both)
         node = xp.where(cut, closed, opened).astype(xp.int64)
+        node = xp.where(node >= 0, node, numbering.fluid) if config.implicit else node
         indices = xp.full(own.shape, spare + start, xp.int64)
         indices.reshape(-1)[cells] = layout.along_x(node, extents) + (start + cut * (other - start))
         gain = (kinds == MOVING) * gain_of(seen, access.direction, window, xp) if phase.wall_term == "read" else 0.0
