@@ -46,7 +46,7 @@ class DeviceUnavailableError(LbmtuneError):
 
 
 class TimeOverError(Exception):
-    """What was in progress was ended, because the time of its study is over: a signal within, and nobody's error."""
+    """The end of what was in progress as the time of its study is over: a signal within, and nobody's error."""
 
 
 def given_path(reference: str | os.PathLike[str]) -> Path:

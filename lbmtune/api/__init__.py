@@ -3,6 +3,7 @@
     predict, render, verify, measure, accuracy, profile    one configuration of one case
     rank, vary                                             the space of a study, by the model
     plan                                                   the largest domain in a memory, and the devices needed
+    decompose, cuts                                        parts of a domain for several devices, and their faces
     study, Study, trials                                   a search on a device, and what it found
     work                                                   a worker of a study that several processes share
     reproduce                                              published experiments on a device
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
+    from lbmtune.api.decompositions import cuts, decompose
     from lbmtune.api.estimates import case_summary, costs, predictor
     from lbmtune.api.inventory import listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from lbmtune.search.study import nothing_valid
 
 _NAMES = {
+    "lbmtune.api.decompositions": ("cuts", "decompose"),
     "lbmtune.api.estimates": ("case_summary", "costs", "predictor"),
     "lbmtune.api.inventory": ("listing",),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
@@ -64,7 +67,7 @@ _NAMES = {
     "lbmtune.search.study": ("nothing_valid",),
 }
 __all__ = ["Case", "Study", "accuracy", "load", "measure", "plan", "predict", "profile", "prove", "rank", "render"]
-__all__ += ["reproduce", "study", "trials", "vary", "verify", "work"]
+__all__ += ["cuts", "decompose", "reproduce", "study", "trials", "vary", "verify", "work"]
 # of the command line
 __all__ += ["case_summary", "check_knob", "compiled_before", "costs", "estimated", "listing", "load_documents"]
 __all__ += ["machine_file", "measured_machine", "nothing_valid", "predictor", "profiler_target", "ranked_before"]

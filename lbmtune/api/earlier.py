@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -36,7 +37,7 @@ MOST_STUDIES = 4
 """Studies that a new one learns from if none are named."""
 _FEWEST = 8
 """Measured trials of a study that says anything."""
-_BEYOND = 2**63
+_BEYOND = re.compile(r"\d{19}")
 """A number that no knob has."""
 _FAR = 8.0
 """Ratio of numbers of cells that counts as much as another lattice."""
@@ -51,7 +52,7 @@ class Found(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """What a new study keeps of an earlier one in its header, and what its search learns from it."""
+    """An earlier study as a new one names it in its header, and what its search learns from it."""
 
     study: EarlierStudy
     source: Source
@@ -66,7 +67,8 @@ def named(references: Sequence[Path | str], spec: StudySpec, backend: str) -> li
         raise InputError(
             f"--from is not supported for strategy={spec.strategy} (use {' or '.join(LEARNING)}): it does not learn."
         )
-    found = [Found(folder, read_study(folder)) for folder in (study_folder(str(one)) for one in references)]
+    folders = {folder.resolve(): folder for folder in (study_folder(str(one)) for one in references)}
+    found = [Found(folder, read_study(folder)) for folder in folders.values()]
     for folder, record in found:
         if record.header.backend != backend:
             raise InputError(
@@ -149,39 +151,52 @@ def _storages(spec: StudySpec, backend: str) -> set[Scalar]:
 
 
 def lessons(
-    given: Iterable[Found] | None, spec: StudySpec, configs: Sequence[KernelConfig], machine: Machine, own: Path
+    given: Iterable[Found] | None,
+    spec: StudySpec,
+    configs: Sequence[KernelConfig],
+    machine: Machine,
+    own: Path,
+    *,
+    asked: bool = False,
 ) -> list[Lesson]:
     """Return what earlier studies teach that share a family with the configurations of a new one.
 
     given: None for the most similar ones of lbmtune-studies; machine: that of the new study, with which its model
-    predicts; own: its folder.
+    predicts; own: its folder; asked: each of the given ones has to teach something. Raises InputError if it does not.
     """
     families = {config.family for config in configs}
     found = alike(spec, machine.environment, own) if given is None else given
-    useful = (one for one in _taught(found, machine) if families & {config.family for config in one.source.configs})
+    useful = (lesson for one in found if (lesson := _taught(one, families, machine, asked=asked)))
     return list(islice(useful, MOST_STUDIES if given is None else None))
 
 
-def _taught(found: Iterable[Found], machine: Machine) -> Iterator[Lesson]:
-    for one in found:
-        try:
-            lesson = _lesson(one, machine)
-        except (LbmtuneError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-            # whatever a file holds that another version or a hand wrote
+class _TeachesNothingError(InputError):
+    """A study says nothing of a new one, which is left out without a word unless it was asked for."""
+
+
+def _taught(one: Found, families: set[str], machine: Machine, *, asked: bool) -> Lesson | None:
+    try:
+        return _lesson(one, families, machine)
+    except (LbmtuneError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        # whatever a file holds that another version or a hand wrote
+        if asked:
+            raise InputError(f"--from {one.folder} is not supported (use another study): {error}.") from error
+        if not isinstance(error, _TeachesNothingError):
             LOG.warning("left out of the prior: %s: %s", one.folder, error)
-            continue
-        if lesson:
-            yield lesson
+        return None
 
 
-def _lesson(one: Found, machine: Machine) -> Lesson | None:
-    """Return what a study teaches; None if it measured too little."""
+def _lesson(one: Found, families: set[str], machine: Machine) -> Lesson:
     header, trials = one.record.header, _measured(one.record)
     if len(trials) < _FEWEST:
-        return None
+        raise _TeachesNothingError(f"it has {len(trials)} measured trials")
+    if not _says(header, here := machine.environment):
+        raise _TeachesNothingError(f"it was measured on {header.environment.device}, and this is {here.device}")
     known = None if _predicted_alike(header, machine) else _machine_of(header.environment, machine)
     case = header.spec.case
     configs, seen = [from_flat(trial.config) for trial in trials], [_first(trial) for trial in trials]
+    if not families & {config.family for config in configs}:
+        raise _TeachesNothingError(f"it has no kernel of {' or '.join(sorted(families))}")
 
     def predicted(place: int) -> float:
         """Predict with the model of the new study, if it differs and knows that machine; voxel files stay unread."""
@@ -192,8 +207,8 @@ def _lesson(one: Found, machine: Machine) -> Lesson | None:
 
     speeds, noise = (np.array([getattr(told, name) for told in seen], dtype=float) for name in ("mlups", "noise"))
     found = source(configs, speeds, predicted, noise)
-    numbers = (value for trial in trials for value in trial.config.values() if isinstance(value, int))
-    if not np.isfinite(found.errors).all() or any(abs(number) >= _BEYOND for number in numbers):
+    values = (str(value) for config in configs for value in config.flat().values())
+    if not np.isfinite([found.errors, found.noise]).all() or any(map(_BEYOND.search, values)):
         raise ValueError("it holds a number that no kernel has")
     study = EarlierStudy(folder=str(one.folder.resolve()), date=header.date, trials=len(found.configs))
     return Lesson(study, found)

@@ -207,7 +207,7 @@ class Capacity:
 
     @property
     def near(self) -> Cells:
-        """A domain of up to 256 cells along each axis, on which kinds of kernels are compared."""
+        """Return a domain of up to 256 cells along each axis, on which kinds of kernels are compared."""
         if self.case.geometry:
             return self.case.domain
         x, y, z = (min(cells, _NEAR) for cells in self.case.domain)

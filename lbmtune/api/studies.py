@@ -217,7 +217,7 @@ def study(
         if storage is None:  # workers have the points that were drawn, which are the same for all
             asked = Asked(wanted.case, backend, allowed(evaluator.limits, wanted), wanted.families)
             space = climbed(space, asked, wanted.axes[backend], expected)
-        prior = lessons(earlier, wanted, space.configs, machine, place)
+        prior = lessons(earlier, wanted, space.configs, machine, place, asked=earlier is not None and not resume)
         files = None if scratch is None else Path(scratch)
         rates = evaluator.output_rates(files) if wanted.output else None
         header = replace(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from lbmtune.api import measured_machines
 from lbmtune.api.accuracies import Accuracies
 from lbmtune.api.devices import chosen
+from lbmtune.api.earlier import kept, lessons
 from lbmtune.api.estimates import predictor
 from lbmtune.api.studies import by_accuracy, compiled_first_of, searched
 from lbmtune.catalogue.backends import BACKENDS
@@ -51,12 +52,13 @@ def work(
         accuracies = Accuracies(spec.case, evaluator)
         space = searched(spec, header.backend, evaluator.limits, accuracies)
         with Ledger(opened, name, space.configs) as ledger, scratch() as folder:
+            prior = lessons(kept(None, header, folder), spec, space.configs, machine, folder)
             search = Search(
                 evaluator=evaluator,
                 predict=expected,
                 folder=folder,
                 observer=observer or Observer(),
-                **by_accuracy(spec, space, accuracies),
+                **by_accuracy(spec, space, accuracies, [one.source for one in prior]),
                 compiled=compiled_first_of(machine),
             )
             return search_alone(shared(search, ledger), header, space)

@@ -76,7 +76,7 @@ class Device(Protocol):
 
     @property
     def xp(self) -> ModuleType:
-        """The module of the device's arrays: numpy or cupy."""
+        """Return the module of the device's arrays: numpy or cupy."""
         ...
 
     @property

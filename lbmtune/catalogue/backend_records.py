@@ -37,22 +37,22 @@ class CudaConfig(KernelConfig):
 
     @property
     def block(self) -> Block:
-        """Threads of a thread block along each axis."""
+        """Return the threads of a thread block along each axis."""
         raise NotImplementedError
 
     @property
     def max_registers(self) -> int:
-        """Registers of a thread that the compiler may use at most (0: no cap)."""
+        """Return the registers of a thread that the compiler may use at most (0: no cap)."""
         return _limited(self.register_limit, "registers")
 
     @property
     def min_blocks(self) -> int:
-        """Thread blocks of a multiprocessor that launch bounds ask for (0: none)."""
+        """Return the thread blocks of a multiprocessor that launch bounds ask for (0: none)."""
         return _limited(self.register_limit, "blocks")
 
     @property
     def access_cells(self) -> int:
-        """Cells along x of one access of a thread."""
+        """Return the cells along x of one access of a thread."""
         return self.cells_per_thread
 
     def frame(self, lattice: Lattice) -> StorageFrame:
@@ -131,27 +131,27 @@ class CpuConfig(KernelConfig):
 
     @property
     def tile_y(self) -> int:
-        """Rows of a tile along y; 0 without tiles."""
+        """Return the rows of a tile along y; 0 without tiles."""
         return 0
 
     @property
     def tile_z(self) -> int:
-        """Rows of a tile along z; 0 without tiles."""
+        """Return the rows of a tile along z; 0 without tiles."""
         return 0
 
     @property
     def lanes(self) -> int:
-        """Cells of one SIMD access."""
+        """Return the cells of one SIMD access."""
         return self.vector_bits // (8 * self.computed.bytes) or 1
 
     @property
     def access_cells(self) -> int:
-        """Cells of one SIMD access."""
+        """Return the cells of one SIMD access."""
         return self.lanes
 
     @property
     def awkward_row(self) -> int:
-        """Cells of a row of a small domain: several vectors and runs of the layout."""
+        """Return the cells of a row of a small domain: several vectors and runs of the layout."""
         return 3 * lcm(self.row_cells(1), 4)
 
     def shares(self, case: Case) -> int:
@@ -174,7 +174,7 @@ class CpuConfig(KernelConfig):
 
     @property
     def printed(self) -> Self:
-        """The configuration without the knobs that change no text: binding of threads and placement of memory."""
+        """Return the configuration without knobs that change no text: binding of threads and placement of memory."""
         return replace(self, pinning="none", pages="default", first_touch="serial")
 
 

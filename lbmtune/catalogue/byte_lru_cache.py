@@ -46,7 +46,7 @@ class Remembered(Generic[P, R]):
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of all cached results."""
+        """Return the bytes of all cached results."""
         return _bytes_of(self._results)
 
 

@@ -17,7 +17,7 @@ class Place:
 
     @property
     def stored(self) -> Extents:
-        """The extents in storage."""
+        """Return the extents in storage."""
         return self.storage()
 
 

@@ -14,7 +14,7 @@ ANY_LAYOUT = tuple(LAYOUTS)
 
 
 class Declared:
-    """What a family declares besides its fields."""
+    """The declarations of a family besides its fields."""
 
     backend: ClassVar[Literal["cuda", "cpu"]]
     family: ClassVar[str]

@@ -14,8 +14,8 @@ from lbmtune.catalogue.record import KernelConfig
 MACROSCOPIC_FIELDS = 4
 """Density and the components of velocity, whatever the dimensions."""
 WALL_WORDS, WALL_POPULATIONS = 2, 3
-"""What the pass of interpolated walls moves for a link besides its weight: words of its tables of one parity; it reads
-two populations and writes one."""
+"""Words of the tables of one parity, and populations, that the pass of interpolated walls moves for a link besides its
+weight: it reads two populations and writes one."""
 
 
 def buffer_elements(case: Case, config: KernelConfig, domain: tuple[int, int, int] | None = None) -> int:
@@ -86,7 +86,7 @@ class Traffic:
 
     @property
     def total(self) -> float:
-        """Sum of all contents."""
+        """Return the sum of all contents."""
         return self.populations + self.flags + self.index + self.macroscopics + self.walls
 
 

@@ -63,17 +63,17 @@ class Knob:
 
     @cached_property
     def is_name(self) -> bool:
-        """Whether its values are names."""
+        """Return whether its values are names."""
         return isinstance(self.default, str) and not _is_extent_text(self.default)
 
     @cached_property
     def is_extent(self) -> bool:
-        """Whether its values are extents such as 32x4x1."""
+        """Return whether its values are extents such as 32x4x1."""
         return isinstance(self.default, str) and _is_extent_text(self.default)
 
     @property
     def use(self) -> str:
-        """The values that it may have, in words: 'use 1, 2 or 4'."""
+        """Return the values that it may have, in words: 'use 1, 2 or 4'."""
         if self.allowed:
             if len(self.allowed) > 3 and self._consecutive:
                 return f"use {self.allowed[0]} to {self.allowed[-1]}"

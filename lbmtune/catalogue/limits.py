@@ -6,7 +6,7 @@ from dataclasses import dataclass
 WARP = 32
 """Threads per warp."""
 SECTOR_BYTES = 32
-"""What memory of a GPU moves at least: one sector; before it is written in part, it is read."""
+"""Bytes that memory of a GPU moves at least: one sector; before it is written in part, it is read."""
 
 
 @dataclass(frozen=True)

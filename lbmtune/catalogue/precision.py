@@ -43,12 +43,12 @@ class Codes:
 
     @property
     def smallest(self) -> float:
-        """The smallest positive number, which is the spacing of subnormal ones."""
+        """Return the smallest positive number, which is the spacing of subnormal ones."""
         return float(2.0 ** (1 - self.bias - self.mantissa_bits))
 
     @property
     def largest(self) -> float:
-        """The largest finite number."""
+        """Return the largest finite number."""
         top = 2**self.exponent_bits - 1 - self.special
         return float((2.0 - 2.0**-self.mantissa_bits) * 2.0 ** (top - self.bias))
 
@@ -110,7 +110,7 @@ class Storage:
 
     @property
     def poison(self) -> float:
-        """The value of elements before they are written: NaN, or the largest number if the format has no NaN."""
+        """Return the value of elements before they are written: NaN, or the largest number if the format has no NaN."""
         return 0x7FFF if self.codes else float("nan")
 
 

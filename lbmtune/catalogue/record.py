@@ -37,19 +37,19 @@ class KernelConfig(Declared):
     """
 
     indirect: ClassVar[bool] = False
-    """Whether fluid sites are listed, and neighbours found by an index list."""
+    """True if fluid sites are listed, and neighbours found by an index list."""
     visits_solid_cells: ClassVar[bool] = False
-    """Whether solid cells are loaded and stored like all others."""
+    """True if solid cells are loaded and stored like all others."""
     place_source: ClassVar[Literal["scheme", "list", "fixed"]] = "scheme"
-    """What tells the place of a population: the scheme's table, with nodes of a list, or nothing: it stays in place."""
+    """Source of the place of a population: the scheme's table, with nodes of a list, or nothing: it stays in place."""
     reads_halo: ClassVar[bool] = False
-    """Whether a launch loads cells around those that it updates."""
+    """True if a launch loads cells around those that it updates."""
     state_place: ClassVar[str] = ""
     """Place of the state in words, if it is not in arrays of all cells."""
     on_chip: ClassVar[bool] = False
-    """Whether the state stays on chip through all steps of a launch, whose number is an argument."""
+    """True if the state stays on chip through all steps of a launch, whose number is an argument."""
     tiled: ClassVar[bool] = False
-    """Whether thread blocks update tiles whose shape decides how much they load."""
+    """True if thread blocks update tiles whose shape decides how much they load."""
     length_knob: ClassVar[str] = ""
     """Knob of the planes of a chunk or a tile."""
     clipped_knob: ClassVar[str] = ""
@@ -82,58 +82,58 @@ class KernelConfig(Declared):
 
     @property
     def chases(self) -> bool:
-        """Whether the index list holds pointers along the axes alone, for every node, from which others are chased."""
+        """Return whether the index list holds pointers along the axes alone, from which others are chased."""
         return self.links != "all"
 
     @property
     def implicit(self) -> bool:
-        """Whether solid cells are skipped, so that a population comes back after two steps (implicit bounce-back)."""
+        """Return whether solid cells are skipped: a population comes back after two steps (implicit bounce-back)."""
         return self.boundary == "implicit"
 
     @property
     def propagation(self) -> Scheme:
-        """The scheme; bundled directions have neighbouring slots."""
+        """Return the scheme; bundled directions have neighbouring slots."""
         found, together = scheme(self.scheme), self.memory.together
         return bundled(found, together) if together > 1 else found
 
     @property
     def memory(self) -> Layout:
-        """The layout that the kernels have."""
+        """Return the layout that the kernels have."""
         return self.layout
 
     @property
     def stored(self) -> Storage:
-        """The storage format."""
+        """Return the storage format."""
         return storage(self.storage)
 
     @property
     def computed(self) -> Compute:
-        """The arithmetic precision."""
+        """Return the arithmetic precision."""
         return compute(self.compute)
 
     @property
     def kept(self) -> Representation:
-        """What a cell keeps: populations or moments."""
+        """Return what a cell keeps: populations or moments."""
         return representation(self.representation)
 
     @property
     def of_moments(self) -> bool:
-        """Whether a cell keeps moments."""
+        """Return whether a cell keeps moments."""
         return self.kept.name == "moments"
 
     @property
     def fused_steps(self) -> int:
-        """Time steps of a launch."""
+        """Return the time steps of a launch."""
         return self.steps
 
     @property
     def copies(self) -> int:
-        """Copies of the state in memory."""
+        """Return the copies of the state in memory."""
         return self.propagation.lattices
 
     @property
     def unit(self) -> float:
-        """The density one as it is stored."""
+        """Return the density one as it is stored."""
         return self.kept.scale(self.stored)
 
     def exchanges(self, lattice: Lattice) -> bool:
@@ -183,12 +183,12 @@ class KernelConfig(Declared):
 
     @property
     def link_source(self) -> str:
-        """Source of cut links: "compiled", "flags" or "list"."""
+        """Return the source of cut links: "compiled", "flags" or "list"."""
         return "flags" if self.flags == "memory" else "compiled"
 
     @property
     def access_cells(self) -> int:
-        """Cells along x of one access of a thread."""
+        """Return the cells along x of one access of a thread."""
         raise NotImplementedError
 
     def row_cells(self, least: int) -> int:
@@ -228,24 +228,24 @@ class KernelConfig(Declared):
 
     @property
     def identity(self) -> dict[str, Scalar]:
-        """Backend, family, and the knobs that differ from their defaults: a knob added later changes no identity."""
+        """Return backend, family, and knobs that differ from their defaults: a knob added later changes no identity."""
         usual = defaults(type(self))
         return {name: value for name, value in self.flat().items() if usual.get(name) != value}
 
     @property
     def key(self) -> str:
-        """Twelve hexadecimal digits of the SHA-256 of the canonical JSON of the identity."""
+        """Return twelve hexadecimal digits of the SHA-256 of the canonical JSON of the identity."""
         canonical = json.dumps(self.identity, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
     @property
     def brief(self) -> str:
-        """The identity as text."""
+        """Return the identity as text."""
         return _text(self.identity)
 
     @property
     def said(self) -> str:
-        """The text that the command line reads back on any device: with what another device would fill in."""
+        """Return the text that the command line reads back on any device: with what another device would fill in."""
         return _text({name: value for name, value in self.flat().items() if name in {*self.identity, *self.by_device}})
 
     def __str__(self) -> str:

@@ -54,7 +54,7 @@ class Observer:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Everything that a run needs besides the documents. count: None on a device without counters."""
+    """The needs of a run besides the documents. count: None on a device without counters."""
 
     here: Here
     open_evaluator: Opener

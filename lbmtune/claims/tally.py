@@ -8,7 +8,7 @@ from lbmtune.records.claims import Claim, Claims, Document, Holding, Verdict
 
 
 class Standing(StrEnum):
-    """What became of a published claim.
+    """The verdict on a published claim.
 
     AS_PUBLISHED: it holds, within the printed range or without one. NOT_MEASURED: it could be asked here, but what it
     compares was not measured, is not legal or failed.

@@ -20,7 +20,7 @@ LOG = logging.getLogger("lbmtune")
 
 
 class Verb(NamedTuple):
-    """Where a verb lives, as 'module:function' below lbmtune.cli.verbs, and its line of help."""
+    """The place of a verb, as 'module:function' below lbmtune.cli.verbs, and its line of help."""
 
     place: str
     summary: str

@@ -51,12 +51,12 @@ class Sums:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Rows of all directions."""
+        """Return the rows of all directions."""
         return rows(self.lattice)
 
     @cached_property
     def movers(self) -> tuple[Row, ...]:
-        """Rows with populations that move along x."""
+        """Return the rows with populations that move along x."""
         return tuple(row for row in self.rows if unit_weight(self.lattice, (1, *row)))
 
     def powers(self, row: Row) -> range:
@@ -77,7 +77,7 @@ class Sums:
 
     @cached_property
     def parts(self) -> Mapping[int, tuple[Part, ...]]:
-        """Parts of each c_z that are not identically zero."""
+        """Return the parts of each c_z that are not identically zero."""
         return {c_z: tuple(part for part in _PARTS if self._has(c_z, part)) for c_z in (-1, 0, 1)}
 
     def _has(self, c_z: int, part: Part) -> bool:
@@ -86,7 +86,7 @@ class Sums:
 
     @cached_property
     def upward(self) -> tuple[Order, ...]:
-        """Moments with c_z to which parts with c_z = 1 contribute."""
+        """Return the moments with c_z to which parts with c_z = 1 contribute."""
         single = tuple((*part, 1) for part in self.parts[1] if sum(part) < 2)
         return (*single, (0, 0, 2)) if self.split else single
 
@@ -116,7 +116,7 @@ class Stage:
 
     @property
     def lattice(self) -> Lattice:
-        """The upright lattice."""
+        """Return the upright lattice."""
         return self.sums.lattice
 
     def moment(self, n: Order) -> str:

@@ -28,13 +28,13 @@ class Pass(NamedTuple):
 
     @property
     def buffers(self) -> tuple[str, ...]:
-        """The buffer of a pass in place, or the one that is read and the one that is written."""
+        """Return the buffer of a pass in place, or the one that is read and the one that is written."""
         source, target = BUFFERS[self.phase.source], BUFFERS[self.phase.target]
         return (source,) if self.phase.in_place else (source, target)
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The launch arguments of buffers and slots."""
+        """Return the launch arguments of buffers and slots."""
         return (*self.buffers, *(f"{SLOT}{slot}" for slot in self.slots))
 
     def refresh(self, when: str) -> str:

@@ -114,12 +114,12 @@ class Program:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Names of the arguments that launches of the period take, each once."""
+        """Return the names of the arguments that launches of the period take, each once."""
         return tuple(dict.fromkeys(name for step in self.period for launch in step for name in launch.arguments))
 
     @property
     def any_steps(self) -> bool:
-        """True if launches take any number of time steps, from any parity on."""
+        """Return whether launches take any number of time steps, from any parity on."""
         return all(STEPS in launch.arguments for step in self.period for launch in step)
 
     @property
@@ -128,12 +128,12 @@ class Program:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Names of the functions to look up."""
+        """Return the names of the functions to look up."""
         return tuple(dict.fromkeys(launch.entry for launch in self._launches))
 
     @property
     def dynamic_shared_bytes(self) -> dict[str, int]:
-        """Most dynamic shared memory that launches of each entry request; the compiler does not report it."""
+        """Return the most dynamic shared memory that launches of each entry request: compilers do not report it."""
         return {
             entry: max(launch.shared_bytes for launch in self._launches if launch.entry == entry)
             for entry in self.entries
@@ -141,28 +141,28 @@ class Program:
 
     @property
     def persistent(self) -> bool:
-        """True if blocks stay resident for all time steps of a launch."""
+        """Return whether blocks stay resident for all time steps of a launch."""
         return BARRIER in self.arguments
 
     @property
     def has_sync(self) -> bool:
-        """True if threads of a block, blocks or launches synchronise, so that an error may be a race."""
+        """Return whether threads of a block, blocks or launches synchronise, so that an error may be a race."""
         return self.persistent or any(one.shared_bytes or one.mode == "dependent" for one in self._launches)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of code and options: equal digests compile to equal instructions under one compiler."""
+        """Return the SHA-256 of code and options: equal digests compile to equal instructions under one compiler."""
         code = code_of(self.target, self.source)
         return hashlib.sha256("\0".join((self.target, *self.options, code)).encode()).hexdigest()
 
     @property
     def frame(self) -> StorageFrame:
-        """The place of the domain in storage."""
+        """Return the place of the domain in storage."""
         return self.config.frame(self.case.stencil)
 
     @property
     def arrays(self) -> int:
-        """Arrays of all cells that a copy of the lattice consists of."""
+        """Return the arrays of all cells that a copy of the lattice consists of."""
         return arrays(self.config.memory, self.case.stencil.q)
 
     def buffers(self) -> tuple[str, ...]:

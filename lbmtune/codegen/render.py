@@ -12,7 +12,7 @@ from lbmtune.codegen.passes import BUFFERS
 from lbmtune.codegen.program import LIST, WALL_LINKS, WALL_PLACES, WALL_SHARE, Launch, Program
 
 Renderer = Callable[[Case, KernelConfig], Program]
-"""What the module of a family in `codegen` offers by the name of `render`."""
+"""Function that the module of a family in `codegen` offers by the name of `render`."""
 WALLS = "walls"
 """Name of the entry of the pass of interpolated walls."""
 WALL_ELEMENTS = 1 << 32

@@ -37,7 +37,7 @@ class CpuAccess(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Bytes of one access."""
+        """Return the bytes of one access."""
         return self.lanes * (8 if self.real == "float64" else 4)
 
 

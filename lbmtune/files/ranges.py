@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
+from lbmtune.decomposition.cuts import MOST_PARTS
 from lbmtune.files.source import Source
 from lbmtune.records.study import TimingProtocol
 
@@ -60,6 +61,8 @@ MEMBERS = Range(1, 1_000_000)
 """Numbers of members of a Pareto set."""
 DEVICES = Range(1, 100_000)
 """Numbers of devices that share a domain."""
+PARTS = Range(1, MOST_PARTS)
+"""Numbers of parts of a domain whose faces are listed."""
 SPEED = Range(-0.5, 0.5)
 """Speeds of a wall or a flow, in cells per step: the method holds for small ones alone."""
 

@@ -12,7 +12,7 @@ from lbmtune.records.output import RESIDUAL, SAVE, Output, OutputRates
 
 _PLACE_BYTES, _WORD_BYTES = 8, 4
 ROWS, GROUPS, CELLS, LISTED = "rows", "groups", "cells", "list"
-"""How the pass reads a value of neighbouring cells: by whole rows, by groups of cells, one by one, or by a list."""
+"""Ways to read a value of neighbouring cells in the pass: by whole rows, groups of cells, one by one, or by a list."""
 _COMPARED = 2
 """Velocities that a residual reads: those now and those before."""
 Parts = dict[str, float]

@@ -110,7 +110,7 @@ class Best:
 
     @property
     def config(self) -> KernelConfig:
-        """The configuration. Raises InputError."""
+        """Return the configuration. Raises InputError."""
         return from_flat(self.configuration)
 
 

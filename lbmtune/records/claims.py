@@ -183,7 +183,7 @@ class Document:
 
     @property
     def of_accuracy(self) -> frozenset[str]:
-        """Variants with claims on their accuracy."""
+        """Return the variants with claims on their accuracy."""
         return frozenset(name.partition("@")[0] for claim in self.claims if claim.kind in ERRORS for name in claim.of)
 
 
@@ -204,12 +204,12 @@ class Row:
 
     @property
     def is_untimed(self) -> bool:
-        """Whether it was verified but not timed."""
+        """Return whether it was verified but not timed."""
         return self.trial is not None and self.trial.outcome is Outcome.OK and self.trial.final is None
 
     @property
     def why_not(self) -> str:
-        """Reason for the lack of a speed; '' if it has one."""
+        """Return the reason for the lack of a speed; '' if it has one."""
         if self.trial is None:
             return self.reason
         if self.trial.final is None or self.trial.mlups is None:
@@ -268,7 +268,7 @@ class ClaimsHeader:
 
     @property
     def rates(self) -> Rates:
-        """Bandwidths that others are compared with."""
+        """Return the bandwidths that others are compared with."""
         return Rates(self.copy_bytes_per_s, self.in_place_bytes_per_s or self.copy_bytes_per_s)
 
 

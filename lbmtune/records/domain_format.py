@@ -58,7 +58,7 @@ class DomainLimit:
 
 @dataclass(frozen=True, kw_only=True)
 class DomainRules:
-    """What a domain must obey: on another one a kernel is wrong or fails, or is none that a study would take.
+    """The conditions on a domain: on another one a kernel is wrong or fails, or is none that a study would take.
 
     multiple, least, most: of nx, ny and nz, because of `because`; limits: on other numbers.
     """

@@ -88,7 +88,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether the error is within the bound; False for NaN."""
+        """Return whether the error is within the bound; False for NaN."""
         return self.error <= self.bound
 
 
@@ -141,7 +141,7 @@ class Sustained:
 
     @property
     def nj_per_update(self) -> float | None:
-        """Nanojoules per update, or None."""
+        """Return the nanojoules per update, or None."""
         return None if self.energy_j is None else self.energy_j / (self.steps * self.sites) * 1e9
 
 
@@ -186,10 +186,10 @@ class Accuracy:
 
     @property
     def error(self) -> float:
-        """Error of the velocity after many steps; infinite if it is unknown, or no finite number."""
+        """Return the error of the velocity after many steps; infinite if it is unknown, or no finite number."""
         return inf if self.after is None or self.after.velocity is None else self.after.velocity
 
     @property
     def error_class(self) -> float:
-        """The error, rounded up to a half power of ten, since that of another flow differs by as much."""
+        """Return the error, rounded up to a half power of ten, since that of another flow differs by as much."""
         return self.error if self.error < _EXACT or isinf(self.error) else 10 ** (ceil(2 * log10(self.error)) / 2)

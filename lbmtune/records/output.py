@@ -25,7 +25,7 @@ class Output:
 
     @property
     def intervals(self) -> dict[str, int]:
-        """The intervals of the kinds that are wanted, by name."""
+        """Return the intervals of the kinds that are wanted, by name."""
         return {kind: every for kind, every in asdict(self).items() if every}
 
 
@@ -82,17 +82,17 @@ class OutputCost:
 
     @property
     def share(self) -> float:
-        """Share of the time of a run that the output takes."""
+        """Return the share of the time of a run that the output takes."""
         return self._share(max(0.0, self.event_s))
 
     @property
     def range(self) -> tuple[float, float]:
-        """The share by the fastest and the slowest round."""
+        """Return the share by the fastest and the slowest round."""
         return self._share(max(0.0, self.low_s)), self._share(max(0.0, self.high_s))
 
     @property
     def predicted_share(self) -> float | None:
-        """The share that the model predicts, beside the measured steps; None: not predicted."""
+        """Return the share that the model predicts, beside the measured steps; None: not predicted."""
         return None if self.predicted_s is None else self._share(sum(self.predicted_s.values()))
 
     def _share(self, event_s: float) -> float:

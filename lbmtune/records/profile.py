@@ -32,12 +32,12 @@ class Rung:
 
     @property
     def mlups(self) -> float:
-        """Millions of updates per second."""
+        """Return the millions of updates per second."""
         return 1e-6 / self.seconds
 
     @property
     def model_mlups(self) -> float | None:
-        """Predicted millions of updates per second, or None."""
+        """Return the predicted millions of updates per second, or None."""
         return 1e-6 / self.model_s if self.model_s else None
 
 
@@ -78,7 +78,7 @@ class Counters:
 
     @property
     def memory_bytes(self) -> float | None:
-        """Bytes to and from memory per update, or None."""
+        """Return the bytes to and from memory per update, or None."""
         return self.total("DRAM bytes read", "DRAM bytes written")
 
 
@@ -114,7 +114,7 @@ class Profile:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """Losses from each rung to the next one."""
+        """Return the losses from each rung to the next one."""
         ceiling = self.rungs[0].mlups
         found = []
         for above, below in zip(self.rungs, self.rungs[1:], strict=False):
@@ -125,6 +125,6 @@ class Profile:
 
     @property
     def unexplained(self) -> float | None:
-        """Predicted minus measured speed at the last rung, as a share of the ceiling; None without a prediction."""
+        """Return predicted minus measured speed at the last rung as a share of the ceiling; None if not predicted."""
         last = self.rungs[-1]
         return None if last.model_mlups is None else (last.model_mlups - last.mlups) / self.rungs[0].mlups

@@ -26,7 +26,7 @@ class RepeatInterval(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Half-width relative to the speed."""
+        """Return the half-width relative to the speed."""
         return (self.high_mlups - self.low_mlups) / 2 / self.mlups
 
     def covers(self, mlups: float) -> bool:

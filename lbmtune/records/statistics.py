@@ -15,7 +15,7 @@ class Interval(NamedTuple):
 
     @property
     def half_width(self) -> float:
-        """Half-width relative to the median."""
+        """Return the half-width relative to the median."""
         return (self.high - self.low) / 2 / self.median
 
 

@@ -84,7 +84,7 @@ OBJECTIVES: Mapping[str, str] = {
 }
 """Names of objectives, and of their figures with units."""
 TARGETS = ("prediction", "ceiling")
-"""What a search may aim at a share of: the highest predicted speed, or the bandwidth of the device."""
+"""Speeds of which a search may aim at a share: the highest predicted speed, or the bandwidth of the device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,12 +144,12 @@ class StudySpec:
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """All objectives, the one that decides who wins first."""
+        """Return all objectives, the one that decides who wins first."""
         return self.objective, *self.beside
 
     @property
     def limits(self) -> dict[str, float]:
-        """What a kernel may take, by name with unit, without limits that are not given."""
+        """Return what a kernel may take, by name with unit, without limits that are not given."""
         named = {"footprint_bytes": self.max_footprint_bytes, "error": self.max_error, "power_w": self.max_power_w}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -173,7 +173,7 @@ class Ceiling:
 
     @property
     def best_bytes_per_s(self) -> float:
-        """The ceiling: the fastest q-stream copy or in-place update."""
+        """Return the ceiling: the fastest q-stream copy or in-place update."""
         return max([*self.stream_bytes_per_s.values(), self.in_place_bytes_per_s])
 
     def share(self, trial: Trial) -> float:
@@ -262,7 +262,7 @@ class StudyRecord:
 
     @property
     def ranked(self) -> tuple[Trial, ...]:
-        """Verified trials, best first by the objective.
+        """Return the verified trials, best first by the objective.
 
         Those with a final measurement come first, then those that were verified at full size, then those of which each
         objective is known. Of those that the finals do not tell from the fastest, the best by further objectives comes
@@ -309,12 +309,12 @@ class StudyRecord:
 
     @cached_property
     def race(self) -> Verdict | None:
-        """What the finals say: who is first, by how much, and who is tied; None without finals."""
+        """Return what the finals say: who is first, by how much, and who is tied; None without finals."""
         return verdict(self.trials)
 
     @property
     def winner(self) -> Trial | None:
-        """The best trial, if it was verified on the whole domain and stays within the power that the study allows."""
+        """Return the best trial, if it was verified on the whole domain and stays within the power of the study."""
         return next((t for t in self.ranked[:1] if t.proven and self.power_rank(t) == 0), None)
 
     def power_rank(self, trial: Trial) -> int:
@@ -326,7 +326,7 @@ class StudyRecord:
 
     @cached_property
     def between_runs(self) -> float | None:
-        """How far a repeat in another run lies away (`repeat_spread`), or None if it was not measured.
+        """Return how far a repeat in another run lies away (`repeat_spread`), or None if it was not measured.
 
         The wider of two: of kernels measured again when the machine was calibrated, and of trials measured again here.
         """
@@ -335,7 +335,7 @@ class StudyRecord:
 
     @cached_property
     def between_first_and_final(self) -> float | None:
-        """How far the final of a first measurement lies away: a GPU rests between samples of finals; None: unknown."""
+        """Return how far finals lie from first measurements: a GPU rests between samples of finals; None: unknown."""
         pairs = [log(t.final.mlups / t.measurement.mlups) for t in self.trials if t.measurement and t.final]
         return _widest(self.between_runs, repeat_spread(pairs))
 
@@ -347,7 +347,7 @@ class StudyRecord:
 
     @cached_property
     def tied(self) -> frozenset[int]:
-        """Numbers of trials that the interval of the fastest covers, measured as it was: their order is chance."""
+        """Return the numbers of trials that the interval of the fastest covers, measured alike: order by chance."""
         best, *others = self.ranked or (None,)
         if best is None or self.header.spec.objective != "mlups":
             return frozenset()
@@ -357,7 +357,7 @@ class StudyRecord:
 
     @property
     def finished(self) -> bool:
-        """Whether the study came to its end; in early records, whether it has a winner."""
+        """Return whether the study came to its end; in early records, whether it has a winner."""
         return self.winner is not None if self.header.finished is None else self.header.finished
 
     def share_of_ceiling(self, trial: Trial) -> float:
@@ -366,12 +366,12 @@ class StudyRecord:
 
     @property
     def verified_binaries(self) -> int:
-        """Number of verified and measured kernels, by the digest of the compiled code."""
+        """Return the number of verified and measured kernels, by the digest of the compiled code."""
         return len({trial.binary_digest for trial in self.ranked})
 
     @property
     def search_s(self) -> float:
-        """Seconds of the search, predictions included, until the end of its last trial.
+        """Return the seconds of the search, predictions included, until the end of its last trial.
 
         By dates in early records: from the beginning to the start of the last trial, in whole seconds.
         """
@@ -383,12 +383,12 @@ class StudyRecord:
 
     @property
     def verified_per_s(self) -> float | None:
-        """Verified configurations per second of the search, or None."""
+        """Return the verified configurations per second of the search, or None."""
         return self.verified_binaries / self.search_s if self.search_s else None
 
     @property
     def costs(self) -> Costs:
-        """Seconds spent on all trials, by stage."""
+        """Return the seconds spent on all trials, by stage."""
         return Costs(**{f.name: sum(getattr(t.costs, f.name) for t in self.trials) for f in fields(Costs)})
 
 

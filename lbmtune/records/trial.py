@@ -52,7 +52,7 @@ class Prediction:
 
     @property
     def significant_terms(self) -> tuple[Term, ...]:
-        """Terms that change the time of an update noticeably."""
+        """Return the terms that change the time of an update noticeably."""
         return significant(self.terms)
 
     @property
@@ -160,20 +160,20 @@ class Trial:
 
     @property
     def mlups(self) -> float | None:
-        """Speed of the final, else of the first measurement; None for failed trials."""
+        """Return the speed of the final, else of the first measurement; None for failed trials."""
         best = self.final or self.measurement
         return best.mlups if best and self.outcome is Outcome.OK else None
 
     @property
     def best_measurement(self) -> Measurement:
-        """The final, else the first measurement, of a measured trial."""
+        """Return the final, else the first measurement, of a measured trial."""
         best = self.final or self.measurement
         assert best is not None
         return best
 
     @property
     def proven(self) -> bool:
-        """Whether it was verified on the measured domain."""
+        """Return whether it was verified on the measured domain."""
         return self.verification is not None and self.verification.full_size and self.verification.passed
 
 

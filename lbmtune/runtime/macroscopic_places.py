@@ -45,7 +45,7 @@ class Listed(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """What moving walls add to density and momentum, (4, cells), of a number of cells: int64."""
+    """The gains of density and momentum at moving walls, (4, cells), of a number of cells: int64."""
 
     cells: Array
     added: Array
@@ -65,7 +65,7 @@ class Slab(NamedTuple):
 
 @dataclass(frozen=True)
 class Places:
-    """All tables of a parity."""
+    """The tables of a parity."""
 
     found: Boxed | Listed
     gains: Gains | None = None

@@ -85,7 +85,7 @@ class Simulation:
 
     @property
     def xp(self) -> ModuleType:
-        """The array module of the device."""
+        """Return the array module of the device."""
         return self.device.xp
 
     def poison(self) -> None:
@@ -182,12 +182,12 @@ class Simulation:
 
     @property
     def parity(self) -> int:
-        """The parity of the time step that the state is before."""
+        """Return the parity of the time step that the state is before."""
         return self.steps_done % self.program.config.propagation.period
 
     @property
     def state(self) -> Array:
-        """The buffer that holds the state now."""
+        """Return the buffer that holds the state now."""
         return self.buffers["f1" if self._exchanges and self._launches % 2 else "f0"]
 
     @property
@@ -197,22 +197,22 @@ class Simulation:
 
     @property
     def walls(self) -> Walls:
-        """The rule of solid cells."""
+        """Return the rule of solid cells."""
         return Walls.IMPLICIT if self.program.config.implicit else Walls(self.case.walls)
 
     @property
     def bytes_per_update(self) -> float:
-        """Bytes of an update by the model of traffic."""
+        """Return the bytes of an update by the model of traffic."""
         return bytes_per_update(self.case, self.program.config)
 
     @property
     def cycle_steps(self) -> int:
-        """Time steps of a cycle; timed runs are multiples of it."""
+        """Return the time steps of a cycle; timed runs are multiples of it."""
         return PERSISTENT_STEPS if self.program.persistent else self.parity_steps
 
     @property
     def parity_steps(self) -> int:
-        """Time steps after which parity and buffers repeat."""
+        """Return the time steps after which parity and buffers repeat."""
         return len(self._plan) * self.program.steps
 
     @property

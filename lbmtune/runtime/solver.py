@@ -106,7 +106,7 @@ class Solver:
 
     @property
     def case(self) -> Case:
-        """The case that is solved."""
+        """Return the case that is solved."""
         return self._simulation.case
 
     relaxation_rate: float = _argument(
@@ -123,12 +123,12 @@ class Solver:
 
     @property
     def xp(self) -> ModuleType:
-        """The array module of the device: numpy or cupy."""
+        """Return the array module of the device: numpy or cupy."""
         return self._simulation.xp
 
     @property
     def steps_done(self) -> int:
-        """Time steps since the state was set."""
+        """Return the time steps since the state was set."""
         return self._simulation.steps_done
 
     def initialise(self, density: Array | None = None, velocity: Array | None = None) -> None:

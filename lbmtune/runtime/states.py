@@ -69,7 +69,7 @@ class State(ABC):
 
     @cached_property
     def weights(self) -> Array:
-        """The weights w_i, shape (q, 1, 1, 1)."""
+        """Return the weights w_i, shape (q, 1, 1, 1)."""
         return self.xp.asarray([float(w) for w in self.case.stencil.weights]).reshape(-1, 1, 1, 1)
 
 

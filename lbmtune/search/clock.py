@@ -40,24 +40,24 @@ def process_begun_s() -> float:
 
 @dataclass(frozen=True)
 class Clock:
-    """When a study began, on `time.monotonic`, and the seconds that it has, infinite without a limit."""
+    """The moment when a study began, on `time.monotonic`, and the seconds that it has, infinite without a limit."""
 
     begun_s: float
     limit_s: float = inf
 
     @property
     def spent_s(self) -> float:
-        """Seconds since the study began."""
+        """Return the seconds since the study began."""
         return now() - self.begun_s
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left."""
+        """Return the seconds that are left."""
         return self.limit_s - self.spent_s
 
     @property
     def deadline_s(self) -> float:
-        """When what is in progress must end, on `time.monotonic`."""
+        """Return when what is in progress must end, on `time.monotonic`."""
         return self.begun_s + (1 + SLACK) * self.limit_s
 
 
@@ -89,38 +89,38 @@ class Needs:
 
     @property
     def prepare_s(self) -> float:
-        """Seconds of a finalist before and after its samples."""
+        """Return the seconds of a finalist before and after its samples."""
         return _WAIT_S + self.spec.protocol.warmup_s + _PREPARED_STEPS * self.step_s
 
     @property
     def least_s(self) -> float:
-        """Seconds of the least: the best two are proven, and measured in turns."""
+        """Return the seconds of the least: the best two are proven, and measured in turns."""
         return 2 * self.proof_s + self.race_s(2, FEWEST_ROUNDS) + FILES_S
 
     @property
     def sustained_s(self) -> float:
-        """Seconds of the runs without a pause; those that limit the winner are of as many as there may be."""
+        """Return the seconds of the runs without a pause; those that limit the winner may be of all finalists."""
         protocol = self.spec.protocol
         runs = max(protocol.sustained_top, protocol.finalists) if self.runs_decide else protocol.sustained_top
         return runs * self.run_s
 
     @property
     def run_s(self) -> float:
-        """Seconds of one of them."""
+        """Return the seconds of one of them."""
         protocol = self.spec.protocol
         return protocol.settling_s + protocol.sustained_s + _WAIT_S + 0.5 * self.proof_s
 
     @property
     def runs_decide(self) -> bool:
-        """Whether runs without a pause decide who wins."""
+        """Return whether runs without a pause decide who wins."""
         return self.spec.max_power_w is not None or "energy" in self.spec.objectives
 
     @property
     def accuracy_s(self) -> float:
-        """Seconds of the measurement of accuracy."""
+        """Return the seconds of the measurement of accuracy."""
         return _ACCURACY_S
 
     @property
     def output_s(self) -> float:
-        """Seconds of the measurement of output of the finalists; 0 without output."""
+        """Return the seconds of the measurement of output of the finalists; 0 without output."""
         return _OUTPUT_S * self.spec.protocol.finalists if self.spec.output else 0.0

@@ -28,7 +28,7 @@ class Features:
 
     @property
     def knobs(self) -> int:
-        """Number of knobs."""
+        """Return the number of knobs."""
         return int(self.groups.max()) + 1
 
 

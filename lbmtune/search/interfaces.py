@@ -26,7 +26,7 @@ PredictOutput = Callable[[KernelConfig, OutputCost], dict[str, float]]
 
 @dataclass(frozen=True)
 class Seen:
-    """What the trial of a configuration told the search.
+    """The result of a trial as the search sees it.
 
     mlups: None if it has no speed; noise: standard deviation of its logarithm; known: False if the trial says nothing,
     because it was disturbed, unstable or out of time.
@@ -39,7 +39,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Gain:
-    """What may be gained by going on: relative to the best so far, and the probability of more than its noise."""
+    """The expected gain of going on: relative to the best so far, and the probability of more than its noise."""
 
     relative: float
     probability: float
@@ -173,7 +173,7 @@ class Observer:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Everything that a run needs besides the study itself.
+    """The needs of a run besides the study itself.
 
     gather: waits for other workers when the search is over, and takes their trials over; None without others. compiled:
     kernels to compile before the first is measured, if trials are counted; clock: of the whole, None: it begins now.

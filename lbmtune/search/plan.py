@@ -37,12 +37,12 @@ class Plan:
 
     @property
     def limited(self) -> bool:
-        """Whether the time of the whole is limited."""
+        """Return whether the time of the whole is limited."""
         return self.clock.limit_s < inf
 
     @property
     def later_s(self) -> float:
-        """Seconds of what is planned after the finals."""
+        """Return the seconds of what is planned after the finals."""
         needs, whole_s = self.needs, self.clock.limit_s
         sustained = 1.0 if needs.runs_decide else _SUSTAINED
         parts = ((needs.sustained_s, sustained), (needs.accuracy_s, _ACCURACY), (needs.output_s, _OUTPUT))
@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def after_search_s(self) -> float:
-        """Seconds of all that is planned after the search."""
+        """Return the seconds of all that is planned after the search."""
         least_s = self._finals_s(2, 1)
         if self.held:
             return self.later_s + least_s
@@ -63,7 +63,7 @@ class Plan:
 
     @property
     def search_deadline_s(self) -> float:
-        """When a trial in progress must end, on `time.monotonic`, or no time for a winner would be left."""
+        """Return when a trial in progress must end, on `time.monotonic`, or no time for a winner would be left."""
         return self.end_s - (SLACK * self.clock.limit_s if self.limited else 0.0) - self.needs.least_s
 
     def goes_on(self) -> bool:

@@ -35,7 +35,7 @@ class CachedRule:
 
     @property
     def constant(self) -> bool:
-        """Whether the rule has read no varied knob, so that its answer is the same for all points."""
+        """Return whether the rule has read no varied knob, so that its answer is the same for all points."""
         return _TOP in self._root and type(self._root[_TOP]) is not _Node
 
     def __call__(self, point: Point) -> str | None:

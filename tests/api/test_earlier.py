@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -12,15 +14,20 @@ from typer.testing import CliRunner
 from lbmtune import api
 from lbmtune.api import earlier
 from lbmtune.api.folders import RESULTS
+from lbmtune.catalogue.config import cpu
 from lbmtune.cli.app import app
 from lbmtune.errors import InputError
+from lbmtune.records import Trial
 from lbmtune.records.store import HEADER, TRIALS, read_study, write_header
 from lbmtune.records.study import Budget, EarlierStudy, StudySpec, prior_text
 from lbmtune.report.study.tables import protocol_table
+from lbmtune.search.joint.ledger import begin, open_storage
+from lbmtune.search.optuna_storage import optuna_name
 from lbmtune.search.strategies.auto import Auto
 from tests.support.studies.fake_study import CASE, machine, spec, stand_in
 
 TRIALS_OF_ONE = 12
+TILED = cpu.MomentsWavefront()
 
 
 @pytest.fixture(autouse=True)
@@ -124,6 +131,64 @@ def test_a_damaged_study_is_left_out_with_a_warning_and_refused_if_named(
         api.study(question(48), "cpu", "other", sources=["damaged"])
 
 
+def test_a_named_study_of_other_families_is_refused() -> None:
+    begun("first")
+    wavefront = question(collision="regularised", axes={"cpu": {"family": ("moments-wavefront",), "threads": (2,)}})
+    with pytest.raises(InputError, match=r"--from .*first is not supported .*it has no kernel of moments-wavefront"):
+        api.study(wavefront, "cpu", "new", sources=["first"])
+    assert not Path("new").exists()
+    api.study(wavefront, "cpu", "new")
+    assert learned(Path("new")) == [], "without a word if nobody named it"
+
+
+def test_a_named_study_of_another_processor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = begun("first")
+    header = read_study(folder).header
+    write_header(folder, replace(header, environment=replace(header.environment, device="Another")))
+    with pytest.raises(InputError, match=r"first is not supported .*measured on Another, and this is Made-up 1"):
+        api.study(question(), "cpu", "new", sources=["first"])
+    assert not Path("new").exists()
+
+
+def test_a_study_that_is_named_twice_counts_once() -> None:
+    begun("first")
+    api.study(question(48), "cpu", "new", sources=["first", RESULTS / "first"])
+    assert learned(Path("new")) == ["first"]
+    api.study(question(48), "cpu", "new", sources=["first"], resume=True)
+
+
+def sources_of(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Return the numbers of trials of each source of the strategies that are made from now on."""
+    given: list[tuple[int, ...]] = []
+    plain = Auto.__init__
+
+    def noted(self: Auto, task: object) -> None:
+        given.append(tuple(len(one.configs) for one in task.sources))  # type: ignore[attr-defined]
+        plain(self, task)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Auto, "__init__", noted)
+    return given
+
+
+def test_workers_of_a_joint_study_learn_from_the_same_studies(
+    here: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun("first")
+    given = sources_of(monkeypatch)
+    url = f"sqlite:///{here / 'joint.db'}"
+    found = api.study(question(48), "cpu", "new", sources=["first"], storage=url).record.header
+    for number in (1, 2):
+        asked = replace(found, date=f"2999-01-0{number}", spec=replace(found.spec, budget=Budget(trials=3)))
+        begin(open_storage(url), optuna_name(asked), asked)
+        api.work(optuna_name(asked), url, "cpu")
+        (RESULTS / "first" / HEADER).unlink(missing_ok=True)  # as on a host that has no such folder
+    leader, worker, elsewhere = given
+    assert leader == worker
+    assert len(leader) == 1
+    assert elsewhere == ()
+    assert "left out of the prior" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("was", "becomes"),
     [('"family":"', '"family":"not-'), ('"threads":', f'"threads":{10**400}'), ('"layout":"', '"layout":"not-')],
@@ -136,6 +201,30 @@ def test_a_trial_of_an_impossible_kernel_is_a_warning(was: str, becomes: str, ca
     api.study(question(48), "cpu", "new")
     assert learned(Path("new")) == []
     assert "left out of the prior" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda trial: replace(trial, config={**TILED.flat(), "tile": f"{10**400}x16x64"}),
+        lambda trial: replace(trial, config={**TILED.flat(), "tile": f"256x16x{2**63}"}),
+        lambda trial: replace(trial, measurement=replace(trial.measurement, ci_high_mlups=inf)),
+    ],
+)
+def test_a_number_that_no_kernel_has_is_no_lesson(
+    changed: Callable[[Trial], Trial], caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = begun("first")
+    record = read_study(folder)
+    first, *others = (trial for trial in record.trials if trial.measurement)
+    configs = [earlier.from_flat(trial.config) for trial in others]
+    for odd in (replace(first, config=TILED.flat()), changed(first)):
+        found = earlier.Found(folder, replace(record, trials=(odd, *others)))
+        lessons = earlier.lessons([found], question(), configs, machine(), Path("new"))
+        assert len(lessons) == ("left out of the prior" not in caplog.text)
+    assert not lessons
+    with pytest.raises(InputError, match=r"another study\): it holds a number that no kernel has"):
+        earlier.lessons([found], question(), configs, machine(), Path("new"), asked=True)
 
 
 def test_an_interrupted_study_goes_on_with_the_studies_it_began_with(caplog: pytest.LogCaptureFixture) -> None:
@@ -159,14 +248,7 @@ def test_an_interrupted_study_goes_on_with_the_studies_it_began_with(caplog: pyt
 
 def test_the_search_of_a_resumed_study_has_the_same_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     begun("first")
-    given: list[tuple[int, ...]] = []
-    plain = Auto.__init__
-
-    def noted(self: Auto, task: object) -> None:
-        given.append(tuple(len(one.configs) for one in task.sources))  # type: ignore[attr-defined]
-        plain(self, task)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Auto, "__init__", noted)
+    given = sources_of(monkeypatch)
     api.study(question(48, budget=Budget(trials=5)), "cpu", "new")
     begun("second", 48)
     api.study(question(48), "cpu", "new", resume=True)

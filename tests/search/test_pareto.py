@@ -25,8 +25,10 @@ from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
 from lbmtune.report.study.pareto import pareto_figure, pareto_table
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.finals import finalists_of
+from lbmtune.search.interfaces import Seen
 from lbmtune.search.pareto import figures, front, held_text, hypervolume, members
 from lbmtune.search.strategies.auto import Auto
+from lbmtune.search.strategies.ordered import Task
 from lbmtune.search.strategies.pareto import Pareto, Steps, _speeds_that_add, steps
 from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.study import run_study
@@ -123,6 +125,21 @@ def test_several_objectives_make_costs_and_one_makes_tiers() -> None:
 
     first = made_strategy(configs, found, spec(objective="accuracy"), accuracy=accuracy).wanted(len(wide))
     assert {configs[index] for index in first} == set(wide)
+
+
+@pytest.mark.parametrize("measured", [0, 3])
+def test_the_first_pick_adds_the_most_to_what_is_measured(measured: int) -> None:
+    configs = space_of(spec()).configs[:80]
+    random = np.random.default_rng(5)
+    speeds, costs = random.uniform(1.0, 2.0, 80), random.uniform(0.5, 1.0, (80, 1))
+    player = Pareto(Task(configs=configs, expected=speeds.tolist(), costs=costs))
+    for index in range(measured):
+        player.observe(index, Seen(speeds[index]))
+    scaled = costs / costs.max()
+    points, end = np.column_stack([-speeds, scaled]), scaled.max() + 0.1 * np.ptp(scaled)
+    reference = np.array([0.0, end])
+    worth = [hypervolume(np.vstack([points[:measured], points[i]]), reference) for i in range(80)]
+    assert player.wanted(1) == [int(np.argmax(worth))]
 
 
 def result(folder: Path, evaluator: FakeEvaluator | None = None, **changes: object) -> StudyRecord:

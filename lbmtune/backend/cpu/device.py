@@ -80,12 +80,12 @@ class CpuDevice:
 
     @property
     def xp(self) -> ModuleType:
-        """The module numpy."""
+        """Return the module numpy."""
         return np
 
     @cached_property
     def limits(self) -> Limits:
-        """Cores, widest vectors and free memory."""
+        """Return the cores, widest vectors and free memory."""
         memory = quotas.memory()
         reserved = min(_RUN_BYTES, memory.available // 2) if memory.limited else 0
         return Limits(
@@ -100,7 +100,7 @@ class CpuDevice:
 
     @cached_property
     def environment(self) -> Environment:
-        """The machine and the versions of the compiler of its kernels."""
+        """Return the machine and the versions of the compiler of its kernels."""
         model = cpu_model()
         return Environment(
             backend="cpu",
@@ -121,7 +121,7 @@ class CpuDevice:
 
     @property
     def core_clock_hz(self) -> float | None:
-        """The highest clock that the system reports of the cores, or else their present one."""
+        """Return the highest clock that the system reports of the cores, or else their present one."""
         clock = psutil.cpu_freq()
         return 1e6 * (clock.max or clock.current) or None if clock else None
 

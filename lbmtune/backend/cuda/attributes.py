@@ -84,7 +84,7 @@ class Attributes:
 
     @property
     def architecture(self) -> str:
-        """The real architecture, such as 'sm_90'."""
+        """Return the real architecture, such as 'sm_90'."""
         return f"sm_{self['ComputeCapabilityMajor']}{self['ComputeCapabilityMinor']}"
 
 

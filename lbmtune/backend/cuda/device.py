@@ -55,28 +55,28 @@ class CudaDevice:
 
     @property
     def xp(self) -> ModuleType:
-        """The module cupy."""
+        """Return the module cupy."""
         module: ModuleType = self._cupy
         return module
 
     @cached_property
     def limits(self) -> Limits:
-        """Limits of the device and of its architecture, and the memory that was free when first read."""
+        """Return the limits of the device and of its architecture, and the memory that was free when first read."""
         return limits(self._attributes, int(self._runtime.memGetInfo()[0]))
 
     @cached_property
     def environment(self) -> Environment:
-        """The GPU, its driver and the compiler for it."""
+        """Return the GPU, its driver and the compiler for it."""
         return environment(self._attributes, self._monitor)
 
     @property
     def multiprocessors(self) -> int:
-        """Number of streaming multiprocessors."""
+        """Return the number of streaming multiprocessors."""
         return self._attributes["MultiProcessorCount"]
 
     @property
     def caches_bytes(self) -> dict[str, int]:
-        """Bytes of each cache level."""
+        """Return the bytes of each cache level."""
         return {"L2": self._attributes["L2CacheSize"]}
 
     def empty(self, elements: int, dtype: str, _placing: Placing | None = None) -> Array:

@@ -48,32 +48,32 @@ class Monitor:
 
     @property
     def energy_j(self) -> float | None:
-        """Energy drawn since the driver was loaded (Volta and later)."""
+        """Return the energy drawn since the driver was loaded (Volta and later)."""
         return _scaled(self._query("nvmlDeviceGetTotalEnergyConsumption"), 1e-3)
 
     @property
     def uuid(self) -> str | None:
-        """Identifier such as 'GPU-5a1c...'."""
+        """Return an identifier such as 'GPU-5a1c...'."""
         return _text(self._query("nvmlDeviceGetUUID"))
 
     @property
     def driver(self) -> str | None:
-        """Version of the driver."""
+        """Return the version of the driver."""
         return _text(_queried("nvmlSystemGetDriverVersion"))
 
     @property
     def power_limit_w(self) -> float | None:
-        """The enforced power limit."""
+        """Return the enforced power limit."""
         return _scaled(self._query("nvmlDeviceGetEnforcedPowerLimit"), 1e-3)
 
     @property
     def max_sm_clock_hz(self) -> float | None:
-        """The highest clock of the multiprocessors."""
+        """Return the highest clock of the multiprocessors."""
         return self._hz("nvmlDeviceGetMaxClockInfo", _SM_CLOCK)
 
     @property
     def memory_bytes_per_s(self) -> float | None:
-        """Peak memory bandwidth: bus width times the highest clock, at double data rate."""
+        """Return the peak memory bandwidth: bus width times the highest clock, at double data rate."""
         width, clock = self._query("nvmlDeviceGetMemoryBusWidth"), self._hz("nvmlDeviceGetMaxClockInfo", _MEMORY_CLOCK)
         return 2 * clock * float(width) / 8 if width and clock else None
 

@@ -69,7 +69,7 @@ def value_of(config: KernelConfig, name: str) -> Scalar | None:
 
 
 def bundles(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """Bundles of some directions, not of all."""
+    """Require bundles of some directions, not of all."""
     group, q = getattr(config.layout, "group", None), case.stencil.q
     if group is None or group < q:
         return None
@@ -78,7 +78,7 @@ def bundles(case: Case, config: KernelConfig, limits: Limits) -> str | None:
 
 @DomainRule
 def tiles_of_layout(case: Case, config: KernelConfig, limits: Limits) -> Iterator[Condition]:
-    """Tiles of a layout that lie within the domain."""
+    """Require tiles of a layout that lie within the domain."""
     tile = getattr(config.layout, "layout_tile", None)
     if tile is not None:
         what = f"layout_tile={extents(tile)}"
@@ -86,14 +86,14 @@ def tiles_of_layout(case: Case, config: KernelConfig, limits: Limits) -> Iterato
 
 
 def compute_holds_storage(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """Arithmetic at least as wide as what is stored."""
+    """Require arithmetic at least as wide as what is stored."""
     if config.computed.bytes < config.stored.bytes:
         return f"compute={config.compute} is narrower than storage={config.storage}; use compute={config.storage}"
     return None
 
 
 def flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """Flags that fit the case: solid cells need them, a case without walls has none."""
+    """Require flags that fit the case: solid cells need them, a case without walls has none."""
     if config.flags == "compiled":
         if case.geometry:
             what = f"flags=compiled is not supported for geometry {case.geometry}"
@@ -108,14 +108,14 @@ def flags(case: Case, config: KernelConfig, limits: Limits) -> str | None:
 
 @DomainRule
 def nodes(case: Case, config: KernelConfig, limits: Limits) -> Iterator[Condition]:
-    """Nodes that a word of the list reaches."""
+    """Require nodes that a word of the list reaches."""
     reach = f"a word of the index list reaches {MAX_NODES:,}"
     said = f"{{value:,}} nodes of domain {extents(case.domain)}; {reach}"
     yield Condition(value=lambda place: place.stored.x, most=MAX_NODES, because=reach, said=said)
 
 
 def fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """Buffers that fit into the device's memory."""
+    """Require buffers that fit into the device's memory."""
     if footprint_fits(case, config, limits.memory_bytes):
         return None
     needed = format_bytes(footprint_bytes(case, config))
@@ -132,7 +132,7 @@ def fits_in_memory(case: Case, config: KernelConfig, limits: Limits) -> str | No
 
 
 def implicit(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """Skipped cells that act as walls."""
+    """Require skipped cells that act as walls."""
     if not config.implicit:
         return None
     what = "boundary=implicit is not supported for"
@@ -150,7 +150,7 @@ def implicit(case: Case, config: KernelConfig, limits: Limits) -> str | None:
 
 
 def chains(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """Chains of pointers that lead to all places of the scheme, and that no cut link interrupts."""
+    """Require chains of pointers that lead to all places of the scheme, and that no cut link interrupts."""
     if not config.chases:
         return None
     what, own = f"links={config.links} is not supported for", CHAINS[config.scheme]
@@ -165,7 +165,7 @@ def chains(case: Case, config: KernelConfig, limits: Limits) -> str | None:
 
 
 def interpolated_walls(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """Steps that a pass may follow which interpolates populations at walls."""
+    """Require steps that a pass may follow which interpolates populations at walls."""
     if not case.interpolates:
         return None
     what = f"walls={case.walls} is not supported for"

@@ -27,7 +27,7 @@ BLOCKWISE = tuple(name for name, found in SCHEMES.items() if found.phase(_D2Q9, 
 ORDERED = tuple(name for name, found in SCHEMES.items() if found.phase(_D2Q9, 0).ordered)
 READING_ALONG_X = tuple(name for name, found in SCHEMES.items() if reads_along_x(found, _D2Q9))
 USUAL_SCHEMES = ("pull", "push", "aa", "esoteric-twist", "esoteric-pull")
-"""Those with several passes move more: baselines, for a study that asks for them."""
+"""Schemes of one pass; those of several move more: baselines, for a study that asks for them."""
 VECTORS = Acts(on="vector_bits", values=(0,), unless=True, because="a scalar loop is vectorised by the compiler")
 
 WHOLE_LINES = Acts(
@@ -39,7 +39,7 @@ WHOLE_LINES = Acts(
 
 @dataclass(frozen=True, kw_only=True)
 class Propagated(KernelConfig):
-    """How populations stream: the scheme, and whether one kernel serves all parities."""
+    """The knobs of propagation: the scheme, and whether one kernel serves all parities."""
 
     scheme: str = knob("pull", "propagation scheme", search=USUAL_SCHEMES, allowed=tuple(SCHEMES))
     pointer_swap: int = knob(
@@ -59,7 +59,7 @@ class AnyStorage(KernelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class Bounded(KernelConfig):
-    """Where a kernel of a box gets cut links from."""
+    """The knob of kernels of a box that says where cut links come from."""
 
     flags: str = knob(
         "compiled", "cut links: faces compiled in, or one word of flags per cell", allowed=("compiled", "memory")
@@ -130,14 +130,14 @@ class Listed(KernelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class Represented(KernelConfig):
-    """What a cell keeps, where a family has both forms."""
+    """The knob of families that keep populations or moments of a cell."""
 
     representation: str = knob("populations", "values that a cell keeps", allowed=REPRESENTATIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launched(CudaConfig):
-    """How a kernel is compiled and launched."""
+    """The knobs by which a kernel is compiled and launched."""
 
     register_limit: str = knob(
         "none",

@@ -12,7 +12,7 @@ INCOMPLETE = "its cells complete what arrives, population by population, which m
 
 
 def moments(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """A collision that moments suffice for, and a format that holds them."""
+    """Require a collision that moments suffice for, and a format that holds them."""
     if not config.of_moments:
         return None
     if case.collision not in ("regularised", NO_COLLISION):
@@ -29,7 +29,7 @@ def moments(case: Case, config: KernelConfig, limits: Limits) -> str | None:
 
 
 def faces(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """Faces that are periodic or walls."""
+    """Require faces that are periodic or walls."""
     where = told(case)
     if not (config.of_moments and where):
         return None
@@ -37,7 +37,7 @@ def faces(case: Case, config: KernelConfig, limits: Limits) -> str | None:
 
 
 def patches(case: Case, config: KernelConfig, limits: Limits) -> str | None:
-    """Whole faces."""
+    """Require whole faces."""
     if not case.patches:
         return None
     return f"a {case.patches[0].kind} patch is not supported for family {config.family} (use direct): whole faces only"

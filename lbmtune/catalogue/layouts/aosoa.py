@@ -17,5 +17,5 @@ class AoSoA(Layout):
 
     @property
     def run(self) -> int:
-        """Adjacent cells of one component: W."""
+        """Return the adjacent cells of one component: W."""
         return self.width

@@ -23,12 +23,12 @@ class Bundle(Layout):
 
     @property
     def together(self) -> int:
-        """Directions that share an array: G."""
+        """Return the directions that share an array: G."""
         return self.group
 
     @property
     def run(self) -> int:
-        """Adjacent cells of one component: W."""
+        """Return the adjacent cells of one component: W."""
         return self.width
 
     def component(self, q: Int, extents: Extents) -> Int:

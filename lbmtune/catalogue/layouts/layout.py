@@ -36,7 +36,7 @@ class Layout:
 
     @property
     def run(self) -> int:
-        """Adjacent cells of a row for one component; 0: the whole row."""
+        """Return the adjacent cells of a row for one component; 0: the whole row."""
         return 0
 
     def run_in(self, row: int) -> int:
@@ -45,12 +45,12 @@ class Layout:
 
     @property
     def tile(self) -> Tile:
-        """Numbers of which the storage extents along x, y and z must be multiples."""
+        """Return the numbers of which the storage extents along x, y and z must be multiples."""
         return (max(self.run, 1), 1, 1)
 
     @property
     def together(self) -> int:
-        """Consecutive components that share an array of all cells; 0: all of them."""
+        """Return the consecutive components that share an array of all cells; 0: all of them."""
         return 0
 
     def along_x(self, x: Int, extents: Extents) -> Int:

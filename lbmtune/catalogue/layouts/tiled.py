@@ -27,12 +27,12 @@ class Tiled(Layout):
 
     @property
     def tile(self) -> Tile:
-        """Multiples of the extents: whole tiles."""
+        """Return the multiples of the extents: whole tiles."""
         return self.layout_tile
 
     @property
     def run(self) -> int:
-        """Adjacent cells of one component: tx."""
+        """Return the adjacent cells of one component: tx."""
         return self.tile[0]
 
     def along_x(self, x: Int, extents: Extents) -> Int:

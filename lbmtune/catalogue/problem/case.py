@@ -41,12 +41,12 @@ class Case(Problem):
 
     @property
     def sites(self) -> int:
-        """Number of cells."""
+        """Return the number of cells."""
         return self.domain[0] * self.domain[1] * self.domain[2]
 
     @property
     def fluid_sites(self) -> int:
-        """Number of fluid cells, which speeds count."""
+        """Return the number of fluid cells, which speeds count."""
         if not self.geometry:
             return self.sites
         from lbmtune.catalogue.problem.geometry import fluid_cells
@@ -55,12 +55,12 @@ class Case(Problem):
 
     @property
     def speed_unit(self) -> str:
-        """Unit of speed: MFLUPS if there are solid cells, which are not counted, else MLUPS."""
+        """Return the unit of speed: MFLUPS if there are solid cells, which are not counted, else MLUPS."""
         return "MFLUPS" if self.geometry else "MLUPS"
 
     @property
     def walled(self) -> bool:
-        """Whether populations bounce back at any face: at walls, and at faces whose cells then overwrite them."""
+        """Return whether populations bounce back at a face: at walls, and at faces whose cells then overwrite them."""
         return any(face != "periodic" for face in self.faces)
 
     def walled_across(self, axis: int) -> bool:
@@ -69,22 +69,22 @@ class Case(Problem):
 
     @property
     def moving(self) -> bool:
-        """Whether any wall moves."""
+        """Return whether any wall moves."""
         return "moving" in self.faces or any(patch.kind == "moving" for patch in self.patches)
 
     @property
     def forced(self) -> bool:
-        """Whether a body force acts."""
+        """Return whether a body force acts."""
         return any(self.force)
 
     @property
     def interpolates(self) -> bool:
-        """Whether a pass after each step interpolates at curved walls (`catalogue.boundaries.second_order`)."""
+        """Return whether a pass after each step interpolates at curved walls (`catalogue.boundaries.second_order`)."""
         return self.walls == "interpolated"
 
     @property
     def relaxes(self) -> bool:
-        """Whether there is collision."""
+        """Return whether there is collision."""
         return self.collision != NO_COLLISION
 
     def crossed(self, velocity: Vector) -> tuple[tuple[int, Face], ...]:

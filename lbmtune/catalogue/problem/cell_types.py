@@ -30,7 +30,7 @@ class Condition(NamedTuple):
 
     @property
     def values(self) -> str:
-        """Suffix of the names of its values."""
+        """Return the suffix of the names of its values."""
         return suffix(self.patch)
 
 
@@ -43,7 +43,7 @@ class Field(NamedTuple):
 
     @property
     def mask(self) -> int:
-        """Mask of the bits after the shift."""
+        """Return the mask of the bits after the shift."""
         return (1 << self.bits) - 1
 
 
@@ -115,7 +115,7 @@ class Addressed(Protocol):
 
     @property
     def indirect(self) -> bool:
-        """Whether fluid sites are listed."""
+        """Return whether fluid sites are listed."""
 
 
 def words_of(case: Problem, config: Addressed) -> Words:

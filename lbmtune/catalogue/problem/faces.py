@@ -54,7 +54,7 @@ class Patch:
 
     @property
     def side(self) -> int | None:
-        """Number of the face; None for solid cells."""
+        """Return the number of the face; None for solid cells."""
         return SIDES.index(self.face) if self.face else None
 
 
@@ -104,5 +104,5 @@ class Problem:
 
     @property
     def stencil(self) -> Lattice:
-        """The velocity set."""
+        """Return the velocity set."""
         return lattice(self.lattice)

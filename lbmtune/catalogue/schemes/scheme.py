@@ -66,12 +66,12 @@ class Phase:
 
     @property
     def ordered(self) -> bool:
-        """Whether cells must be updated in lexicographic order."""
+        """Return whether cells must be updated in lexicographic order."""
         return bool(self.swaps)
 
     @property
     def in_place(self) -> bool:
-        """Whether the pass reads and writes the same lattice."""
+        """Return whether the pass reads and writes the same lattice."""
         return self.source == self.target
 
     def places(self) -> Iterator[Place]:
@@ -81,7 +81,7 @@ class Phase:
 
     @property
     def pointers(self) -> tuple[int, ...]:
-        """Numbers of the pointers to slots that the pass takes, in order."""
+        """Return the numbers of the pointers to slots that the pass takes, in order."""
         return tuple(sorted({place.slot for place in self.places() if place.pointer}))
 
 
@@ -181,7 +181,7 @@ class Scheme:
 
     @property
     def in_place(self) -> bool:
-        """Whether the scheme needs one copy of the lattice only."""
+        """Return whether the scheme needs one copy of the lattice only."""
         return self.lattices == 1
 
 

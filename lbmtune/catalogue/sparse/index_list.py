@@ -89,22 +89,22 @@ class NodeList:
 
     @property
     def kept(self) -> tuple[Pointer, ...]:
-        """The pointers that have a row."""
+        """Return the pointers that have a row."""
         return tuple(p for p in self.pointers if steps(p.open) == 1) if self.chased else self.pointers
 
     @property
     def rows(self) -> int:
-        """32-bit words per site; per node, if pointers are chased."""
+        """Return 32-bit words per site; per node, if pointers are chased."""
         return self.type_row + self.typed
 
     @property
     def type_row(self) -> int:
-        """Number of the row of types."""
+        """Return the number of the row of types."""
         return len(self.kept) + bool(self.masked) + self.moves
 
     @property
     def mask_row(self) -> int:
-        """Number of the row of the mask."""
+        """Return the number of the row of the mask."""
         return len(self.kept)
 
     def row(self, found: Pointer) -> int:

@@ -54,12 +54,12 @@ class Nodes:
 
     @property
     def fluid(self) -> int:
-        """Number of fluid sites."""
+        """Return the number of fluid sites."""
         return len(self.cells)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of both arrays."""
+        """Return the bytes of both arrays."""
         return int(self.cells.nbytes + self.at.nbytes)
 
 

@@ -45,7 +45,7 @@ _INSTEAD = {
 
 @dataclass(frozen=True)
 class Recorded:
-    """Where a configuration was measured, its speed there, and its compiled resources; None if unknown."""
+    """The place where a configuration was measured, its speed and compiled resources there; None if unknown."""
 
     made_on: Environment
     mlups: float | None

@@ -9,6 +9,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from lbmtune.api.folders import RESULTS
+from lbmtune.cli.arguments.numbers import whole
+from lbmtune.files.ranges import PARTS
 
 Device = Annotated[
     str | None,
@@ -47,6 +49,18 @@ Geometry = Annotated[
         "--geometry",
         metavar="FILE",
         help="where the voxel file of a best.json or a study folder lies, if it was moved",
+    ),
+]
+Parts = Annotated[
+    int | None,
+    typer.Option(
+        "--parts", metavar="N", help="cut the domain into parts for as many devices", parser=whole("--parts", PARTS, 8)
+    ),
+]
+CutText = Annotated[
+    str,
+    typer.Option(
+        "--cut", metavar="CUT", help="z:2 for slabs, 2x1x4 for boxes, bisection:8 for equal numbers of fluid cells"
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]

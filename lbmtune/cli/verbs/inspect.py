@@ -1,6 +1,7 @@
 """Verbs that inspect: devices, explain, render."""
 
 import logging
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -8,9 +9,10 @@ from msgspec import to_builtins
 
 from lbmtune import api
 from lbmtune.backend import registry
-from lbmtune.cli.arguments.configs import Subject, resolve
-from lbmtune.cli.arguments.options import Config, Json, OnMachine
+from lbmtune.cli.arguments.configs import Subject, check_key, is_config, resolve, study_spec
+from lbmtune.cli.arguments.options import Config, CutText, Json, OnMachine, Options, Parts
 from lbmtune.cli.format import output
+from lbmtune.cli.format.decomposition import print_parts
 from lbmtune.cli.format.description import (
     arithmetic_text,
     config_text,
@@ -24,6 +26,16 @@ from lbmtune.records import Prediction, Resources
 from lbmtune.units import format_bytes, format_mlups
 
 LOG = logging.getLogger("lbmtune")
+_USUAL, _USUAL_SPARSE = "backend=cuda", "backend=cuda,family=sparse"
+"""The kernels whose parts are shown of a study, the second one if it has solid cells."""
+ConfigOrCase = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONFIG",
+        help="best.json, the key of a trial or (with --study) of a ranking, or scheme=aa,block=256x1x1,...; with "
+        "--parts or --cut also a study",
+    ),
+]
 COSTS = ("bytes_per_update", "flops_per_update", "flops_per_byte", "footprint_bytes", "fluid_cells")
 """Facts that only a legal configuration has."""
 
@@ -53,8 +65,16 @@ def devices(
         output.stdout().print()
 
 
-def explain(config: Config, options: OnMachine, as_json: Json = False) -> None:
-    """Show if a configuration is legal, and what it costs."""
+def explain(
+    config: ConfigOrCase, options: OnMachine, parts: Parts = None, cut: CutText = "", as_json: Json = False
+) -> None:
+    """Show if a configuration is legal, and what it costs; with --parts or --cut, its parts on several devices.
+
+    With a study in the place of CONFIG, its case is cut for the kernel of default knobs.
+    """
+    if parts is not None or cut:
+        _explain_parts(config, options, parts, cut, as_json)
+        return
     subject = resolve(config, options)
     prediction, compiled = _predicted(subject)
     facts = _facts(subject, prediction)
@@ -62,6 +82,22 @@ def explain(config: Config, options: OnMachine, as_json: Json = False) -> None:
         output.emit_json(facts)
     else:
         output.print_pairs(_rows(subject, facts, compiled))
+
+
+def _explain_parts(config: str, options: Options, parts: int | None, cut: str, as_json: bool) -> None:
+    check_key(config)
+    if not is_config(config):
+        options = replace(options, study=config)
+        config = _USUAL_SPARSE if study_spec(options).case.geometry else _USUAL
+    subject = resolve(config, options)
+    case, kernel, limits = subject.case, subject.config, subject.bounds.limits
+    compared = () if cut else tuple(api.cuts(case, kernel, parts or 0, limits=limits))
+    found = compared[0] if compared else api.decompose(case, kernel, cut, parts, limits=limits)
+    if as_json:
+        facts = {"case": case, "config": kernel.flat(), "key": kernel.key, **found.facts()}
+        output.emit_json({**facts, "cuts": [one.summary() for one in compared]})
+    else:
+        print_parts(found, compared, api.case_summary(case), config_text(kernel))
 
 
 def _predicted(subject: Subject) -> tuple[Prediction | None, Resources | None]:

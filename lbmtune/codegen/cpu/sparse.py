@@ -124,17 +124,17 @@ class Sites:
 
     @cached_property
     def rows(self) -> NodeList:
-        """The rows of the index list."""
+        """Return the rows of the index list."""
         return listed_rows(self.streams.case, self.streams.config)
 
     @cached_property
     def words(self) -> Words:
-        """Fields of the type word of a site."""
+        """Return the fields of the type word of a site."""
         return words_of(self.streams.case, self.streams.config)
 
     @cached_property
     def extents(self) -> Extents:
-        """Storage extents, by their names in the text."""
+        """Return the storage extents, by their names in the text."""
         return Extents(Traced("nodes", "//"), 1, 1, self.streams.case.stencil.q)
 
     def before(self) -> list[str]:

@@ -84,7 +84,7 @@ class CpuBench:
 
     @property
     def workable(self) -> tuple[Walk, ...]:
-        """Walks that are also measured with arithmetic: those of vectors in place."""
+        """Return the walks that are also measured with arithmetic: those of vectors in place."""
         vectors = (width for width in self.widths if width > SCALAR_BYTES)
         return tuple(Walk("in place", width, ahead=ahead) for width in vectors for ahead in (False, True))
 

@@ -139,7 +139,7 @@ class Worker:
 
     @property
     def job(self) -> Any:
-        """The parent's record of the request in progress; None if the worker is idle."""
+        """Return the parent's record of the request in progress; None if the worker is idle."""
         return self.jobs[0] if self.jobs else None
 
     def send(self, job: Any, request: Any) -> None:

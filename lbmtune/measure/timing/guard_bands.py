@@ -20,7 +20,7 @@ class GuardedBlock:
 
     @property
     def next_start(self) -> int:
-        """The first byte that another array may have, behind a band."""
+        """Return the first byte that another array may have, behind a band."""
         return aligned(self._arrays[-1][2]) + GUARD_BYTES
 
     def add(self, number: int, start: int, size: int) -> Array:

@@ -108,12 +108,12 @@ class Outputs:
 
     @property
     def residual(self) -> float:
-        """The last residual; waits for it."""
+        """Return the last residual, for which it waits."""
         return self._pending.result() if self._pending else self._found
 
     @cached_property
     def file(self) -> FieldFile:
-        """The file."""
+        """Return the file."""
         return FieldFile(self._folder)
 
     @cached_property

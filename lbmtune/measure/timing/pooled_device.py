@@ -41,17 +41,17 @@ class WrappedDevice:
 
     @property
     def xp(self) -> ModuleType:
-        """The array module, numpy or cupy."""
+        """Return the array module, numpy or cupy."""
         return self.device.xp
 
     @property
     def limits(self) -> Limits:
-        """The limits of the device."""
+        """Return the limits of the device."""
         return self.device.limits
 
     @property
     def environment(self) -> Environment:
-        """The environment of the device."""
+        """Return the environment of the device."""
         return self.device.environment
 
     def load(self, program: Program, binary: Binary) -> Executable:
@@ -143,7 +143,7 @@ class PooledDevice(WrappedDevice):
 
     @cached_property
     def monitor(self) -> Monitor | None:
-        """The interference monitor; None on a device that nothing else shares."""
+        """Return the interference monitor; None on a device that nothing else shares."""
         return self._make_monitor() if self._make_monitor else None
 
 

@@ -130,12 +130,12 @@ class Evaluator:
 
     @property
     def max_in_flight(self) -> int:
-        """The number of configurations that may usefully be in progress at once."""
+        """Return the number of configurations that may usefully be in progress at once."""
         return self.compile_workers if self._quiet else self.compile_workers + 2
 
     @property
     def in_flight(self) -> int:
-        """The number of configurations to be measured and not yet returned."""
+        """Return the number of configurations to be measured and not yet returned."""
         busy = [job for worker in self.pool.workers() for job in worker.jobs if job]
         return len(self._finished) + sum(not job.ahead for job in (*busy, *self._to_compile, *self._to_measure))
 

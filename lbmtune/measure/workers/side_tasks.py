@@ -79,7 +79,7 @@ class Storing(Simulation):
 
     @property
     def cycle_steps(self) -> int:
-        """The time steps of a cycle, in which the side task is due at least once."""
+        """Return the time steps of a cycle, in which the side task is due at least once."""
         return lcm(self.parity_steps, self._every)
 
     def step(self, steps: int) -> None:
@@ -92,7 +92,7 @@ class Storing(Simulation):
 
     @property
     def macroscopics(self) -> Array:
-        """The density and velocity stored last, shape (4, nz, ny, nx)."""
+        """Return the density and velocity stored last, shape (4, nz, ny, nx)."""
         nx, ny, nz = self.case.domain
         return self.outputs[MACROSCOPICS].reshape(MACROSCOPIC_FIELDS, nz, ny, nx)
 
@@ -133,7 +133,7 @@ class Comparing(Storing):
 
     @property
     def residual(self) -> float:
-        """The last residual; waits for it."""
+        """Return the last residual, for which it waits."""
         assert self._pending is not None
         return self._pending.result()
 

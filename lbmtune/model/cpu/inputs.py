@@ -28,66 +28,66 @@ class CpuInputs:
 
     @property
     def access_bytes(self) -> int:
-        """Bytes that a load or store of populations moves."""
+        """Return the bytes that a load or store of populations moves."""
         return self.config.lanes * self.config.stored.bytes
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of a population between two steps of a launch."""
+        """Return the bytes of a population between two steps of a launch."""
         return self.config.stored.bytes
 
     @property
     def phases(self) -> list[Phase]:
-        """Phases of all parities."""
+        """Return the phases of all parities."""
         return self.config.propagation.phases(self.case.stencil)
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Bytes of the accesses that were measured."""
+        """Return the bytes of the accesses that were measured."""
         return tuple(map(int, self.calibration.multiply_add_per_s))
 
     @property
     def threads(self) -> float:
-        """Threads at work, as the mean over a launch."""
+        """Return the threads at work, as the mean over a launch."""
         return self.config.busy_threads(self.case)
 
     @property
     def repeated(self) -> float:
-        """Computed steps per step of a cell: more than 1 with halos."""
+        """Return the computed steps per step of a cell: more than 1 with halos."""
         return 1.0
 
     @property
     def kind(self) -> Kind:
-        """The kind of walk through memory."""
+        """Return the kind of walk through memory."""
         if self.config.propagation.in_place:
             return "in place"
         return "streaming" if self.config.streaming_stores else "copy"
 
     @property
     def grouped(self) -> bool:
-        """Whether streams lie in groups of one access each, as in an AoSoA."""
+        """Return whether streams lie in groups of one access each, as in an AoSoA."""
         return self.config.memory.run > 0
 
     @property
     def has_streams(self) -> bool:
-        """Whether the streams of a row are accessed side by side, so that their lines may share a set of a cache."""
+        """Return whether the streams of a row are accessed side by side: their lines may share a set of a cache."""
         return not self.config.memory.run
 
     @property
     def prefetched_in_cache(self) -> float:
-        """Share of the streams that each step prefetches."""
+        """Return the share of the streams that each step prefetches."""
         config, accesses = self.config, [access for phase in self.phases for access in phase.accesses]
         ahead = [config.prefetch_propagated if any(one.read.offset) else config.prefetch_local for one in accesses]
         return sum(map(bool, ahead)) / len(ahead)
 
     @property
     def prefetched(self) -> float:
-        """Share of the streams whose lines in memory are prefetched: all, if steps prefetch rows."""
+        """Return the share of the streams whose lines in memory are prefetched: all, if steps prefetch rows."""
         return 1.0 if self.config.prefetch_rows else self.prefetched_in_cache
 
     @property
     def text(self) -> str:
-        """The assignments of an update of a cell."""
+        """Return the assignments of an update of a cell."""
         collision = collision_text(self.case, self.config.collision_passes)
         return collision if self.config.stored.shifted else "\n".join((collision, shift_text(self.case)))
 

@@ -19,35 +19,35 @@ class MomentsWavefrontInputs(WavefrontInputs):
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of a population between two steps of a launch."""
+        """Return the bytes of a population between two steps of a launch."""
         return self.config.computed.bytes
 
     @property
     def threads(self) -> float:
-        """Threads at work, as the mean over a launch whose blocks do not divide evenly."""
+        """Return the threads at work, as the mean over a launch whose blocks do not divide evenly."""
         shares = self.config.shares(self.case)
         return shares / ceil(shares / self.config.threads)
 
     @property
     def repeated(self) -> float:
-        """Computed steps per step of a cell, halos included."""
+        """Return the computed steps per step of a cell, halos included."""
         return computed(self.case, self.config)
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes that a thread goes through from one step of a row to the next."""
+        """Return the bytes that a thread goes through from one step of a row to the next."""
         return thread_values(self.case, self.config) * self.waiting_bytes
 
     @property
     def cached_bytes(self) -> float:
-        """Bytes per update that move within a cache: each step stores populations, which allocates their lines."""
+        """Return the bytes per update that move within a cache: stores of populations in each step allocate lines."""
         steps = self.config.steps
         transfers = self.repeated * TRANSFERS["copy"] * self.case.stencil.q * self.waiting_bytes
         return transfers * steps / steps
 
     @property
     def text(self) -> str:
-        """The assignments of an update of a cell."""
+        """Return the assignments of an update of a cell."""
         return _text(self.case)
 
 

@@ -22,14 +22,14 @@ class WavefrontInputs(CpuInputs):
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes that a thread goes through from one step of a row to the next."""
+        """Return the bytes that a thread goes through from one step of a row to the next."""
         config, extents = self.config, self.config.stored_extents(self.case)
         rows = config.tile_y * (config.tile_z + config.steps)
         return rows * int(extents.x) * self.case.stencil.q * config.stored.bytes
 
     @property
     def cached_bytes(self) -> float:
-        """Bytes per update that move within a cache; the first read and the last write are those of memory."""
+        """Return the bytes per update that move within a cache; the first read and the last write concern memory."""
         steps = self.config.steps
         transfers = self.repeated * TRANSFERS["in place"] * self.case.stencil.q * self.waiting_bytes
         return transfers * (steps - 1) / steps

@@ -26,7 +26,7 @@ class ColumnInputs(Inputs):
 
     @cached_property
     def loads_at_once(self) -> float:
-        """Share of its loads that a thread waits for together.
+        """Return the share of its loads that a thread waits for together.
 
         Warps of a column of vectors may lack threads, so that shuffles branch; loads after a branch wait for those
         before it.

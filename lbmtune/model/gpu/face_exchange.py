@@ -59,7 +59,7 @@ class FaceExchangeInputs(Inputs):
 
     @cached_property
     def run_bytes(self) -> int:
-        """Bytes of one moment that lie together before another one begins; 0: all of them."""
+        """Return the bytes of one moment that lie together before another one begins; 0: all of them."""
         memory = self.config.memory
         if memory.name in _TILE_RUNS:
             return _TILE_RUNS[memory.name] * prod(memory.tile) * self.config.stored.bytes
@@ -67,7 +67,7 @@ class FaceExchangeInputs(Inputs):
 
     @property
     def row_bytes(self) -> float:
-        """Contiguous bytes of one moment; rows of tiles may lie together."""
+        """Return the contiguous bytes of one moment; rows of tiles may lie together."""
         return own_cells(self.case, self.config).piece_bytes
 
 

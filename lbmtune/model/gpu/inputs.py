@@ -35,7 +35,7 @@ class Inputs:
     """
 
     displaces: ClassVar[bool] = False
-    """Whether accesses to arrays of structures are displaced to other cells."""
+    """True if accesses to arrays of structures are displaced to other cells."""
 
     case: Case
     config: CudaConfig
@@ -50,7 +50,7 @@ class Inputs:
 
     @property
     def walking(self) -> bool:
-        """Whether a thread updates several cells or groups of sites one after another."""
+        """Return whether a thread updates several cells or groups of sites one after another."""
         return False
 
     def displaced_byte_s(self, elements: int, phase: Phase, entry: Entry, as_many_s: float) -> float:
@@ -59,63 +59,63 @@ class Inputs:
 
     @property
     def rows(self) -> int:
-        """Rows along y that a thread loads."""
+        """Return the rows along y that a thread loads."""
         return 1
 
     @property
     def loads_at_once(self) -> float:
-        """Share of its loads that a thread waits for together."""
+        """Return the share of its loads that a thread waits for together."""
         return 1.0
 
     @property
     def list_factor(self) -> float:
-        """Bandwidth of accesses by an index list, over that of plain copies."""
+        """Return the bandwidth of accesses by an index list, over that of plain copies."""
         return 1.0
 
     @property
     def passing_bytes(self) -> float:
-        """Bytes that pass through the caches of a multiprocessor while its threads keep local memory."""
+        """Return the bytes that pass through the caches of a multiprocessor while its threads keep local memory."""
         return 0.0
 
     @property
     def block_threads(self) -> int:
-        """Threads of a block."""
+        """Return the threads of a block."""
         return prod(self.config.block)
 
     @property
     def skips_solid_cells(self) -> bool:
-        """Whether the kernel visits all cells of a geometry and skips the solid ones."""
+        """Return whether the kernel visits all cells of a geometry and skips the solid ones."""
         return bool(self.case.geometry)
 
     @property
     def launched_blocks(self) -> int:
-        """Blocks of a launch over all cells."""
+        """Return the blocks of a launch over all cells."""
         return prod(self.config.blocks(self.case))
 
     @cached_property
     def access_bytes(self) -> int:
-        """Bytes of a load or store of a thread."""
+        """Return the bytes of a load or store of a thread."""
         return min(self.lane_bytes(self.config), ACCESS_BYTES)
 
     @cached_property
     def run_bytes(self) -> int:
-        """Bytes of one direction that lie together before another one begins; 0: all of them."""
+        """Return the bytes of one direction that lie together before another one begins; 0: all of them."""
         return self.config.memory.run_in(self.case.domain[0]) * self.config.stored.bytes
 
     @property
     def row_bytes(self) -> float:
-        """Bytes of one direction in a row of a block."""
+        """Return the bytes of one direction in a row of a block."""
         return self.config.block[0] * self.config.cells_per_thread * self.config.stored.bytes
 
     @property
     def neighbour_registers(self) -> int:
-        """Registers for addresses of neighbours that the entry of a parity without neighbours does not need."""
+        """Return the registers for addresses of neighbours, which the entry of a parity without neighbours lacks."""
         by_copies = _ADDRESS_REGISTERS[self.config.addresses]
         return by_copies[1] - by_copies[2]
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
-        """Resources of the passes of a step, for all parities, in order; empty if the record has none by entry."""
+        """Return the resources of the passes of a step, for all parities, in order; empty if they are not recorded."""
         scheme, stencil, compiled = self.config.propagation, self.case.stencil, self.resources.entries
         passes = [one for parity in range(scheme.period) for one in passes_of(self.config, stencil, parity)]
         return tuple(compiled[one.entry] for one in passes) if all(one.entry in compiled for one in passes) else ()
@@ -127,33 +127,33 @@ class Inputs:
 
     @cached_property
     def threads(self) -> int:
-        """Threads that share a multiprocessor in all passes."""
+        """Return the threads that share a multiprocessor in all passes."""
         return self.threads_with(max(entry.registers for entry in self.entries or (self.resources,)))
 
     @property
     def block_warps(self) -> int:
-        """Warps of a block."""
+        """Return the warps of a block."""
         return warps_of(self.block_threads)
 
     @property
     def blocks(self) -> int:
-        """Blocks that share a multiprocessor."""
+        """Return the blocks that share a multiprocessor."""
         return self.threads // (self.block_warps * WARP)
 
     @property
     def cache_bytes(self) -> int:
-        """Bytes of L1 that the shared memory of these blocks leaves."""
+        """Return the bytes of L1 that the shared memory of these blocks leaves."""
         return left_of_l1(self.calibration.l1_bytes, self.blocks, self.shared_bytes, self.shared_limit_bytes)
 
     @property
     def shared_limit_bytes(self) -> int:
-        """Shared memory of a multiprocessor."""
+        """Return the shared memory of a multiprocessor."""
         environment = self.machine.environment
         return cuda_limits(environment.architecture, self.machine.multiprocessors, 0).shared_bytes_per_multiprocessor
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block, with what a launch requests and the compiler does not see."""
+        """Return the shared memory of a block, with what a launch requests and the compiler does not see."""
         return max(self.config.shared_bytes(self.case), self.resources.shared_bytes)
 
 

@@ -53,28 +53,28 @@ class SparseInputs(Inputs):
 
     @property
     def walking(self) -> bool:
-        """Whether a thread updates several groups of sites one after another."""
+        """Return whether a thread updates several groups of sites one after another."""
         return bool(self.config.sites_per_thread > 1)
 
     @property
     def launched_blocks(self) -> int:
-        """Blocks of a launch over all fluid sites."""
+        """Return the blocks of a launch over all fluid sites."""
         turns: int = self.config.sites_per_thread
         return -(-self.case.fluid_sites // (self.block_threads * self.config.cells_per_thread * turns))
 
     @cached_property
     def list_factor(self) -> float:
-        """Bandwidth of accesses by a list, over that of plain copies."""
+        """Return the bandwidth of accesses by a list, over that of plain copies."""
         return _listed(self) / self.calibration.runs_bytes_per_s[str(self.config.stored.bytes)]
 
     @property
     def passing_bytes(self) -> float:
-        """Bytes that the threads of a multiprocessor update, which pass through its caches."""
+        """Return the bytes that the threads of a multiprocessor update, which pass through its caches."""
         return self.threads * self.config.cells_per_thread * traffic(self.case, self.config).populations
 
     @property
     def neighbour_registers(self) -> int:
-        """Registers for the pointers of the sites of a thread."""
+        """Return the registers for the pointers of the sites of a thread."""
         return _OF_POINTER * len(listed_rows(self.case, self.config).pointers) * self.config.cells_per_thread
 
 

@@ -50,7 +50,7 @@ WARPS, CHAINS = (4, 8, 12, 16, 24, 32), 8
 BARRIERS, EXCHANGE_WARPS = ("none", "block", "neighbours"), (8, 12, 16)
 """Synchronisation of warps that exchange words, and warps of a block."""
 OVERTAKING, OVERTAKEN_WARPS = ("used", "overtaken"), (8, 16, 32)
-"""Whether a word is stored after its load has returned, or before that; warps of a multiprocessor."""
+"""Cases by whether a word is stored after its load has returned, or before that; warps of a multiprocessor."""
 LAUNCHED, SMALL_EDGES = ("call", "graph", "dependent"), (32, 48, 64, 96, 128)
 """Ways of launching, and edges of small cubes of words."""
 AGAIN_MIB = (2, 4, 8, 16, 24, 32, 40, 48, 64, 200)
@@ -95,7 +95,7 @@ class Displaced(NamedTuple):
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of an element."""
+        """Return the bytes of an element."""
         return self.access_bytes // self.elements
 
     @property

@@ -10,7 +10,7 @@ from lbmtune.records.statistics import repeat_spread
 ACCESS_BYTES, WORD_BYTES = 16, 4
 """The widest load or store of a GPU thread, and a register."""
 Extent = Literal["bandwidths", "quick", "full"]
-"""What was measured of a machine: bandwidths alone, also what ranks kernels, or all that the model looks up."""
+"""Extent of measurements of a machine: bandwidths alone, also what ranks kernels, or all that the model looks up."""
 EXTENTS: tuple[Extent, ...] = get_args(Extent)
 """In order: each holds more than the one before."""
 
@@ -175,22 +175,22 @@ class Machine:
 
     @property
     def between_runs(self) -> float | None:
-        """How far a repeat in another run lies away (`repeat_spread`), or None."""
+        """Return how far a repeat in another run lies away (`repeat_spread`), or None."""
         return repeat_spread(self.repeats)
 
     @property
     def calibrated(self) -> bool:
-        """Whether it has a calibration."""
+        """Return whether it has a calibration."""
         return bool(self.calibration or self.cpu)
 
     @property
     def extent(self) -> Extent:
-        """What of it was measured."""
+        """Return what of it was measured."""
         if not self.calibrated:
             return "bandwidths"
         return "quick" if self.quick else "full"
 
     @property
     def calibration_cpu_share(self) -> float | None:
-        """Share of the processor during the calibration of a CPU, or None."""
+        """Return the share of the processor during the calibration of a CPU, or None."""
         return self.cpu.conditions.cpu_share if self.cpu else None

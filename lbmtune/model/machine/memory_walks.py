@@ -43,7 +43,7 @@ class Crowd(NamedTuple):
 
     @property
     def lines(self) -> int:
-        """Lines of the set; non-temporal stores take none."""
+        """Return the lines of the set; non-temporal stores take none."""
         return self.streams * (2 if self.walk.kind == "copy" else 1)
 
     @property

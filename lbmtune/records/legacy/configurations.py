@@ -77,7 +77,7 @@ RENAMED: Mapping[str, tuple[Renamed, ...]] = {
     "reads": (Renamed("collision_passes", _PASSES),),
     "far_ends": (Renamed("row_tail", {"inside": "in_loop", "between": "peeled"}),),
 }
-"""What the knobs of version 0.1 are called, by family: the first of the names that a family has."""
+"""Present names of the knobs of version 0.1, by family: the first of the names that a family has."""
 
 
 def names_today(old: str) -> tuple[Renamed, ...]:

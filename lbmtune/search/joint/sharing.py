@@ -141,7 +141,7 @@ class SharedEvaluator:
 
     @property
     def incumbent_s(self) -> float | None:
-        """Seconds per step of the best so far."""
+        """Return the seconds per step of the best so far."""
         return self._inner.incumbent_s
 
     @incumbent_s.setter

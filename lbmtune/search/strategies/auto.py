@@ -183,6 +183,11 @@ class Auto(Listed):
         """Return by what the configurations are chosen that are looked at more closely."""
         return log_speeds
 
+    def _outlook(self) -> Array:
+        """Return what all configurations promise before any is measured."""
+        expected: Array = self._log_expected
+        return expected
+
     @property
     def _measured(self) -> list[int]:
         return [index for index, seen in self._seen.items() if seen.mlups and self._row[index] >= 0]
@@ -190,7 +195,7 @@ class Auto(Listed):
     @cached_property
     def _rows(self) -> Indices:
         """Configurations with features."""
-        order = np.argsort(-self._promise(np.arange(len(self._free)), self._log_expected), kind="stable")
+        order = np.argsort(-self._outlook(), kind="stable")
         rest = order[_LEADING:]
         drawn = self._random.choice(rest, min(_DRAWN, len(rest)), replace=False)
         return np.union1d(np.union1d(order[:_LEADING], drawn), np.array(list(self._seen), dtype=np.intp))

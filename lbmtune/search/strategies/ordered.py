@@ -21,7 +21,7 @@ _WIDTHS: Mapping[str, str] = {"cuda": "cells_per_thread", "cpu": "vector_bits"}
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a strategy searches. expected: MLUPS by the model; tiers: lower ones are tried first, None: all alike.
+    """The task of a strategy. expected: MLUPS by the model; tiers: lower ones are tried first, None: all alike.
 
     costs: (configurations, other objectives), lower is better, known before anything is measured; None: speed alone.
     sample: configurations spread over the whole space that a strategy that learns tries early; sources: earlier studies
@@ -62,9 +62,10 @@ class Ordered(ABC):
         return found
 
     def next(self, ready: Collection[int]) -> int:
-        """Return what to measure now."""
+        """Return what to measure now, maybe once more: its trial may have been ended, or be that of another worker."""
         index = self._pick(self._lowest(np.array(sorted(ready), dtype=np.intp)), compiled=True)
-        self._under_way.append(index)
+        if index not in self._under_way:
+            self._under_way.append(index)
         return index
 
     def refine(self, index: int, mlups: float | None) -> None:
@@ -72,19 +73,23 @@ class Ordered(ABC):
         if mlups is None:
             self._free[index] = False
             self._broken.add(index)
+            self._ended(index)
         else:
             self._log_expected[index] = np.log(max(mlups, 1e-9))
 
     def observe(self, index: int, seen: Seen) -> None:
         """Note a result; the first that says nothing lets its configuration be asked for again."""
         self._free[index] = False
-        if index in self._under_way:
-            self._under_way.remove(index)
+        self._ended(index)
         if not seen.known and index not in self._unknown:
             self._unknown.add(index)
             self._again.append(index)
         else:
             self._seen[index] = seen
+
+    def _ended(self, index: int) -> None:
+        if index in self._under_way:
+            self._under_way.remove(index)
 
     def gain(self) -> Gain | None:
         """Return None: an order expects nothing."""

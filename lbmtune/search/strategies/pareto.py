@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -37,7 +36,7 @@ class Steps:
 
     @property
     def volume(self) -> float:
-        """What is dominated so far."""
+        """Return what is dominated so far."""
         return float((self.high - self.low).prod(-1) @ self.best)
 
 
@@ -97,16 +96,18 @@ class Pareto(Auto):
 
     def _promise(self, indices: Indices, log_speeds: Array) -> Array:
         """Return how far they are above what costs no more, as logarithms of speeds."""
-        at = (self._steps.low[None] <= self._costs[indices][:, None]).all(-1)
-        best = np.where(at, self._steps.best, 0.0).max(1, initial=0.0)
+        return self._above(self._steps, indices, log_speeds)
+
+    def _outlook(self) -> Array:
+        """Return how near all configurations are to the set that the model expects."""
+        expected = steps(self._costs, np.exp(self._log_expected - self._unit), self._end)
+        return self._above(expected, np.arange(len(self._costs)), self._log_expected)
+
+    def _above(self, reached: Steps, indices: Indices, log_speeds: Array) -> Array:
+        at = (reached.low[None] <= self._costs[indices][:, None]).all(-1)
+        best = np.where(at, reached.best, 0.0).max(1, initial=0.0)
         above: Array = log_speeds - self._unit - np.log(np.maximum(best, 1e-9))
         return above
-
-    @cached_property
-    def _rows(self) -> Indices:
-        """Configurations with features: those near the set that the model expects."""
-        self._steps = steps(self._costs, np.exp(self._log_expected - self._unit), self._end)
-        return super()._rows
 
     def _known(self, believed: list[int]) -> Steps:
         """Return the steps of what is measured, and of some as they are expected."""

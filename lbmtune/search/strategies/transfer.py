@@ -92,7 +92,7 @@ def _scatter(values: Array) -> float:
 
 
 class Prior:
-    """What sources let expect of configurations. features: of the configurations."""
+    """The expectations of configurations that sources give. features: of the configurations."""
 
     def __init__(self, sources: Sequence[Source], configs: Sequence[KernelConfig]) -> None:
         every = features([*configs, *(config for one in sources for config in one.configs)])

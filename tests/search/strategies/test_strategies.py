@@ -72,6 +72,26 @@ def test_what_does_not_compile_is_not_asked_for_again(name):
     assert sorted([first, *world.order(player, 100)]) == list(range(30))
 
 
+@pytest.mark.parametrize("ends", ["measured", "does not compile"])
+@pytest.mark.parametrize("name", ["auto", "gp", "list"])
+def test_a_trial_that_is_begun_once_more_is_under_way_once(name, ends):
+    world = made_up("cpu", 60)
+    player = world.player(name)
+    for index in range(5):
+        player.observe(index, world.results[index])
+    (index,) = player.wanted(1)
+    for _ in range(2):  # the clock ended the first, or another worker had it and lost it
+        player.refine(index, world.compiled[index])
+        assert player.next([index]) == index
+    assert player._under_way == [index]
+    if ends == "measured":
+        player.observe(index, world.results[index])
+    else:
+        player.refine(index, None)
+    assert player._under_way == []
+    assert sorted([index, *world.order(player, 100)]) == list(range(5, 60))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_lower_tiers_come_first(name):
     world = made_up("cuda", 400)

@@ -18,7 +18,7 @@ RANGES: Mapping[Any, Mapping[str, Made]] = {
     Wavefront: ranges.WAVEFRONT,
     MomentsWavefront: ranges.MOMENTS_WAVEFRONT,
 }
-"""How the values are made that a study of all families searches."""
+"""Rules by which the values are made that a study of all families searches."""
 
 RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
     Direct: direct.RULES,

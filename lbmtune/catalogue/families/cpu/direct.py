@@ -48,12 +48,12 @@ class Direct(AnyStorage, BoxOfRows, Propagated):
 
     @property
     def tile_y(self) -> int:
-        """Rows of a tile along y; 0 without tiles."""
+        """Return the rows of a tile along y; 0 without tiles."""
         return self._tile[0]
 
     @property
     def tile_z(self) -> int:
-        """Rows of a tile along z; 0 without tiles."""
+        """Return the rows of a tile along z; 0 without tiles."""
         return self._tile[1]
 
     @property

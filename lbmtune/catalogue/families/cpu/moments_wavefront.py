@@ -67,7 +67,7 @@ class MomentsWavefront(TilesOfRows, Bounded):
 
     @property
     def tile_x(self) -> int:
-        """Cells of a row of a tile."""
+        """Return the cells of a row of a tile."""
         return self.tile[0]
 
     def awkward_domain(self, case: Case) -> Cells:
@@ -104,22 +104,22 @@ class MomentsWavefront(TilesOfRows, Bounded):
 
 
 def reach(lattice: Lattice) -> int:
-    """Rows of a plane that what a cell sends crosses: none in two dimensions, where rows are what planes are here."""
+    """Return the rows of a plane that what a cell sends crosses: none in two dimensions, where rows are planes."""
     return lattice.dimensions - 2
 
 
 def width(lattice: Lattice, config: MomentsWavefront) -> int:
-    """Rows of a plane of a tile."""
+    """Return the rows of a plane of a tile."""
     return config.tile_y if reach(lattice) else 1
 
 
 def planes(lattice: Lattice, config: MomentsWavefront) -> int:
-    """Planes of a tile with its halo."""
+    """Return the planes of a tile with its halo."""
     return (config.tile_z if reach(lattice) else config.tile_y) + 2 * config.steps
 
 
 def ring_rows(case: Case, config: MomentsWavefront, c_z: int) -> int:
-    """Rows that a ring keeps of what goes to another plane, or stays in its own (c_z = 0).
+    """Return the rows that a ring keeps of what goes to another plane, or stays in its own (c_z = 0).
 
     Where links may be cut, what goes down is kept until its own cell has looked for what comes back.
     """
@@ -128,39 +128,39 @@ def ring_rows(case: Case, config: MomentsWavefront, c_z: int) -> int:
 
 
 def pitch(config: MomentsWavefront) -> int:
-    """Values from one row of a ring to the next."""
+    """Return the values from one row of a ring to the next."""
     return config.tile_x + 2 * MARGIN
 
 
 def ring_values(case: Case, config: MomentsWavefront) -> int:
-    """Values of the ring of one step."""
+    """Return the values of the ring of one step."""
     sent = [c[2] for c in upright(case.stencil).velocities]
     return pitch(config) * sum(ring_rows(case, config, c_z) for c_z in sent)
 
 
 def edge_planes(lattice: Lattice, config: MomentsWavefront) -> int:
-    """Planes for which the last rows of a tile are kept: a tile may overwrite what the one before it left behind it."""
+    """Return the planes for which the last rows of a tile are kept: a tile may overwrite those of the one before it."""
     return reach(lattice) * (planes(lattice, config) + EDGE_LAG)
 
 
 def stage_values(case: Case, config: MomentsWavefront) -> int:
-    """Values that wait in one step of a launch: the ring, and the last rows of each plane for the tile beside."""
+    """Return the values that wait in one step of a launch: the ring, and last rows of planes for the tile beside."""
     edges = edge_planes(case.stencil, config) * EDGE_ROWS * case.stencil.q * pitch(config)
     return ring_values(case, config) + edges
 
 
 def thread_values(case: Case, config: MomentsWavefront) -> int:
-    """Values that a thread keeps: those of all steps, with a margin at both ends."""
+    """Return the values that a thread keeps: those of all steps, with a margin at both ends."""
     return config.steps * stage_values(case, config) + 2 * MARGIN
 
 
 def fetched(case: Case, config: MomentsWavefront) -> float:
-    """How often a launch reads a cell: once, and again for halos."""
+    """Return how often a launch reads a cell: once, and again for halos."""
     return _repeated(case, config, 2 * config.steps)
 
 
 def computed(case: Case, config: MomentsWavefront) -> float:
-    """How often a launch takes a step of a cell, as the mean of its steps: each needs a halo that is two cells smaller.
+    """Return how often a launch takes a step of a cell, as the mean of its steps: each has a halo two cells smaller.
 
     Cells beyond the ends of a row shorter than the domain take all of them.
     """

@@ -47,7 +47,7 @@ class TilesOfRows(CpuConfig):
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """Extents of a tile, rows along y and z last."""
+        """Return the extents of a tile, rows along y and z last."""
         raise NotImplementedError
 
     @property
@@ -57,12 +57,12 @@ class TilesOfRows(CpuConfig):
 
     @property
     def tile_y(self) -> int:
-        """Rows of a tile along y."""
+        """Return the rows of a tile along y."""
         return self.tile[-2]
 
     @property
     def tile_z(self) -> int:
-        """Rows of a tile along z."""
+        """Return the rows of a tile along z."""
         return self.tile[-1]
 
     def extra_domains(self, case: Case) -> tuple[Cells, ...]:
@@ -108,7 +108,7 @@ def _collision_passes(case: Case, config: BoxOfRows, limits: Limits) -> str | No
 
 
 def prefetch_rows(case: Case, config: TilesOfRows, limits: Limits) -> str | None:
-    """Rows of one direction, and steps that have work in a cache meanwhile."""
+    """Require rows of one direction, and steps that have work in a cache meanwhile."""
     if not config.prefetch_rows:
         return None
     if config.steps == 1:

@@ -16,7 +16,7 @@ _PINNING = re.compile(r"none|cores|node-(0|[1-9]\d{0,2})")
 
 @DomainRule
 def vectors(case: Case, config: CpuConfig, limits: Limits) -> Iterator[str | Condition]:
-    """Vectors that the processor has and that rows and runs are multiples of."""
+    """Require vectors that the processor has and that rows and runs are multiples of."""
     if config.vector_bits > 2 * limits.vector_bits:
         yield f"vector_bits={config.vector_bits}; this CPU has {limits.vector_bits}, and two registers make a vector"
     if not config.vector_bits:
@@ -38,14 +38,14 @@ def vectors(case: Case, config: CpuConfig, limits: Limits) -> Iterator[str | Con
 
 
 def threads(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    """Threads that the device has cores for."""
+    """Require threads that the device has cores for."""
     if not 1 <= config.threads <= limits.cores:
         return f"threads={config.threads}; this device has {limits.cores} cores"
     return None
 
 
 def numa(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    """Bindings that are known, and nodes that the device has, with processors enough."""
+    """Require bindings that are known, and nodes that the device has, with processors enough."""
     if not _PINNING.fullmatch(config.pinning):
         return f"pinning={config.pinning} is not supported (use none, cores, or a NUMA node such as node-0)"
     if config.numa == ANY_NODE:
@@ -64,7 +64,7 @@ def numa(case: Case, config: CpuConfig, limits: Limits) -> str | None:
 
 
 def pages(case: Case, config: CpuConfig, limits: Limits) -> str | None:
-    """Huge pages that the system gives."""
+    """Require huge pages that the system gives."""
     if config.pages == "huge" and not limits.huge_pages:
         return "pages=huge is not supported here (use normal): this system gives no transparent huge pages of 2 MiB"
     return None
@@ -72,7 +72,7 @@ def pages(case: Case, config: CpuConfig, limits: Limits) -> str | None:
 
 @DomainRule
 def stride(case: Case, config: CpuConfig, limits: Limits) -> Iterator[str | Condition]:
-    """A stride that holds the arrays, instead of padding."""
+    """Require a stride that holds the arrays, instead of padding."""
     stride, padding = _of_soa(config)
     if stride and padding:
         yield f"stride={stride} is not supported for padding={padding} (use 0): the stride includes it"
@@ -86,7 +86,7 @@ def _of_soa(config: CpuConfig) -> tuple[int, int]:
 
 @DomainRule
 def streaming_stores(case: Case, config: Any, limits: Limits) -> Iterator[str | Condition]:
-    """Stores that fill cache lines."""
+    """Require stores that fill cache lines."""
     if not config.streaming_stores:
         return
     line = _line(config)
@@ -105,7 +105,7 @@ def streaming_stores(case: Case, config: Any, limits: Limits) -> Iterator[str | 
 
 
 def streaming_to_sites(case: Case, config: Any, limits: Limits) -> str | None:
-    """Stores of listed sites that fill cache lines; a slot starts at a line, and groups hold whole vectors."""
+    """Require stores of listed sites that fill cache lines; a slot starts at a line, and groups hold whole vectors."""
     if not config.streaming_stores:
         return None
     line, (_, padding) = _line(config), _of_soa(config)

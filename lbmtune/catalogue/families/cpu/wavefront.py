@@ -25,7 +25,7 @@ from lbmtune.catalogue.schemes.scheme import Phase, Scheme
 from lbmtune.lattice import Lattice
 
 MAX_STEPS = 16
-"""Of a launch: beyond them tiles that fit in a cache are mostly overlap."""
+"""Most steps of a launch: beyond them tiles that fit in a cache are mostly overlap."""
 _SIDE_BY_SIDE = 3
 """Threads that work side by side on a small domain."""
 IN_PLACE = ("aa", "esoteric-twist", "esoteric-pull")
@@ -77,7 +77,7 @@ class Wavefront(TilesOfRows, BoxOfRows, InPlace):
 
 @lru_cache(maxsize=64)
 def lag(scheme: Scheme, lattice: Lattice) -> tuple[int, int]:
-    """Rows along y and along z by which a step stays behind the one before it.
+    """Return the rows along y and along z by which a step stays behind the one before it.
 
     The largest distance between two rows that touch the same slot of the same row of storage in steps that follow each
     other.
@@ -100,7 +100,7 @@ def has_wavefront(scheme: Scheme, lattice: Lattice) -> bool:
 
 
 def fetched(case: Case, config: Wavefront) -> float:
-    """How often a launch brings a row from memory, where a tile stays in a cache until it has taken all its steps.
+    """Return how often a launch brings a row from memory, where a tile stays in a cache until its steps are taken.
 
     Once, and again along each edge between tiles, and where regions that shrink from step to step meet those that grow.
     """

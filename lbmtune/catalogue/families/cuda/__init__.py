@@ -31,7 +31,7 @@ RANGES: Mapping[Any, Mapping[str, Made]] = {
     Persistent: tile_ranges.PERSISTENT,
     FaceExchange: tile_ranges.FACE_EXCHANGE,
 }
-"""How the values are made that a study of all families searches."""
+"""Rules by which the values are made that a study of all families searches."""
 
 RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
     Direct: direct.RULES,

@@ -20,7 +20,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.lattice import Lattice
 
 LEAST_BYTES = 4
-"""What an asynchronous copy moves at least. Source: PTX ISA, cp.async."""
+"""Bytes that an asynchronous copy moves at least. Source: PTX ISA, cp.async."""
 _FAR = 2
 """Prefetch distance in cells from which on more than one cell is in flight."""
 _REGISTER_BYTES = 4

@@ -59,7 +59,7 @@ class FaceExchange(Indexed, Launched, Bounded):
 
     @property
     def block(self) -> Block:
-        """Threads of a thread block: one per cell of its tile."""
+        """Return the threads of a thread block: one per cell of its tile."""
         return self.tile
 
     @property
@@ -143,7 +143,7 @@ def array_elements(lattice: Lattice, config: FaceExchange, domain: Domain) -> In
 
 
 def face_values(case: Case, config: FaceExchange) -> float:
-    """Populations of an update that come in through the faces of tiles; as many leave."""
+    """Return the populations of an update that come in through the faces of tiles; as many leave."""
     found = 0.0
     for axis, (n, edge) in enumerate(zip(case.domain, config.tile, strict=True)):
         walled = case.walled_across(axis)

@@ -18,7 +18,7 @@ _LIMIT = re.compile(r"none|\d+-(?:registers|blocks)")
 
 
 def size(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    """Threads that a device has for a thread block."""
+    """Require threads that a device has for a thread block."""
     threads = prod(config.block)
     if threads > limits.threads_per_block:
         block, allowed = extents(config.block), limits.threads_per_block
@@ -33,7 +33,7 @@ def size(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 def register_limit(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    """A limit of registers that the compiler takes and the device has."""
+    """Require a limit of registers that the compiler takes and the device has."""
     limit = config.register_limit
     if not _LIMIT.fullmatch(limit):
         return f"register_limit={limit} is not supported (use none, or for example 96-registers or 3-blocks)"
@@ -43,7 +43,7 @@ def register_limit(case: Case, config: CudaConfig, limits: Limits) -> str | None
 
 
 def min_blocks(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    """Thread blocks whose threads a multiprocessor holds."""
+    """Require thread blocks whose threads a multiprocessor holds."""
     if config.min_blocks * prod(config.block) > limits.threads_per_multiprocessor:
         return (
             f"{config.min_blocks} blocks of {prod(config.block)} threads; "
@@ -54,7 +54,7 @@ def min_blocks(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 @DomainRule
 def vectors(case: Case, config: CudaConfig, limits: Limits) -> Iterator[str | Condition]:
-    """Vectors of at most 16 bytes that rows, runs and paddings are multiples of."""
+    """Require vectors of at most 16 bytes that rows, runs and paddings are multiples of."""
     cells = config.cells_per_thread
     width = cells * config.stored.bytes
     if width > 16:
@@ -80,7 +80,7 @@ def whole_vectors(case: Case, cells: int) -> Condition:
 
 
 def shared(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    """Shared memory for as many blocks as launch bounds ask for."""
+    """Require shared memory for as many blocks as launch bounds ask for."""
     if config.min_blocks < 2:
         return None
     needed = config.shared_bytes(case)
@@ -93,7 +93,7 @@ def shared(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 def prefetch_buffer(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    """Shared memory of a block for what is copied ahead."""
+    """Require shared memory of a block for what is copied ahead."""
     needed = config.shared_bytes(case)
     if needed <= limits.shared_bytes_per_block:
         return None
@@ -105,7 +105,7 @@ def prefetch_buffer(case: Case, config: CudaConfig, limits: Limits) -> str | Non
 
 @DomainRule
 def whole_groups(case: Case, config: CudaConfig, limits: Limits) -> Iterator[Condition]:
-    """Rows of whole groups if neighbours are found by arithmetic."""
+    """Require rows of whole groups if neighbours are found by arithmetic."""
     if config.memory.name == "aosoa" and config.wrap == "arithmetic":
         what = f"the AoSoA width={config.memory.run}"
         said = f"domain {extents(case.domain)}: nx={{value}} is not a multiple of {what}"
@@ -113,7 +113,7 @@ def whole_groups(case: Case, config: CudaConfig, limits: Limits) -> Iterator[Con
 
 
 def whole_warps(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    """Whole warps along x for vectors, or whole rows of threads in a warp."""
+    """Require whole warps along x for vectors, or whole rows of threads in a warp."""
     if config.cells_per_thread == 1 or not config.block[0] % WARP or not WARP % config.block[0]:
         return None
     return (
@@ -123,7 +123,7 @@ def whole_warps(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 
 def asynchronous(case: Case, config: Any, limits: Limits) -> str | None:
-    """Asynchronous copies that the device has."""
+    """Require asynchronous copies that the device has."""
     if config.prefetch_to != "shared" or limits.asynchronous:
         return None
     return "prefetch_to=shared is not supported by this device (use registers): it needs compute capability 8.0"
@@ -153,14 +153,14 @@ def _index_bound(place: Place, config: CudaConfig, which: int) -> Int:
 
 
 def dependent(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    """Programmatic dependent launch on a device that has it."""
+    """Require programmatic dependent launch on a device that has it."""
     if config.launch == "dependent" and not limits.dependent:
         return "launch=dependent is not supported by this device (use call or graph): it needs compute capability 9.0"
     return None
 
 
 def in_order(case: Case, config: CudaConfig, limits: Limits) -> str | None:
-    """Schemes whose cells may be visited in any order."""
+    """Require schemes whose cells may be visited in any order."""
     if not config.propagation.phase(case.stencil, 0).ordered:
         return None
     return (
@@ -171,7 +171,7 @@ def in_order(case: Case, config: CudaConfig, limits: Limits) -> str | None:
 
 @DomainRule
 def grid(case: Case, config: CudaConfig, limits: Limits) -> Iterator[Condition]:
-    """Thread blocks that a device has for a grid."""
+    """Require thread blocks that a device has for a grid."""
     cells = config.block_cells(case.stencil)
     said = f"grid {extents(config.blocks(case))} for block {extents(config.block)}; this device allows "
     said, because = said + extents(limits.grid), "of the grid a device takes"

@@ -127,21 +127,21 @@ def _exchange_bytes(lattice: Lattice, config: Persistent) -> int:
 
 
 def planes_together(config: Persistent) -> int:
-    """Planes that one pass over a tile of moments takes; registers keep the first of each, where they keep any."""
+    """Return the planes that one pass over a tile of moments takes; registers keep the first of each, if any."""
     if config.register_planes:
         return config.tile_planes // config.register_planes
     return next(n for n in _TOGETHER if config.tile_planes % n == 0)
 
 
 def planes_less(lattice: Lattice, config: Persistent) -> int:
-    """Planes that the highest tiles may have less than the others: of moments one is left, of those held a pass."""
+    """Return the planes that the highest tiles may lack: of moments one is left, of planes that are held a pass."""
     if not config.of_moments or lattice.dimensions == 2:
         return 0
     return config.tile_planes - (planes_together(config) if config.register_planes else 1)
 
 
 def face_values(lattice: Lattice, config: Persistent) -> float:
-    """Values per cell and step that leave a tile through its faces: populations, or sums of them."""
+    """Return the values per cell and step that leave a tile through its faces: populations, or sums of them."""
     if config.of_moments:
         sideways = 0 if lattice.dimensions == 2 else 2 * handed_on(lattice) / (config.block[1] * config.rows)
         return sideways + 2 * rising_sums(lattice) / config.tile_planes
@@ -151,7 +151,7 @@ def face_values(lattice: Lattice, config: Persistent) -> float:
 
 
 def face_elements(lattice: Lattice, config: Persistent, domain: tuple[Int, Int, Int]) -> Int:
-    """Length of the buffer of such sums, of two steps in turn; ints or traced values."""
+    """Return the length of the buffer of such sums, of two steps in turn; ints or traced values."""
     nx, ny, nz = domain
     sideways, upwards = handed_on(lattice), rising_sums(lattice)
     rows, planes = config.block[1] * config.rows, config.tile_planes

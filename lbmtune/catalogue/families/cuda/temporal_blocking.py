@@ -176,7 +176,7 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
 
 
 def sector_cells(config: TemporalBlocking) -> int:
-    """Cells that make whole sectors, and whole lanes: tiles are multiples of them."""
+    """Return the cells that make whole sectors, and whole lanes: tiles are multiples of them."""
     return max(config.cells_per_thread, SECTOR_BYTES // (config.pack * config.stored.bytes))
 
 
@@ -187,21 +187,21 @@ def _halo(config: TemporalBlocking) -> int:
 
 
 def piece_cells(lattice: Lattice, config: TemporalBlocking) -> int:
-    """Cells along x whose values make whole pieces of bulk copies, in all groups of values."""
+    """Return the cells along x whose values make whole pieces of bulk copies, in all groups of values."""
     pack = config.pack
     sizes = {pack, config.kept.values(lattice) % pack or pack}
     return max(_PIECE_BYTES // gcd(_PIECE_BYTES, size * config.stored.bytes) for size in sizes)
 
 
 def run_cells(case: Case, config: TemporalBlocking) -> int:
-    """Cells of a row that bulk copies bring to a warp: its own, and a piece more where it may begin within one."""
+    """Return the cells of a row that bulk copies bring to a warp: its own, and a piece if it may begin within one."""
     piece = piece_cells(case.stencil, config)
     within = before_tile(case, config) % piece or sector_cells(config) % piece
     return WARP * config.cells_per_thread + (piece if within else 0)
 
 
 def tile(lattice: Lattice, config: TemporalBlocking) -> tuple[int, int]:
-    """The most cells along x and y that a block finishes; in two dimensions each warp has a tile of its own."""
+    """Return the most cells along x and y that a block finishes; in two dimensions each warp has a tile of its own."""
     sector, warps = sector_cells(config), config.block[1]
     width = (WARP * config.cells_per_thread - 2 * _halo(config)) // sector * sector
     if lattice.dimensions == 2:
@@ -210,7 +210,7 @@ def tile(lattice: Lattice, config: TemporalBlocking) -> tuple[int, int]:
 
 
 def before_tile(case: Case, config: TemporalBlocking) -> int:
-    """Cells of a block before its tile along x: its halo.
+    """Return the cells of a block before its tile along x: its halo.
 
     Where walls end the domain, all tiles move to the left as far as sectors allow, so that the first one begins with
     the first cell: nothing is beyond.
@@ -220,7 +220,7 @@ def before_tile(case: Case, config: TemporalBlocking) -> int:
 
 
 def ends(case: Case, config: TemporalBlocking) -> int:
-    """Cells along x that the first and the last block finish besides their tiles, where halos would be beyond walls."""
+    """Return the cells along x that the first and last block finish besides their tiles: no halos lie beyond walls."""
     if not _moved(case):
         return 0
     return WARP * config.cells_per_thread - before_tile(case, config) - tile(case.stencil, config)[0]
@@ -231,7 +231,7 @@ def _moved(case: Case) -> bool:
 
 
 def planes_together(case: Case, config: TemporalBlocking) -> int:
-    """Planes that one pass of the loop takes.
+    """Return the planes that one pass of the loop takes.
 
     Measured on an H200: two gain 2 to 5 %, and lose as much where moments in single precision wait in registers.
     """
@@ -241,14 +241,14 @@ def planes_together(case: Case, config: TemporalBlocking) -> int:
 
 
 def rising(case: Case, config: TemporalBlocking) -> int:
-    """Values of a cell that go up along z in a step and wait for the next plane: populations, or sums of them."""
+    """Return the values of a cell that go up along z and wait for the next plane: populations, or sums of them."""
     if not config.of_moments:
         return sum(c[2] == 1 for c in case.stencil.velocities)
     return rising_sums(case.stencil)
 
 
 def waiting(case: Case, config: TemporalBlocking) -> int:
-    """Values of a cell that wait for the next plane in a stage: populations, or sums of them.
+    """Return the values of a cell that wait for the next plane in a stage: populations, or sums of them.
 
     Of populations what goes up waits for two planes, and what stays for one. Of moments the sums of what stays wait,
     those of what goes up, and with them what moments with c_z have so far.
@@ -260,7 +260,7 @@ def waiting(case: Case, config: TemporalBlocking) -> int:
 
 
 def waiting_words(case: Case, config: TemporalBlocking) -> int:
-    """Registers that a thread takes for what waits in them for the next plane, in all stages."""
+    """Return the registers that a thread takes for what waits in them for the next plane, in all stages."""
     shelved = rising(case, config) if config.z_buffer == "shared" else 0
     cells = config.cells_per_thread * config.rows
     return cells * config.steps * (waiting(case, config) - shelved) * (config.computed.bytes // WORD_BYTES)

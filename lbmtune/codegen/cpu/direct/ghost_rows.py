@@ -14,7 +14,7 @@ class LinearRow(GhostRow):
 
     @property
     def step(self) -> int:
-        """Elements between neighbouring cells."""
+        """Return the elements between neighbouring cells."""
         along = self.streams.config.memory.along_x
         return int(along(1, self.streams.extents) - along(0, self.streams.extents))
 

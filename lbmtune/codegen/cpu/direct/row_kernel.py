@@ -66,7 +66,7 @@ class RowKernel:
 
     @cached_property
     def row(self) -> Row:
-        """The kind of row.
+        """Return the kind of row.
 
         A pass that reads no flags still needs the faces of a row with ghost columns: places of cut links may lie there.
         """

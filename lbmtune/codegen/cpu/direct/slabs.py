@@ -25,13 +25,13 @@ class Swaps(Streams):
 
     @cached_property
     def theirs(self) -> tuple[Stream, ...]:
-        """The place of each neighbour, or that of the cell itself if the swap is left to the second pass."""
+        """Return the place of each neighbour, or that of the cell itself if the swap is left to the second pass."""
         ways = zip(self.directions, self.writes, strict=True)
         return tuple(replace(s, name=f"s{i}") for i, s in ways if any(s.open.offset))
 
     @property
     def all(self) -> tuple[Stream, ...]:
-        """Places of the neighbours."""
+        """Return the places of the neighbours."""
         return self.theirs
 
     def at_wall(self, stream: Stream, *, moving: bool = False, first_face: int = 2) -> str:

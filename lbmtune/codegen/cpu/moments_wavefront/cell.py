@@ -33,14 +33,14 @@ class Cell:
 
     @cached_property
     def stage(self) -> Stage:
-        """The stage of the upright lattice."""
+        """Return the stage of the upright lattice."""
         # array elements are variables
         syntax = Syntax(self.constants.name, element="{}_{}".format, named="{} = {}".format, assigned="{} = {}".format)
         return Stage(Sums(upright(self.case.stencil)), syntax)
 
     @property
     def carried(self) -> tuple[Carried, ...]:
-        """Values that a cell sends, one per direction."""
+        """Return the values that a cell sends, one per direction."""
         sums, write = self.stage.sums, self.stage.syntax
         movers = [(k, row) for k, row in enumerate(sums.movers)]
         return (
@@ -50,7 +50,7 @@ class Cell:
 
     @property
     def moments(self) -> tuple[str, ...]:
-        """Names of the moments of a cell, which later hold the coefficients of the polynomial."""
+        """Return the names of the moments of a cell, which later hold the coefficients of the polynomial."""
         return tuple(self.stage.moment(n) for n in orders(self.stage.lattice))
 
     def gather(self) -> list[str]:

@@ -91,7 +91,7 @@ class Walls:
 
     @cached_property
     def sent(self) -> list[Carried]:
-        """Values that cut links may return."""
+        """Return the values that cut links may return."""
         return [self._back(i) for i in returning(self._case)]
 
     def before(self) -> list[str]:

@@ -48,7 +48,7 @@ class Streams:
 
     @cached_property
     def reads(self) -> tuple[Stream, ...]:
-        """Reads, one per direction; the link leads along -c_i."""
+        """Return the reads, one per direction; the link leads along -c_i."""
         return tuple(
             Stream(str(i), self.buffers[0], access.read, access.cut_read, link, self._gain("read", i, link))
             for i, access, link in self._links(-1)
@@ -56,7 +56,7 @@ class Streams:
 
     @cached_property
     def writes(self) -> tuple[Stream, ...]:
-        """Writes, one per direction; the link leads along c_i, and a cut link reverses the direction."""
+        """Return the writes, one per direction; the link leads along c_i, and a cut link reverses the direction."""
         opposite, (source, target) = self.case.stencil.opposite, self.buffers
         return tuple(
             Stream(
@@ -76,12 +76,12 @@ class Streams:
 
     @property
     def directions(self) -> tuple[int, ...]:
-        """Directions, in the order of the streams."""
+        """Return the directions, in the order of the streams."""
         return tuple(access.direction for access in self.phase.accesses)
 
     @property
     def all(self) -> tuple[Stream, ...]:
-        """Reads and writes; rows that are kept first are not written to the lattice by their cells."""
+        """Return the reads and writes; rows that are kept first are not written to the lattice by their cells."""
         return self.reads if self.phase.blockwise else (*self.reads, *self.writes)
 
     def _links(self, sign: int) -> Iterable[tuple[int, Access, Vector]]:
@@ -94,19 +94,19 @@ class Streams:
 
     @property
     def gains(self) -> tuple[int, ...]:
-        """Directions whose populations gain momentum from moving walls."""
+        """Return the directions whose populations gain momentum from moving walls."""
         return tuple(sorted({int(s.gain.removeprefix("gain")) for s in self.all if s.gain}))
 
     # indices
 
     @cached_property
     def frame(self) -> StorageFrame:
-        """The place of the domain in storage."""
+        """Return the place of the domain in storage."""
         return self.config.frame(self.case.stencil)
 
     @cached_property
     def extents(self) -> Extents:
-        """Storage extents, by their names in the text."""
+        """Return the storage extents, by their names in the text."""
         y, z = (name if self._differ(axis) else f"n{'xyz'[axis]}" for axis, name in _STORED.items())
         return Extents(Traced("pitch", "//"), Traced(y, "//"), Traced(z, "//"), self.case.stencil.q)
 

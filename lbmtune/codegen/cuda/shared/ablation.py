@@ -23,7 +23,7 @@ __device__ __forceinline__ bool never(const Real (&m)[CELLS][MOMENTS]) {{
 
 
 class Parts(NamedTuple):
-    """Whether a kernel reads and writes its state."""
+    """The parts that a kernel has: it reads its state, and writes it."""
 
     reads: bool = True
     writes: bool = True

@@ -20,7 +20,7 @@ two had to share one (`docs/design/gpu.md`)."""
 
 
 def chunk_planes(height: int, count: int, config: TemporalBlocking) -> tuple[int, ...]:
-    """Planes that the blocks of a column update, in the order in which they begin."""
+    """Return the planes that the blocks of a column update, in the order in which they begin."""
     depth = -(-height // count)
     even = config.chunk_schedule == "uniform"
     ends = [min(height, depth * k if even else depth * k * (2 * count - k) // count) for k in range(count + 1)]
@@ -28,14 +28,14 @@ def chunk_planes(height: int, count: int, config: TemporalBlocking) -> tuple[int
 
 
 def passed_planes(case: Case, config: TemporalBlocking) -> tuple[int, ...]:
-    """Planes that the blocks of a column go through, in the order in which they begin: of each chunk and around it."""
+    """Return the planes that the blocks of a column pass, in the order in which they begin: chunks and those around."""
     _, y, z = config.blocks(case)
     height, chunks = (case.domain[1], y) if case.stencil.dimensions == 2 else (case.domain[2], z)
     return tuple(planes + 2 * config.steps for planes in chunk_planes(height, chunks, config))
 
 
 def spared(case: Case, config: TemporalBlocking) -> int:
-    """Planes that a stage does not take at the beginning of a chunk, on average.
+    """Return the planes that a stage does not take at the beginning of a chunk, on average.
 
     Stage t has no use of the first 2 t, and leaves them out where links can be cut: chunks are short there.
     """
@@ -71,12 +71,12 @@ class TemporalInputs(Inputs):
 
     @property
     def rows(self) -> int:
-        """Rows along y that a thread loads."""
+        """Return the rows along y that a thread loads."""
         return self.config.rows
 
     @cached_property
     def threads(self) -> int:
-        """Threads that share a multiprocessor. Few blocks are distributed one to each pair of multiprocessors.
+        """Return the threads that share a multiprocessor. Few blocks go one to each pair of multiprocessors.
 
         If a pair has two blocks, one multiprocessor has both if they fit.
         """
@@ -85,21 +85,21 @@ class TemporalInputs(Inputs):
 
     @cached_property
     def run_bytes(self) -> int:
-        """Bytes of a group of values that lie together before another one begins; 0: all of them."""
+        """Return the bytes of a group of values that lie together before another one begins; 0: all of them."""
         return self.config.memory.run_in(self.case.domain[0] * self.config.pack) * self.config.stored.bytes
 
     @property
     def planes(self) -> float:
-        """Planes that a block goes through, as the mean over a column."""
+        """Return the planes that a block goes through, as the mean over a column."""
         passed = passed_planes(self.case, self.config)
         return sum(passed) / len(passed)
 
     @property
     def waves(self) -> int:
-        """Blocks that each slot of a multiprocessor takes one after the other."""
+        """Return the blocks that each slot of a multiprocessor takes one after the other."""
         return -(-self.launched_blocks // (self.machine.multiprocessors * self.blocks))
 
     @property
     def turns(self) -> float:
-        """Planes that a multiprocessor takes one after the other, while its blocks run at the same time."""
+        """Return the planes that a multiprocessor takes one after the other, while its blocks run at the same time."""
         return self.waves * (self.planes - spared(self.case, self.config))

@@ -60,7 +60,7 @@ class Efficiency(NamedTuple):
 
     @property
     def cells(self) -> float:
-        """Share of the computed cells that are updates. Solid cells are computed, and do not count."""
+        """Return the share of the computed cells that are updates. Solid cells are computed, and do not count."""
         return self.x * self.y * self.z * self.fluid
 
 

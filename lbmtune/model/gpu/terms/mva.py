@@ -17,7 +17,7 @@ class Shares(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Seconds between two completed customers."""
+        """Return the seconds between two completed customers."""
         return sum(self.stations) + self.delay
 
 

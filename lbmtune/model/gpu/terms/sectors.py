@@ -61,7 +61,7 @@ class Placement:
 
     @property
     def sector_elements(self) -> int:
-        """Elements of a sector."""
+        """Return the elements of a sector."""
         return SECTOR_BYTES // self.element_bytes
 
     def cells_in(self, domain: Block) -> Block:
