@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from lbmtune.api.profiling import profile, profiler_target
     from lbmtune.api.ranking import rank, ranked_before
     from lbmtune.api.reproduction import reproduce
-    from lbmtune.api.studies import Study, study, trials
+    from lbmtune.api.results import Study, trials
+    from lbmtune.api.studies import study
     from lbmtune.api.variation import check_knob, vary
     from lbmtune.api.workers import work
     from lbmtune.backend.cuda.compiled_cache import compiled_before
@@ -51,7 +52,8 @@ _NAMES = {
     "lbmtune.api.profiling": ("profile", "profiler_target"),
     "lbmtune.api.ranking": ("rank", "ranked_before"),
     "lbmtune.api.reproduction": ("reproduce",),
-    "lbmtune.api.studies": ("Study", "study", "trials"),
+    "lbmtune.api.results": ("Study", "trials"),
+    "lbmtune.api.studies": ("study",),
     "lbmtune.api.variation": ("check_knob", "vary"),
     "lbmtune.api.workers": ("work",),
     "lbmtune.backend.cuda.compiled_cache": ("compiled_before",),

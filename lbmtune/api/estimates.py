@@ -14,7 +14,7 @@ from lbmtune.model.predict import predict
 from lbmtune.report.tables import subject
 
 if TYPE_CHECKING:
-    from lbmtune.measure.workers.evaluate import Predict
+    from lbmtune.measure.workers.pipeline import Predict
 
 
 def costs(case: Case, config: KernelConfig) -> dict[str, float]:

@@ -1,8 +1,8 @@
-"""Run a study on a device, and read a finished one."""
+"""Run a study on a device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,31 +14,27 @@ from typing import TYPE_CHECKING, Any
 from lbmtune import __version__
 from lbmtune.api import measured_machines
 from lbmtune.api.accuracies import Accuracies
-from lbmtune.api.devices import LOG, chosen, widest
+from lbmtune.api.devices import chosen, widest
 from lbmtune.api.earlier import Found, kept, lessons, named
 from lbmtune.api.estimates import predictor
 from lbmtune.api.folders import check_folder, new_folder
 from lbmtune.api.ranking import compiler_of
+from lbmtune.api.results import Study
 from lbmtune.backend.registry import backend_of, reports_power
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.export import printed_kernel, write_best
-from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.files.studyfile import as_spec
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Extent, Machine
 from lbmtune.model.output import predicted_output
-from lbmtune.model.predict import cells_read
-from lbmtune.records import Accuracy, Trial, made_of
+from lbmtune.records import Accuracy, made_of
 from lbmtune.records.output import Output, OutputCost, OutputRates
-from lbmtune.records.remarks import last_cache, unfinished
+from lbmtune.records.remarks import last_cache
 from lbmtune.records.store import read_study
-from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord, StudySpec
-from lbmtune.report.study.page import write_report
+from lbmtune.records.study import Ceiling, StudyHeader, StudySpec
 from lbmtune.search.axes import Asked
 from lbmtune.search.bounds import allowed, check_any_of, legal_of, within
 from lbmtune.search.climb import climbed
@@ -46,123 +42,20 @@ from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.kinds import rounding_of
 from lbmtune.search.lock import device_lock
-from lbmtune.search.pareto import members
 from lbmtune.search.space import Space
 from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.strategies.transfer import Source
-from lbmtune.search.study import check_same_spec, nothing_valid, run_study
+from lbmtune.search.study import check_same_spec, run_study
 
 if TYPE_CHECKING:
-    import pandas
+    pass
 
-REPORT, BEST, JOINT = "report.html", "best.json", "joint.db"
+JOINT = "joint.db"
 
 _CEILING_AGE_S = 86400.0
 """How old the measured ceiling may be when a study begins: to measure it takes up to half a minute."""
 _COMPILED_BY_A_CORE, _MOST_COMPILED = 8, 200
 """Kernels that a core compiles before the first trial, in some seconds, and how many they may be together."""
-
-
-class Study:
-    """A study in its folder, finished or under way: its record, and the files that are made of it.
-
-    >>> study = Study("studies/recorded/nvidia-h200/d3q19-box-fp32")
-    >>> study.config.scheme, round(study.winner.mlups)
-    ('pull', 27541)
-    """
-
-    def __init__(self, folder: Path | str, *, geometry: Path | str | None = None) -> None:
-        """Read the record of a folder. geometry: path of its voxel file, if that was moved.
-
-        Raises InputError if the folder holds no study, or if that file is not the one of its case.
-        """
-        self.folder = Path(folder)
-        self.record: StudyRecord = read_study(self.folder)
-        if geometry is not None:
-            header = self.record.header
-            spec = replace(header.spec, case=settled(header.spec.case, geometry))
-            self.record = replace(self.record, header=replace(header, spec=spec))
-
-    @property
-    def spec(self) -> StudySpec:
-        """Return what was asked: case, knobs, budget, objective."""
-        return self.record.header.spec
-
-    @property
-    def ranked(self) -> tuple[Trial, ...]:
-        """Return the verified trials, the best first."""
-        return self.record.ranked
-
-    @property
-    def winner(self) -> Trial:
-        """Return the best trial. Raises NothingValidError if none was verified on the whole domain."""
-        if self.record.winner is None:
-            raise NothingValidError(nothing_valid(self.record))
-        return self.record.winner
-
-    @property
-    def config(self) -> KernelConfig:
-        """Return the configuration of the best trial. Raises NothingValidError."""
-        return from_flat(self.winner.config)
-
-    def frame(self) -> pandas.DataFrame:
-        """Return all trials as a table: outcome, speeds, prediction, costs, and each knob."""
-        return trials_frame(self.record)
-
-    def report(self, path: Path | str | None = None) -> Path:
-        """Write the report, one HTML file that needs no network, and return its path (default: in the folder)."""
-        target = self.folder / REPORT if path is None else Path(path)
-        write_report(self.record, target, printed_kernel(self.record), partial(cells_read, self.spec.case))
-        return target
-
-    @property
-    def pareto_set(self) -> tuple[Trial, ...]:
-        """Return the Pareto set between several objectives, the best by the first one first; else none."""
-        return members(self.record)
-
-    def export(self, path: Path | str | None = None, *, member: int | None = None) -> Path:
-        """Write best.json, which `lbmtune.load` reads, and return its path (default: in the folder).
-
-        member: of the Pareto set instead of the winner, from 1 on (default path: member-2.json).
-        Of a study that was stopped it holds the best kernel so far, with a remark, and says so (`proven`, `finished`);
-        another one says if that kernel draws more power than the study allows, or its power is not known.
-        Raises NothingValidError if no trial was verified.
-        """
-        if not self.ranked:
-            raise NothingValidError(f"{self.folder} holds no verified measurement; there is nothing to export.")
-        target = self.folder / (BEST if member is None else f"member-{member}.json") if path is None else Path(path)
-        write_best(self.record, target, member)
-        if remark := unfinished(self.record, None if member is None else self.pareto_set[member - 1]):
-            LOG.warning(remark)
-        return target
-
-    def export_trials(self, kind: str, path: Path | str | None = None) -> Path:
-        """Write all trials, kind 'csv' or 't4', and return the path (default: trials.csv or t4.json in the folder).
-
-        T4 is the open format of autotuning results, which Kernel Tuner writes. Raises InputError.
-        """
-        if kind not in _TABLES:
-            raise InputError(f"format={kind} is not supported for the trials of a study (use {' or '.join(_TABLES)}).")
-        name, write = _TABLES[kind]
-        target = self.folder / name if path is None else Path(path)
-        write(self.record, target)
-        return target
-
-
-_TABLES: Mapping[str, tuple[str, Callable[[StudyRecord, Path], None]]] = {
-    "csv": ("trials.csv", write_csv),
-    "t4": ("t4.json", write_t4),
-}
-"""Files of all trials, and what writes them."""
-
-
-def trials(folder: Path | str) -> pandas.DataFrame:
-    """Return the trials of a study folder as a table: outcome, speeds, prediction, costs, and each knob.
-
-    >>> int(trials("studies/recorded/nvidia-h200/d3q19-box-fp32").mlups.max())
-    27541
-    """
-    return Study(folder).frame()
 
 
 def study(

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from itertools import chain
-from math import isfinite, nan
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,48 +16,24 @@ from lbmtune.catalogue.problem.faces import WALL_RULES, Patch
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.parameter_text import GeometryError
 from lbmtune.errors import InputError, suggestion
+from lbmtune.files import budgetfile, limitsfile
 from lbmtune.files.axesfile import AxesFile, known_keys, restrictions, spaces, usual_spaces
+from lbmtune.files.budgetfile import BudgetFile
 from lbmtune.files.casefile import CaseFile, case_of, identified
-from lbmtune.files.limitsfile import AccuracyFile, LimitsFile, limits, tree_of
+from lbmtune.files.limitsfile import AccuracyFile, LimitsFile
 from lbmtune.files.override import backends, override
-from lbmtune.files.ranges import INTERVAL, SAMPLE, SEED, SPEED, TARGET, TIME_S, TRIALS, check, check_protocol
+from lbmtune.files.ranges import INTERVAL, SEED, SPEED, check, check_protocol
 from lbmtune.files.shipped import find_study
 from lbmtune.files.source import Source, read_text
 from lbmtune.files.trees import converted, parsed
 from lbmtune.lattice import LATTICES
 from lbmtune.records import made_of
 from lbmtune.records.output import Output
-from lbmtune.records.study import (
-    ALL_FAMILIES,
-    OBJECTIVES,
-    TARGETS,
-    Axes,
-    Budget,
-    StudySpec,
-    Target,
-    TimingProtocol,
-    tables,
-)
-from lbmtune.units import parse_duration_s
+from lbmtune.records.study import ALL_FAMILIES, OBJECTIVES, Axes, StudySpec, TimingProtocol, tables
 
 LOG = logging.getLogger("lbmtune")
 STRATEGIES = ("auto", "list", "gp", "tpe", "cmaes", "nsga2", "random", "exhaustive")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")  # it names a folder, whose name has up to 255 letters
-
-
-@dataclass(frozen=True, kw_only=True)
-class BudgetFile:
-    """The table [budget]: trials; time of the whole and search_time of the trials alone, such as '5m'. None: no limit.
-
-    target: share of the prediction at which the search ends, or 'ceiling:0.97'; sample: first trials, spread over the
-    space.
-    """
-
-    trials: int | None = None
-    time: str | int | float | None = None
-    search_time: str | int | float | None = None
-    target: str | int | float | None = None
-    sample: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,10 +168,6 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
     flow["patches"] = [asdict(patch) for patch in case.patches]
     if "moving" in case.faces:
         flow["lid"] = case.wall_velocity[0]
-    given = spec.budget
-    budget = {"trials": given.trials, "time": given.seconds, "search_time": given.search_seconds}
-    budget |= {"sample": given.sample}
-    target = {"target": str(given.target)} if given.target else {}
     return {
         "name": spec.name,
         "families": list(spec.families),
@@ -203,10 +175,10 @@ def _tree(spec: StudySpec) -> dict[str, Any]:
         "strategy": spec.strategy,
         "seed": spec.seed,
         "case": flow,
-        "budget": {name: value for name, value in budget.items() if value} | target,
+        "budget": budgetfile.tree_of(spec.budget),
         "protocol": asdict(spec.protocol),
         "output": asdict(spec.output),
-        "limits": tree_of(spec),
+        "limits": limitsfile.tree_of(spec),
         "axes": {backend: _plain(axes) for backend, axes in spec.axes.items()},
     }
 
@@ -258,8 +230,8 @@ def _spec(file: StudyFile, source: Source) -> StudySpec:
         **_objectives(file.objective, source),
         families=families,
         axes={backend: _axes(file.axes.get(backend), backend, case, families, source) for backend in FAMILIES},
-        budget=_budget(file.budget, source),
-        **limits(file.limits, file.accuracy, source),
+        budget=budgetfile.budget(file.budget, source),
+        **limitsfile.limits(file.limits, file.accuracy, source),
     )
 
 
@@ -319,41 +291,3 @@ def _key_of(message: str) -> str:
         return f"case.patches[{patch[1]}]"
     named = re.search(rf"\b({'|'.join(TABLES['case'])})\b", message)
     return f"case.{named[1]}" if named else "case"
-
-
-def _budget(file: BudgetFile, source: Source) -> Budget:
-    if file.trials is not None:
-        check(file.trials, TRIALS, "budget.trials", source, "leave it out for no limit.")
-    check(file.sample, SAMPLE, "budget.sample", source, "leave it out for a search from the start.")
-    return Budget(
-        trials=file.trials or 0,
-        seconds=_seconds(file.time, "budget.time", source),
-        search_seconds=_seconds(file.search_time, "budget.search_time", source),
-        target=None if file.target is None else _target(str(file.target), source),
-        sample=file.sample,
-    )
-
-
-def _seconds(time: str | float | None, key: str, source: Source) -> float:
-    if time is None:
-        return 0.0
-    try:
-        seconds = parse_duration_s(time) if isinstance(time, str) else time
-    except InputError as error:
-        source.fail(key, str(error))
-    if seconds not in TIME_S:
-        source.fail(key, f"{time} is not {TIME_S} seconds; leave it out for no limit.")
-    return float(seconds)
-
-
-def _target(text: str, source: Source) -> Target:
-    of, _, share = text.rpartition(":")
-    if of not in ("", *TARGETS):
-        source.fail("budget.target", f"{text} is not supported (use 0.97, or ceiling:0.97).")
-    try:
-        value = float(share)
-    except ValueError:
-        value = nan
-    if value not in TARGET:
-        source.fail("budget.target", f"{text} is not a share {TARGET}; write for example 0.97, or leave it out.")
-    return Target(share=value, of=of or TARGETS[0])

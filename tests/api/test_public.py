@@ -13,7 +13,7 @@ import pytest
 
 import lbmtune
 from lbmtune import Case, Study, api, load, study
-from lbmtune.api import kernels, studies
+from lbmtune.api import kernels, results, studies
 from lbmtune.api.folders import study_folder
 from lbmtune.api.machines import as_machine, named_machine
 from lbmtune.errors import InputError, NothingValidError
@@ -23,7 +23,7 @@ from tests.support.paths import RECORDED, ROOT
 from tests.support.studies.fake_study import FakeEvaluator, stand_in
 
 CASE = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
-EXAMPLES = (kernels.render, kernels.predict, kernels.verify, kernels.measure, studies.study, studies.Study)
+EXAMPLES = (kernels.render, kernels.predict, kernels.verify, kernels.measure, studies.study, results.Study)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.__name__)
@@ -34,13 +34,13 @@ def test_examples_of_docstrings(example, monkeypatch, tmp_path) -> None:
         monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", lambda *_, **__: described)
         # whatever else runs here
         monkeypatch.setattr(kernels, "TimingProtocol", partial(TimingProtocol, bail_out=1000.0))
-    if example is not studies.Study:
+    if example is not results.Study:
         monkeypatch.chdir(tmp_path)
     names = {name: getattr(lbmtune, name) for name in lbmtune.__all__}
     (found,) = doctest.DocTestFinder(recurse=False).find(example, example.__name__, globs=names)
     assert found.examples
-    results = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(found)
-    assert results.failed == 0
+    outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(found)
+    assert outcome.failed == 0
 
 
 def test_every_public_name_says_what_it_is() -> None:

@@ -302,6 +302,23 @@ def test_what_is_being_compiled_is_forgotten_too(backend: str, opener: Callable[
         assert not list(evaluator.pool.spool.glob("*.pickle"))
 
 
+@pytest.mark.parametrize(("backend", "opener"), [("cpu", open_cpu), ("cuda", open_cuda)])
+def test_what_is_dropped_when_the_time_is_over_leaves_no_files(backend: str, opener: Callable[[], Device]) -> None:
+    with Evaluator(CASE, "0", PROTOCOL, predict, compiler=slow_compiler, renderer=renderer, opener=opener) as evaluator:
+        for name in ("right", "nan"):
+            evaluator.compile(config(name, backend))
+            evaluator.event()
+        evaluator.measure(0, config("right", backend))
+        evaluator._start_measuring()
+        assert evaluator.pool.measurer.jobs
+        evaluator.measure(1, config("nan", backend))
+        evaluator.submit(2, config("device fault", backend))
+        evaluator.abandon()
+        assert not evaluator.in_flight
+        assert not list(evaluator.pool.spool.glob("*.pickle"))
+        assert evaluator.verify(config("right", backend)).outcome is Outcome.OK
+
+
 def counted_compiler(program: Program) -> Binary:
     with Path(os.environ[ONCE]).open("a") as file:
         file.write("compiled\n")

@@ -1,0 +1,131 @@
+"""What a study found: its record, and the files that are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lbmtune.api.devices import LOG
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.problem.patch_checks import settled
+from lbmtune.errors import InputError, NothingValidError
+from lbmtune.export import printed_kernel, write_best
+from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
+from lbmtune.model.predict import cells_read
+from lbmtune.records import Trial
+from lbmtune.records.remarks import unfinished
+from lbmtune.records.store import read_study
+from lbmtune.records.study import StudyRecord, StudySpec
+from lbmtune.report.study.page import write_report
+from lbmtune.search.pareto import members
+from lbmtune.search.study import nothing_valid
+
+if TYPE_CHECKING:
+    import pandas
+
+REPORT, BEST = "report.html", "best.json"
+
+
+class Study:
+    """A study in its folder, finished or under way: its record, and the files that are made of it.
+
+    >>> study = Study("studies/recorded/nvidia-h200/d3q19-box-fp32")
+    >>> study.config.scheme, round(study.winner.mlups)
+    ('pull', 27541)
+    """
+
+    def __init__(self, folder: Path | str, *, geometry: Path | str | None = None) -> None:
+        """Read the record of a folder. geometry: path of its voxel file, if that was moved.
+
+        Raises InputError if the folder holds no study, or if that file is not the one of its case.
+        """
+        self.folder = Path(folder)
+        self.record: StudyRecord = read_study(self.folder)
+        if geometry is not None:
+            header = self.record.header
+            spec = replace(header.spec, case=settled(header.spec.case, geometry))
+            self.record = replace(self.record, header=replace(header, spec=spec))
+
+    @property
+    def spec(self) -> StudySpec:
+        """Return what was asked: case, knobs, budget, objective."""
+        return self.record.header.spec
+
+    @property
+    def ranked(self) -> tuple[Trial, ...]:
+        """Return the verified trials, the best first."""
+        return self.record.ranked
+
+    @property
+    def winner(self) -> Trial:
+        """Return the best trial. Raises NothingValidError if none was verified on the whole domain."""
+        if self.record.winner is None:
+            raise NothingValidError(nothing_valid(self.record))
+        return self.record.winner
+
+    @property
+    def config(self) -> KernelConfig:
+        """Return the configuration of the best trial. Raises NothingValidError."""
+        return from_flat(self.winner.config)
+
+    def frame(self) -> pandas.DataFrame:
+        """Return all trials as a table: outcome, speeds, prediction, costs, and each knob."""
+        return trials_frame(self.record)
+
+    def report(self, path: Path | str | None = None) -> Path:
+        """Write the report, one HTML file that needs no network, and return its path (default: in the folder)."""
+        target = self.folder / REPORT if path is None else Path(path)
+        write_report(self.record, target, printed_kernel(self.record), partial(cells_read, self.spec.case))
+        return target
+
+    @property
+    def pareto_set(self) -> tuple[Trial, ...]:
+        """Return the Pareto set between several objectives, the best by the first one first; else none."""
+        return members(self.record)
+
+    def export(self, path: Path | str | None = None, *, member: int | None = None) -> Path:
+        """Write best.json, which `lbmtune.load` reads, and return its path (default: in the folder).
+
+        member: of the Pareto set instead of the winner, from 1 on (default path: member-2.json).
+        Of a study that was stopped it holds the best kernel so far, with a remark, and says so (`proven`, `finished`);
+        another one says if that kernel draws more power than the study allows, or its power is not known.
+        Raises NothingValidError if no trial was verified.
+        """
+        if not self.ranked:
+            raise NothingValidError(f"{self.folder} holds no verified measurement; there is nothing to export.")
+        target = self.folder / (BEST if member is None else f"member-{member}.json") if path is None else Path(path)
+        write_best(self.record, target, member)
+        if remark := unfinished(self.record, None if member is None else self.pareto_set[member - 1]):
+            LOG.warning(remark)
+        return target
+
+    def export_trials(self, kind: str, path: Path | str | None = None) -> Path:
+        """Write all trials, kind 'csv' or 't4', and return the path (default: trials.csv or t4.json in the folder).
+
+        T4 is the open format of autotuning results, which Kernel Tuner writes. Raises InputError.
+        """
+        if kind not in _TABLES:
+            raise InputError(f"format={kind} is not supported for the trials of a study (use {' or '.join(_TABLES)}).")
+        name, write = _TABLES[kind]
+        target = self.folder / name if path is None else Path(path)
+        write(self.record, target)
+        return target
+
+
+_TABLES: Mapping[str, tuple[str, Callable[[StudyRecord, Path], None]]] = {
+    "csv": ("trials.csv", write_csv),
+    "t4": ("t4.json", write_t4),
+}
+"""Files of all trials, and what writes them."""
+
+
+def trials(folder: Path | str) -> pandas.DataFrame:
+    """Return the trials of a study folder as a table: outcome, speeds, prediction, costs, and each knob.
+
+    >>> int(trials("studies/recorded/nvidia-h200/d3q19-box-fp32").mlups.max())
+    27541
+    """
+    return Study(folder).frame()
