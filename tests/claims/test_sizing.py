@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,13 +16,17 @@ from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.claims.figures import figures
 from lbmtune.claims.plan import Here, Plan, plans
 from lbmtune.claims.sizing import beyond_cache, domain_texts
+from lbmtune.cli.verbs.reproduce import show
 from lbmtune.codegen.render import render
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, NothingValidError
 from lbmtune.files.claimsfile import load_documents, parse_document
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.claims import Claims, ClaimsHeader, Document, Group, MainMemory
 from lbmtune.records.remarks import TIMES_CACHE, idle_threads
+from lbmtune.report.claims import claims_page
+from scripts.check_recorded import stale_claims
 from scripts.paths import RECORDED
+from scripts.recorded.rejudge import host_of, rejudged
 from tests.support.studies.fake_study import LIMITS, environment
 
 MIB = 1 << 20
@@ -135,7 +140,7 @@ def measured_on(here: Here, text: str = TEXT) -> Claims:
     """Claims whose groups have footprints and no speeds."""
     one = document(text)
     plan = plan_on(here, text)
-    rows = tuple(plan.row(entry) for entry in plan.entries)
+    rows = tuple(replace(plan.row(entry), reason="it was not timed") for entry in plan.entries)
     header = ClaimsHeader(
         backend="cpu",
         environment=environment("cpu"),
@@ -166,6 +171,37 @@ def test_the_page_tells_what_is_printed_what_was_measured_and_why() -> None:
     )
     claims = measured_on(replace(MANY, last_cache_bytes=0))
     assert list(domain_texts(claims, claims.documents[0])) == [], "nothing follows from an unknown cache"
+
+
+def test_the_page_and_the_command_show_the_domains(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    claims = measured_on(MANY)
+    (text,) = domain_texts(claims, claims.documents[0])
+    page = claims_page(claims)
+    assert f"<li>{text}</li>" in page
+    assert "last-level cache" in page
+    assert 'class="domains"' not in claims_page(measured_on(replace(MANY, last_cache_bytes=0)))
+    with pytest.raises(NothingValidError):
+        show(claims, tmp_path, as_json=False)
+    assert "box: 224x224x224 (printed: 128^3)" in capsys.readouterr().out
+
+
+def test_a_record_on_another_domain_than_the_cache_asks_for_is_stale() -> None:
+    claims = measured_on(MANY)
+    (group,) = claims.groups
+    shipped = {one.name: one for one in claims.documents}
+
+    def lacking(recorded: Claims) -> list[str]:
+        return [line for line in stale_claims(recorded, shipped) if "not in the record" in line]
+
+    here = replace(claims.header, environment=replace(claims.header.environment, cores=64, memory_bytes=128 << 30))
+    recorded = replace(claims, header=here)
+    assert lacking(recorded) == []
+    smaller = replace(group, case=replace(group.case, domain=(96, 96, 96)))
+    found = lacking(replace(recorded, groups=(smaller,)))
+    assert found[0] == "made-up.fast (box, 224x224x224): this is not in the record"
+    (kept,) = rejudged(recorded, host_of(recorded)).groups
+    assert kept.case == group.case
+    assert rejudged(replace(recorded, groups=(smaller,)), host_of(recorded)).groups == ()
 
 
 def test_experiments_of_a_gpu_are_larger_than_its_cache() -> None:
