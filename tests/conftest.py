@@ -128,6 +128,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Nor at the end, when pytest and Python go through everything several times, which all ends with the process."""
+    gc.freeze()
+
+
 def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Samples of thinned tests that are not for every day are slow."""
     tests: dict[str, list[pytest.Function]] = defaultdict(list)

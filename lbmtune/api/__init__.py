@@ -3,6 +3,7 @@
     predict, render, verify, measure, accuracy, profile    one configuration of one case
     rank, vary                                             the space of a study, by the model
     plan                                                   the largest domain in a memory, and the devices needed
+    scaling                                                weak and strong scaling over the devices of a host
     decompose, cuts                                        parts of a domain for several devices, and their faces
     study, Study, trials                                   a search on a device, and what it found
     work                                                   a worker of a study that several processes share
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from lbmtune.api.inventory import listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.measured_machines import machine_file, measured_machine
+    from lbmtune.api.parallel import check_links, first_on_parts, scaling
     from lbmtune.api.planning import plan
     from lbmtune.api.profiling import profile, profiler_target
     from lbmtune.api.ranking import rank, ranked_before
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from lbmtune.model.tuning_hints import worth_varying
     from lbmtune.report.claims import write_claims_page
     from lbmtune.report.profile import write_profile_page
+    from lbmtune.report.scaling import write_scaling
     from lbmtune.report.varied import write_varied
     from lbmtune.runtime.load import load
     from lbmtune.search.optuna_storage import without_password
@@ -52,6 +55,7 @@ _NAMES = {
     "lbmtune.api.profiling": ("profile", "profiler_target"),
     "lbmtune.api.ranking": ("rank", "ranked_before"),
     "lbmtune.api.reproduction": ("reproduce",),
+    "lbmtune.api.parallel": ("check_links", "first_on_parts", "scaling"),
     "lbmtune.api.results": ("Study", "trials"),
     "lbmtune.api.studies": ("study",),
     "lbmtune.api.variation": ("check_knob", "vary"),
@@ -63,16 +67,34 @@ _NAMES = {
     "lbmtune.model.tuning_hints": ("worth_varying",),
     "lbmtune.report.claims": ("write_claims_page",),
     "lbmtune.report.profile": ("write_profile_page",),
+    "lbmtune.report.scaling": ("write_scaling",),
     "lbmtune.report.varied": ("write_varied",),
     "lbmtune.runtime.load": ("load",),
     "lbmtune.search.optuna_storage": ("without_password",),
     "lbmtune.search.study": ("nothing_valid",),
 }
 __all__ = ["Case", "Study", "accuracy", "load", "measure", "plan", "predict", "profile", "prove", "rank", "render"]
-__all__ += ["cuts", "decompose", "reproduce", "study", "trials", "vary", "verify", "work"]
+__all__ += ["cuts", "decompose", "reproduce", "scaling", "study", "trials", "vary", "verify", "work"]
 # of the command line
-__all__ += ["case_summary", "check_knob", "compiled_before", "costs", "estimated", "listing", "load_documents"]
+__all__ += [
+    "case_summary",
+    "check_knob",
+    "check_links",
+    "compiled_before",
+    "costs",
+    "estimated",
+    "first_on_parts",
+    "listing",
+    "load_documents",
+]
 __all__ += ["machine_file", "measured_machine", "nothing_valid", "predictor", "profiler_target", "ranked_before"]
-__all__ += ["without_password", "worth_varying", "write_claims_page", "write_profile_page", "write_varied"]
+__all__ += [
+    "without_password",
+    "worth_varying",
+    "write_claims_page",
+    "write_profile_page",
+    "write_scaling",
+    "write_varied",
+]
 
 __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -134,7 +134,7 @@ def decompose(
     device. Raises InputError if the cut or the kernel is not supported.
 
         >>> from lbmtune.catalogue.config import parse_config
-        >>> found = decompose(Case("box", "d3q19", "bgk", (64, 64, 64), 1.6), parse_config("scheme=aa"), "z:2")
+        >>> found = decompose(Case("box", "d3q19", "bgk", (64, 64, 64), 1.6), parse_config("block=64x1x1"), "z:2")
         >>> [(len(face.crossings), moved) for face, moved in zip(found.decomposition.faces, found.bytes_of_faces)][:1]
         [(5, 81920)]
     """
@@ -154,12 +154,13 @@ def cuts(case: Case, config: KernelConfig, parts: int, *, limits: Limits | None 
     """
     several: tuple[Cut, ...] = (*grids(_checked(parts)), Bisection(parts))
     limits = limits or Limits()
-    if reason := kernel_refusal(case, config, limits):
+    if reason := kernel_refusal(case, config):
         raise InputError(f"{reason}.")
     reasons = {str(one): refusal(case, config, one, limits) for one in several}
     legal = [decomposed(case, config, one) for one in several if reasons[str(one)] is None]
     if not legal:
-        raise InputError(f"{next(iter(reasons.values()))}; give another number of parts.")
+        first, *others = dict.fromkeys(reasons.values())
+        raise InputError(f"{first}; give another number of parts." if others else f"{first}.")
     distinct = {one.parts: one for one in reversed(legal)}  # a bisection may be a grid
     for one in sorted(distinct.values(), key=_order)[:MOST_CUTS]:
         yield Exchange(one)

@@ -22,7 +22,7 @@ from lbmtune.catalogue.problem.patches import SHAPES
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.lattice import LATTICES
 from lbmtune.model.machine.description import Machine
-from lbmtune.records.study import StudySpec, Table, tables
+from lbmtune.records.spec import StudySpec, Table, tables
 from lbmtune.search.bounds import legal_of
 from lbmtune.search.space import Space
 

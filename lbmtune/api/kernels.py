@@ -18,7 +18,7 @@ from lbmtune.errors import NothingValidError
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Accuracy, Prediction, Resources, Trial, Verification
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.search.lock import device_lock
 
 

@@ -23,7 +23,7 @@ from lbmtune.errors import InputError
 from lbmtune.files.ranges import DEVICES
 from lbmtune.files.studyfile import as_spec
 from lbmtune.model.machine.description import Machine
-from lbmtune.records.study import Axes, StudySpec, tables
+from lbmtune.records.spec import Axes, StudySpec, tables
 
 STEP = 16
 """Cells in which the extents of a largest domain grow, as in the reasons of `lbmtune explain`."""

@@ -14,7 +14,7 @@ from lbmtune.measure.profiling.loss_breakdown import ProfileRequest
 from lbmtune.measure.profiling.profiler_target import text_on_disk, write_request
 from lbmtune.model.machine.description import Machine
 from lbmtune.records.profile import Profile
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.search.lock import device_lock
 
 

@@ -25,8 +25,8 @@ from lbmtune.files.studyfile import as_spec
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Prediction, Resources
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import cache_folder, write_atomically
-from lbmtune.records.study import StudySpec
 from lbmtune.search.bounds import legal_of
 from lbmtune.search.estimates import estimates
 from lbmtune.search.kinds import kind_of

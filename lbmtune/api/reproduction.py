@@ -24,7 +24,7 @@ from lbmtune.records import made_of
 from lbmtune.records.claims import Claims, ClaimsHeader, Document
 from lbmtune.records.profile import Counters
 from lbmtune.records.remarks import last_cache
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.search.lock import device_lock, folder_lock
 
 _LIMIT_S = 180.0

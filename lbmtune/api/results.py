@@ -17,8 +17,9 @@ from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.model.predict import cells_read
 from lbmtune.records import Trial
 from lbmtune.records.remarks import unfinished
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_study
-from lbmtune.records.study import StudyRecord, StudySpec
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.page import write_report
 from lbmtune.search.pareto import members
 from lbmtune.search.study import nothing_valid

@@ -33,8 +33,9 @@ from lbmtune.model.output import predicted_output
 from lbmtune.records import Accuracy, made_of
 from lbmtune.records.output import Output, OutputCost, OutputRates
 from lbmtune.records.remarks import last_cache
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_study
-from lbmtune.records.study import Ceiling, StudyHeader, StudySpec
+from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.axes import Asked
 from lbmtune.search.bounds import allowed, check_any_of, legal_of, within
 from lbmtune.search.climb import climbed

@@ -26,7 +26,7 @@ from lbmtune.files.studyfile import as_spec
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.legacy.configurations import name_in, names_today
-from lbmtune.records.study import StudySpec, tables
+from lbmtune.records.spec import StudySpec, tables
 from lbmtune.search.axes import Asked, families_of, values_at
 
 

@@ -71,6 +71,11 @@ class Knob:
         """Return whether its values are extents such as 32x4x1."""
         return isinstance(self.default, str) and _is_extent_text(self.default)
 
+    @cached_property
+    def kind(self) -> type[Scalar] | None:
+        """Return the type of its values, None for extents."""
+        return None if self.is_extent else type(self.default)
+
     @property
     def use(self) -> str:
         """Return the values that it may have, in words: 'use 1, 2 or 4'."""
@@ -154,12 +159,14 @@ def scalar(value: object) -> Scalar:
 
 def converted(one: Knob, value: object) -> Any:
     """Return a value in the type that the knob's field has. Raises InputError."""
+    if type(value) is one.kind:
+        return value
     if one.is_name:
         return str(value)
     if one.is_extent:
         return _extent(one, value)
     try:
-        return value if type(value) is int else int(str(value))
+        return int(str(value))
     except ValueError:
         raise InputError(f"{one.name}={value!r} is not a whole number; {one.use}.") from None
 

@@ -178,7 +178,7 @@ class KernelConfig(Declared):
 
     @property
     def site_granule(self) -> int:
-        """Numbers of listed sites are multiples of it, for vectors and runs of the layout."""
+        """Return the number whose multiples are numbers of listed sites, for vectors and runs of the layout."""
         return 1
 
     @property

@@ -7,7 +7,7 @@ Families whose values stay at their cells read a halo of several layers instead,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -58,7 +58,7 @@ class Crossing(NamedTuple):
 
 @dataclass(frozen=True)
 class Face:
-    """What one part sends to another one. image: cells from the domain to its periodic image beside the target."""
+    """Cells that one part sends to another one. image: cells from the domain to its periodic image there."""
 
     source: int
     target: int
@@ -100,23 +100,35 @@ class Decomposition:
         return tuple(face for target in self.parts for face in self._into(target))
 
     def _into(self, target: Part) -> Iterator[Face]:
-        for source in self.parts:
-            for image in self._images(source, target):
-                crossings = tuple(self._crossings(source, target, image))
-                if crossings:
-                    yield Face(source.number, target.number, image, crossings)
+        along = [self._near(axis, target.box.low[axis], target.box.high[axis]) for axis in range(3)]
+        for number in sorted(along[0].keys() & along[1].keys() & along[2].keys()):
+            source = self.parts[number]
+            for x, y, z in product(*(near[number] for near in along)):
+                crossings = tuple(self._crossings(source, target, (x, y, z)))
+                if crossings and (source is not target or any((x, y, z))):
+                    yield Face(number, target.number, (x, y, z), crossings)
 
-    def _images(self, source: Part, target: Part) -> Iterator[Cells]:
-        """Yield where a source lies near a target: in the domain, or in an image beyond a periodic face."""
-        along = []
-        for axis, cells in enumerate(self.case.domain):
-            closes = target.spans[axis] or self.case.walled_across(axis)
-            (low, high), (first, last) = ((box.low[axis], box.high[axis]) for box in (source.box, target.box))
-            images = (0,) if closes else (0, -cells, cells)
-            along.append([by for by in images if low + by - self.depth < last and first < high + by + self.depth])
-        for x, y, z in product(*along):
-            if source is not target or any((x, y, z)):
-                yield x, y, z
+    def _near(self, axis: int, first: int, last: int) -> Mapping[int, list[int]]:
+        """Return the parts that lie near some cells along an axis, each with the images in which it does.
+
+        An image lies beyond a periodic face; an axis that closes within the target has none. Cached, since parts of a
+        grid have few limits along each axis.
+        """
+        found = self._found_near.get((axis, first, last))
+        if found is None:
+            cells = self.case.domain[axis]
+            images = (0,) if last - first == cells or self.case.walled_across(axis) else (0, -cells, cells)
+            found = {}
+            for part in self.parts:
+                low, high = part.box.low[axis] - self.depth, part.box.high[axis] + self.depth
+                if near := [by for by in images if low + by < last and first < high + by]:
+                    found[part.number] = near
+            self._found_near[axis, first, last] = found
+        return found
+
+    @cached_property
+    def _found_near(self) -> dict[tuple[int, int, int], Mapping[int, list[int]]]:
+        return {}
 
     def _crossings(self, source: Part, target: Part, image: Cells) -> Iterator[Crossing]:
         if self.crossed == "cells":
@@ -158,23 +170,28 @@ def crossed(config: KernelConfig) -> Crossed:
     return "cells" if config.place_source == "fixed" else "links"
 
 
-def decomposed(case: Case, config: KernelConfig, cut: Cut, depth: int | None = None) -> Decomposition:
-    """Return the parts of a case, each with a device of its own. depth: layers of the halo; None: as few as serve.
+def decomposed(
+    case: Case, config: KernelConfig, cut: Cut, depth: int | None = None, devices: int | None = None
+) -> Decomposition:
+    """Return the parts of a case.
 
-    Raises InputError if a bisection has more parts than planes; `rules.refusal` says whether the rest is legal.
+    depth: layers of the halo; None: as few as serve; devices: their number, each with parts that follow each other;
+    None: one for each part. Raises InputError if a bisection has more parts than planes; `rules.refusal` says whether
+    the rest is legal.
     """
     solid = None
     if case.geometry:
         from lbmtune.catalogue.problem.geometry import solid as solid_of  # here: a box needs no arrays
 
         solid = solid_of(case)
-    layers = config.fused_steps if depth is None else depth
-    boxes = cut.boxes(case.domain, solid)
-    parts = tuple(_part(case, number, box, layers) for number, box in enumerate(boxes))
+    layers, boxes = config.fused_steps if depth is None else depth, cut.boxes(case.domain, solid)
+    owners = (number * (devices or len(boxes)) // len(boxes) for number in range(len(boxes)))
+    numbered = enumerate(zip(owners, boxes, strict=True))
+    parts = tuple(_part(case, number, owner, box, layers) for number, (owner, box) in numbered)
     return Decomposition(case, config, cut, layers, parts)
 
 
-def _part(case: Case, number: int, box: Box, depth: int) -> Part:
+def _part(case: Case, number: int, device: int, box: Box, depth: int) -> Part:
     spans = tuple(extent == cells for extent, cells in zip(box.extents, case.domain, strict=True))
     low, high = [0, 0, 0], [0, 0, 0]
     for axis, whole in enumerate(spans):
@@ -182,5 +199,5 @@ def _part(case: Case, number: int, box: Box, depth: int) -> Part:
         low[axis] = 0 if whole or (walled and box.low[axis] == 0) else depth
         high[axis] = 0 if whole or (walled and box.high[axis] == case.domain[axis]) else depth
     return Part(
-        number, number, box, (low[0], low[1], low[2]), (high[0], high[1], high[2]), (spans[0], spans[1], spans[2])
+        number, device, box, (low[0], low[1], low[2]), (high[0], high[1], high[2]), (spans[0], spans[1], spans[2])
     )

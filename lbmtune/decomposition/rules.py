@@ -25,7 +25,7 @@ def refusal(case: Case, config: KernelConfig, cut: Cut, limits: Limits, depth: i
     depth: layers of the halo; None: as few as serve.
     """
     layers = config.fused_steps if depth is None else depth
-    if reason := kernel_refusal(case, config, limits) or _depth(config, layers) or _planes(case, cut):
+    if reason := kernel_refusal(case, config) or _depth(config, layers) or _planes(case, cut):
         return reason
     try:
         found = decomposed(case, config, cut, layers)
@@ -34,10 +34,9 @@ def refusal(case: Case, config: KernelConfig, cut: Cut, limits: Limits, depth: i
     return _thin(found) or _refused_part(found, limits)
 
 
-def kernel_refusal(case: Case, config: KernelConfig, limits: Limits) -> str | None:
+def kernel_refusal(case: Case, config: KernelConfig) -> str | None:
     """Return why a configuration cannot run on parts of the case's domain, however it is cut, or None."""
-    reason = next((found for rule in _OF_KERNELS if (found := rule(case, config))), None)
-    return reason or broken(case, config, replace(limits, memory_bytes=_ENDLESS))
+    return next((reason for rule in _OF_KERNELS if (reason := rule(case, config))), None)
 
 
 def _state(case: Case, config: KernelConfig) -> str | None:
@@ -117,7 +116,9 @@ def _refused_part(found: Decomposition, limits: Limits) -> str | None:
     first: dict[Cells, Part] = {}
     for part in found.parts:
         first.setdefault(part.stored.extents, part)
+    case, config = found.case, found.config
     for cells, part in first.items():
-        if reason := broken(case_of(found.case, part), found.config, limits):
-            return f"cut={found.cut}: part {part.number} with its halo has {extents(cells)} cells: {reason}"
+        if reason := broken(case_of(case, part), config, limits):
+            of_all = broken(case, config, replace(limits, memory_bytes=_ENDLESS))  # as it is known from one device
+            return of_all or f"cut={found.cut}: part {part.number} with its halo has {extents(cells)} cells: {reason}"
     return None

@@ -16,8 +16,9 @@ from lbmtune.records import Environment, Trial, made_of
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
 from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.repeats import RepeatInterval
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import write_atomically
-from lbmtune.records.study import StudyRecord, StudySpec
+from lbmtune.records.study import StudyRecord
 from lbmtune.search.pareto import members, place_in
 
 __all__ = ["best", "exported", "printed_kernel", "read_best", "write_best"]

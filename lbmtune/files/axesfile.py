@@ -11,7 +11,7 @@ from lbmtune.errors import InputError
 from lbmtune.files.source import Source
 from lbmtune.records.legacy.configurations import DEFAULTS, RENAMED
 from lbmtune.records.legacy.spaces import is_legacy_table, migrated_tables
-from lbmtune.records.study import made
+from lbmtune.records.spec import made
 
 LOG = logging.getLogger("lbmtune")
 Values = dict[str, tuple[Scalar, ...]]

@@ -7,7 +7,7 @@ from typing import Any
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import SAMPLE, TARGET, TIME_S, TRIALS, check
 from lbmtune.files.source import Source
-from lbmtune.records.study import TARGETS, Budget, Target
+from lbmtune.records.spec import TARGETS, Budget, Target
 from lbmtune.units import parse_duration_s
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import FOOTPRINT_BYTES, POWER_W, check
 from lbmtune.files.source import Source
-from lbmtune.records.study import StudySpec
+from lbmtune.records.spec import StudySpec
 from lbmtune.units import parse_bytes
 
 LOG = logging.getLogger("lbmtune")

@@ -12,7 +12,7 @@ from lbmtune.files.axesfile import plain_values
 from lbmtune.files.source import TOO_MUCH_TOML
 from lbmtune.records.legacy.configurations import name_in
 from lbmtune.records.legacy.spaces import is_legacy_table
-from lbmtune.records.study import made
+from lbmtune.records.spec import made
 
 LOG = logging.getLogger("lbmtune")
 Known = Mapping[str, tuple[str, ...]]

@@ -6,7 +6,7 @@ from math import inf
 
 from lbmtune.decomposition.cuts import MOST_PARTS
 from lbmtune.files.source import Source
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from lbmtune.files.trees import converted, parsed
 from lbmtune.lattice import LATTICES
 from lbmtune.records import made_of
 from lbmtune.records.output import Output
-from lbmtune.records.study import ALL_FAMILIES, OBJECTIVES, Axes, StudySpec, TimingProtocol, tables
+from lbmtune.records.spec import ALL_FAMILIES, OBJECTIVES, Axes, StudySpec, TimingProtocol, tables
 
 LOG = logging.getLogger("lbmtune")
 STRATEGIES = ("auto", "list", "gp", "tpe", "cmaes", "nsga2", "random", "exhaustive")

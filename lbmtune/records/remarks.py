@@ -10,7 +10,8 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Conditions, Sustained, Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.repeats import repeat_interval
-from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.records.spec import TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.units import format_bytes, format_mlups
 
 _ADVICE = "these speeds are too low and the ranking is not reliable; run again when the machine is idle"

@@ -17,7 +17,8 @@ from lbmtune.errors import InputError, LbmtuneError, given_path
 from lbmtune.records import SCHEMA_VERSION, Trial
 from lbmtune.records.legacy.configurations import config_of
 from lbmtune.records.legacy.spaces import current_tables
-from lbmtune.records.study import StudyHeader, StudyRecord, tables
+from lbmtune.records.spec import tables
+from lbmtune.records.study import StudyHeader, StudyRecord
 
 HEADER, TRIALS = "study.json", "trials.jsonl"
 CACHE_VARIABLE = "LBMTUNE_CACHE"

@@ -21,14 +21,14 @@ from lbmtune.decomposition.transfers import Transfer, transfers
 from lbmtune.errors import InputError
 from lbmtune.lattice import negate
 from lbmtune.runtime.moments import places
-from lbmtune.runtime.placement import element_indices, placements
+from lbmtune.runtime.placement import ElementIndices, placements
 from lbmtune.runtime.simulation import Simulation
 
 Array = Any
 
 
 class Message(NamedTuple):
-    """What one part sends to another: elements of the states of both, in the same order."""
+    """The message of one part to another: elements of the states of both, in the same order."""
 
     source: int
     target: int
@@ -171,7 +171,7 @@ def _elements(one: Simulation, slot: int, cells: Box) -> Array:
 
 
 def _by_scheme(one: Simulation, slot: int, cells: Box) -> Array:
-    return element_indices(one.case, one.program.config, cells.window, Place(slot, HERE), np, wrap=True)
+    return ElementIndices(one.case, one.program.config, cells.window, np)(Place(slot, HERE), wrap=True)
 
 
 def _fixed(one: Simulation, value: int, cells: Box) -> Array:

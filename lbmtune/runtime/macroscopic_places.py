@@ -20,7 +20,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions, walls
 from lbmtune.catalogue.schemes.scheme import Place
 from lbmtune.lattice import negate
-from lbmtune.runtime.placement import element_indices, gain_of, placements
+from lbmtune.runtime.placement import ElementIndices, gain_of, placements
 
 Array = Any
 _SOLID = 31
@@ -121,7 +121,7 @@ def vectors(found: Boxed, nx: int, lanes: int) -> tuple[Array, Array]:
 
 
 def _at(case: Case, config: KernelConfig, place: Place, window: Window, *, wrap: bool) -> Array:
-    return element_indices(case, config, window, place, np, wrap=wrap)
+    return ElementIndices(case, config, window, np)(place, wrap=wrap)
 
 
 def _along(case: Case, at: Callable[[Window], Array]) -> Array:

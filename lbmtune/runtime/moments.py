@@ -25,19 +25,21 @@ _FEW_VALUES = 1 << 18
 
 def moments_of(shifted: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Array]:
     """Yield M_n of each order from f_i - w_i, shape (q, nz, ny, nx), in units of the smallest weight."""
-    return _products(_powers(lattice), shifted, xp)
+    return iter(_products(_powers(lattice), shifted, xp))
 
 
 def populations_of(moments: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Array]:
     """Yield each f_i, not shifted, of the state with some moments, shape (moments, nz, ny, nx)."""
-    products = _products(polynomials(lattice), moments, xp)
-    return (float(w) + found for w, found in zip(lattice.weights, products, strict=True))
+    products, weights = _products(polynomials(lattice), moments, xp), xp.asarray(_weights(lattice))
+    if isinstance(products, Iterator):
+        return (w + found for w, found in zip(weights, products, strict=True))
+    products += weights
+    return iter(products)
 
 
 def seen(populations: Array, lattice: Lattice, xp: ModuleType) -> Array:
     """Return the populations that remain of a state stored as moments: shape (q, nz, ny, nx), not shifted."""
-    weights = xp.asarray([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1)
-    moments = xp.stack(list(moments_of(populations - weights, lattice, xp)))
+    moments = xp.stack(list(moments_of(populations - xp.asarray(_weights(lattice)), lattice, xp)))
     return xp.stack(list(populations_of(moments, lattice, xp)))
 
 
@@ -50,16 +52,18 @@ def moved_by_moments(shifted: Sequence[float], lattice: Lattice) -> list[float]:
     return moved
 
 
-def _products(matrix: Array, values: Array, xp: ModuleType) -> Iterator[Array]:
-    """Yield the rows of a matrix (m, n) times values (n, nz, ny, nx), in few operations, which are slow on a GPU."""
+def _products(matrix: Array, values: Array, xp: ModuleType) -> Any:
+    """Return a matrix (m, n) times values (n, nz, ny, nx): on a GPU row by row, unless they are few."""
     if xp is np:
-        yield from np.tensordot(matrix, values, axes=1)
-        return
-    if values.size <= _FEW_VALUES:
-        yield from (xp.asarray(matrix).reshape(*matrix.shape, 1, 1, 1) * values).sum(axis=1)
-        return
-    for row in xp.asarray(matrix).reshape(*matrix.shape, 1, 1, 1):
-        yield (row * values).sum(axis=0)
+        return np.tensordot(matrix, values, axes=1)
+    rows = xp.asarray(matrix).reshape(*matrix.shape, 1, 1, 1)
+    return (rows * values).sum(axis=1) if values.size <= _FEW_VALUES else ((row * values).sum(axis=0) for row in rows)
+
+
+@cache
+def _weights(lattice: Lattice) -> Array:
+    """Return w_i, (q, 1, 1, 1)."""
+    return np.array([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1)
 
 
 @cache

@@ -18,7 +18,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patches import wall_velocity
 from lbmtune.catalogue.schemes.scheme import HERE, Place
 from lbmtune.catalogue.sparse.nodes import nodes
-from lbmtune.catalogue.storage_frame import Domain, StorageFrame
+from lbmtune.catalogue.storage_frame import Domain
 from lbmtune.lattice import Vector, negate
 from lbmtune.runtime.moments import places
 
@@ -65,14 +65,15 @@ def _by_scheme(
 ) -> Iterator[Placement]:
     """Yield the places that the scheme's table names, of cells of a box."""
     seen, phase = seen_by(case, config), config.propagation.phase(case.stencil, parity)
+    element_indices = ElementIndices(case, config, window, xp)
     for access in phase.accesses:
         i = access.direction
-        indices = element_indices(case, config, window, access.read, xp, wrap=True)
+        indices = element_indices(access.read, wrap=True)
         link = negate(case.stencil.velocities[i])
         gain: Array | float = 0.0
         if may_cut(seen, link):
             kind = cut_kind(seen, link, window, xp)
-            private = element_indices(case, config, window, access.cut_read, xp, wrap=False)
+            private = element_indices(access.cut_read, wrap=False)
             indices = xp.where(kind != OPEN, private, indices)
             if phase.wall_term == "read":
                 gain = (kind == MOVING) * gain_of(seen, i, window, xp)
@@ -134,17 +135,25 @@ def _stride(offset: Vector, around: tuple[int, int, int]) -> int:
 
 
 def blocks(
-    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window | None = None
+    case: Case,
+    config: KernelConfig,
+    parity: int,
+    xp: ModuleType,
+    window: Window | None = None,
+    numbered_by: ModuleType | None = None,
 ) -> Iterator[Placement]:
-    """Yield placements with a leading axis for directions: one for all if the cells are few, else one each."""
-    window = window or whole(case.domain)
+    """Yield placements with a leading axis for directions: one for all if the cells are few, else one each.
+
+    numbered_by: as of `placements`.
+    """
+    window, numbered_by = window or whole(case.domain), numbered_by or xp
     if window == whole(case.domain) and case.stencil.q * case.sites <= _FEW_VALUES:
         yield _at_once(case, config, parity, xp)
         return
     if case.stencil.q * prod(map(len, window)) <= _VALUES_OF_FEW_CELLS:
-        yield _stacked(case, config, parity, xp, window, xp)
+        yield _stacked(case, config, parity, xp, window, numbered_by)
         return
-    for place in placements(case, config, parity, xp, window):
+    for place in placements(case, config, parity, xp, window, numbered_by):
         yield Placement(place.indices[None], place.gain)
 
 
@@ -154,14 +163,10 @@ def _at_once(case: Case, config: KernelConfig, parity: int, xp: ModuleType) -> P
     return _stacked(case, config, parity, xp, whole(case.domain), np)
 
 
-@lru_cache(maxsize=4)
 def _stacked(
     case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window, numbered_by: ModuleType
 ) -> Placement:
-    """Return one placement for all directions, computed on the host: small operations are slow on a GPU.
-
-    The last ones are cached, because the same cells are read before and after a step.
-    """
+    """Return one placement for all directions, computed on the host: small operations are slow on a GPU."""
     each = list(placements(case, config, parity, np, window, numbered_by))
     indices = np.stack([place.indices for place in each])
     gain = np.stack([np.broadcast_to(place.gain, indices.shape[1:]) for place in each])
@@ -174,32 +179,28 @@ def gain_of(case: Case, i: int, window: Window, xp: ModuleType) -> Array | float
     return 6 * w * sum(a * u for a, u in zip(c, wall_velocity(case, window, xp), strict=True))
 
 
-def element_indices(
-    case: Case, config: KernelConfig, window: Window, place: Place, xp: ModuleType, *, wrap: bool
-) -> Array:
-    """Return the index of a place for every cell of a window. wrap: whether ghost coordinates stand for their image."""
-    storage, layout = config.frame(case.stencil), config.memory
-    extents = storage.extents(Domain(*case.domain))
-    x, y, z = (_coordinates(case.domain, window, storage, axis, place.offset, xp, wrap=wrap) for axis in range(3))
-    along = (layout.along_z(z, extents), layout.along_y(y, extents), layout.along_x(x, extents))
-    parts = [a if hasattr(a, "shape") else xp.full(x.shape, a) for a in along]
-    rows = parts[0][:, None, None] + parts[1][None, :, None]
-    return rows + parts[2][None, None, :] + int(layout.component(place.slot, extents))
+class ElementIndices:
+    """The index of a place for every cell of a window: the sum of one along each axis, which many places share."""
 
+    def __init__(self, case: Case, config: KernelConfig, window: Window, xp: ModuleType) -> None:
+        """Take the frame and the layout of a configuration."""
+        self._domain, self._window, self._xp = case.domain, window, xp
+        self._frame, layout = config.frame(case.stencil), config.memory
+        self._extents = self._frame.extents(Domain(*case.domain))
+        self._layout, self._by_axis = layout, (layout.along_x, layout.along_y, layout.along_z)
+        self._known: dict[tuple[int, int, bool], Array] = {}
 
-def _coordinates(
-    domain: tuple[int, int, int],
-    window: Window,
-    storage: StorageFrame,
-    axis: int,
-    offset: Vector,
-    xp: ModuleType,
-    *,
-    wrap: bool,
-) -> Array:
-    """Return the storage coordinates along an axis of the cells of a window, moved by an offset."""
-    cells = xp.arange(window[axis].start, window[axis].stop, dtype=xp.int64) % domain[axis]
-    moved = cells + offset[axis]
-    if wrap or not storage.ghost[axis]:
-        moved = moved % domain[axis]
-    return storage.coordinate(axis, moved)
+    def __call__(self, place: Place, *, wrap: bool) -> Array:
+        """Return the indices, int64, (nz, ny, nx). wrap: whether ghost coordinates stand for their image."""
+        x, y, z = (self._along(axis, offset, wrap=wrap) for axis, offset in enumerate(place.offset))
+        return z[:, None, None] + y[:, None] + (x + int(self._layout.component(place.slot, self._extents)))
+
+    def _along(self, axis: int, offset: int, *, wrap: bool) -> Array:
+        wrap = wrap or not self._frame.ghost[axis]
+        if (known := self._known.get((axis, offset, wrap))) is not None:
+            return known
+        n, cells = self._domain[axis], self._window[axis]
+        moved = self._xp.arange(cells.start, cells.stop, dtype=self._xp.int64) % n + offset
+        found = self._by_axis[axis](self._frame.coordinate(axis, moved % n if wrap else moved), self._extents)
+        found = self._known[axis, offset, wrap] = self._xp.broadcast_to(found, moved.shape)
+        return found

@@ -18,7 +18,7 @@ from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.codegen.program import MACROSCOPICS, PARITY, STEPS, Launch, Program
 from lbmtune.errors import InputError
 from lbmtune.runtime.memory import allocate, other_buffers
-from lbmtune.runtime.states import Sums, state_of, summed
+from lbmtune.runtime.states import HostCopies, Sums, state_of, summed
 
 Array = Any
 Bound = tuple[Launch, tuple[int, int, int], list[Any]]
@@ -68,6 +68,7 @@ class Simulation:
     def _bind(self) -> None:
         """Bind the launches to the values of the case."""
         self.kept = state_of(self.case, self.program.config, self.xp)
+        self.kept_on_host = state_of(self.case, self.program.config, np, self.xp)
         self._plan = self._planned(self.program.period)
         self._prologue = [[self._bound(launch, 0) for launch in step] for step in self.program.prologue]
         self._opened = False
@@ -93,14 +94,16 @@ class Simulation:
         for buffer in self.buffers.values():
             buffer.fill(self._stored.poison)
 
-    def initialise(self, populations: Array, window: Window | None = None) -> None:
+    def initialise(self, populations: Array, window: Window | None = None, *, on_host: bool = False) -> None:
         """Set the state at time 0: f_i, not shifted, shape (q, nz, ny, nx), numpy or the device's module.
 
         window: set only its cells, so that a large state can be set part by part.
+        on_host: convert numpy arrays of few cells there (`population_blocks`).
         """
         self.steps_done = self._singly = 0
         self._opened = False
-        self.kept.put(populations, self.buffers["f0"], window)
+        kept = self.kept_on_host if on_host else self.kept
+        kept.put(populations, self._seen(self.buffers["f0"], on_host=on_host), window)
 
     def step(self, steps: int) -> None:
         """Enqueue time steps, as graphs or launches of many if the configuration has them and a cycle begins.
@@ -175,10 +178,18 @@ class Simulation:
 
         return summed(reconstructed(self.populations(), self.case, self.xp), self.case.stencil)
 
-    def population_blocks(self, window: Window | None = None) -> Iterator[Array]:
-        """Yield all f_i in order as float64, not shifted, of the domain or a window, k at a time: (k, nz, ny, nx)."""
+    def population_blocks(self, window: Window | None = None, *, on_host: bool = False) -> Iterator[Array]:
+        """Yield all f_i in order as float64, not shifted, of the domain or a window, k at a time: (k, nz, ny, nx).
+
+        on_host: as numpy arrays, for few cells: an operation on them takes a GPU longer, and its kernel has to be
+        compiled once.
+        """
         self.device.synchronize()
-        return self.kept.blocks(self.state, self.parity, window)
+        kept = self.kept_on_host if on_host else self.kept
+        return kept.blocks(self._seen(self.state, on_host=on_host), self.parity, window)
+
+    def _seen(self, buffer: Array, *, on_host: bool) -> Any:
+        return HostCopies(buffer, self.xp) if on_host and self.xp is not np else buffer
 
     @property
     def parity(self) -> int:

@@ -43,6 +43,8 @@ class State(ABC):
     case: Case
     config: KernelConfig
     xp: ModuleType
+    numbered_by: ModuleType
+    """The module that numbers listed sites of the whole domain: that of the device."""
 
     @abstractmethod
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
@@ -78,7 +80,7 @@ class PopulationState(State):
 
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
         first, xp = 0, self.xp
-        for place in blocks(self.case, self.config, 0, xp, window):
+        for place in blocks(self.case, self.config, 0, xp, window, self.numbered_by):
             part = slice(first, first := first + len(place.indices))
             values = xp.asarray(populations[part])
             values = values - self.weights[part] if self.config.stored.shifted else values
@@ -100,7 +102,7 @@ class PopulationState(State):
     def _deviations(self, buffer: Array, parity: int, window: Window | None) -> Iterator[Array]:
         """Yield f_i - w_i as `blocks` yields f_i."""
         first = 0
-        for place in blocks(self.case, self.config, parity, self.xp, window):
+        for place in blocks(self.case, self.config, parity, self.xp, window, self.numbered_by):
             part = slice(first, first := first + len(place.indices))
             found = self.config.stored.deviations(buffer[place.indices], self.xp) + place.gain
             yield found if self.config.stored.shifted else found - self.weights[part]
@@ -171,6 +173,22 @@ def _totals(values: Array, fluid: Array | None, xp: ModuleType) -> tuple[Array, 
 _STATES: Mapping[str, type[State]] = {"populations": PopulationState, "moments": MomentState}
 
 
-def state_of(case: Case, config: KernelConfig, xp: ModuleType) -> State:
-    """Return the map of a configuration's representation."""
-    return _STATES[config.kept.name](case, config, xp)
+def state_of(case: Case, config: KernelConfig, xp: ModuleType, numbered_by: ModuleType | None = None) -> State:
+    """Return the map of a configuration's representation. numbered_by: None for xp."""
+    return _STATES[config.kept.name](case, config, xp, numbered_by or xp)
+
+
+@dataclass(frozen=True)
+class HostCopies:
+    """A buffer of a device whose elements the host reads and writes, those of one index array by one copy."""
+
+    buffer: Array
+    xp: ModuleType
+
+    def __getitem__(self, indices: Array) -> Array:
+        """Return a copy of the elements, an array of the host."""
+        return self.xp.asnumpy(self.buffer[self.xp.asarray(indices)])
+
+    def __setitem__(self, indices: Array, values: Array) -> None:
+        """Write elements of the buffer."""
+        self.buffer[self.xp.asarray(indices)] = self.xp.asarray(values)

@@ -23,7 +23,8 @@ from lbmtune.catalogue.config import (
 from lbmtune.catalogue.families.ranges import Made, Range, made_knobs
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.records.study import KnobRange, Table, made
+from lbmtune.records.spec import Table, made
+from lbmtune.records.study import KnobRange
 from lbmtune.search.rule_cache import Point
 
 _SEED = 1
@@ -114,15 +115,24 @@ def _axis(asked: Asked, start: Point, record: type[KernelConfig], one: Knob, tab
     if not asked.families or one.name == "compute":  # that follows storage
         return None
     if how := made_knobs(record).get(one.name):
-        return _Axis(one, lambda point: _made(asked, how, one.name, point), how.after)
+        return _Axis(one, _maker(asked, how, one.name), how.after)
     usual = Range(_distinct(start, one.name, one.search, asked.limits), "the usual values")
     return _Axis(one, lambda _: (asked.note(record.family, one.name, usual) if len(usual.values) > 1 else usual).values)
 
 
-def _made(asked: Asked, how: Made, name: str, point: Point) -> Sequence[Scalar]:
-    """Return the values that a family makes at a point, and take note of them."""
-    config = from_flat(completed(point, asked.limits))
-    return asked.note(config.family, name, how.make(asked.case, config, asked.limits)).values
+def _maker(asked: Asked, how: Made, name: str) -> Callable[[Point], Sequence[Scalar]]:
+    """Return what makes the values of a knob at a point, once for all points that agree in the knobs they depend on."""
+    known: dict[tuple[Scalar | None, ...], Sequence[Scalar]] = {}
+
+    def made_at(point: Point) -> Sequence[Scalar]:
+        """Return the values that a family makes at a point, and take note of them."""
+        given = tuple(map(point.get, how.after))
+        if given not in known:
+            config = from_flat(completed(point, asked.limits))
+            known[given] = asked.note(config.family, name, how.make(asked.case, config, asked.limits)).values
+        return known[given]
+
+    return made_at
 
 
 def _distinct(start: Point, name: str, values: Sequence[Scalar], limits: Limits) -> tuple[Scalar, ...]:

@@ -10,7 +10,7 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy
-from lbmtune.records.study import StudySpec
+from lbmtune.records.spec import StudySpec
 from lbmtune.search.kinds import Rounding, rounding_of
 from lbmtune.search.space import Space, check_any_is_legal, legal_set
 

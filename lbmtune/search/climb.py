@@ -6,7 +6,7 @@ from dataclasses import replace
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.records import Prediction
-from lbmtune.records.study import Axes, tables
+from lbmtune.records.spec import Axes, tables
 from lbmtune.search.axes import Asked, families_of, product_of
 from lbmtune.search.estimates import estimates
 from lbmtune.search.kinds import rounding_of

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.records.study import StudySpec
+from lbmtune.records.spec import StudySpec
 
 FILES_S = 2.0
 """Seconds of the last files: report, best.json, the journal of Optuna (0.3, 0.1 and 1 s on a core of an EPYC)."""

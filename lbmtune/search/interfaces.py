@@ -8,7 +8,8 @@ from typing import Protocol
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Compiled, Prediction, Trial, Verification
 from lbmtune.records.output import OutputCost
-from lbmtune.records.study import StudyHeader, StudySpec
+from lbmtune.records.spec import StudySpec
+from lbmtune.records.study import StudyHeader
 from lbmtune.search.bounds import Accurate
 from lbmtune.search.clock import Clock
 from lbmtune.search.estimates import Estimate

@@ -13,8 +13,9 @@ from math import inf
 
 from lbmtune.errors import TimeOverError
 from lbmtune.records import Compiled, Costs, Outcome, Trial
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import append_trial
-from lbmtune.records.study import StudyHeader, StudySpec
+from lbmtune.records.study import StudyHeader
 from lbmtune.search.clock import now
 from lbmtune.search.estimates import estimates
 from lbmtune.search.finals import fastest_s, proven
@@ -25,6 +26,7 @@ from lbmtune.search.space import Space
 from lbmtune.search.stopping import Stop, noise_of
 
 OUT_OF_TIME = "what is left of the time is for the finals"
+_NO_TRIALS, _NO_TIME = "the limit of trials is reached", "the time of the search is over"
 _PROOF_EVERY = 3.0
 """Time between proofs in the search, in multiples of what one takes."""
 _FEWEST = 2
@@ -59,7 +61,7 @@ class Loop:
         self._ready: set[int] = set()
         self._measuring: dict[int, int] = {}
         self._left: list[int] = []
-        self._compiled = 0
+        self._compiled, self._ended = 0, ""
         self._index = {config.key: i for i, config in enumerate(space.configs)}
         self._known = {self._index[t.key]: t for t in done if t.key in self._index}
         if self._may_start():
@@ -75,13 +77,14 @@ class Loop:
 
     def run(self) -> str:
         """Search until something ends it, and return what. Predicting and resuming do not count."""
-        evaluator = self._search.evaluator
+        evaluator, self._ended = self._search.evaluator, ""
         evaluator.expire_at(self._plan.search_deadline_s)
         self._search.observer.searching(min(self._plan.search_left_s(), self._seconds))
         try:
             while self._advance():
                 pass
         except TimeOverError:
+            self._ended = _NO_TIME
             evaluator.abandon()
         evaluator.forget()
         evaluator.expire_at(self._plan.end_s)
@@ -112,9 +115,9 @@ class Loop:
     def _over(self) -> str:
         """Return what ends the search; empty if nothing does."""
         if self._trials_left <= 0:
-            return "the limit of trials is reached"
+            return _NO_TRIALS
         if now() - self._begin_s >= self._seconds:
-            return "the time of the search is over"
+            return _NO_TIME
         if self._stop.reason:
             return self._stop.reason
         if self._plan.search_left_s() <= 0 and len(self._known) >= _FEWEST:
@@ -132,8 +135,11 @@ class Loop:
         self._look_due_s = now() + _LOOK_EVERY * spent_s
 
     def _reason(self) -> str:
-        count = len(self._known)
-        why = self._over() or f"all {len(self._index):,} legal configurations are tried"
+        count, why = len(self._known), self._over() or self._ended
+        if not why:
+            self._left = self._left or self._strategy.wanted(1)
+            # of a joint study others may have made the trials that are allowed
+            why = _NO_TRIALS if self._left else f"all {len(self._index):,} legal configurations are tried"
         return f"stopped after {count} evaluation{'s' if count != 1 else ''}: {why}"
 
     def _prove(self) -> bool:

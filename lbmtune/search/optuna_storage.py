@@ -18,7 +18,8 @@ from optuna.trial import FrozenTrial, TrialState
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
-from lbmtune.records.study import OBJECTIVES, Ceiling, StudyHeader, StudySpec
+from lbmtune.records.spec import OBJECTIVES, StudySpec
+from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.space import varied
 
 JOURNAL = "optuna.log"

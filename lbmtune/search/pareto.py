@@ -6,6 +6,7 @@ All objectives are costs here: lower is better, and speeds are negated.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from lbmtune.records import Trial
@@ -88,11 +89,15 @@ def held_text(record: StudyRecord, found: Sequence[Trial]) -> str:
 
 
 def figures(record: StudyRecord, trial: Trial) -> dict[str, float | None]:
-    """Return the objectives of a trial by their names, as they were measured; None if one is not known."""
+    """Return the objectives of a trial by their names, as they were measured.
+
+    One is None if it is not known, or no finite number.
+    """
+    error = trial.accuracy.error if trial.accuracy else inf
     known = {
         "mlups": trial.mlups,
         "footprint": trial.prediction.footprint_bytes if trial.prediction else None,
         "energy": trial.sustained.nj_per_update if trial.sustained else None,
-        "accuracy": trial.accuracy.error if trial.accuracy else None,
+        "accuracy": error if error < inf else None,
     }
     return {name: known[name] for name in record.header.spec.objectives}

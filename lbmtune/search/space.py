@@ -4,13 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from lbmtune.catalogue.config import KernelConfig, from_flat, knobs
 from lbmtune.catalogue.families.rules import Limits, Rule, broken, rules
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
-from lbmtune.records.study import Axes, KnobRange, Table, tables
+from lbmtune.records.spec import Axes, Table, tables
+from lbmtune.records.study import KnobRange
 from lbmtune.search.axes import Asked, families_of, points, product_of
-from lbmtune.search.rule_cache import CachedRule, Point
+from lbmtune.search.rule_cache import CachedRule, Point, Points
 
 _EVERY, _DRAWN = 200_000, 50_000
 """Points of a family up to which all are looked at; of more, so many are drawn."""
@@ -39,16 +42,16 @@ def legal_set(case: Case, backend: str, axes: Axes, limits: Limits, families: Se
     family with more than 200,000 points 50,000 are drawn. Raises InputError for an unknown name, and if no
     configuration is legal.
     """
-    asked, broken_by = Asked(case, backend, limits, families), dict[Rule, list[str]]()
+    asked, broken_by = Asked(case, backend, limits, families), dict[Rule, tuple[str, int]]()
     spaces = [_sifted(asked, table, broken_by) for table in tables(axes)]
     by_reason: Counter[str] = Counter()
-    for reasons in broken_by.values():
-        by_reason[reasons[0]] += len(reasons)
+    for example, count in broken_by.values():
+        by_reason[example] += count
     if not any(found for found, _ in spaces):
         # the points that broke the last rule kept all others
         reason = list(by_reason)[-1] if by_reason else _nothing(asked)
         raise InputError(f"no configuration of this space is legal: {reason}; change the knob or the case.")
-    configs = dict.fromkeys(from_flat(point) for found, _ in spaces for point in found)
+    configs = dict.fromkeys(config for found, _ in spaces for config in found)
     sizes, legal = tuple(len(found) for found, _ in spaces), sum(several for _, several in spaces)
     drawn = legal if legal > sum(sizes) else 0
     return Space(tuple(configs), dict(by_reason.most_common()), sizes, asked.ranges, drawn)
@@ -67,29 +70,28 @@ def check_any_is_legal(case: Case, backend: str, axes: Axes, limits: Limits, fam
         legal_set(case, backend, axes, limits, families)
 
 
-def _sifted(asked: Asked, table: Table, broken_by: dict[Rule, list[str]]) -> tuple[list[Point], int]:
-    """Return the legal points, and how many there are about if these are drawn.
+def _sifted(asked: Asked, table: Table, broken_by: dict[Rule, tuple[str, int]]) -> tuple[list[KernelConfig], int]:
+    """Return the legal configurations, and how many there are about if these are drawn.
 
-    The reasons of each rule against the others are added to `broken_by`.
+    The points that break each rule are added to `broken_by`: the reason against the first one, and how many there are.
     """
-    legal: list[Point] = []
+    legal: list[KernelConfig] = []
     about = 0
     for record in families_of(asked.backend, table, asked.families):
         product = product_of(asked, record, table)
         size = product.size
-        left = list(product.points() if size <= _EVERY else product.drawn(_DRAWN))
-        share = size / max(1, len(left))
-        several = _several(left)
+        every = list(product.points() if size <= _EVERY else product.drawn(_DRAWN))
+        points, left, several = Points(every), np.arange(len(every)), _several(every)
         for rule in rules(record):
-            cached = CachedRule(rule, asked.case, asked.limits, several)
-            if left and cached(left[0]) is None and cached.constant:
-                continue
-            reasons = cached.reasons(left)
-            if against := [reason for reason in reasons if reason is not None]:
-                broken_by.setdefault(rule, []).extend(against)
-                left = [point for point, reason in zip(left, reasons, strict=True) if reason is None]
-        legal += left
-        about += round(len(left) * share)
+            found = CachedRule(rule, asked.case, asked.limits, several).reasons(points, left)
+            against = {places[0]: (reason, places) for reason, places in found if reason is not None}
+            if against:
+                example, before = broken_by.get(rule, (against[min(against)][0], 0))
+                gone = np.concatenate([places for _, places in against.values()])
+                broken_by[rule] = example, before + len(gone)
+                left = np.setdiff1d(left, gone, assume_unique=True)
+        legal += map(points.config, left.tolist())
+        about += round(len(left) * size / max(1, len(every)))
     return legal, about
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from lbmtune.errors import InputError, NothingValidError, TimeOverError
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import (
     TRIALS,
     drop_torn_line,
@@ -22,7 +23,7 @@ from lbmtune.records.store import (
     remove_unfinished,
     write_header,
 )
-from lbmtune.records.study import StudyHeader, StudyRecord, StudySpec, prior_text
+from lbmtune.records.study import StudyHeader, StudyRecord, prior_text
 from lbmtune.search.clock import Clock, Needs, now
 from lbmtune.search.finals import hold_finals, record_accuracy, record_output, run_sustained
 from lbmtune.search.interfaces import Search

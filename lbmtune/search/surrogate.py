@@ -1,73 +1,106 @@
-"""A Gaussian process and a linear model over configurations as points of a unit cube.
+"""Regression over points of a unit cube, averaged over how steep, how curved and how scattered the values may be.
 
-Matern 5/2 kernel with one length per axis; lengths and noise maximise the posterior density (Rprop).
+A value is an offset, a slope along each axis, a smooth function (Matern 5/2) and what neither describes. Each
+combination of their standard deviations counts by how likely it makes the values.
 Source: Rasmussen, Williams 2006, chapters 2, 4, 5; expected improvement: Jones, Schonlau, Welch 1998.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import erf, log, sqrt
 
 import numpy as np
 
-from lbmtune.search.features import Array, Features
+from lbmtune.search.features import Array
 
+_OFFSET = 0.5
+"""Standard deviation of the offset; values are logarithms of speeds, measured over predicted."""
+SLOPES = _CURVES = (0.02, 0.1, 0.4)
+_RESTS = (0.01, 0.04, 0.16)
+"""Standard deviations of a slope, of the function, and of what is left, each of which may be the right one."""
+_USUAL = 0.05
+"""The likeliest slope and function before anything is seen; others are less likely by their ratio to it, log-normal."""
+_LENGTH = 1.5
+"""Length of the function, in units of the cube: points that differ in two names lie as far apart."""
+_LEAST = 0.02
+"""Share of the likelihood below which a combination is left out."""
 _ROOT5 = sqrt(5.0)
-_NOISE_CENTRE = log(1e-3)
 
 
 @dataclass(frozen=True)
-class Hyperparameters:
-    """Natural logarithms of the lengths of the axes, in units of the cube, and of noise over signal variance."""
+class _Member:
+    """One combination: share, standard deviations, weights of the values, and inverse covariance of the points."""
 
-    lengths: Array
-    noise: float
+    share: float
+    slope: float
+    curve: float
+    rest: float
+    weights: Array
+    inverse: Array
 
 
 @dataclass(frozen=True)
-class Process:
-    """A fitted process."""
+class Regression:
+    """What values at some points let expect at others. points: those of the values, then those that are believed."""
 
     points: Array
-    scale: Array
-    inverse: Array
-    weights: Array
-    mean: float
-    variance: float
+    centre: Array
+    members: tuple[_Member, ...]
 
     def predict(self, points: Array) -> tuple[Array, Array]:
-        """Return mean and standard deviation at points, shape (n,) each."""
-        cross = _matern(_distances2(points * self.scale, self.points))
-        left = np.maximum(1.0 - np.sum(cross @ self.inverse * cross, axis=1), 1e-12)
-        return self.mean + cross @ self.weights, np.sqrt(self.variance * left)
+        """Return mean and standard deviation of values at points, shape (n,) each."""
+        along, near = (points - self.centre) @ (self.points - self.centre).T, _matern(points, self.points)
+        steep = np.sum((points - self.centre) ** 2, axis=1)
+        mean, square = np.zeros(len(points)), np.zeros(len(points))
+        for one in self.members:
+            cross = _OFFSET**2 + one.slope**2 * along + one.curve**2 * near
+            own = cross[:, : len(one.weights)] @ one.weights
+            before = _OFFSET**2 + one.slope**2 * steep + one.curve**2
+            left = np.maximum(before - np.sum(cross @ one.inverse * cross, axis=1), 0.0) + one.rest**2
+            mean += one.share * own
+            square += one.share * (left + own**2)
+        return mean, np.sqrt(np.maximum(square - mean**2, 1e-12))
+
+    def trend(self, points: Array) -> Array:
+        """Return the mean at points by offset and slopes alone."""
+        known = self.points[: len(self.members[0].weights)] - self.centre
+        offset = sum(one.share * _OFFSET**2 * float(np.sum(one.weights)) for one in self.members)
+        slopes = sum(one.share * one.slope**2 * (one.weights @ known) for one in self.members)
+        found: Array = offset + (points - self.centre) @ slopes
+        return found
 
 
-def start(axes: int) -> Hyperparameters:
-    """Return hyperparameters to start from: lengths of one, little noise."""
-    return Hyperparameters(np.zeros(axes), _NOISE_CENTRE)
+def condition(
+    points: Array, values: Array, noise: Array, believed: Array | None = None, slopes: Sequence[float] = SLOPES
+) -> Regression:
+    """Return the regression of values (n,) at points (n, axes). noise: standard deviation of each value.
 
-
-def condition(points: Features, values: Array, hyper: Hyperparameters, noise: Array | None = None) -> Process:
-    """Return the process conditioned on values (n,) at points (n, features). noise: variances, of a usual value one."""
-    scale = np.exp(-hyper.lengths)[points.groups]
-    scaled = points.values * scale
-    kernel = _matern(_distances2(scaled, scaled)) + np.diag(np.exp(hyper.noise) * _noises(values, noise) + 1e-9)
-    return Process(scaled, scale, *_solved(kernel, values))
-
-
-def fit(
-    points: Features, values: Array, hyper: Hyperparameters, noise: Array | None = None, steps: int = 25
-) -> Hyperparameters:
-    """Return hyperparameters of highest posterior density from a starting point: Rprop on the exact gradient."""
-    axes = len(hyper.lengths)
-    by_axis = np.stack([_distances2(one, one) for one in (points.values[:, points.groups == g] for g in range(axes))])
-    theta, step = np.append(hyper.lengths, hyper.noise), np.full(axes + 1, 0.3)
-    last, each = np.zeros(axes + 1), _noises(values, noise)
-    for _ in range(steps):
-        sign = np.sign(_gradient(theta, by_axis, values, each))
-        step = np.clip(np.where(sign * last > 0, 1.2, np.where(sign * last < 0, 0.5, 1.0)) * step, 1e-3, 1.0)
-        theta = np.clip(theta - sign * step, -8.0, 6.0)
-        last = sign
-    return Hyperparameters(theta[:-1], float(theta[-1]))
+    believed: points that count as if the values expected there had been seen (Ginsbourger 2010); slopes: standard
+    deviations of a slope that may be the right ones.
+    """
+    every = points if believed is None else np.concatenate([points, believed])
+    own = np.append(noise, np.zeros(len(every) - len(points))) ** 2
+    centre, seen = points.mean(0), slice(len(points))
+    along, near = (every - centre) @ (every - centre).T, _matern(every, every)
+    found = []
+    for slope, curve, rest in product(slopes, _CURVES, _RESTS):
+        kernel = _OFFSET**2 + slope**2 * along + curve**2 * near + np.diag(own + rest**2)
+        lower = np.linalg.cholesky(kernel[seen, seen])
+        white = np.linalg.solve(lower, values)
+        usual = -0.5 * (log(slope / _USUAL) ** 2 + log(curve / _USUAL) ** 2)
+        likely = usual - 0.5 * float(white @ white) - float(np.log(np.diag(lower)).sum())
+        found.append((likely, slope, curve, rest, np.linalg.solve(lower.T, white), kernel))
+    best = max(likely for likely, *_ in found)
+    shares = np.exp([likely - best for likely, *_ in found])
+    kept = shares >= _LEAST * shares.sum()
+    total = float(shares[kept].sum())
+    members = tuple(
+        _Member(float(share) / total, slope, curve, rest, weights, np.asarray(np.linalg.inv(kernel), np.float64))
+        for share, keep, (_, slope, curve, rest, weights, kernel) in zip(shares, kept, found, strict=True)
+        if keep
+    )
+    return Regression(every, centre, members)
 
 
 def expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
@@ -81,61 +114,8 @@ def below(z: Array) -> Array:
     return np.array([0.5 * (1.0 + erf(v / sqrt(2.0))) for v in z])
 
 
-def _gradient(theta: Array, by_axis: Array, values: Array, each: Array) -> Array:
-    """Return the gradient of the negative log posterior density by log lengths and log noise."""
-    shrink, noise = np.exp(-2.0 * theta[:-1]), np.exp(theta[-1])
-    root = _ROOT5 * np.sqrt(np.tensordot(shrink, by_axis, 1))
-    decay = np.exp(-root)
-    kernel = (1.0 + root + root**2 / 3.0) * decay + np.diag(noise * each + 1e-9)
-    inverse, weights, _, variance = _solved(kernel, values)
-    pull = inverse - np.outer(weights, weights) / variance
-    slope = pull * (5.0 / 3.0) * (1.0 + root) * decay
-    by_length = 0.5 * shrink * np.tensordot(by_axis, slope, 2) + theta[:-1]
-    by_noise = 0.5 * noise * float(np.diag(pull) @ each) + (theta[-1] - _NOISE_CENTRE) / 9.0
-    return np.append(by_length, by_noise)
-
-
-def _noises(values: Array, noise: Array | None) -> Array:
-    return np.ones(len(values)) if noise is None else noise
-
-
-def _solved(kernel: Array, values: Array) -> tuple[Array, Array, float, float]:
-    """Return inverse of the kernel matrix and weights of the values, and the most likely mean and variance."""
-    inverse = np.asarray(np.linalg.inv(kernel), np.float64)
-    mean = float(np.sum(inverse @ values) / np.sum(inverse))
-    weights = inverse @ (values - mean)
-    return inverse, weights, mean, max(float((values - mean) @ weights) / len(values), 1e-12)
-
-
-def _matern(distances2: Array) -> Array:
-    root = _ROOT5 * np.sqrt(distances2)
+def _matern(a: Array, b: Array) -> Array:
+    squares = (a**2).sum(1)[:, None] + (b**2).sum(1)[None, :] - 2.0 * a @ b.T
+    root = _ROOT5 / _LENGTH * np.sqrt(np.maximum(squares, 0.0))
     result: Array = (1.0 + root + root**2 / 3.0) * np.exp(-root)
     return result
-
-
-def _distances2(a: Array, b: Array) -> Array:
-    squares: Array = (a**2).sum(1)[:, None] + (b**2).sum(1)[None, :] - 2.0 * a @ b.T
-    result: Array = np.maximum(squares, 0.0)
-    return result
-
-
-@dataclass(frozen=True)
-class Linear:
-    """A fitted linear model: means of its coefficients and their covariance."""
-
-    weights: Array
-    covariance: Array
-
-    def predict(self, columns: Array) -> tuple[Array, Array]:
-        """Return mean and standard deviation at rows of columns, shape (n,) each."""
-        return columns @ self.weights, np.sqrt(np.sum(columns @ self.covariance * columns, axis=1))
-
-
-def regress(columns: Array, values: Array, spread: Array, noise: Array) -> Linear:
-    """Return the coefficients of columns (n, m) that values (n,) let expect.
-
-    spread: standard deviation of each coefficient before anything is seen, about zero; noise: of each value.
-    """
-    weighted = columns / noise[:, None] ** 2
-    covariance = np.asarray(np.linalg.inv(columns.T @ weighted + np.diag(spread**-2)), np.float64)
-    return Linear(covariance @ (weighted.T @ values), covariance)

@@ -41,7 +41,7 @@ from lbmtune.errors import DeviceUnavailableError, NothingValidError
 from lbmtune.measure.verification.accuracy import fitted, measure_accuracy
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Accuracy, Environment
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.search.kinds import kind_of
 
 Flat = dict[str, Scalar]

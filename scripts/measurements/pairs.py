@@ -23,8 +23,9 @@ from lbmtune import __version__
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.records.store import read_study
-from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.records.study import StudyRecord
 
 NEVER_DISMISSED = TimingProtocol(bail_out=1e9)
 

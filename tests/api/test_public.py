@@ -18,7 +18,7 @@ from lbmtune.api.folders import study_folder
 from lbmtune.api.machines import as_machine, named_machine
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.files.studyfile import load_study
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from tests.support.paths import RECORDED, ROOT
 from tests.support.studies.fake_study import FakeEvaluator, stand_in
 

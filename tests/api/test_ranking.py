@@ -39,8 +39,8 @@ from lbmtune.model.predict import predict
 from lbmtune.process_pool import pool
 from lbmtune.records import Resources
 from lbmtune.records.remarks import in_cache, last_cache
+from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import CACHE_VARIABLE, read_study
-from lbmtune.records.study import StudySpec
 from lbmtune.search import estimates as search_estimates
 from lbmtune.search.estimates import estimates
 from lbmtune.search.space import legal_set

@@ -357,7 +357,7 @@ def test_no_number_of_an_option_is_left_to_the_framework():
             if {int, float} & {kind, *get_args(kind)}:
                 numbers += 1
                 assert all(option.parser for option in options), (place, name)
-    assert numbers == 14
+    assert numbers == 15
 
 
 def test_no_arguments_at_all_are_answered_with_the_help(capsys):
@@ -493,7 +493,7 @@ def test_options_of_predict_that_would_not_be_heard(refused, cpu):
     assert "--top 3 goes with a ranking" in refused("predict", "scheme=aa", "--top", "3", *there)
     said = refused("predict", "quick", "--top", "3", "--vary", "block", *there)
     assert "--top 3 goes with a ranking of a study's space, not with --vary; leave it out." in said
-    assert "--page p.html goes with --vary alone" in refused("predict", "quick", "--page", "p.html", *there)
+    assert "--page p.html goes with --vary or --devices" in refused("predict", "quick", "--page", "p.html", *there)
     assert not Path("p.html").exists()
     said = refused("predict", "quick", "--vary", "block", "--page", "p.pdf", *there)
     assert said == "lbmtune: --page p.pdf is not a page; name a file that ends in .html."

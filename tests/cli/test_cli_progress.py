@@ -17,7 +17,7 @@ from lbmtune.errors import NothingValidError
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Conditions, Outcome, Sustained
 from lbmtune.records.remarks import disturbance, doubt
-from lbmtune.records.study import Budget, TimingProtocol
+from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.report.study.page import page
 from lbmtune.report.study.tables import trial_table
 from lbmtune.report.study.trials import headline

@@ -28,8 +28,8 @@ from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, machine_path
 from lbmtune.model.machine.toml import write_machine
 from lbmtune.records import Conditions, Outcome, Trial
 from lbmtune.records.best import read_best
+from lbmtune.records.spec import Budget, Target
 from lbmtune.records.store import read_study
-from lbmtune.records.study import Budget, Target
 from lbmtune.search.joint.ledger import Ledger, begin, open_storage
 from lbmtune.search.optuna_storage import Journal, optuna_name
 from lbmtune.units import format_rate

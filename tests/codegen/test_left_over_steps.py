@@ -27,10 +27,11 @@ from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import error_bound, verify_single
 from lbmtune.measure.workers.messages import MeasureRequest
-from lbmtune.measure.workers.worker_tasks import verify_and_measure
+from lbmtune.measure.workers.one_kernel import verify_and_measure
 from lbmtune.records import Resources, Verification
 from lbmtune.records.best import encode_best
-from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.records.spec import TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.winner import verification_table
 from lbmtune.runtime import Simulation
 from lbmtune.runtime import load as loading
@@ -180,7 +181,7 @@ def test_verification_takes_both_kernels_in_turn() -> None:
 
 @needs_compiler
 def test_a_finalist_is_verified_with_its_kernel_of_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lbmtune.measure.workers.worker_tasks.compiler_for", lambda _: compile_on_host)
+    monkeypatch.setattr("lbmtune.measure.workers.one_kernel.compiler_for", lambda _: compile_on_host)
     case, config = SAMPLES["moments"]
     program = render(case, config)
     work = MeasureRequest(path=Path(), full=True)

@@ -52,13 +52,13 @@ def test_kernels_that_no_cut_serves(text: str, reason: str) -> None:
 
 def test_an_order_of_cells_is_that_of_the_whole_domain() -> None:
     config = parse_config("family=direct,scheme=swap-ordered,wrap=select,row_offset=0,vector_bits=0,threads=1", "cpu")
-    said = kernel_refusal(BOX, config, Limits(cores=1)) or ""
+    said = kernel_refusal(BOX, config) or ""
     assert said.endswith("its cells are updated in the order of the whole domain")
 
 
 def test_steps_of_a_scheme_in_a_wavefront_have_no_halo() -> None:
     config = parse_config("family=wavefront,scheme=aa,steps=2,threads=1", "cpu")
-    said = kernel_refusal(BOX, config, Limits(cores=1, vector_bits=512)) or ""
+    said = kernel_refusal(BOX, config) or ""
     assert said.startswith("steps=2 of family wavefront is not supported for several parts (use 1)")
 
 
@@ -96,6 +96,17 @@ def test_the_layers_of_a_halo_suit_the_steps_of_a_launch() -> None:
 def test_a_part_obeys_the_rules_of_the_family() -> None:
     said = refused(BOX, "scheme=pull,block=64x1x1", "3x1x1")
     assert said.startswith("cut=x:3: part 0 with its halo has 23x32x24 cells: block 64x1x1 x 1 cells covers")
+
+
+def test_what_is_illegal_on_one_device_is_said_as_there() -> None:
+    said = broken(BOX, parse_config("scheme=pull,flags=memory,block=32x1x1"), LIMITS)
+    assert said == refused(BOX, "scheme=pull,flags=memory,block=32x1x1", "z:2")
+
+
+def test_a_grid_that_is_too_large_for_one_launch_is_none_for_parts() -> None:
+    long = box("d3q19", "bgk", (256, 8, 1 << 17))
+    assert "this device allows" in str(broken(long, parse_config("scheme=pull,block=256x1x1"), LIMITS))
+    assert refused(long, "scheme=pull,block=256x1x1", "z:4") == ""
 
 
 def test_the_whole_need_not_fit_into_one_device_but_each_part_has_to() -> None:

@@ -152,3 +152,11 @@ def test_a_part_has_no_halo_at_walls_and_along_axes_that_it_spans() -> None:
         ((0, 0, 1), (0, 0, 0)),
     ]
     assert [part.stored.extents for part in found.parts] == [(5, 6, 3), (5, 6, 4), (5, 6, 4)]
+
+
+def test_several_parts_may_have_one_device() -> None:
+    parts = decomposed(CASES["box"], parse_config("scheme=pull"), parse_cut("z:5"), devices=2).parts
+    assert [part.device for part in parts] == [0, 0, 0, 1, 1]
+    assert [part.device for part in decomposed(CASES["box"], parse_config("scheme=pull"), parse_cut("z:3")).parts] == [
+        *(0, 1, 2)
+    ]

@@ -11,6 +11,7 @@ from lbmtune.files.studyfile import base_study, load_study, overridden, parse_st
 from lbmtune.records.study import KnobRange
 from lbmtune.search.space import legal_set
 from lbmtune.search.study import check_same_spec
+from tests.support.studies.described_cpu import describe_cpu
 
 TEXT = """\
 name = "made"
@@ -125,7 +126,8 @@ def test_a_study_of_other_families_is_another_study(tmp_path):
         check_same_spec(read(), read("families=all"), tmp_path)
 
 
-def test_a_study_of_made_values_runs(tmp_path):
+def test_a_study_of_made_values_runs(tmp_path, monkeypatch):
+    describe_cpu(monkeypatch, tmp_path / "config")
     few = ["budget.trials=2", "protocol.finalists=1", "protocol.sustained_top=0"]
     spec = base_study(["case.domain=32x16x16", "case.collision=trt", *few])
     found = api.study(spec, "cpu", tmp_path / "made", calibrate=False)

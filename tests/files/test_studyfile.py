@@ -12,7 +12,7 @@ from lbmtune.files.shipped import find_study, shipped_studies, spaces
 from lbmtune.files.source import line_of
 from lbmtune.files.studyfile import as_spec, load_study, overridden, parse_study
 from lbmtune.records.output import Output
-from lbmtune.records.study import Target, TimingProtocol
+from lbmtune.records.spec import Target, TimingProtocol
 from lbmtune.search.space import legal_set
 
 TEXT = """\

@@ -29,7 +29,7 @@ from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.verification.verify import verify, verify_simulation
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
 from tests.support.cuda_samples import flows, one_of_each_kind
 

@@ -14,7 +14,7 @@ from lbmtune.measure.timing.output import measure_rates
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
 from lbmtune.records.output import Output
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from scripts.conformance import wrong_fields
 from tests.runtime.test_macroscopic_pass import CASES, CUDA, samples
 

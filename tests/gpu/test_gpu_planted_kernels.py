@@ -14,7 +14,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from tests.support.cuda_samples import flows, one_of_each_kind
 from tests.support.stages import judged
 

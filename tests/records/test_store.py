@@ -27,6 +27,7 @@ from lbmtune.records import (
     Trial,
     Verification,
 )
+from lbmtune.records.spec import Budget, StudySpec
 from lbmtune.records.store import (
     HEADER,
     TRIALS,
@@ -37,7 +38,7 @@ from lbmtune.records.store import (
     write_atomically,
     write_header,
 )
-from lbmtune.records.study import Budget, Ceiling, StudyHeader, StudySpec
+from lbmtune.records.study import Ceiling, StudyHeader
 
 HEADER_RECORD = StudyHeader(
     spec=StudySpec(

@@ -200,6 +200,22 @@ def test_parts_of_a_processor(knobs: dict[str, Any], flow: str) -> None:
 
 
 @needs_compiler
+def test_two_parts_on_one_device() -> None:
+    case, one = case_named("grinder"), config(scheme="aa", storage="fp64", block=(4, 2, 1))
+    program = render(case, one)
+    found = decomposed(case, one, parse_cut("z:4"), devices=2)
+    assert max(part.device for part in found.parts) == 1
+    binary, devices = compile_on_host(program), [HostDevice(), HostDevice()]
+    parts = DecomposedSimulation(program, binary, devices, found, poisons=True)
+    alone = Simulation(program, binary, devices[0])
+    assert [simulation.device for simulation in parts.parts] == [devices[0]] * 2 + [devices[1]] * 2
+    for each in (parts, alone):
+        each.initialise(random_state(case))
+        each.step(3)
+    assert np.array_equal(parts.populations(), alone.populations())
+
+
+@needs_compiler
 @pytest.mark.parametrize("flow", ["grinder", "porous"])
 def test_each_part_has_the_kernel_of_the_whole(flow: str) -> None:
     case = case_named(flow)

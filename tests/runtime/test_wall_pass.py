@@ -33,11 +33,11 @@ from lbmtune.measure.verification.aftermath import check_slabs
 from lbmtune.measure.verification.verify import verify_simulation
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.measure.workers.messages import MeasureRequest
+from lbmtune.measure.workers.one_kernel import verify_and_measure
 from lbmtune.measure.workers.side_tasks import with_side_task
-from lbmtune.measure.workers.worker_tasks import verify_and_measure
 from lbmtune.records import Outcome
 from lbmtune.records.claims import SideTask
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.wall_pass import wall_tables
 from tests.shim.device import COMPILER, HostDevice, compile_on_host

@@ -8,13 +8,14 @@ import pytest
 from lbmtune.errors import InputError
 from scripts import fuzz
 from scripts.fuzz import Input, faults, inputs
+from tests.support.studies.described_cpu import describe_cpu
 
 
 @pytest.fixture(autouse=True)
 def own_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("LBMTUNE_CONFIG", str(tmp_path / "config"))
+    describe_cpu(monkeypatch, tmp_path / "config")
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -17,7 +17,8 @@ from lbmtune.model.machine.memory_walks import GLANCED, Filling, glance
 from lbmtune.model.predict import predict
 from lbmtune.records import Conditions
 from lbmtune.records.remarks import unsteadiness
-from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.records.spec import TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.page import page
 from lbmtune.report.tables import conditions_table
 from lbmtune.runtime import Simulation

@@ -2,22 +2,15 @@
 
 import json
 import signal
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from lbmtune.backend.registry import open_device
-from lbmtune.codegen.streams import streams_digest
-from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, machine_path
-from lbmtune.model.machine.toml import write_machine
-from lbmtune.records import Conditions
 from lbmtune.records.store import TRIALS
 from scripts.kills.__main__ import attack, dealt
 from scripts.kills.study import STAGES, WAYS, Kill, Study
-from tests.support.studies import fake_study
+from tests.support.studies.described_cpu import describe_cpu
 
 KILLS = [Kill("SIGKILL", "all", "trials"), Kill("SIGTERM", "study", "finals")]
 
@@ -25,15 +18,7 @@ KILLS = [Kill("SIGKILL", "all", "trials"), Kill("SIGTERM", "study", "finals")]
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     """A study of few trials on this processor, whose bandwidths need not be measured."""
-    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "config"))
-    machine = replace(
-        fake_study.machine("cpu"),
-        environment=open_device("cpu").environment,
-        conditions=Conditions(cpu_share=1.0),
-        streams_digest=streams_digest("cpu"),
-        date=datetime.now(UTC).isoformat(),
-    )
-    write_machine(machine_path(machine.environment), machine)
+    describe_cpu(monkeypatch, tmp_path / "config")
     return Study(tmp_path / "study", trials=4)
 
 

@@ -15,8 +15,9 @@ from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Sustained
 from lbmtune.records.best import read_best
 from lbmtune.records.remarks import power_remark, too_much_power, unfinished
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.records.store import read_study
-from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.tables import case_table
 from lbmtune.search.bounds import allowed, check_any_of, legal_of
 from lbmtune.search.pareto import members

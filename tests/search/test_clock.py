@@ -12,8 +12,8 @@ import pytest
 
 from lbmtune.errors import TimeOverError
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.records.store import read_study
-from lbmtune.records.study import Budget, TimingProtocol
 from lbmtune.search import clock as clocks
 from lbmtune.search.clock import FILES_S, Clock, Needs, process_begun_s
 from lbmtune.search.loop import Loop

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from lbmtune.catalogue.config import KernelConfig, cpu, cuda, from_flat
 from lbmtune.catalogue.layouts import SoA
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.records.store import read_study
-from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.search.finals import NEAR, finalists_of
 from lbmtune.search.kinds import kind_of
 from tests.support.paths import ROOT

@@ -20,8 +20,9 @@ from lbmtune.export import best
 from lbmtune.records import Accuracy, AccuracyPoint, Sustained, Trial
 from lbmtune.records.best import read_best
 from lbmtune.records.remarks import race_text
+from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.records.store import read_study
-from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.pareto import pareto_figure, pareto_table
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.finals import finalists_of
@@ -104,6 +105,9 @@ def test_nothing_is_known_of_no_points() -> None:
     assert empty.widths(np.array([[1.0, 1.0]])).tolist() == [[2.0]]
 
 
+ACCURACY_AFTER = replace(ACCURACY, after=ACCURACY.points[0])
+
+
 def estimated(configs) -> list[Estimate]:
     found = [predict(config) for config in configs]
     return [Estimate(one.mlups, one.footprint_bytes) for one in found]
@@ -125,6 +129,14 @@ def test_several_objectives_make_costs_and_one_makes_tiers() -> None:
 
     first = made_strategy(configs, found, spec(objective="accuracy"), accuracy=accuracy).wanted(len(wide))
     assert {configs[index] for index in first} == set(wide)
+
+    def diverges(config: KernelConfig) -> Accuracy:
+        return replace(ACCURACY, after=None) if config in wide else ACCURACY_AFTER
+
+    narrow = len(configs) - len(wide)
+    for asked in (spec(objective="accuracy"), spec(beside=("accuracy",)), spec(beside=("footprint", "accuracy"))):
+        first = made_strategy(configs, found, asked, accuracy=diverges).wanted(narrow)
+        assert not {configs[index] for index in first} & set(wide), "what has no finite error comes last"
 
 
 @pytest.mark.parametrize("measured", [0, 3])
@@ -267,7 +279,7 @@ def test_an_error_that_is_no_number_is_in_no_set_and_does_not_win(tmp_path: Path
     assert broken not in members(found)
     assert found.winner
     assert found.winner is members(found)[0]
-    assert found.cost(broken, "accuracy") is None
+    assert found.cost(broken, "accuracy") is figures(found, broken)["accuracy"] is None
     before = replace(found, trials=tuple(replace(t, final=None, verification=None) for t in found.trials))
     assert broken.number not in {trial.number for trial in members(before)}
 

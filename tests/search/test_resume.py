@@ -17,8 +17,8 @@ from lbmtune.backend.registry import open_device
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION
+from lbmtune.records.spec import Budget
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study
-from lbmtune.records.study import Budget
 from lbmtune.search import lock
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.joint.ledger import open_storage

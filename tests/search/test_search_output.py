@@ -13,7 +13,8 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.output import Output, OutputCost
-from lbmtune.records.study import StudyRecord, TimingProtocol
+from lbmtune.records.spec import TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.search.study import run_study
 from tests.support.studies.fake_study import FakeEvaluator, header, search, space_of, spec
 

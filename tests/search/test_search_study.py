@@ -7,8 +7,9 @@ from optuna.storages import JournalStorage
 
 from lbmtune.errors import NothingValidError
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.records.store import read_study
-from lbmtune.records.study import Budget, StudyRecord, TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.interfaces import Observer, Seen
 from lbmtune.search.optuna_storage import JOURNAL, Journal, distributions, optuna_name
@@ -246,7 +247,7 @@ def test_optuna_holds_the_same_trials(tmp_path):
 def test_optuna_says_of_each_trial_what_the_record_says(tmp_path):
     import optuna
 
-    record = run(tmp_path, spec())
+    record = run(tmp_path, spec(budget=Budget(trials=40)))
     kept = optuna.load_study(study_name=optuna_name(record.header), storage=JournalStorage(Journal(tmp_path / JOURNAL)))
     assert kept.metric_names == ["MLUPS"]
     by_number = {trial.user_attrs["lbmtune:number"]: trial for trial in kept.trials}

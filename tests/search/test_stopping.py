@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from lbmtune.errors import NothingValidError, TimeOverError
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.study import Budget, Target
+from lbmtune.records.spec import Budget, Target
+from lbmtune.records.store import read_study
 from lbmtune.search.interfaces import Gain
 from lbmtune.search.stopping import Stop, noise_of
 from lbmtune.search.strategies.table import made_strategy
@@ -98,6 +100,17 @@ def test_a_search_ends_at_its_target(tmp_path):
     assert len(record.trials) < 5
     assert " of the prediction reached" in record.header.stopped
     assert record.winner
+
+
+def test_a_search_whose_first_trial_does_not_end_in_time_says_so(tmp_path):
+    class Slow(FakeEvaluator):
+        def next(self):
+            raise TimeOverError("the time of the study was over during a trial.")
+
+    study = spec(budget=Budget(seconds=60.0))
+    with pytest.raises(NothingValidError):
+        run_study(search(tmp_path, Slow()), header(study), space_of(study))
+    assert read_study(tmp_path).header.stopped == "stopped after 0 evaluations: the time of the search is over"
 
 
 @pytest.mark.parametrize("trials", [3, 1000])

@@ -2,58 +2,76 @@ import numpy as np
 import pytest
 
 from lbmtune.search import surrogate
-from lbmtune.search.features import Features
 
 
-def test_the_process_reproduces_what_it_saw_and_doubts_what_it_did_not():
-    points = Features(np.linspace(0, 1, 9)[:, None], np.array([0]))
-    values = np.sin(4 * points.values[:, 0])
-    process = surrogate.condition(points, values, surrogate.fit(points, values, surrogate.start(1)))
-    mean, deviation = process.predict(points.values)
+def test_the_regression_reproduces_what_it_saw_and_doubts_what_it_did_not():
+    points = np.linspace(0, 1, 9)[:, None]
+    values = 0.3 * np.sin(2 * points[:, 0])
+    found = surrogate.condition(points, values, np.full(9, 0.002))
+    mean, deviation = found.predict(points)
     assert np.abs(mean - values).max() < 0.02
-    between, doubt = process.predict(np.array([[0.3], [3.0]]))
-    assert abs(between[0] - np.sin(1.2)) < 0.02
-    assert doubt[1] > 10 * deviation.max()
+    between, doubt = found.predict(np.array([[0.3], [3.0]]))
+    assert abs(between[0] - 0.3 * np.sin(0.6)) < 0.02
+    assert doubt[1] > 4 * deviation.max()
 
 
-def test_the_gradient_is_that_of_the_density():
+def test_one_combination_is_the_textbook_formula(monkeypatch):
+    """Mean and variance of a Gaussian process of offset, slopes and function; each value has its own noise."""
+    for name, value in (("_CURVES", (0.2,)), ("_RESTS", (0.05,))):
+        monkeypatch.setattr(surrogate, name, value)
     random = np.random.default_rng(1)
-    points, values = random.random((12, 3)), random.normal(size=12)
-    by_axis = (points[None, :, :] - points[:, None, :]).transpose(2, 0, 1) ** 2
-    theta = np.array([0.2, -0.5, 0.1, -3.0])
-    slope = surrogate._gradient(theta, by_axis, values, np.ones(12))
-    for k in range(4):
-        step = 1e-5 * np.eye(4)[k]
-        rise = density(theta + step, by_axis, values) - density(theta - step, by_axis, values)
-        assert slope[k] == pytest.approx(rise / 2e-5, rel=1e-4)
+    points, there, values = random.random((7, 3)), random.random((5, 3)), random.normal(size=7)
+    noise = 0.01 + 0.1 * random.random(7)
 
+    def covariance(a, b):
+        centred = (a - points.mean(0)) @ (b - points.mean(0)).T
+        r = np.sqrt(5) / 1.5 * np.linalg.norm(a[:, None] - b[None], axis=-1)
+        return 0.5**2 + 0.3**2 * centred + 0.2**2 * (1 + r + r**2 / 3) * np.exp(-r)
 
-def density(theta, by_axis, values):
-    """Negative log posterior density, from the textbook formula."""
-    r = np.sqrt(5 * np.tensordot(np.exp(-2 * theta[:-1]), by_axis, 1))
-    kernel = (1 + r + r**2 / 3) * np.exp(-r) + (np.exp(theta[-1]) + 1e-9) * np.eye(len(values))
-    inverse = np.linalg.inv(kernel)
-    mean = (inverse @ values).sum() / inverse.sum()
-    variance = (values - mean) @ inverse @ (values - mean) / len(values)
-    prior = 0.5 * (theta[:-1] ** 2).sum() + (theta[-1] - np.log(1e-3)) ** 2 / 18
-    return 0.5 * len(values) * np.log(variance) + 0.5 * np.linalg.slogdet(kernel)[1] + prior
+    inverse = np.linalg.inv(covariance(points, points) + np.diag(noise**2 + 0.05**2))
+    cross = covariance(there, points)
+    mean, deviation = surrogate.condition(points, values, noise, slopes=(0.3,)).predict(there)
+    assert mean == pytest.approx(cross @ inverse @ values)
+    variance = np.diag(covariance(there, there) - cross @ inverse @ cross.T) + 0.05**2
+    assert deviation == pytest.approx(np.sqrt(variance))
 
 
 def test_a_noisy_value_weighs_less():
-    points = Features(np.array([[0.0], [0.0], [1.0]]), np.array([0]))
-    values = np.array([1.0, 0.0, 0.5])
-    for doubtful, expected in ((np.array([1.0, 99.0, 1.0]), 0.99), (np.array([99.0, 1.0, 1.0]), 0.01)):
-        process = surrogate.condition(points, values, surrogate.Hyperparameters(np.zeros(1), np.log(1e-4)), doubtful)
-        assert process.predict(np.zeros((1, 1)))[0][0] == pytest.approx(expected, abs=0.02)
+    points = np.array([[0.0], [0.0], [1.0]])
+    values = np.array([0.2, 0.0, 0.1])
+    for doubtful, expected in ((np.array([0.01, 1.0, 0.01]), 0.2), (np.array([1.0, 0.01, 0.01]), 0.0)):
+        found = surrogate.condition(points, values, doubtful)
+        assert found.predict(np.zeros((1, 1)))[0][0] == pytest.approx(expected, abs=0.03)
 
 
 def test_main_effects_are_found_and_doubted_where_nothing_was_seen():
     random = np.random.default_rng(1)
-    columns = np.column_stack([random.normal(size=(40, 2)), np.zeros(40)])
-    values = columns @ np.array([0.3, -0.2, 0.0]) + 0.01 * random.normal(size=40)
-    line = surrogate.regress(columns, values, np.full(3, 0.1), np.full(40, 0.01))
-    assert line.weights == pytest.approx([0.3, -0.2, 0.0], abs=0.01)
-    mean, deviation = line.predict(np.eye(3))
-    assert mean == pytest.approx(line.weights)
-    assert deviation[2] == pytest.approx(0.1)
-    assert max(deviation[:2]) < 0.003
+    points = np.column_stack([random.random((40, 2)), np.zeros(40)])
+    values = points @ np.array([0.3, -0.2, 0.0]) + 0.01 * random.normal(size=40)
+    found = surrogate.condition(points, values, np.full(40, 0.002))
+    ends = np.array([[0.0, 0.5, 0.0], [1.0, 0.5, 0.0], [0.5, 0.0, 0.0], [0.5, 1.0, 0.0]])
+    low_x, high_x, low_y, high_y = found.trend(ends)
+    assert (high_x - low_x, high_y - low_y) == pytest.approx((0.3, -0.2), abs=0.04)
+    _, (seen, unseen) = found.predict(np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 1.0]]))
+    assert unseen > 2 * seen
+
+
+def test_what_no_point_describes_is_not_learned():
+    """Values without a pattern change little elsewhere; a slope of the same size does."""
+    random = np.random.default_rng(2)
+    points, there = random.random((40, 10)), random.random((100, 10))
+    scatter, slope = 0.05 * random.normal(size=40), 0.2 * (points[:, 0] - 0.5)
+    without, _ = surrogate.condition(points, scatter, np.full(40, 0.002)).predict(there)
+    along, _ = surrogate.condition(points, slope, np.full(40, 0.002)).predict(there)
+    assert without.std() < 0.4 * scatter.std()
+    assert np.corrcoef(along, there[:, 0])[0, 1] > 0.9
+
+
+def test_a_believed_point_leaves_the_mean_and_narrows_what_is_near():
+    random = np.random.default_rng(3)
+    points, values, near = random.random((6, 2)), 0.1 * random.normal(size=6), np.array([[0.9, 0.1]])
+    alone = surrogate.condition(points, values, np.full(6, 0.002))
+    believed = surrogate.condition(points, values, np.full(6, 0.002), near)
+    there = random.random((20, 2))
+    assert believed.predict(there)[0] == pytest.approx(alone.predict(there)[0])
+    assert believed.predict(near)[1][0] < alone.predict(near)[1][0]

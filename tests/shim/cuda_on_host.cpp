@@ -1,7 +1,6 @@
 // How the threads of cuda_on_host.h run.
 #include "cuda_on_host.h"
 
-#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstring>
@@ -13,9 +12,13 @@ dim3 threadIdx, blockIdx, gridDim;
 
 namespace host {
 
+// Where a stack goes on. The compiler's own jumps keep no mask of signals and look for no handlers to clean up: fibers
+// take turns millions of times.
+typedef void* Place[5];
+
 struct Fiber {
     ucontext_t start;
-    jmp_buf at;
+    Place at;
     dim3 thread;
     unsigned number, barriers;
     bool begun, done;
@@ -51,7 +54,7 @@ static std::vector<Fiber> fibers;
 static std::vector<Warp> warps;
 static std::vector<char> stacks;
 static unsigned running;
-static jmp_buf scheduler;
+static Place scheduler;
 static ucontext_t back;
 static void (*body)(void**);
 static void** arguments;
@@ -66,15 +69,18 @@ static Copies& my_copies() { return copies[copies.size() == 1 ? 0 : running]; }
 static Warp& my_warp() { return warps[me().number / 32]; }
 unsigned my_lane() { return me().number % 32; }
 
-void yield() {
-    if (!_setjmp(me().at)) _longjmp(scheduler, 1);
+// In a function of its own, as the compiler wants it, and unseen by the one that notes where to come back to.
+__attribute__((noipa)) static void go_to(Place& place) { __builtin_longjmp(place, 1); }
+
+__attribute__((noinline)) void yield() {
+    if (!__builtin_setjmp(me().at)) go_to(scheduler);
 }
 
 static void enter() {
     body(arguments);
     me().done = true;
     my_warp().alive &= ~(1u << my_lane());
-    _longjmp(scheduler, 1);
+    go_to(scheduler);
 }
 
 char (&exchange(const unsigned mask, const void* value, const size_t bytes))[32][8] {
@@ -82,8 +88,8 @@ char (&exchange(const unsigned mask, const void* value, const size_t bytes))[32]
     if (!(mask >> my_lane() & 1) || bytes > 8) abort();
     const int round = ++warp.rounds[my_lane()];
     std::memcpy(warp.value[round & 1][my_lane()], value, bytes);
-    for (unsigned lane = 0; lane < 32; ++lane) {
-        while ((mask & warp.alive) >> lane & 1 && warp.rounds[lane] < round) yield();
+    for (unsigned others = mask; others &= warp.alive;) {
+        warp.rounds[__builtin_ctz(others)] < round ? yield() : void(others &= others - 1);
     }
     return warp.value[round & 1];
 }
@@ -171,15 +177,15 @@ static void line_up(const dim3 block, char* stacks) {
 }
 
 // Runs each thread of the block until it waits for others. Returns whether any is left.
-static bool run_once() {
+__attribute__((noinline)) static bool run_once() {
     volatile bool left = false;
     for (running = 0; running < fibers.size(); ++running) {
         Fiber& fiber = me();
         if (fiber.done) continue;
         left = true;
         threadIdx = fiber.thread;
-        if (_setjmp(scheduler)) continue;
-        if (fiber.begun) _longjmp(fiber.at, 1);
+        if (__builtin_setjmp(scheduler)) continue;
+        if (fiber.begun) go_to(fiber.at);
         fiber.begun = true;
         swapcontext(&back, &fiber.start);
     }

@@ -43,7 +43,7 @@ class Nodes(NamedTuple):
 
 
 def nodes(compute: str, lanes: int, width: int, group: int, form: str, codes: str = "") -> Nodes:
-    """Access for vectors (scalars for one lane) of the compute type.
+    """Return the access for vectors (scalars for one lane) of the compute type.
 
     form: 'vector' for gather and scatter instructions if the CPU has them, 'lanes' for one access per lane;
     codes: format of 16-bit codes in memory, '' for IEEE halves.
@@ -80,7 +80,7 @@ class Access(NamedTuple):
 
     @property
     def value(self) -> Any:
-        """The Numba type of the moved values."""
+        """Return the Numba type of the moved values."""
         return VECTORS[self.real, self.lanes] if self.lanes > 1 else self.real
 
     def function(self, result: Any, kinds: tuple[Any, ...], generated: Callable[[Site], Any]) -> Any:
@@ -147,7 +147,7 @@ class Site(NamedTuple):
 
     @property
     def stored(self) -> tuple[Any, int]:
-        """The LLVM type of an element of the first argument, and its bytes."""
+        """Return the LLVM type of an element of the first argument, and its bytes."""
         kind = self.kinds[0].dtype
         return (WORD, WORD_BYTES) if kind is types.uint32 else (llvm_type(kind, 1), BYTES[kind])
 

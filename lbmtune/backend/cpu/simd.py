@@ -68,7 +68,7 @@ class Value(NamedTuple):
 
     @property
     def one(self) -> Value:
-        """The values of a single lane."""
+        """Return the values of a single lane."""
         return Value(getattr(self.type, "element", self.type), self.codes)
 
 

@@ -97,7 +97,7 @@ class Listed(KernelConfig):
 
     @property
     def link_source(self) -> str:
-        """The index list tells cut links."""
+        """Return "list": the index list tells cut links."""
         return "list"
 
     def stored_extents(self, case: Case, domain: Cells | None = None) -> Extents:

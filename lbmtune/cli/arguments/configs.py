@@ -27,8 +27,8 @@ from lbmtune.records import Environment, Resources
 from lbmtune.records.best import read_best
 from lbmtune.records.legacy.configurations import previous_key
 from lbmtune.records.output import Output
+from lbmtune.records.spec import Axes, StudySpec, tables
 from lbmtune.records.store import HEADER, read_study
-from lbmtune.records.study import Axes, StudySpec, tables
 
 _DIGITS = 12
 _KEY = rf"[0-9a-f]{{{_DIGITS}}}"

@@ -22,13 +22,14 @@ from lbmtune.cli.arguments.configs import (
     study_spec,
 )
 from lbmtune.cli.arguments.numbers import whole
-from lbmtune.cli.arguments.options import Json, OnMachine, Options
+from lbmtune.cli.arguments.options import CutText, Json, OnMachine, Options
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import arithmetic_text, fluid_rows, prediction_rows, print_cached, print_remarks
 from lbmtune.cli.format.output_costs import output_facts, output_rows
 from lbmtune.cli.format.predictions import print_ranking, print_variation, single_value
+from lbmtune.cli.format.scaling import print_scaling, speeds_by_kind
 from lbmtune.errors import InputError
-from lbmtune.files.ranges import COMPILABLE, PRINTED
+from lbmtune.files.ranges import COMPILABLE, PARTS, PRINTED
 from lbmtune.files.studyfile import check_acts
 from lbmtune.model.machine.description import Machine as Description
 from lbmtune.records.store import check_writable
@@ -64,7 +65,19 @@ Compiled = Annotated[
     ),
 ]
 KnobName = Annotated[str, typer.Argument(metavar="KNOB", help="knob whose values are compared (see lbmtune list)")]
-Page = Annotated[Path | None, typer.Option("--page", metavar="FILE", help="also an HTML page of the values of a knob")]
+Page = Annotated[
+    Path | None, typer.Option("--page", metavar="FILE", help="also an HTML page of the values of a knob, or of scaling")
+]
+DeviceCount = Annotated[
+    int | None,
+    typer.Option(
+        "--devices", metavar="N", help="weak and strong scaling on up to N devices", parser=whole("--devices", PARTS, 8)
+    ),
+]
+OverlapName = Annotated[
+    str,
+    typer.Option("--overlap", metavar="NAME", help="with --devices: none, or edge-first (default: the faster)"),
+]
 
 
 def predict(
@@ -77,18 +90,29 @@ def predict(
         typer.Option("--vary", metavar="KNOB", help="as lbmtune vary, around CONFIG or the first of STUDY's ranking"),
     ] = "",
     page: Page = None,
+    device_count: DeviceCount = None,
+    cut: CutText = "",
+    overlap: OverlapName = "",
     as_json: Json = False,
 ) -> None:
     """Predict the speed of a configuration, here or on another device.
 
-    With a study and no configuration, as lbmtune rank.
+    With a study and no configuration, as lbmtune rank. With --devices, weak and strong scaling; of a study, that of the
+    first kernel of its ranking that runs on parts.
     """
     check_key(subject)
+    if device_count is not None:
+        if top or vary_knob:
+            raise InputError(f"--devices {device_count} goes with one configuration; leave --top and --vary out.")
+        _scaling(options, subject, compiled, (device_count, cut, overlap), page, as_json)
+        return
+    if cut or overlap:
+        raise InputError(f"{'--cut' if cut else '--overlap'} {cut or overlap} goes with --devices; add that.")
     if top and (vary_knob or is_config(subject)):
         instead = "--vary" if vary_knob else f"the configuration {subject}"
         raise InputError(f"--top {top} goes with a ranking of a study's space, not with {instead}; leave it out.")
     if page and not vary_knob:
-        raise InputError(f"--page {page} goes with --vary alone; add that, or leave --page out.")
+        raise InputError(f"--page {page} goes with --vary or --devices; add one of them, or leave --page out.")
     if vary_knob:
         vary(vary_knob, options, subject, compiled, page, as_json)
     elif is_config(subject):
@@ -121,6 +145,32 @@ def _predict(subject: Subject, as_json: bool) -> None:
             *output_rows(subject.case, subject.config, machine, subject.output),
         ]
     )
+
+
+def _scaling(
+    options: Options, subject: str, compiled: int, asked: tuple[int, str, str], page: Path | None, as_json: bool
+) -> None:
+    """Print weak and strong scaling. asked: devices, cut and overlap."""
+    _check_page(page)
+    count, cut, overlap = asked
+    if is_config(subject):
+        found = resolve(subject, options)
+        on = _machine(found.bounds.machine, found.device)
+        case, config, resources = found.case, found.config, found.compiled(on)
+    else:
+        spec, where, machine = searched(replace(options, study=subject))
+        on, case = _machine(machine, where), spec.case
+        api.check_links(on, count)  # before a space is ranked
+        config, resources = api.first_on_parts(spec, on, compiled), None
+    made = api.scaling(case, config, on, count, cut=cut, overlap=overlap, resources=resources)
+    if page:
+        title = f"scaling of {config_text(config)} on {made.machine}\n{api.case_summary(case)}"
+        api.write_scaling(page, title, speeds_by_kind(made), made.alone, case.speed_unit)
+        LOG.info("page  %s", page)
+    if as_json:
+        output.emit_json(made.facts())
+    else:
+        print_scaling(made, api.case_summary(case))
 
 
 def rank(

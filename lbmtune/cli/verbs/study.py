@@ -25,8 +25,9 @@ from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
 from lbmtune.records.remarks import race_text, too_much_power
+from lbmtune.records.spec import OBJECTIVES, StudySpec
 from lbmtune.records.store import HEADER, read_study
-from lbmtune.records.study import OBJECTIVES, StudyRecord, StudySpec
+from lbmtune.records.study import StudyRecord
 from lbmtune.search.pareto import figures, members
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from lbmtune.measure.processes.worker import Progress, Session, await_answer, te
 from lbmtune.measure.timing.pooled_device import PooledDevice, pooled_bytes
 from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.timing.state import stable_case
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
 
 _KERNELS: Mapping[str, tuple[str, ...]] = {

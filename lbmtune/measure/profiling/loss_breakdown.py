@@ -47,7 +47,7 @@ from lbmtune.model.predict import ceiling
 from lbmtune.records import Resources, Verification
 from lbmtune.records import profile as levels
 from lbmtune.records.profile import Counter, Counters, Profile, Rung
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
 
 _UNKNOWN_CACHE_BYTES = 64 << 20

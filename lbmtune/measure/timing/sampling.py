@@ -12,7 +12,7 @@ from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.processor_time import kernel_share, usage_before
 from lbmtune.measure.timing.state import WrongResultError, probed, unchanged
 from lbmtune.records import Conditions
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
 
 STEADY_CLOCK = 0.75

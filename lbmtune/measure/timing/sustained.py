@@ -13,7 +13,7 @@ from lbmtune.measure.timing import sampling
 from lbmtune.measure.timing.processor_time import kernel_share, usage_before
 from lbmtune.measure.timing.state import check_state, excite
 from lbmtune.records import Conditions, Sustained
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
 from lbmtune.units import mlups
 

@@ -18,14 +18,14 @@ from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.reference_states import map_parts, map_slabs
 from lbmtune.measure.verification.verify import describe_failure, deviation, rounding_bounds
 from lbmtune.runtime import Simulation
-from lbmtune.runtime.states import State, state_of
+from lbmtune.runtime.states import State
 
 Array = Any
 _SLAB_UPDATES, _LINE_UPDATES = 1 << 16, 1 << 14
 """Most updates of cells by the oracle for a slab and for a line: a few hundredths of what measuring takes.
 
 A cell of a launch of several steps depends on a cube. A line of one step along 256 cells takes 2304 updates; one of
-four steps has 32 cells with 12,960 updates, which are 2 ms.
+four steps has 32 cells with 12,960 updates, which are 1 to 2 ms.
 """
 _LEAST, _MOST = 2.0**-14, 0.1
 """Deviations from the weights below which some formats round absolutely, and above which a flow may amplify
@@ -116,19 +116,20 @@ def _compare(simulation: Simulation, places: Sequence[Place], timed_steps: int) 
     """Advance the state and compare it with the oracle at some places, on the host: few cells are slow on a GPU."""
     steps, case = _steps(simulation), simulation.case
     config = simulation.program.config
-    kept = state_of(case, config, np)
+    kept = simulation.kept_on_host
 
-    def expect(place: Place) -> tuple[Array, list[float]]:
-        return _expected(kept, _populations(simulation, place.read), place, steps, simulation.walls)
+    def expect(known: tuple[Place, Array]) -> tuple[Array, list[float]]:
+        place, before = known
+        return _expected(kept, before, place, steps, simulation.walls)
 
-    expected = map_parts(expect, places, simulation.xp)
+    before = [_populations(simulation, place.read) for place in places]
     simulation.step(steps)
+    expected = map_parts(expect, list(zip(places, before, strict=True)), np)
     for place, (state, reached) in zip(places, expected, strict=True):
         if max(reached) > _MOST:
             continue
         bounds = rounding_bounds(case, config, _COHERENT * steps, max(reached), reached)
-        # the same cells, because their places in memory are known now
-        after = _populations(simulation, place.read)[:, *_slices(place.part, place.read)]
+        after = _populations(simulation, place.part)
         found = deviation(kept, [after], state, steps, bounds, place.part)
         if not found.passed:
             raise WrongResultError(f"the state goes wrong after {timed_steps} timed steps: {describe_failure(found)}")
@@ -182,9 +183,7 @@ def _slices(part: Window, window: Window) -> tuple[slice, slice, slice]:
 
 def _populations(simulation: Simulation, window: Window) -> Array:
     """Return the populations of a window as an array of the host."""
-    xp = simulation.xp
-    f = xp.concatenate(list(simulation.population_blocks(window)))
-    return f if xp is np else xp.asnumpy(f)
+    return np.concatenate(list(simulation.population_blocks(window, on_host=True)))
 
 
 class Sums(NamedTuple):

@@ -7,6 +7,8 @@ Source: Krueger et al., The Lattice Boltzmann Method, 2017, chapters 3, 5, 6 and
 """
 
 from dataclasses import replace
+from functools import lru_cache
+from itertools import product
 from types import ModuleType
 
 import numpy as np
@@ -15,7 +17,7 @@ from lbmtune.catalogue.boundaries.cut_links import MOVING, OPEN, Window, cut_kin
 from lbmtune.catalogue.boundaries.second_order import HALF, Walls, interpolated, wall_parts
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patches import wall_velocity
-from lbmtune.lattice import negate
+from lbmtune.lattice import Vector, negate
 from lbmtune.measure.verification.textbook_boundaries import bounded
 from lbmtune.measure.verification.textbook_collisions import COLLISIONS, Array, density, equilibrium, velocity
 
@@ -31,6 +33,7 @@ __all__ = [
     "stream",
     "velocity",
 ]
+Cells = tuple[slice, slice, slice]
 _CELLS_AT_ONCE = 1 << 13
 """Cells of which the intermediate values of a collision fit in the caches of a processor."""
 
@@ -46,7 +49,7 @@ def collide(f: Array, case: Case, xp: ModuleType = np, out: Array | None = None)
         return out
     formula = COLLISIONS[case.collision]
     parts = -(-f[0].size // _CELLS_AT_ONCE) if xp is np else 1
-    each = (xp.array_split(a.reshape(len(f), -1, 1, 1), parts, axis=1) for a in (f, out))
+    each = [xp.array_split(a.reshape(len(f), -1, 1, 1), parts, axis=1) for a in (f, out)] if parts > 1 else [[f], [out]]
     for before, after in zip(*each, strict=True):
         after[...] = formula(before, case, density(before), velocity(before, case, xp), xp)
     return out
@@ -60,7 +63,8 @@ def stream(g: Array, case: Case, xp: ModuleType = np, window: Window | None = No
     lattice, out = case.stencil, xp.empty_like(g) if out is None else out
     moved = wall_velocity(case, window, xp)
     for i, c in enumerate(lattice.velocities):
-        out[i] = xp.roll(g[i], (c[2], c[1], c[0]), axis=(0, 1, 2))
+        for there, here in _moves(c, g.shape[1:]):
+            out[i][there] = g[i][here]
         if not may_cut(case, negate(c)):
             continue
         kind = cut_kind(case, negate(c), window, xp)
@@ -68,6 +72,20 @@ def stream(g: Array, case: Case, xp: ModuleType = np, window: Window | None = No
         gain = 6 * float(lattice.weights[i]) * sum(a * b for a, b in zip(c, moved, strict=True))
         out[i] = xp.where(kind != OPEN, bounced + gain * (kind == MOVING), out[i])
     return out
+
+
+@lru_cache(maxsize=1 << 12)
+def _moves(c: Vector, shape: tuple[int, ...]) -> tuple[tuple[Cells, Cells], ...]:
+    """Return where the cells of a periodic box go with a velocity, and where they are: of each part that stays one."""
+    z, y, x = (_shifts(move, n) for move, n in zip(reversed(c), shape, strict=True))
+    return tuple(((k[0], j[0], i[0]), (k[1], j[1], i[1])) for k, j, i in product(z, y, x))
+
+
+def _shifts(move: int, n: int) -> tuple[tuple[slice, slice], ...]:
+    """Return where n cells in a ring go along an axis, and where they are: those that stay in the row first."""
+    move %= n
+    inside = slice(move, n), slice(0, n - move)
+    return (inside, (slice(0, move), slice(n - move, n))) if move else (inside,)
 
 
 def step(

@@ -42,15 +42,14 @@ _THIN_CELLS = 1 << 16
 
 
 @remembered(_REMEMBERED_BYTES)
-def small_states(case: Case, wanted: tuple[int, ...], xp: ModuleType, walls: Walls) -> Any:
-    """Return the states after given steps, ascending, shape (steps, q, nz, ny, nx), in the array module xp."""
-    # on the host: so many small operations take longer on a GPU than the steps they check
+def small_states(case: Case, wanted: tuple[int, ...], walls: Walls) -> Any:
+    """Return the states after given steps, ascending, shape (steps, q, nz, ny, nx), on the host."""
     state = oracle.random_state(case)
     found = [state] * (wanted[0] == 0)
     for n in range(1, wanted[-1] + 1):
         state = oracle.step(state, case, walls=walls)
         found += [state] * (n in wanted)
-    return xp.asarray(np.stack(found))
+    return np.stack(found)
 
 
 def whole_state(case: Case, steps: int, *, walls: Walls) -> Any:
@@ -130,8 +129,8 @@ def map_slabs(
 
 def map_parts(work: Callable[[P], T], parts: Sequence[P], xp: ModuleType) -> list[T]:
     """Return the results of a function on each part of a domain; on a host threads share the parts."""
-    threads = min(_THREADS, usable_cores(), len(parts)) if xp is np else 1
-    if threads == 1:
+    threads = min(_THREADS, len(parts)) if xp is np else 1
+    if threads == 1 or (threads := min(threads, usable_cores())) == 1:
         return list(map(work, parts))
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, parts))

@@ -14,12 +14,15 @@ from lbmtune.catalogue.problem.faces import Real3
 from lbmtune.catalogue.problem.patches import owners
 
 Array = Any
+_COMPLETED = ("slip", "velocity", "pressure")
 
 
 def bounded(f: Array, case: Case, xp: ModuleType = np, window: Window | None = None) -> Array:
     """Complete populations (q, nz, ny, nx) by those that arrive over faces. window: the cells that f holds."""
+    if not (case.patches or any(face in _COMPLETED for face in case.faces)):
+        return f
     window = window or whole(case.domain)
-    for kind in ("slip", "velocity", "pressure"):
+    for kind in _COMPLETED:
         for face, own in enumerate(case.faces):
             axis, high = divmod(face, 2)
             at = case.domain[axis] - 1 if high else 0

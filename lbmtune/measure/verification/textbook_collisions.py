@@ -19,6 +19,8 @@ from lbmtune.lattice import Lattice
 
 Array = Any
 """A numpy or cupy array of float64."""
+_PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+"""The axes of second moments."""
 Order = tuple[int, ...]
 """Exponents of a moment along x, y and z."""
 
@@ -30,14 +32,9 @@ def density(f: Array) -> Array:
 
 def velocity(f: Array, case: Case, xp: ModuleType = np) -> Array:
     """Return u = (sum c_i f_i + F/2) / rho, shape (3, nz, ny, nx)."""
-    momentum = xp.empty((3, *f.shape[1:]))
-    for axis, force in enumerate(case.force):
-        momentum[axis] = 0.5 * force
-        for i, c in enumerate(case.stencil.velocities):
-            if c[axis] > 0:
-                momentum[axis] += f[i]
-            elif c[axis] < 0:
-                momentum[axis] -= f[i]
+    momentum = _times(_velocities(case.stencil).T, f, xp)
+    if any(case.force):
+        momentum += 0.5 * xp.asarray(case.force).reshape(-1, 1, 1, 1)
     momentum /= density(f)
     return momentum
 
@@ -45,23 +42,15 @@ def velocity(f: Array, case: Case, xp: ModuleType = np) -> Array:
 def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType = np) -> Array:
     """Return the second-order equilibrium, shape (q, nz, ny, nx), of rho (nz, ny, nx) and u (3, nz, ny, nx).
 
-    w_i rho (1 + 3 c.u + 9/2 (c.u)^2 - 3/2 u.u), in few operations on large arrays, because each has an overhead.
+    w_i rho (1 + 3 c.u + 9/2 (c c - I/3) : u u), one matrix times its ten moments, because each operation has an
+    overhead.
     """
-    out = xp.zeros((lattice.q, *rho.shape))
-    for i, c in enumerate(lattice.velocities):
-        for along, v in zip(c, u, strict=True):
-            if along > 0:
-                out[i] += v
-            elif along < 0:
-                out[i] -= v
-    square = 4.5 * out
-    square *= out
-    out *= 3
-    out += 1
-    out += square
-    out -= 1.5 * (u * u).sum(axis=0)
-    out *= xp.asarray([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1) * rho
-    return out
+    moments = xp.empty((1 + 3 + len(_PAIRS), *rho.shape))
+    moments[0] = rho
+    xp.multiply(rho, u, out=moments[1:4])
+    for n, (a, b) in enumerate(_PAIRS, 4):
+        xp.multiply(moments[1 + a], u[b], out=moments[n])
+    return _times(_expansion(lattice), moments, xp)
 
 
 def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
@@ -110,11 +99,11 @@ def regularised(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> A
     Source: Latt, Chopard 2006.
     """
     omega, rest = case.relaxation_rate, equilibrium(rho, u, case.stencil, xp)
-    source = guo_source(u, case, xp)
-    out = _times(_second_order(case.stencil), f, rest, xp)
+    out = _times(_second_order(case.stencil), f - rest, xp)
     out *= 1 - omega  # in place, because the allocation of large arrays takes most of the time
     out += rest
-    out += (1 - omega / 2) * source
+    if any(case.force):
+        out += (1 - omega / 2) * guo_source(u, case, xp)
     return out
 
 
@@ -122,15 +111,29 @@ _COLUMNS = 16
 """Columns that a library multiplies at once; it rounds the remaining ones differently."""
 
 
-def _times(matrix: Array, f: Array, less: Array, xp: ModuleType) -> Array:
-    """Return a matrix times a difference of populations; on a host rounded alike for any number of cells."""
+def _times(matrix: Array, values: Array, xp: ModuleType) -> Array:
+    """Return a matrix (m, n) times values (n, nz, ny, nx); on a host rounded alike for any number of cells."""
     if xp is not np:
-        return xp.tensordot(xp.asarray(matrix), f - less, axes=1)
-    cells = f[0].size
-    difference = np.empty((len(f), -(-cells // _COLUMNS) * _COLUMNS))
-    difference[:, cells:] = 0.0
-    np.subtract(f, less, out=difference[:, :cells].reshape(f.shape))
-    return (matrix @ difference)[:, :cells].reshape(f.shape)
+        return xp.tensordot(xp.asarray(matrix), values, axes=1)
+    cells, rows = values[0].size, values.reshape(len(values), -1)
+    if cells % _COLUMNS:
+        rows = np.zeros((len(values), -(-cells // _COLUMNS) * _COLUMNS))
+        rows[:, :cells] = values.reshape(len(values), -1)
+    return (matrix @ rows)[:, :cells].reshape(len(matrix), *values.shape[1:])
+
+
+@cache
+def _expansion(lattice: Lattice) -> Any:
+    """Return the factors of rho, rho u_a and rho u_a u_b in the equilibrium, shape (q, 10); a pair occurs twice."""
+    weights, c = np.array([float(w) for w in lattice.weights]), _velocities(lattice)
+    second = [4.5 * (c[:, a] * c[:, b] - 1 / 3 if a == b else 2 * c[:, a] * c[:, b]) for a, b in _PAIRS]
+    return weights[:, None] * np.stack([np.ones(lattice.q), *(3 * c.T), *second], axis=1)
+
+
+@cache
+def _velocities(lattice: Lattice) -> Any:
+    """Return the components of all c_i, shape (q, 3)."""
+    return np.array(lattice.velocities, dtype=float)
 
 
 @cache

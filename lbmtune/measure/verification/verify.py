@@ -110,15 +110,17 @@ def _compare(simulation: Simulation, at_once: Sequence[int]) -> Verification:
     compared = tuple(accumulate(at_once))
     before = tuple(steps - 1 for steps in compared) if simulation.outputs else ()
     wanted = tuple(sorted({0, *compared, *before}))
-    states = dict(zip(wanted, small_states(case, wanted, simulation.xp, simulation.walls), strict=True))
-    simulation.initialise(states[0])
+    # on the host: on so few cells each operation takes longer on a GPU than the steps that are checked
+    states = dict(zip(wanted, small_states(case, wanted, simulation.walls), strict=True))
+    simulation.initialise(states[0], on_host=True)
     worst: Verification | None = None
     for taken, steps in zip(at_once, compared, strict=True):
         simulation.step(taken)
         bounds = error_bounds(case, program.config, steps)
-        found = _deviation(simulation, states[steps], steps, bounds, whole(case.domain))
+        found = _deviation(simulation, states[steps], steps, bounds, whole(case.domain), on_host=True)
         if simulation.outputs:
-            found = _worst([found, _macroscopic_deviation(simulation, states[steps - 1], steps, whole(case.domain))])
+            part, state = whole(case.domain), states[steps - 1]
+            found = _worst([found, _macroscopic_deviation(simulation, state, steps, part, on_host=True)])
         if worst is None or not found.passed or found.error / found.bound > worst.error / worst.bound:
             worst = found
         if not found.passed:
@@ -188,10 +190,11 @@ def _driven(case: Case, c: Vector) -> float:
 
 
 def _deviation(
-    simulation: Simulation, expected: Any, steps: int, bounds: Sequence[float], part: Window
+    simulation: Simulation, expected: Any, steps: int, bounds: Sequence[float], part: Window, *, on_host: bool = False
 ) -> Verification:
     """Return the worst population of the fluid cells of a part, relative to the bound of its direction."""
-    return deviation(simulation.kept, simulation.population_blocks(part), expected, steps, bounds, part)
+    kept = simulation.kept_on_host if on_host else simulation.kept
+    return deviation(kept, simulation.population_blocks(part, on_host=on_host), expected, steps, bounds, part)
 
 
 def deviation(
@@ -227,15 +230,18 @@ def deviation(
     )
 
 
-def _macroscopic_deviation(simulation: Simulation, before: Any, steps: int, part: Window) -> Verification:
+def _macroscopic_deviation(
+    simulation: Simulation, before: Any, steps: int, part: Window, *, on_host: bool = False
+) -> Verification:
     """Return the worst density or velocity that the last step wrote, numbered after the populations.
 
     Each is a sum of all populations, which may deviate by their bounds, rounded beside a density of one.
     """
-    case, config, xp = simulation.case, simulation.program.config, simulation.xp
+    case, config, xp = simulation.case, simulation.program.config, np if on_host else simulation.xp
     x, y, z = (slice(r.start, r.stop) for r in part)
     nx, ny, nz = case.domain
-    found = simulation.outputs[MACROSCOPICS].reshape(-1, nz, ny, nx)[:, z, y, x].astype(xp.float64)
+    found = simulation.outputs[MACROSCOPICS].reshape(-1, nz, ny, nx)[:, z, y, x]
+    found = (simulation.xp.asnumpy(found) if xp is not simulation.xp else found).astype(xp.float64)
     before = bounded(before, case, xp, part)
     expected = xp.concatenate([oracle.density(before)[None], oracle.velocity(before, case, xp)])
     difference = _difference(found, expected, xp)

@@ -28,7 +28,7 @@ from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import open_compiler
 from lbmtune.records import Compiled, Outcome, Prediction, Resources, Trial, Verification
 from lbmtune.records.claims import SideTask
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 
 _QUEUE_DEPTH = 3
 """Requests queued at the measurer of a GPU."""

@@ -22,17 +22,10 @@ from lbmtune.measure.processes.worker import (
     await_answer,
     next_event,
 )
-from lbmtune.measure.workers.worker_tasks import (
-    ACCURACY,
-    FINALS,
-    FULL_SIZE,
-    OUTPUT,
-    SUSTAINED,
-    final_stage,
-    open_measurer,
-)
+from lbmtune.measure.workers.one_kernel import FULL_SIZE, OUTPUT, SUSTAINED
+from lbmtune.measure.workers.worker_tasks import ACCURACY, FINALS, final_stage, open_measurer
 from lbmtune.records import Environment
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.scratch import remove_scratch, scratch_folder
 
 _ACCURACY_LIMIT_S = 300.0

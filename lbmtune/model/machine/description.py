@@ -132,6 +132,27 @@ class Datasheet:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Links:
+    """Links between the devices of a host.
+
+    name: of the links; copy: seconds of a peer copy in one direction, by its bytes; both_ways: bandwidth of two copies
+    at once, one in each direction, both counted; store, store_both_ways: of stores of a kernel into the memory of a
+    peer; load: of its loads from there; flag: from a store into the memory of a peer until the answer of its kernel is
+    there; source: of the figures; assumed: what was not measured on these devices, '' if all was.
+    """
+
+    name: str
+    copy_s: dict[str, float]
+    both_ways_bytes_per_s: float
+    source: str
+    store_bytes_per_s: float | None = None
+    store_both_ways_bytes_per_s: float | None = None
+    load_bytes_per_s: float | None = None
+    flag_s: float | None = None
+    assumed: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Machine:
     """Description of a machine. measured: False if bandwidths are those of the data sheet, which no kernel reaches.
 
@@ -146,7 +167,8 @@ class Machine:
     datasheet: None if unknown; calibrated_as: the machine whose calibration, or some tables of it, was scaled to it
     (`model.machine.datasheet_scaling`), or ''; quick: the calibration is a quick one;
     calibration: of a GPU, cpu: of a CPU; None if not measured; repeats: logarithms of the ratio of two speeds of a
-    kernel in two processes, minutes apart; empty if not measured; output: rates of output every n steps, None: unknown;
+    kernel in two processes, minutes apart; empty if not measured; output: rates of output every n steps, links: to
+    other devices of the host, None: unknown;
     streams_digest: names the text of the kernels that it was measured with; date: ISO 8601, UTC.
     """
 
@@ -165,6 +187,7 @@ class Machine:
     cpu: CpuCalibration | None = None
     repeats: tuple[float, ...] = ()
     output: OutputRates | None = None
+    links: Links | None = None
     conditions: Conditions = field(default_factory=Conditions)
     measured: bool = True
     datasheet: Datasheet | None = None

@@ -13,10 +13,11 @@ import msgspec
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError
 from lbmtune.model.machine.benchmark_names import lacking, lacking_of_cpu
+from lbmtune.model.machine.curves import copy_curve
 from lbmtune.model.machine.description import Machine
 from lbmtune.records.store import write_atomically
 
-_PARTS = ("environment", "calibration", "cpu", "conditions", "datasheet", "output")
+_PARTS = ("environment", "calibration", "cpu", "conditions", "datasheet", "output", "links")
 """Tables with fields of their own; keys of other tables are names of figures."""
 _WANTED = {
     "int": "a whole number",
@@ -176,6 +177,8 @@ def _check(machine: Machine) -> None:
         _whole("cpu", lacking_of_cpu(machine.cpu))
     if machine.datasheet and "L2" not in machine.caches_bytes:
         raise ValueError("caches_bytes lacks 'L2', by which the model scales what was measured elsewhere")
+    if machine.links and not copy_curve(machine.links):
+        raise ValueError("links.copy_s has no copy of a number of bytes")
     if machine.calibration is None:
         return
     for one in fields(machine.calibration):

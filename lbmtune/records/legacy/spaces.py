@@ -15,7 +15,7 @@ from lbmtune.records.legacy.configurations import (
     gone,
     name_in,
 )
-from lbmtune.records.study import Table
+from lbmtune.records.spec import Table
 
 _DECIDING = ("addressing", "representation", "launch", "halo", "steps", "march", "scheme")
 """Knobs of version 0.1 from which the family followed."""

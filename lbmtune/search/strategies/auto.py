@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -29,8 +28,8 @@ _POOL, _TRAINING = 2000, 200
 """Configurations that the process looks at, and trials that it learns from."""
 _DRAWN_EVERY = 8
 """Looks of the process of which one draws, so that no search stays where a wrong lesson put it."""
-_REFIT = 1.25
-"""Growth of the number of trials after which the lengths of the process are fitted anew."""
+_GROWTH = 1.25
+"""Growth of the number of compiled configurations after which they are learned from anew."""
 _TRUST = 4
 """Forecasts that count as erring as foretold before any was made."""
 _USUAL = 2
@@ -39,6 +38,8 @@ _EXACT = 0.01
 """Noise of what the compiler says of a configuration."""
 _FAILED = 0.05
 """The same, of what a failure tells of the speed of its neighbours."""
+_SLOW = 0.3
+"""The same, of a configuration by how far it is behind the best: how slow a slow kernel is says little of fast ones."""
 
 
 class Auto(Listed):
@@ -53,7 +54,7 @@ class Auto(Listed):
         self._told: dict[int, float] = {}
         self._told_at = 0
         self._asked = {True: 0, False: 0}
-        self._fitted_at, self._best, self._looks = 0, 0.0, 0
+        self._best, self._looks = 0.0, 0
         self._foretold: dict[int, tuple[float, float]] = {}
         self._learned: Errors | None = None
         self._pooled: Indices | None = None
@@ -61,7 +62,7 @@ class Auto(Listed):
 
     def wanted(self, count: int) -> list[int]:
         """Return what to compile next, after the compiler's word on some has been believed of those like them."""
-        if len(self._told) >= max(_FEWEST, _REFIT * self._told_at):
+        if len(self._told) >= max(_FEWEST, _GROWTH * self._told_at):
             self._told_at = len(self._told)
             self._generalise()
         return super().wanted(count)
@@ -73,9 +74,8 @@ class Auto(Listed):
         changes = np.array([self._told[i] for i in told])
         if len(told) < _FEWEST or not len(rest) or not np.ptp(changes):
             return
-        found = Errors(self._features, self._row[told], changes, np.full(len(told), _EXACT), rest[:0], self._compiled)
-        self._compiled = found.fitted()
-        change, _ = replace(found, hyper=self._compiled).by_process(self._row[rest])
+        found = Errors(self._features, self._row[told], changes, np.full(len(told), _EXACT), rest[:0])
+        change, _ = found.expected(self._row[rest])
         self._log_expected[rest] = self._estimated[rest] + np.minimum(change, 0.0) + self._shift[rest]
 
     def observe(self, index: int, seen: Seen) -> None:
@@ -180,7 +180,7 @@ class Auto(Listed):
         return int(among[np.argmax(self._worth(among, speeds) + self._tie[among])])
 
     def _promise(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
-        """Return by what the configurations are chosen that are looked at more closely."""
+        """Return by what configurations are chosen that are looked at more closely, and learned from more exactly."""
         return log_speeds
 
     def _outlook(self) -> Array:
@@ -216,14 +216,6 @@ class Auto(Listed):
         return self._prior.features
 
     @cached_property
-    def _hyper(self) -> surrogate.Hyperparameters:
-        return surrogate.start(self._features.knobs)
-
-    @cached_property
-    def _compiled(self) -> surrogate.Hyperparameters:
-        return surrogate.start(self._features.knobs)
-
-    @cached_property
     def _kind(self) -> Indices:
         """The kind of each row."""
         return _numbered([kind_of(self._configs[i]) for i in self._rows])
@@ -243,11 +235,8 @@ class Auto(Listed):
             seen, values, noise = self._training()
             errors = values - self._log_expected[seen]
             under_way = self._row[np.array(self._under_way, dtype=np.intp)]
-            found = Errors(self._features, self._row[seen], errors, noise, under_way[under_way >= 0], self._hyper)
-            if len(self._seen) >= _REFIT * self._fitted_at:
-                self._hyper, self._fitted_at = found.fitted(), len(self._seen)
-                found = replace(found, hyper=self._hyper)
-            self._learned, self._best = found, float(values.max())
+            self._learned = Errors(self._features, self._row[seen], errors, noise, under_way[under_way >= 0])
+            self._best = float(values.max())
         return self._learned
 
     def _training(self) -> tuple[Indices, Array, Array]:
@@ -256,6 +245,8 @@ class Auto(Listed):
         worst = min(self._seen[i].mlups or np.inf for i in seen)
         values = np.log([self._seen[i].mlups or worst for i in seen])
         noise = np.array([self._seen[i].noise if self._seen[i].mlups else _FAILED for i in seen])
+        promise = self._promise(seen, values)
+        noise = np.hypot(noise, _SLOW * (promise.max() - promise))
         if len(seen) > _TRAINING:
             keep = np.union1d(np.argsort(-values)[: _TRAINING // 2], np.arange(len(seen) - _TRAINING // 2, len(seen)))
             seen, values, noise = seen[keep], values[keep], noise[keep]
@@ -276,7 +267,7 @@ class Auto(Listed):
 
     def _expected(self, indices: Indices) -> tuple[Array, Array]:
         """Return mean and standard deviation of the logarithms of MLUPS."""
-        mean, deviation = self._errors().by_process(self._row[indices])
+        mean, deviation = self._errors().expected(self._row[indices])
         return mean + self._log_expected[indices], deviation
 
     def _pool(self, among: Indices) -> Indices:
@@ -284,8 +275,7 @@ class Auto(Listed):
         if len(among) <= _POOL:
             return among
         if self._pooled is None:
-            mean, _ = self._errors().by_effects(self._row[among])
-            promise = self._promise(among, mean + self._log_expected[among])
+            promise = self._promise(among, self._errors().trend(self._row[among]) + self._log_expected[among])
             best = among[np.argpartition(-promise, _POOL // 2)[: _POOL // 2]]
             self._pooled = np.union1d(best, self._random.choice(among, _POOL // 2, replace=False))
         kept = np.intersect1d(self._pooled, among)

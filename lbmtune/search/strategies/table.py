@@ -1,14 +1,14 @@
 """The strategies by their names."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf, log10
+from math import inf, isinf, log10
 from types import MappingProxyType
 
 import numpy as np
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
-from lbmtune.records.study import StudySpec
+from lbmtune.records.spec import StudySpec
 from lbmtune.search.bounds import Accurate
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.interfaces import Strategy
@@ -65,16 +65,23 @@ def made_strategy(
 
     found: estimates of the configurations; sources: earlier studies; accuracy: of a configuration, if it is known.
 
-    One objective that is known before anything is measured makes tiers, several objectives make costs.
+    One objective that is known before anything is measured makes tiers, several objectives make costs. Configurations
+    whose error is no finite number come last.
     """
     known = [_known(name, configs, found, accuracy) for name in spec.objectives if name in ("footprint", "accuracy")]
-    several = bool(spec.beside and known)
+    tiers, costs = None, None
+    if known and spec.beside:
+        costs = np.column_stack(known)
+        tiers = (~np.isfinite(costs).all(1)).astype(int).tolist()
+        costs = np.where(np.isfinite(costs), costs, _DIGITS)
+    elif known:
+        tiers = np.unique(known[0], return_inverse=True)[1].tolist()
     task = Task(
         configs=configs,
         expected=[one.mlups for one in found],
         seed=spec.seed,
-        tiers=np.unique(known[0], return_inverse=True)[1].tolist() if known and not several else None,
-        costs=np.column_stack(known) if several else None,
+        tiers=tiers,
+        costs=costs,
         sample=spec.budget.sample,
         sources=sources,
     )
@@ -84,9 +91,9 @@ def made_strategy(
 def _known(
     objective: str, configs: Sequence[KernelConfig], found: Sequence[Estimate], accuracy: Accurate | None
 ) -> list[float]:
-    """Return a cost of each configuration: bytes, or digits that are wrong, of sixteen."""
+    """Return a cost of each configuration: bytes, or digits that are wrong, of sixteen, or infinite."""
     if objective == "footprint":
         return [one.footprint_bytes for one in found]
     every = [accuracy(config) if accuracy else None for config in configs]
     errors = [one.error_class if one else inf for one in every]
-    return [_DIGITS + log10(min(max(error, 10.0**-_DIGITS), 1.0)) for error in errors]
+    return [inf if isinf(error) else _DIGITS + log10(min(max(error, 10.0**-_DIGITS), 1.0)) for error in errors]

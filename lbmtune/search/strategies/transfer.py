@@ -7,12 +7,11 @@ predicted speed. A factor and an offset carry them over (Kennedy, O'Hagan 2000).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.search import surrogate
 from lbmtune.search.features import Array, Features, Indices, features
 from lbmtune.search.strategies.errors import Errors
 
@@ -29,8 +28,8 @@ _BEGINNING = 4.0
 """Trials that count for that trust."""
 _CAUTION = 0.7
 """Standard deviations by which an uncertain lesson counts less, so that those tried there come first."""
-_LACK = 0.03
-"""Standard deviation of bounded errors that no knob alone describes."""
+_EFFECTS = (0.1,)
+"""Standard deviation of the effect of a knob: one that a study did not vary may have some, however small others are."""
 _NOBODY = np.array([], dtype=np.intp)
 
 
@@ -123,9 +122,8 @@ class Prior:
 def _lesson(every: Features, here: Indices, there: Indices, one: Source) -> _Lesson:
     points = _varying(every, here, there)
     variance = max(float(np.var(one.errors)), 1e-6)
-    start, centred = surrogate.start(points.knobs), one.errors - one.errors.mean()
-    found = Errors(points, there, centred, one.noise, _NOBODY, start, _LACK)
-    mean, deviation = replace(found, hyper=found.fitted()).by_process(here)
+    found = Errors(points, there, one.errors - one.errors.mean(), one.noise, _NOBODY, _EFFECTS)
+    mean, deviation = found.expected(here)
     deviation = np.minimum(deviation, _RANGE)
     return _Lesson(mean * (1.0 - (deviation / _RANGE) ** 2), deviation, variance)
 

@@ -20,8 +20,8 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.files.studyfile import base_study, load_study
 from lbmtune.records import Environment
+from lbmtune.records.spec import ALL_FAMILIES
 from lbmtune.records.store import read_study
-from lbmtune.records.study import ALL_FAMILIES
 from lbmtune.search.axes import Asked, product_of
 from lbmtune.search.space import Space, legal_set
 from tests.support.paths import ROOT

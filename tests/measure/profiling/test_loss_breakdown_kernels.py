@@ -33,7 +33,7 @@ from lbmtune.measure.verification.verify import verify
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Measurement, Resources, Verification
 from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, STREAMING, STREAMS, WRITES
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.compiled import ptx

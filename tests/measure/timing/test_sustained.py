@@ -18,7 +18,8 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.measure.timing.state import WrongResultError
 from lbmtune.measure.timing.sustained import Reading, energy, sustain, throttled
 from lbmtune.records import Conditions, Outcome, Sustained, Trial
-from lbmtune.records.study import Axes, StudyRecord, TimingProtocol
+from lbmtune.records.spec import Axes, TimingProtocol
+from lbmtune.records.study import StudyRecord
 from lbmtune.runtime import Simulation
 from lbmtune.search.study import run_study
 from tests.support.devices.fake_device import CASE, FakeDevice, compiler, config, renderer

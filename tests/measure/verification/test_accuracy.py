@@ -27,8 +27,8 @@ from lbmtune.measure.verification import accuracy, oracle
 from lbmtune.measure.workers import evaluate
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Accuracy, AccuracyPoint
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.records.store import append_trial, read_study, write_header
-from lbmtune.records.study import TimingProtocol
 from lbmtune.report.study.page import page as page_of
 from lbmtune.report.study.winner import rounding_table
 from lbmtune.search.bounds import excess, within

@@ -28,7 +28,7 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import Renderer
 from lbmtune.records import Compiled, Outcome, Prediction, Resources, Trial
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from tests.support.devices.fake_device import (
     CASE,
     ONCE,
@@ -411,7 +411,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
         textwrap.dedent("""
         from tests.support.devices.fake_device import CASE, compiler, config, open_cpu, renderer
         from lbmtune.measure.workers.evaluate import Evaluator
-        from lbmtune.records.study import TimingProtocol
+        from lbmtune.records.spec import TimingProtocol
 
         def tell(number, stage):
             if stage == "verify":

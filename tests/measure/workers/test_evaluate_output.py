@@ -12,7 +12,7 @@ from lbmtune.errors import InputError
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
 from lbmtune.records.output import Output
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 
 CASE = box("d3q19", "bgk", (32, 16, 16))
 CONFIG = cpu.Direct(compute="fp64", row_offset=0, storage="fp64", vector_bits=0, wrap="select")

@@ -7,8 +7,8 @@ import pytest
 
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
+from lbmtune.records.spec import Budget
 from lbmtune.records.store import read_study
-from lbmtune.records.study import Budget
 from lbmtune.search.clock import Clock
 from lbmtune.search.space import Space
 from lbmtune.search.study import run_study

@@ -6,7 +6,7 @@ import pytest
 
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from tests.support.devices.planted_faults import CASE, Alone, config, planted
 from tests.support.stages import judged
 

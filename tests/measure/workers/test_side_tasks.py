@@ -23,6 +23,7 @@ from lbmtune.measure.verification.verify import verify_simulation
 from lbmtune.measure.workers import side_tasks
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.measure.workers.messages import MeasureRequest
+from lbmtune.measure.workers.one_kernel import verify_and_measure
 from lbmtune.measure.workers.side_tasks import (
     Comparing,
     Refreshing,
@@ -32,10 +33,9 @@ from lbmtune.measure.workers.side_tasks import (
     simulation_with,
     with_side_task,
 )
-from lbmtune.measure.workers.worker_tasks import verify_and_measure
 from lbmtune.records import Outcome
 from lbmtune.records.claims import SIDE_TASKS, SideTask
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.cuda_samples import config, flows

@@ -16,11 +16,12 @@ from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.pooled_device import PooledDevice
-from lbmtune.measure.workers import worker_tasks
+from lbmtune.measure.workers import one_kernel, worker_tasks
 from lbmtune.measure.workers.messages import FinalsRequest, MeasureRequest, MeasureResult
-from lbmtune.measure.workers.worker_tasks import dry_run, verify_and_measure
+from lbmtune.measure.workers.one_kernel import verify_and_measure
+from lbmtune.measure.workers.worker_tasks import dry_run
 from lbmtune.records import Conditions, Outcome, Resources, Verification
-from lbmtune.records.study import TimingProtocol
+from lbmtune.records.spec import TimingProtocol
 from tests.support.devices.fake_device import CASE, FakeDevice, compiler, config, renderer
 
 PROTOCOL = TimingProtocol(verify_periods=1, warmup_s=0.002, sample_s=0.001, max_samples=6)
@@ -58,8 +59,8 @@ def test_a_wrong_kernel_is_assembled_otherwise(
             error=error, bound=1e-6, worst_cell=(1, 2, 3), worst_direction=4, worst_steps=2, domains=((9, 5, 7),)
         )
 
-    monkeypatch.setattr("lbmtune.measure.workers.worker_tasks.verify", verified)
-    monkeypatch.setattr("lbmtune.measure.workers.worker_tasks.reassembled", lambda *_: iter(ways))
+    monkeypatch.setattr("lbmtune.measure.workers.one_kernel.verify", verified)
+    monkeypatch.setattr("lbmtune.measure.workers.one_kernel.reassembled", lambda *_: iter(ways))
     request, device = MeasureRequest(path=Path("unused")), FakeDevice("cuda")
     found = verify_and_measure(PROGRAM, compiler(PROGRAM), PooledDevice(device), request, PROTOCOL, lambda _: None)
     assert found.outcome is expected
@@ -77,9 +78,9 @@ def test_what_cannot_run_when_assembled_otherwise_leaves_the_verdict(monkeypatch
             error=1.0, bound=1e-6, worst_cell=(1, 2, 3), worst_direction=4, worst_steps=2, domains=((9, 5, 7),)
         )
 
-    monkeypatch.setattr("lbmtune.measure.workers.worker_tasks.verify", verified)
+    monkeypatch.setattr("lbmtune.measure.workers.one_kernel.verify", verified)
     other = Binary(b"", "other", Resources())
-    monkeypatch.setattr("lbmtune.measure.workers.worker_tasks.reassembled", lambda *_: iter([("ptxas -O0", other)]))
+    monkeypatch.setattr("lbmtune.measure.workers.one_kernel.reassembled", lambda *_: iter([("ptxas -O0", other)]))
     found = verify_and_measure(
         PROGRAM,
         compiler(PROGRAM),
@@ -142,14 +143,14 @@ def test_what_a_run_of_seconds_leaves_is_proved_as_it_is_and_from_random_values(
         done.append("run")
         return SimpleNamespace(steps=1000)
 
-    monkeypatch.setattr(worker_tasks, "sustain", sustain)
-    monkeypatch.setattr(worker_tasks, "sums", lambda _: done.append("sums") or "begun")
-    monkeypatch.setattr(worker_tasks, "check_sums", lambda _, before: done.append(("check sums", before)))
-    monkeypatch.setattr(worker_tasks, "check_slab", lambda _: done.append("check slab"))
-    monkeypatch.setattr(worker_tasks, "check_slabs", lambda _, steps: done.append(("check slabs", steps)))
+    monkeypatch.setattr(one_kernel, "sustain", sustain)
+    monkeypatch.setattr(one_kernel, "sums", lambda _: done.append("sums") or "begun")
+    monkeypatch.setattr(one_kernel, "check_sums", lambda _, before: done.append(("check sums", before)))
+    monkeypatch.setattr(one_kernel, "check_slab", lambda _: done.append("check slab"))
+    monkeypatch.setattr(one_kernel, "check_slabs", lambda _, steps: done.append(("check slabs", steps)))
     device = PooledDevice(FakeDevice("cuda"))
     monkeypatch.setattr(device, "check_guards", lambda names: done.append("check guards"))
-    worker_tasks._sustained(PROGRAM, compiler(PROGRAM), device, PROTOCOL, None)
+    one_kernel._sustained(PROGRAM, compiler(PROGRAM), device, PROTOCOL, None)
     assert done == [
         *("warm-up", "sums", "run", ("check sums", "begun")),
         *("check slab", ("check slabs", 1000), "check guards"),

@@ -9,7 +9,7 @@ from typing import get_type_hints
 import pytest
 
 from lbmtune.errors import InputError
-from lbmtune.model.machine.description import Calibration, CpuCalibration, Datasheet, Machine
+from lbmtune.model.machine.description import Calibration, CpuCalibration, Datasheet, Links, Machine
 from lbmtune.model.machine.toml import range_of, read_machine
 from lbmtune.records import Conditions, Environment
 from tests.support.paths import RECORDED, ROOT
@@ -26,7 +26,7 @@ def test_whatever_comes_with_the_package_is_plausible() -> None:
 
 
 def test_each_figure_of_a_description_has_a_range() -> None:
-    for kind in (Machine, Environment, Conditions, Calibration, CpuCalibration, Datasheet):
+    for kind in (Machine, Environment, Conditions, Calibration, CpuCalibration, Datasheet, Links):
         for name, type_ in get_type_hints(kind).items():
             is_figure = re.search(r"\b(int|float)\b", str(type_)) is not None
             assert (range_of(name) is not None) == is_figure, name
@@ -71,6 +71,14 @@ def test_each_figure_of_a_description_has_a_range() -> None:
         (SHEET, "clock_hz", "1410.0", "datasheet.clock_hz is 1410.0, which has to be hertz from 1e6 to 1e11"),
         (SHEET, "multiprocessors", "0", "multiprocessors is 0, which has to be a count from 1 to 100000"),
         (SHEET, "L2", None, "caches_bytes lacks 'L2', by which the model scales what was measured elsewhere"),
+        (GPU, "flag_s", "1.8", "links.flag_s is 1.8, which has to be seconds from 1e-10 to 0.01"),
+        (
+            GPU,
+            "both_ways_bytes_per_s",
+            "748.0",
+            "links.both_ways_bytes_per_s is 748.0, which has to be bytes per second",
+        ),
+        (GPU, "5242880", "16.6", "links.copy_s.5242880 is 16.6, which has to be seconds from 1e-10 to 0.01"),
         # of another type than the description has
         (HOST, "cores", "2.5", "environment.cores is 2.5, which has to be a whole number;"),
         (HOST, "cores", "true", "environment.cores is true, which has to be a whole number;"),
@@ -97,6 +105,15 @@ def test_a_figure_that_cannot_be_is_refused_with_what_it_has_to_be(
     with pytest.raises(InputError, match=re.escape(said)) as refusal:
         read_machine(path)
     assert "`" not in str(refusal.value), "no words of a library"
+
+
+def test_links_have_a_copy_of_a_number_of_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "machine.toml"
+    text = (ROOT / GPU).read_text()
+    assert "[links.copy_s]\n" in text
+    path.write_text(text.partition("[links.copy_s]\n")[0] + "[links.copy_s]\nsmall = 1e-6\n")
+    with pytest.raises(InputError, match=r"links\.copy_s has no copy of a number of bytes"):
+        read_machine(path)
 
 
 @pytest.mark.parametrize("value", ["1e40", "-1.0"])

@@ -19,6 +19,7 @@ from optuna.exceptions import StorageInternalError
 
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.spec import Budget
 from lbmtune.records.store import read_study, write_header
 from lbmtune.search.interfaces import Search
 from lbmtune.search.joint.ledger import Ledger, begin, open_storage, searching
@@ -252,6 +253,21 @@ def test_a_trial_with_a_known_accuracy_counts_for_all_workers(tmp_path: Path, ur
     found = read_study(tmp_path)
     assert {trial.key for trial in found.trials} == {trial.key for trial in RECORD.trials}
     assert {trial.accuracy for trial in found.trials} == {accuracy}
+
+
+def test_a_search_of_which_others_made_the_last_trials_says_why_it_ended(tmp_path: Path, url: str) -> None:
+    header = replace(HEADER, spec=replace(HEADER.spec, budget=Budget(trials=8)))
+    search, storage = search_in(tmp_path, RECORD, ReplayedEvaluator(RECORD)), open_storage(url)
+    with joint(storage, search, header, SPACE) as leading:
+        with Ledger(storage, "replayed", SPACE.configs) as ledger:
+            helping = SharedEvaluator(replaying(), ledger, {})
+            for number, config in enumerate(SPACE.configs[:5]):
+                helping.measure(number, config)
+                helping.event()
+        run_study(leading, header, SPACE)
+    found = read_study(tmp_path)
+    assert len(found.trials) == 8
+    assert found.header.stopped == "stopped after 3 evaluations: the limit of trials is reached"
 
 
 def test_a_wait_for_nothing_is_an_error(url: str) -> None:

@@ -35,7 +35,8 @@ from lbmtune.records import (
     Trial,
     Verification,
 )
-from lbmtune.records.study import Axes, Budget, Ceiling, StudyHeader, StudySpec, TimingProtocol, tables
+from lbmtune.records.spec import Axes, Budget, StudySpec, TimingProtocol, tables
+from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.clock import Clock, Needs
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.plan import Plan

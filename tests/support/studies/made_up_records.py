@@ -20,7 +20,8 @@ from lbmtune.records import (
     Trial,
     Verification,
 )
-from lbmtune.records.study import Budget, Ceiling, StudyHeader, StudyRecord, StudySpec
+from lbmtune.records.spec import Budget, StudySpec
+from lbmtune.records.study import Ceiling, StudyHeader, StudyRecord
 
 DATE = "2026-01-02T03:04:05+00:00"
 GPU_CEILING = Ceiling(

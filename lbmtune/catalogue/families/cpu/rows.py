@@ -52,7 +52,7 @@ class TilesOfRows(CpuConfig):
 
     @property
     def loop(self) -> str:
-        """Threads share tiles."""
+        """Return the loop: threads share tiles."""
         return "tile"
 
     @property

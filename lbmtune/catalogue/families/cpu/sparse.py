@@ -60,7 +60,7 @@ class Sparse(Listed, CpuConfig, Propagated):
 
     @property
     def site_granule(self) -> int:
-        """Numbers of sites are multiples of runs of the layout."""
+        """Return the number whose multiples are numbers of sites: whole runs of the layout."""
         return max(self.memory.run, 1)
 
     def frame(self, lattice: Lattice) -> StorageFrame:

@@ -64,7 +64,7 @@ class FaceExchange(Indexed, Launched, Bounded):
 
     @property
     def copies(self) -> int:
-        """The state is updated in place."""
+        """Return one: the state is updated in place."""
         return 1
 
     def exchanges(self, lattice: Lattice) -> bool:

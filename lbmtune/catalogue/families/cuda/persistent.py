@@ -63,7 +63,7 @@ class Persistent(Indexed, ThreadBlocks, Bounded, Represented):
 
     @property
     def max_registers(self) -> int:
-        """Launch bounds make all blocks fit; there is no other cap."""
+        """Return zero: launch bounds make all blocks fit, and there is no other cap."""
         return 0
 
     def block_cells(self, lattice: Lattice) -> Block:

@@ -58,7 +58,7 @@ class Sparse(Indexed, CacheHints, Launched, Vectorised, ThreadBlocks, Listed, Pr
 
     @property
     def site_granule(self) -> int:
-        """Numbers of sites are multiples of vectors and of runs of the layout."""
+        """Return the number whose multiples are numbers of sites: whole vectors and runs of the layout."""
         return lcm(self.cells_per_thread, max(self.memory.run, 1))
 
     def block_cells(self, lattice: Lattice) -> Block:

@@ -100,18 +100,18 @@ class TemporalBlocking(Launched, ThreadBlocks, Bounded, Represented):
 
     @property
     def scheme(self) -> str:
-        """Moments are read from neighbours (pull); populations are left where they arrived (push)."""
+        """Return pull if moments are read from neighbours, push if populations are left where they arrived."""
         return "pull" if self.representation == "moments" else "push"
 
     @property
     def kept(self) -> Representation:
-        """Populations lie in groups, as moments do."""
+        """Return what a cell keeps: populations lie in groups, as moments do."""
         found = representation(self.representation)
         return FUSED if found is POPULATIONS else found
 
     @property
     def memory(self) -> Layout:
-        """Rows lie in groups of `pack` values."""
+        """Return the layout, whose rows lie in groups of `pack` values."""
         return Rows(self.pack) if isinstance(self.layout, Rows) else self.layout
 
     def single_step(self) -> TemporalBlocking:

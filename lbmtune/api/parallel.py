@@ -1,0 +1,230 @@
+"""Weak and strong scaling of a kernel over the devices of a host, by the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from lbmtune.api.devices import limits_of
+from lbmtune.api.machines import as_machine, machine_of
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.decomposition.cuts import MOST_PARTS, Bisection, Cut, Grid, grids, parse_cut
+from lbmtune.decomposition.parts import decomposed
+from lbmtune.decomposition.rules import kernel_refusal, refusal
+from lbmtune.errors import InputError, unknown
+from lbmtune.model.exchange import OVERLAPS, Overlap, Period, period
+from lbmtune.model.machine.description import Machine
+from lbmtune.records import Resources
+from lbmtune.records.spec import StudySpec
+
+Kind = Literal["weak", "strong"]
+Cells = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingPoint:
+    """A number of devices with the cut and the overlap that the model expects to be fastest.
+
+    domain: of all devices; mlups: of all; efficiency: over as many times the speed of one device, on the domain of the
+    case.
+    """
+
+    kind: Kind
+    devices: int
+    cut: str
+    domain: Cells
+    mlups: float
+    efficiency: float
+    period: Period
+
+    @property
+    def shown_share(self) -> float:
+        """Return the share of the exchange that no launch hides; 0 without an exchange."""
+        return self.period.shown_s / self.period.exchange_s if self.period.exchange_s else 0.0
+
+    def facts(self) -> dict[str, Any]:
+        """Return plain data."""
+        one = self.period
+        return {
+            **{name: getattr(self, name) for name in ("kind", "devices", "cut", "domain", "mlups", "efficiency")},
+            "overlap": one.overlap,
+            "steps_between_exchanges": one.steps,
+            "period_s": one.total_s,
+            "own_cells_s": one.own_s,
+            "edges_and_redundant_s": one.extra_s,
+            "exchange_s": one.exchange_s,
+            "exchange_shown_s": one.shown_s,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling:
+    """Predicted scaling of a kernel.
+
+    alone: the speed of one device on the domain of the case; links, source, assumed: as in `Links`, '' without links;
+    left_out: kinds and numbers of devices that no cut serves, with the reason.
+    """
+
+    case: Case
+    config: KernelConfig
+    machine: str
+    alone: float
+    links: str
+    source: str
+    assumed: str
+    points: tuple[ScalingPoint, ...]
+    left_out: dict[str, str]
+
+    def facts(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "case": self.case,
+            "config": self.config.flat(),
+            "key": self.config.key,
+            "machine": self.machine,
+            "mlups_of_one_device": self.alone,
+            "links": self.links,
+            "source": self.source,
+            "assumed": self.assumed,
+            "left_out": self.left_out,
+            "scaling": [one.facts() for one in self.points],
+        }
+
+
+def scaling(
+    case: Case,
+    config: KernelConfig,
+    machine: Machine | Path | str,
+    devices: int,
+    *,
+    cut: str = "",
+    overlap: str = "",
+    resources: Resources | None = None,
+) -> Scaling:
+    """Predict the speed of a kernel on 1, 2, 4, ... devices of a host, up to a number.
+
+    Weak: each device has the domain of the case; strong: all share it; with solid cells or a bisection strong alone.
+    cut: as in `decompose`, for that number of devices beside one; overlap: 'none' or 'edge-first'; '': the fastest.
+    A number of devices without a legal cut is left out.
+
+    Raises InputError if the kernel is not supported, or if nothing is known of the links of the machine.
+    """
+    machine = with_links(as_machine(machine))
+    check_links(machine, devices)
+    if not 1 <= devices <= MOST_PARTS:
+        raise InputError(f"devices={devices} is not supported (use 1 to {MOST_PARTS:,}).")
+    if overlap and overlap not in OVERLAPS:
+        raise unknown("overlap", overlap, OVERLAPS)
+    if reason := kernel_refusal(case, config):
+        raise InputError(f"{reason}.")
+    given = parse_cut(cut, devices) if cut else None
+    model = _Model(case, config, machine, tuple(one for one in OVERLAPS if overlap in ("", one)), resources)
+    counts = sorted({1, devices} | (set() if given else {1 << n for n in range(devices.bit_length())}))
+    equal = not case.geometry and not isinstance(given, Bisection)
+    kinds: tuple[Kind, ...] = ("weak", "strong") if equal else ("strong",)
+    tried = {(kind, count): model.point(kind, count, given) for kind in kinds for count in counts}
+    points = tuple(one for one in tried.values() if isinstance(one, ScalingPoint))
+    left_out = {f"{kind}, {count:,} devices": one for (kind, count), one in tried.items() if isinstance(one, str)}
+    if not any(one.devices == devices for one in points):
+        raise InputError(f"{tried[kinds[0], devices]}; give another number of devices.")
+    links = machine.links
+    return Scaling(
+        case=case,
+        config=config,
+        machine=machine.name,
+        alone=model.alone,
+        links=links.name if links else "",
+        source=links.source if links else "",
+        assumed=links.assumed if links else "",
+        points=points,
+        left_out=left_out,
+    )
+
+
+def with_links(machine: Machine) -> Machine:
+    """Return a machine with its links, or with those of the shipped description of the same device, if it has some."""
+    shipped = None if machine.links else machine_of(machine.environment.device)
+    if shipped is None or shipped.links is None:
+        return machine
+    return replace(machine, links=replace(shipped.links, assumed="links are those of another device of its name"))
+
+
+def check_links(machine: Machine, devices: int) -> None:
+    """Raise InputError if nothing is known of the links between the devices of a machine, and they are several."""
+    if with_links(machine).links is None and devices > 1:
+        raise InputError(
+            f"devices={devices} is not supported for {machine.name} (use --machine h100 or h200, or add a "
+            "table [links] to its file): nothing is known of its links."
+        )
+
+
+def first_on_parts(spec: StudySpec, machine: Machine, compiled: int) -> KernelConfig:
+    """Return the first kernel of a study's ranking that runs on parts. compiled: as in `rank`. Raises InputError."""
+    from lbmtune.api.ranking import rank  # here: a configuration needs no ranking
+
+    ranked = rank(spec, machine, 1, compiled)
+    kernels = [one.first.config for one in (*ranked.rows, *ranked.families)]
+    reasons = [kernel_refusal(spec.case, config) for config in kernels]
+    found = next((config for config, reason in zip(kernels, reasons, strict=True) if reason is None), None)
+    if found is None:
+        raise InputError(f"{reasons[0]}; give a configuration or a study with other families.")
+    return found
+
+
+@dataclass(frozen=True)
+class _Model:
+    case: Case
+    config: KernelConfig
+    machine: Machine
+    overlaps: tuple[Overlap, ...]
+    resources: Resources | None
+
+    def point(self, kind: Kind, devices: int, given: Cut | None) -> ScalingPoint | str:
+        """Return the fastest of the legal cuts, or the reason against the first one. given: of several devices."""
+        reasons = list[str]()
+        cuts = (given,) if given and devices > 1 else tuple(self._cuts(kind, devices))
+        found = [one for cut in cuts for one in self._predicted(kind, devices, cut, reasons)]
+        return max(found, key=lambda one: one.mlups) if found else reasons[0]
+
+    def _predicted(self, kind: Kind, devices: int, cut: Cut, reasons: list[str]) -> Iterator[ScalingPoint]:
+        """Yield a cut with each overlap, unless it is illegal; then the reason is added."""
+        case = self._grown(cut) if kind == "weak" else self.case
+        if reason := refusal(case, self.config, cut, limits_of(self.machine)):
+            reasons.append(reason)
+            return
+        parts = decomposed(case, self.config, cut)
+        for overlap in self.overlaps:
+            one = period(parts, self.machine, overlap, self.resources)
+            mlups = case.fluid_sites * one.steps / one.total_s / 1e6
+            yield ScalingPoint(
+                kind=kind,
+                devices=devices,
+                cut=str(cut),
+                domain=case.domain,
+                mlups=mlups,
+                efficiency=mlups / (devices * self.alone),
+                period=one,
+            )
+
+    @cached_property
+    def alone(self) -> float:
+        """The speed of one device on the domain of the case."""
+        one = period(decomposed(self.case, self.config, Grid((1, 1, 1))), self.machine, "none", self.resources)
+        return self.case.fluid_sites * one.steps / one.total_s / 1e6
+
+    def _cuts(self, kind: Kind, devices: int) -> Iterator[Cut]:
+        """Yield the cuts that are compared: none across x, whose faces would have to be gathered from all rows."""
+        flat = self.case.stencil.dimensions == 2
+        yield from (one for one in grids(devices) if one.along[0] == 1 and not (flat and one.along[2] > 1))
+        if kind == "strong" and self.case.geometry and devices > 1:
+            yield Bisection(devices)
+
+    def _grown(self, cut: Cut) -> Case:
+        """Return the case with its domain once for each part."""
+        assert isinstance(cut, Grid)
+        x, y, z = (cells * parts for cells, parts in zip(self.case.domain, cut.along, strict=True))
+        return replace(self.case, domain=(x, y, z))
