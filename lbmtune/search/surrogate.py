@@ -1,6 +1,6 @@
 """Regression over points of a unit cube, averaged over how steep, how curved and how scattered the values may be.
 
-A value is an offset, a slope along each axis, a smooth function (Matern 5/2) and what neither describes. Each
+A value is an offset, a slope along each axis, a smooth function (Matern 5/2) and what is the point's own. Each
 combination of their standard deviations counts by how likely it makes the values.
 Source: Rasmussen, Williams 2006, chapters 2, 4, 5; expected improvement: Jones, Schonlau, Welch 1998.
 """
@@ -16,16 +16,27 @@ from lbmtune.search.features import Array
 
 _OFFSET = 0.5
 """Standard deviation of the offset; values are logarithms of speeds, measured over predicted."""
-SLOPES = _CURVES = (0.02, 0.1, 0.4)
-_RESTS = (0.01, 0.04, 0.16)
-"""Standard deviations of a slope, of the function, and of what is left, each of which may be the right one."""
 _USUAL = 0.05
 """The likeliest slope and function before anything is seen; others are less likely by their ratio to it, log-normal."""
 _LENGTH = 1.5
 """Length of the function, in units of the cube: points that differ in two names lie as far apart."""
+_SAME = 1e-9
+"""Square of the distance below which two points are the same one."""
 _LEAST = 0.02
 """Share of the likelihood below which a combination is left out."""
 _ROOT5 = sqrt(5.0)
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Standard deviations of a slope, of the function, and of what is left, each of which may be the right one."""
+
+    slopes: Sequence[float] = (0.02, 0.1, 0.4)
+    curves: Sequence[float] = (0.02, 0.1, 0.4)
+    rests: Sequence[float] = (0.01, 0.04, 0.16)
+
+
+USUAL = Scales()
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class _Member:
 
 @dataclass(frozen=True)
 class Regression:
-    """What values at some points let expect at others. points: those of the values, then those that are believed."""
+    """Predicts what values at some points let expect at others. points: those of values, then those believed."""
 
     points: Array
     centre: Array
@@ -50,14 +61,17 @@ class Regression:
 
     def predict(self, points: Array) -> tuple[Array, Array]:
         """Return mean and standard deviation of values at points, shape (n,) each."""
-        along, near = (points - self.centre) @ (self.points - self.centre).T, _matern(points, self.points)
+        apart, seen = _squares(points, self.points), slice(len(self.members[0].weights))
+        along, near = (points - self.centre) @ (self.points - self.centre).T, _matern(apart)
+        same = np.zeros_like(apart)  # a point that is believed keeps what is its own
+        same[:, seen] = apart[:, seen] < _SAME
         steep = np.sum((points - self.centre) ** 2, axis=1)
         mean, square = np.zeros(len(points)), np.zeros(len(points))
         for one in self.members:
-            cross = _OFFSET**2 + one.slope**2 * along + one.curve**2 * near
-            own = cross[:, : len(one.weights)] @ one.weights
-            before = _OFFSET**2 + one.slope**2 * steep + one.curve**2
-            left = np.maximum(before - np.sum(cross @ one.inverse * cross, axis=1), 0.0) + one.rest**2
+            cross = _OFFSET**2 + one.slope**2 * along + one.curve**2 * near + one.rest**2 * same
+            own = cross[:, seen] @ one.weights
+            before = _OFFSET**2 + one.slope**2 * steep + one.curve**2 + one.rest**2
+            left = np.maximum(before - np.sum(cross @ one.inverse * cross, axis=1), 1e-12)
             mean += one.share * own
             square += one.share * (left + own**2)
         return mean, np.sqrt(np.maximum(square - mean**2, 1e-12))
@@ -72,19 +86,18 @@ class Regression:
 
 
 def condition(
-    points: Array, values: Array, noise: Array, believed: Array | None = None, slopes: Sequence[float] = SLOPES
+    points: Array, values: Array, noise: Array, believed: Array | None = None, scales: Scales = USUAL
 ) -> Regression:
     """Return the regression of values (n,) at points (n, axes). noise: standard deviation of each value.
 
-    believed: points that count as if the values expected there had been seen (Ginsbourger 2010); slopes: standard
-    deviations of a slope that may be the right ones.
+    believed: points that count as if the values expected there had been seen (Ginsbourger 2010).
     """
     every = points if believed is None else np.concatenate([points, believed])
     own = np.append(noise, np.zeros(len(every) - len(points))) ** 2
     centre, seen = points.mean(0), slice(len(points))
-    along, near = (every - centre) @ (every - centre).T, _matern(every, every)
+    along, near = (every - centre) @ (every - centre).T, _matern(_squares(every, every))
     found = []
-    for slope, curve, rest in product(slopes, _CURVES, _RESTS):
+    for slope, curve, rest in product(scales.slopes, scales.curves, scales.rests):
         kernel = _OFFSET**2 + slope**2 * along + curve**2 * near + np.diag(own + rest**2)
         lower = np.linalg.cholesky(kernel[seen, seen])
         white = np.linalg.solve(lower, values)
@@ -114,8 +127,12 @@ def below(z: Array) -> Array:
     return np.array([0.5 * (1.0 + erf(v / sqrt(2.0))) for v in z])
 
 
-def _matern(a: Array, b: Array) -> Array:
-    squares = (a**2).sum(1)[:, None] + (b**2).sum(1)[None, :] - 2.0 * a @ b.T
-    root = _ROOT5 / _LENGTH * np.sqrt(np.maximum(squares, 0.0))
+def _squares(a: Array, b: Array) -> Array:
+    found: Array = np.maximum((a**2).sum(1)[:, None] + (b**2).sum(1)[None, :] - 2.0 * a @ b.T, 0.0)
+    return found
+
+
+def _matern(squares: Array) -> Array:
+    root = _ROOT5 / _LENGTH * np.sqrt(squares)
     result: Array = (1.0 + root + root**2 / 3.0) * np.exp(-root)
     return result

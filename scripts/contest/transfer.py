@@ -2,8 +2,9 @@
 
     python -m scripts.contest.transfer [--seeds 20] [--write]
 
-First each set of the pairs after one other, then each set after the most similar ones, as a study takes them by itself.
-With --write the page is renewed.
+First each set after one other: the most similar of those that differ in the card alone, in the precision alone, and in
+the domain alone. Then each set after the most similar ones, as a study takes them by itself. With --write the page is
+renewed.
 """
 
 from __future__ import annotations
@@ -34,21 +35,11 @@ from scripts.paths import RECORDED, ROOT
 
 PAGE = ROOT / "docs" / "design" / "transfer.md"
 _BEGIN, _END = "<!-- evaluations -->\n", "<!-- /evaluations -->"
-_H200, _H100 = "nvidia-h200/d3q", "nvidia-h100/d3q"
-PAIRS = (
-    (f"{_H200}19-box-fp32", f"{_H200}19-box-fp64"),
-    (f"{_H200}19-box-fp64", f"{_H200}19-box-fp32"),
-    (f"{_H200}19-box-fast-fp32", f"{_H100}19-box-fast-fp32"),
-    (f"{_H200}19-moments-fp32", f"{_H100}19-moments-fp32"),
-    (f"{_H200}19-box-fp32", f"{_H100}19-box-fp32"),
-    (f"{_H200}19-small-64", f"{_H200}19-small-96"),
-    (f"{_H200}19-small-96", f"{_H200}19-small-128"),
-    (f"{_H200}19-box-fast-fp32", f"{_H200}19-box-fast-384-fp32"),
-    (f"{_H200}27-box-trt-fp64", f"{_H200}27-box-trt-fp64-oblong"),
-    (f"{_H200}19-cavity-fp32", f"{_H200}19-box-fp32"),
-    (f"{_H200}19-box-fp32", f"{_H200}27-box-fp32"),
-)
-"""An earlier and a new study: precisions, cards, domains, walls, lattices. The first two are one pair."""
+_PRECISIONS = ("fp16s", "fp32", "fp64")
+_SHAPES = ("oblong",)
+"""Words of a name that say the domain, besides numbers of cells."""
+LEAST = 3
+"""Evaluations that `auto` needs alone where an earlier study may halve them."""
 GOAL, BUDGET, NEVER = 0.99, 100, 150
 """Share of the best that is looked for, evaluations within which, and what counts for more."""
 STARTS = (True, False)
@@ -73,9 +64,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--write", action="store_true", help="renew the page")
     given = parser.parse_args(arguments)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # of the processes that play
-    pairs = list(rows([((before,), now) for before, now in PAIRS], given.seeds))
+    found = list(rows([((before,), now) for before, now in pairs()], given.seeds))
     others = list(rows([(similar(now), now) for now in names() if similar(now)], given.seeds))
-    text = "\n".join([*_pairs(pairs, given.seeds), "", *_others(others)]) + "\n"
+    text = "\n".join([*_pairs(found, given.seeds), "", *_others(others)]) + "\n"
     print(text, end="")
     if given.write:
         page = PAGE.read_text(encoding="utf-8")
@@ -84,11 +75,40 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def pairs() -> list[tuple[str, str]]:
+    """Return an earlier and a new set: of those that differ in one respect alone, the most similar one."""
+    found = []
+    for now in names():
+        order = _ranked(now)
+        for respect in ("card", "precision", "domain"):
+            alike = [name for name in order if differ(name, now) == (respect,)]
+            found += [(name, now) for name in alike[:1]]
+    return found
+
+
+def differ(name: str, other: str) -> tuple[str, ...]:
+    """Return in what two sets differ, by their names: the card, the precision, the domain, or else the question."""
+    here, there = _parts(name), _parts(other)
+    return tuple(part for part in here if here[part] != there[part])
+
+
+def _parts(name: str) -> dict[str, tuple[str, ...]]:
+    card, words = Path(name).parts[0], Path(name).name.split("-")
+    precision = tuple(word for word in words if word in _PRECISIONS)
+    domain = tuple(word for word in words if word.isdecimal() or word in _SHAPES)
+    question = tuple(word for word in words if word not in precision + domain)
+    return {"card": (card,), "precision": precision, "domain": domain, "question": question}
+
+
 def similar(now: str) -> tuple[str, ...]:
     """Return the sets that a study of this question takes as earlier ones."""
+    return tuple(_ranked(now)[:MOST_STUDIES])
+
+
+def _ranked(now: str) -> list[str]:
     headers = {Path(name): read_header(RECORDED / name) for name in names()}
     here = headers.pop(Path(now))
-    return tuple(map(str, ranked(headers, here.spec, here.environment)[:MOST_STUDIES]))
+    return list(map(str, ranked(headers, here.spec, here.environment)))
 
 
 def rows(asked: Sequence[tuple[tuple[str, ...], str]], seeds: int) -> Iterator[Row]:
@@ -139,6 +159,7 @@ def _pairs(found: Sequence[Row], seeds: int) -> Iterator[str]:
     yield ""
     for start in STARTS:
         yield from _summary("pairs", [one for one in found if one.calibrated is start])
+    yield from _lost(found)
 
 
 def _others(found: Sequence[Row]) -> Iterator[str]:
@@ -147,6 +168,10 @@ def _others(found: Sequence[Row]) -> Iterator[str]:
     yield ""
     for start in STARTS:
         yield from _summary("sets", [one for one in found if one.calibrated is start])
+    yield from _lost(found)
+
+
+def _lost(found: Sequence[Row]) -> Iterator[str]:
     lost = [one for one in found if one.after > 2 * one.alone]
     if lost:
         named = [
@@ -158,12 +183,11 @@ def _others(found: Sequence[Row]) -> Iterator[str]:
 
 def _summary(what: str, found: Sequence[Row]) -> Iterator[str]:
     ratios = [one.after / one.alone for one in found]
-    halved, doubled = sum(ratio <= 0.5 for ratio in ratios), sum(ratio > 2 for ratio in ratios)
-    least = sum(one.alone < 2 for one in found)
+    long = [one.after / one.alone for one in found if one.alone >= LEAST]
     yield (
-        f"- {'Calibrated' if found[0].calibrated else 'Cold'}: halved on {halved} of {len(found)} {what}, more than "
-        f"doubled on {doubled}, {exp(fmean(map(log, ratios))):.2f} of the evaluations (geometric mean). On {least} of "
-        "them `auto` alone needs fewer than two."
+        f"- {'Calibrated' if found[0].calibrated else 'Cold'}: halved on {sum(ratio <= 0.5 for ratio in long)} of "
+        f"{len(long)} {what} on which `auto` alone needs at least {LEAST}, {exp(fmean(map(log, long))):.2f} of the "
+        f"evaluations (geometric mean). More than doubled on {sum(ratio > 2 for ratio in ratios)} of all {len(found)}."
     )
 
 

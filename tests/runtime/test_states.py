@@ -18,7 +18,7 @@ from lbmtune.catalogue.layouts import AoSoA, Rows, SoA
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.runtime import moments, placement, states
-from lbmtune.runtime.states import State, state_of
+from lbmtune.runtime.states import HostCopies, State, state_of
 
 DOMAIN = (32, 6, 5)
 BOX, LID = box("d3q19", "regularised", DOMAIN), cavity("d3q19", "bgk", DOMAIN, 1.2)
@@ -92,6 +92,47 @@ def test_a_window_is_a_part_of_the_whole(name: str, parity: int, sizes: None) ->
         # twice, because places of the last windows are kept
         for _ in range(2):
             np.testing.assert_array_equal(joined(kept.blocks(buffer, parity, window)), part_of(all_cells, window))
+
+
+class Elsewhere:
+    """An array of a device: the host has neither its elements nor its indices."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.array(values)
+
+    def __getitem__(self, at: Elsewhere) -> Elsewhere:
+        return Elsewhere(self.values[at.values])
+
+    def __setitem__(self, at: Elsewhere, values: Elsewhere) -> None:
+        self.values[at.values] = values.values
+
+
+class Device:
+    """The array module of a device; it counts what is copied from it."""
+
+    copies = 0
+    asarray = Elsewhere
+
+    @classmethod
+    def asnumpy(cls, array: Elsewhere) -> Any:
+        cls.copies += 1
+        return array.values
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_host_reads_and_writes_few_cells_of_a_device_by_a_copy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case, config = SAMPLES[name]
+    kept, buffer = filled(case, config)
+    there = Elsewhere(buffer)
+    monkeypatch.setattr(Device, "copies", 0)
+    for window in WINDOWS:
+        found = joined(kept.blocks(HostCopies(there, Device), 0, window))  # type: ignore[arg-type]
+        np.testing.assert_array_equal(found, joined(kept.blocks(buffer, 0, window)))
+    assert Device.copies == len(WINDOWS)
+    state = joined(kept.blocks(buffer, 0))[..., ::-1]
+    kept.put(state, buffer)
+    kept.put(state, HostCopies(there, Device))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(there.values, buffer)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -15,13 +15,11 @@ def test_the_regression_reproduces_what_it_saw_and_doubts_what_it_did_not():
     assert doubt[1] > 4 * deviation.max()
 
 
-def test_one_combination_is_the_textbook_formula(monkeypatch):
+def test_one_combination_is_the_textbook_formula():
     """Mean and variance of a Gaussian process of offset, slopes and function; each value has its own noise."""
-    for name, value in (("_CURVES", (0.2,)), ("_RESTS", (0.05,))):
-        monkeypatch.setattr(surrogate, name, value)
     random = np.random.default_rng(1)
     points, there, values = random.random((7, 3)), random.random((5, 3)), random.normal(size=7)
-    noise = 0.01 + 0.1 * random.random(7)
+    noise, scales = 0.01 + 0.1 * random.random(7), surrogate.Scales(slopes=(0.3,), curves=(0.2,), rests=(0.05,))
 
     def covariance(a, b):
         centred = (a - points.mean(0)) @ (b - points.mean(0)).T
@@ -30,7 +28,7 @@ def test_one_combination_is_the_textbook_formula(monkeypatch):
 
     inverse = np.linalg.inv(covariance(points, points) + np.diag(noise**2 + 0.05**2))
     cross = covariance(there, points)
-    mean, deviation = surrogate.condition(points, values, noise, slopes=(0.3,)).predict(there)
+    mean, deviation = surrogate.condition(points, values, noise, scales=scales).predict(there)
     assert mean == pytest.approx(cross @ inverse @ values)
     variance = np.diag(covariance(there, there) - cross @ inverse @ cross.T) + 0.05**2
     assert deviation == pytest.approx(np.sqrt(variance))
@@ -75,3 +73,14 @@ def test_a_believed_point_leaves_the_mean_and_narrows_what_is_near():
     there = random.random((20, 2))
     assert believed.predict(there)[0] == pytest.approx(alone.predict(there)[0])
     assert believed.predict(near)[1][0] < alone.predict(near)[1][0]
+
+
+def test_what_is_a_points_own_is_known_where_it_was_seen_and_nowhere_else():
+    """A kernel of an earlier study brings its own error along; of one that is under way it stays unknown."""
+    points = np.random.default_rng(4).random((30, 3))
+    values = np.where(np.arange(30) == 7, 0.2, 0.0)
+    found = surrogate.condition(points, values, np.full(30, 0.002), points[:1] + 0.01)
+    (here, beside), (sure, unsure) = found.predict(np.array([points[7], points[7] + 0.001]))
+    assert here > 0.15 > 2 * beside
+    assert unsure > 5 * sure
+    assert found.predict(points[:1] + 0.01)[1][0] > 5 * sure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -51,22 +52,31 @@ def compile_on_host(program: Program, level: str = QUICKLY_MADE) -> Binary:
 
 
 def compile_text(source: str, level: str = QUICKLY_MADE) -> Binary:
-    digest = hashlib.sha256(source.encode()).hexdigest()
-    library = _folder() / f"{digest[:20]}.so"
+    """A shared object of a text, from the cache of the tests if an earlier run has compiled it in the same way."""
+    engine = _engine()
+    told = (str(engine), level, " ".join(_OF_A_KERNEL), source)
+    digest = hashlib.sha256("\0".join(told).encode()).hexdigest()
+    library = engine.with_name(f"{digest[:20]}.so")
     if not library.exists():
-        text = library.with_suffix(".cpp")
+        _precompile_header(level)
+        text, made = _folder() / f"{digest[:20]}.cpp", library.with_suffix(f".{os.getpid()}")
         text.write_text(source)
-        _compile(library, level, *_OF_A_KERNEL, _LIBRARY, "-nostdlib", text, _engine())
+        _compile(made, level, *_OF_A_KERNEL, _LIBRARY, "-nostdlib", text, engine)
+        made.replace(library)  # at once: other processes look for it
     return Binary(str(library).encode(), digest, Resources())
 
 
+def _header(level: str) -> str:
+    """The name of what every kernel includes first."""
+    return f"{HEADER.stem}{level}.h"
+
+
 @cache
-def _header(level: str) -> Path:
-    """What every kernel includes first, parsed once."""
-    copy = _folder() / f"{HEADER.stem}{level}.h"
+def _precompile_header(level: str) -> None:
+    """Parse once what every kernel includes first."""
+    copy = _folder() / _header(level)
     shutil.copyfile(HEADER, copy)
     _compile(copy.with_suffix(".h.gch"), level, *_OF_A_KERNEL, "-x", "c++-header", copy)
-    return copy
 
 
 @cache

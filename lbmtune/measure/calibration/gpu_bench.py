@@ -12,7 +12,7 @@ from lbmtune.codegen.probes import WORD_BYTES
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.calibration.microbench import Kernel, check_moved, rate
-from lbmtune.measure.timing.state import fill_random
+from lbmtune.measure.timing.state import all_true, fill_random
 
 Figures = Iterator[tuple[str, float]]
 """Names and figures."""
@@ -71,7 +71,7 @@ class GpuBench:
             for by in (none if load is None else load, none if store is None else store)
         )
         source, target = (array.view("uint16").reshape(-1, width // 2) for array in (self.source, self.target))
-        check_moved(bool((target[here] == source[there]).all()))
+        check_moved(all_true(target[here] == source[there]))
 
 
 class Part(NamedTuple):

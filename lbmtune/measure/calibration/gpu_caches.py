@@ -14,6 +14,7 @@ from lbmtune.codegen.streams import STREAMS
 from lbmtune.measure.calibration.gpu_bench import CHECKED_EVERY, Figures, GpuBench, Part, shared_bytes
 from lbmtune.measure.calibration.gpu_memory import WALK, walked
 from lbmtune.measure.calibration.microbench import Kernel, check_moved
+from lbmtune.measure.timing.state import all_true
 from lbmtune.model.gpu.inputs import resident_threads
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.benchmark_names import WALKING, WIDTHS
@@ -80,7 +81,7 @@ def _l2_refetch(bench: GpuBench, kernel: Kernel) -> Figures:
         numbers = np.int32(tiles), np.int32((mib << 20) // (2 * tile_bytes) % tiles)
         run = kernel.by(tiles, bench.source, bench.target, *numbers)
         found = bench.copied_per_s(run, 2.0 * tiles * tile_bytes)
-        check_moved(bool((bench.target[at] == bench.source[at]).all()))
+        check_moved(all_true(bench.target[at] == bench.source[at]))
         yield str(mib << 20), found
 
 
@@ -114,5 +115,5 @@ def _pieces(bench: GpuBench, kernel: Kernel) -> Figures:
         at = np.arange(min(SAMPLED_WORDS, accesses))
         stayed, swapped = (bench.target[at] == bench.source[from_] for from_ in (at, at ^ later))
         share = count / 64 * WORD_BYTES / SECTOR_BYTES
-        check_moved(bool((stayed | swapped).all()) and abs(float((~stayed).mean()) - share) <= _TOLERANCE)
+        check_moved(all_true(stayed | swapped) and abs(float((~stayed).mean()) - share) <= _TOLERANCE)
         yield f"{2 * STREAMS * WORD_BYTES * later} {count}", found

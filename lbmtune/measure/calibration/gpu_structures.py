@@ -13,6 +13,7 @@ from lbmtune.measure.calibration.gpu_bench import Figures, GpuBench, Part
 from lbmtune.measure.calibration.gpu_caches import SAMPLED_WORDS, SPILL_ROOM
 from lbmtune.measure.calibration.gpu_memory import GRANULE, WALK, displaced_per_s
 from lbmtune.measure.calibration.microbench import Kernel, check_moved
+from lbmtune.measure.timing.state import all_true
 from lbmtune.model.machine import benchmark_names as measured
 from lbmtune.model.machine.benchmark_names import BLOCK, STRUCTURE_FAR, Displaced, Parts, Planes, Structures
 
@@ -78,5 +79,5 @@ def _parts(one: Parts, bench: GpuBench, kernel: Kernel) -> Figures:
         array.view("uint16")[:looked_at].reshape(-1, elements, width // 2) for array in (bench.source, bench.target)
     )
     moved = bench.device.xp.asarray([bool(one.mask >> q & 1) for q in range(elements)])
-    check_moved(bool((target[:, moved] == source[:, moved]).all()) and not bool(target[:, ~moved].any()))
+    check_moved(all_true(target[:, moved] == source[:, moved]) and all_true(target[:, ~moved] == 0))
     yield one.name, found

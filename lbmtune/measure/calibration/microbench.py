@@ -19,7 +19,7 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams, cuda_streams
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.processes.worker import Progress
-from lbmtune.measure.timing.state import fill_random
+from lbmtune.measure.timing.state import all_true, fill_random
 from lbmtune.records.statistics import median_interval
 
 _SAMPLES = 9
@@ -241,7 +241,7 @@ def _checked_copy(device: Device, run: Callable[[], None], arrays: tuple[Array, 
     source, target = arrays
     target.fill(0)
     found = rate(device, run, shares * source.nbytes)
-    check_moved(bool((target[:: _stride(source)] == source[:: _stride(source)]).all()))
+    check_moved(all_true(target[:: _stride(source)] == source[:: _stride(source)]))
     return found
 
 
@@ -249,7 +249,7 @@ def _checked_scale(device: Device, run: Callable[[], None], array: Array) -> Rat
     before = array[:: _stride(array)].copy()
     run()
     device.synchronize()
-    check_moved(bool((array[:: _stride(array)] == -before).all()))
+    check_moved(all_true(array[:: _stride(array)] == -before))
     return rate(device, run, 2 * array.nbytes)
 
 

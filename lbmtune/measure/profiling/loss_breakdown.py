@@ -37,7 +37,7 @@ from lbmtune.measure.profiling import perf_events as perf
 from lbmtune.measure.timing.pooled_device import PooledDevice, pooled_bytes
 from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.timing.sampling import steps_per_sample
-from lbmtune.measure.timing.state import WrongResultError, excite, fill_random, probed, stable_case, unchanged
+from lbmtune.measure.timing.state import WrongResultError, all_true, excite, fill_random, probed, stable_case, unchanged
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.verify import describe_failure, verify
 from lbmtune.model.gpu.families import inputs_of
@@ -224,7 +224,7 @@ class _GpuLosses(_LossBreakdown):
         found = rate(self._device, run, 2.0 * streams * accesses * access)
         copied = streams * accesses * access // WORD_BYTES
         some = slice(0, copied, max(1, copied // _SAMPLED_ELEMENTS))
-        if not bool((arrays[0][some] == arrays[-1][some]).all()):
+        if not all_true(arrays[0][some] == arrays[-1][some]):
             raise RuntimeError("a copy of streams did not move what it should; its figure would mean nothing")
         return found
 

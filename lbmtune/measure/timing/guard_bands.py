@@ -34,10 +34,10 @@ class GuardedBlock:
         """Yield which bytes were written in each band, seen from the nearer array. names: by number, repeated."""
         last = min(self.next_start, self.block.size)
         for (before, _, start), (after, end, _) in pairwise([*self._arrays, (None, last, last)]):
-            written = self.block[start:end] != _PATTERN
-            if not bool(written.any()):
+            band = self.block[start:end]
+            if not band.size or int(band.min()) == _PATTERN:  # of all values of a byte the largest
                 continue
-            at = written.nonzero()[0]
+            at = (band != _PATTERN).nonzero()[0]
             behind, ahead = int(at[-1]) + 1, end - start - int(at[0])
             nearer = after if before is None or (after is not None and ahead < behind) else before
             assert nearer is not None

@@ -24,7 +24,7 @@ from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
 from lbmtune.measure.verification.accuracy import measure_accuracy
 from lbmtune.measure.verification.aftermath import check_line, check_slabs
-from lbmtune.measure.verification.verify import verify
+from lbmtune.measure.verification.verify import verify, verify_simulation
 from lbmtune.measure.workers.messages import (
     AccuracyRequest,
     CompileResult,
@@ -165,6 +165,10 @@ class _Measurer:
         self._prepared.add((program.case, program.config.storage))
 
 
+_DRY_SITES = 1 << 24
+"""Most cells that are verified in vain while the first kernels are compiled: a second of a GPU."""
+
+
 def dry_run(program: Program, device: Device) -> None:
     """Trigger everything that is done once: CuPy's own kernels are compiled, geometries and references are made.
 
@@ -178,6 +182,8 @@ def dry_run(program: Program, device: Device) -> None:
         check_state(simulation)
         with suppress(WrongResultError):  # nothing advances
             check_line(simulation)
+        if program.case.sites <= _DRY_SITES:
+            verify_simulation(simulation)
 
 
 class _IdleDevice(PooledDevice):

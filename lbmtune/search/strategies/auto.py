@@ -19,7 +19,7 @@ _LED = 4
 """Trials that follow the model's list before anything is learned."""
 _FIRST, _NEAR = 8, 0.85
 """Trials among which each kind has a place whose best is expected at this share of the best, so that it has a final."""
-_TURNS = ("process", "process", "list")
+_TURNS = (*["process"] * 5, "list")
 _FEWEST = 3
 """Measured configurations from which on something is learned."""
 _LEADING, _DRAWN = 20_000, 2_000
@@ -38,8 +38,9 @@ _EXACT = 0.01
 """Noise of what the compiler says of a configuration."""
 _FAILED = 0.05
 """The same, of what a failure tells of the speed of its neighbours."""
-_SLOW = 0.3
-"""The same, of a configuration by how far it is behind the best: how slow a slow kernel is says little of fast ones."""
+_SLOW = 1.0
+"""The same, of a configuration that is behind the best by one, growing with the square: how slow a slow kernel is says
+little of the fast ones."""
 
 
 class Auto(Listed):
@@ -180,8 +181,13 @@ class Auto(Listed):
         return int(among[np.argmax(self._worth(among, speeds) + self._tie[among])])
 
     def _promise(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
-        """Return by what configurations are chosen that are looked at more closely, and learned from more exactly."""
+        """Return by what the configurations are chosen that are looked at more closely."""
         return log_speeds
+
+    def _behind(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
+        """Return how far configurations are behind the best, as logarithms of speeds."""
+        found: Array = log_speeds.max() - log_speeds
+        return found
 
     def _outlook(self) -> Array:
         """Return what all configurations promise before any is measured."""
@@ -245,8 +251,7 @@ class Auto(Listed):
         worst = min(self._seen[i].mlups or np.inf for i in seen)
         values = np.log([self._seen[i].mlups or worst for i in seen])
         noise = np.array([self._seen[i].noise if self._seen[i].mlups else _FAILED for i in seen])
-        promise = self._promise(seen, values)
-        noise = np.hypot(noise, _SLOW * (promise.max() - promise))
+        noise = np.hypot(noise, _SLOW * self._behind(seen, values) ** 2)
         if len(seen) > _TRAINING:
             keep = np.union1d(np.argsort(-values)[: _TRAINING // 2], np.arange(len(seen) - _TRAINING // 2, len(seen)))
             seen, values, noise = seen[keep], values[keep], noise[keep]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,8 +15,8 @@ from lbmtune.search.features import Array, Features, Indices
 class Errors:
     """Errors at some of the points, and what they let expect at all others.
 
-    rows, values, noise: of the trials; believed: rows of trials under way, taken as they are expected; effects:
-    standard deviations that the effect of a knob may have.
+    rows, values, noise: of the trials; believed: rows of trials under way, taken as they are expected; scales: how wide
+    errors may be.
     """
 
     points: Features
@@ -25,7 +24,7 @@ class Errors:
     values: Array
     noise: Array
     believed: Indices
-    effects: Sequence[float] = surrogate.SLOPES
+    scales: surrogate.Scales = surrogate.USUAL
     _known: tuple[Array, Array] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,4 +46,4 @@ class Errors:
     @cached_property
     def _regression(self) -> surrogate.Regression:
         values = self.points.values
-        return surrogate.condition(values[self.rows], self.values, self.noise, values[self.believed], self.effects)
+        return surrogate.condition(values[self.rows], self.values, self.noise, values[self.believed], self.scales)

@@ -98,6 +98,11 @@ class Pareto(Auto):
         """Return how far they are above what costs no more, as logarithms of speeds."""
         return self._above(self._steps, indices, log_speeds)
 
+    def _behind(self, indices: Indices, log_speeds: Array) -> Array:
+        """Return how far they are behind the best of those that cost no more."""
+        behind: Array = np.maximum(-self._promise(indices, log_speeds), 0.0)
+        return behind
+
     def _outlook(self) -> Array:
         """Return how near all configurations are to the set that the model expects."""
         expected = steps(self._costs, np.exp(self._log_expected - self._unit), self._end)

@@ -14,6 +14,7 @@ import numpy as np
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.search.features import Array, Features, Indices, features
 from lbmtune.search.strategies.errors import Errors
+from lbmtune.search.surrogate import Scales
 
 MOST_TRIALS = 200
 """Trials of an earlier study that a search learns from."""
@@ -28,8 +29,8 @@ _BEGINNING = 4.0
 """Trials that count for that trust."""
 _CAUTION = 0.7
 """Standard deviations by which an uncertain lesson counts less, so that those tried there come first."""
-_EFFECTS = (0.1,)
-"""Standard deviation of the effect of a knob: one that a study did not vary may have some, however small others are."""
+_SCALES = Scales(slopes=(0.1,), rests=(0.003, 0.01, 0.03))
+"""Of bounded errors. A knob that a study did not vary may have an effect, however small those of others are."""
 _NOBODY = np.array([], dtype=np.intp)
 
 
@@ -122,7 +123,7 @@ class Prior:
 def _lesson(every: Features, here: Indices, there: Indices, one: Source) -> _Lesson:
     points = _varying(every, here, there)
     variance = max(float(np.var(one.errors)), 1e-6)
-    found = Errors(points, there, one.errors - one.errors.mean(), one.noise, _NOBODY, _EFFECTS)
+    found = Errors(points, there, one.errors - one.errors.mean(), one.noise, _NOBODY, _SCALES)
     mean, deviation = found.expected(here)
     deviation = np.minimum(deviation, _RANGE)
     return _Lesson(mean * (1.0 - (deviation / _RANGE) ** 2), deviation, variance)

@@ -326,3 +326,9 @@ def test_waiting_for_a_core_does_not_shorten_the_samples() -> None:
     looks = [sampling.Sample(1e-2, Conditions(cpu_share=0.1)), sampling.Sample(2e-2, Conditions(cpu_share=0.1))]
     assert sampling.undisturbed_s(looks) == pytest.approx(1e-3)
     assert sampling.undisturbed_s([sampling.Sample(1e-2, Conditions())]) == 1e-2
+
+
+@pytest.mark.parametrize(("flags", "expected"), [([], True), ([True, True], True), ([True, False], False)])
+def test_flags_are_looked_at_as_bytes(flags: list[bool], expected: bool) -> None:
+    assert state.all_true(np.array(flags, bool)) is expected
+    assert state.all_true(np.array([*flags] * 2, bool).reshape(2, -1).T) is expected

@@ -90,6 +90,17 @@ def test_planes_on_their_way() -> None:
     assert planes_in_flight(flat, replace(MARCH, block=(32, 4, 1)), 2) == 5, "no warp waits for another"
 
 
+def test_blocks_that_read_no_plane_ahead_have_one_each() -> None:
+    """A load then overlaps with the stages of other blocks alone."""
+    flat = box("d2q9", "regularised", (4096, 4096, 1))
+    one = replace(MARCH, plane_fetch="none")
+    assert not loads_late(CASE, one)
+    for case in (CASE, flat):
+        assert [planes_in_flight(case, one, blocks) for blocks in (1, 2, 4)] == [1, 2, 4]
+    ahead = predict(flat, replace(MARCH, plane_fetch="cp_async", block=(32, 4, 1)), CARD).mlups
+    assert predict(flat, replace(one, block=(32, 4, 1)), CARD).mlups < ahead
+
+
 # stages
 
 

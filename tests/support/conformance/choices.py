@@ -203,8 +203,11 @@ class Choices:
     def completed(self, given: Point, wished: Point) -> Point:
         """The values given, and of those wished for the ones that act; neutral ones in place of the others."""
         point = {name: given.get(name, wished[name]) for name in _CASE_KNOBS}
-        for name in self._knobs:
-            point[name] = given[name] if name in given else self._acting(name, wished[name], point)
+        for name, conditions in self._conditions.items():
+            if name in given:
+                point[name] = given[name]
+            else:
+                point[name] = self._acting(name, wished[name], point) if conditions else wished[name]
         return point
 
     def _acting(self, name: str, wished: Any, point: Point) -> Any:

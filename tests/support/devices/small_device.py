@@ -5,7 +5,7 @@ from __future__ import annotations
 from lbmtune.backend.cpu import open_cpu
 from lbmtune.backend.protocol import Device
 from lbmtune.errors import DeviceUnavailableError
-from lbmtune.measure.calibration import microbench, repeats
+from lbmtune.measure.calibration import machines, microbench, repeats
 
 
 def small_cpu(_: str) -> Device:
@@ -15,6 +15,7 @@ def small_cpu(_: str) -> Device:
     microbench._SAMPLES = 3
     microbench._WARMUP_S = 1e-3
     microbench._SAMPLE_S = 1e-3
+    machines._OUTPUT_BYTES = 1 << 20
     repeats._DOMAINS = {"cpu": ((32, 16, 16),)}
     return open_cpu()
 

@@ -55,10 +55,10 @@ def divide_late(steps: Sequence[Assignment], lattice: Lattice) -> tuple[Assignme
     others = sympy.Add(*(j**2 for j in momenta[1:]))
     replaced: list[Assignment] = []
     for step in steps:
-        value = step.value.subs(projections)
+        value = step.value.xreplace(projections)  # of symbols alone; many times as fast as `subs`
         if step.name == _BASE:
             # j_x^2 = energy - (the other squares), which cancels them
-            value = sympy.expand(sympy.expand(value.subs(velocities)).subs(momenta[0] ** 2, _ENERGY - others))
+            value = sympy.expand(sympy.expand(value.xreplace(velocities)).subs(momenta[0] ** 2, _ENERGY - others))
         if step.name == _INVERSE:
             replaced.append(Assignment(_ENERGY, momenta[0] ** 2 + others))
         replaced.append(Assignment(step.name, value))
@@ -76,7 +76,7 @@ def hoist(steps: Sequence[Assignment], parameters: Iterable[Symbol]) -> Hoisted:
     definitions: dict[Symbol, Expr] = {}
     body: list[Assignment] = []
     for step in steps:
-        value = step.value.subs(definitions)
+        value = step.value.xreplace(definitions)
         if value.free_symbols <= constant:
             definitions[step.name] = value
         else:

@@ -31,10 +31,13 @@ counted."""
 def planes_in_flight(case: Case, config: TemporalBlocking, together: int) -> int:
     """Return the planes of a multiprocessor that are in work at the same time.
 
-    With one step per launch each block has one in its stage, and one more is being read.
+    With one step per launch each block has one in its stage, and one more is being read. With several steps and none
+    read ahead, each block has one, which is being read or in the stages.
     """
     if config.steps == 1:
         return together + 1
+    if config.plane_fetch == "none":
+        return together
     late = loads_late(case, config)
     if case.stencil.dimensions == 2:
         return together + _FLAT - late
@@ -49,7 +52,7 @@ def loads_late(case: Case, config: TemporalBlocking) -> bool:
     instructions of compiled loops of several stages, otherwise after 60 to 92 %.
     """
     held = not config.overread or config.warp_sync != "block" or planes_together(case, config) > 1
-    return config.plane_fetch == "none" or (config.plane_fetch == "registers" and config.steps > 1 and not held)
+    return config.plane_fetch == "registers" and config.steps > 1 and not held
 
 
 def planes_wait(inputs: TemporalInputs) -> Term:
