@@ -19,8 +19,10 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import NamedTuple
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import from_flat
 from lbmtune.claims.judge import verdicts
+from lbmtune.claims.plan import plans
 from lbmtune.claims.store import RESULTS, decoded
 from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.render import render
@@ -38,6 +40,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes
 from scripts.paths import RECORDED
+from scripts.recorded.rejudge import host_of
 
 CLAIMS = f"{RESULTS}.gz"
 DATED_CLAIMS = "claims-*.json.gz"
@@ -147,19 +150,22 @@ def _other_sources(group: Group) -> Iterator[str]:
 def _unmeasured(claims: Claims, document: Document) -> Iterator[str]:
     """Yield a line for each experiment, domain, variant and accuracy that the record lacks.
 
-    A series past capacity has any domain.
+    A series past capacity has any domain; one on main memory that of the processor's cache.
     """
     backend = claims.header.backend
+    on_host = BACKENDS[backend].shares_host
+    grown = {plan.series.name: plan.case for plan in plans(document, host_of(claims))} if on_host else {}
     groups = [group for group in claims.groups if group.document == document.name]
     for series in document.series:
-        for case in series.cases.get(backend, ()):
+        for given in series.cases.get(backend, ()):
+            case = grown[series.name] if on_host and series.main_memory else given
             same = [g for g in groups if g.series == series.name and (series.past_capacity or g.case == case)]
             tried = {row.variant: row.trial for group in same for row in group.rows}
             where = f"{series.name}, {'x'.join(map(str, case.domain))}"
             for variant in document.variants:
                 if series.name in variant.series and backend in variant.configs and variant.name not in tried:
                     yield f"{document.name}.{variant.name} ({where}): this is not in the record"
-            if case is series.cases[backend][-1]:
+            if given is series.cases[backend][-1]:
                 without = [v for v in document.of_accuracy if (trial := tried.get(v)) and not trial.accuracy]
                 yield from (f"{document.name}.{v} ({where}): its accuracy is not in the record" for v in without)
 

@@ -23,6 +23,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.records import made_of
 from lbmtune.records.claims import Claims, ClaimsHeader, Document
 from lbmtune.records.profile import Counters
+from lbmtune.records.remarks import last_cache
 from lbmtune.records.spec import TimingProtocol
 from lbmtune.search.lock import device_lock, folder_lock
 
@@ -55,6 +56,8 @@ def reproduce(
         limits=limits,
         physical_cores=psutil.cpu_count(logical=False) or limits.cores,
         budget_bytes=budget_bytes,
+        last_cache_bytes=last_cache(machine.environment.backend, machine.caches_bytes),
+        memory_bytes=machine.environment.memory_bytes,
     )
     if resume:
         check_same_device(folder, machine.environment)
@@ -84,6 +87,7 @@ def _header(machine: Machine, documents: Sequence[Document], here: Here) -> Clai
         machine,
         backend=here.backend,
         budget_bytes=here.budget_bytes,
+        last_cache_bytes=here.last_cache_bytes,
         documents=tuple(document.name for document in documents),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         version=__version__,

@@ -154,6 +154,14 @@ class CpuConfig(KernelConfig):
         """Return the cells of a row of a small domain: several vectors and runs of the layout."""
         return 3 * lcm(self.row_cells(1), 4)
 
+    def shares(self, case: Case) -> int:
+        """Return the parts of a launch that threads share: iterations of the parallel loop."""
+        raise NotImplementedError
+
+    def busy_threads(self, case: Case) -> int:
+        """Return how many threads have work: at most one for each part of a launch."""
+        return min(self.threads, max(1, self.shares(case)))
+
     @property
     def numa(self) -> str:
         """Return the NUMA node that holds the arrays, or 'any'."""

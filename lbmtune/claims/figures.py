@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.limits import extents
 from lbmtune.records.claims import Claims, Document, Group, Printed, Row, Variant
+from lbmtune.records.remarks import idle_threads
 
 _DOMAIN = re.compile(r"\d+x\d+(x\d+)?")
 
@@ -17,7 +18,7 @@ class Figure:
 
     published_texts: printed figures of the same experiment, each with its device, and its circumstances unless they are
     the same domain; measured_text: MLUPS; interval_text: of the median; ratio_texts: measured over published speed, for
-    each published figure; why_not: the reason for no speed.
+    each published figure; why_not: the reason for no speed; remark: on a speed.
     """
 
     series: str
@@ -29,6 +30,7 @@ class Figure:
     interval_text: str
     ratio_texts: tuple[str, ...]
     why_not: str
+    remark: str = ""
 
 
 def figures(claims: Claims, document: Document) -> Iterator[Figure]:
@@ -43,6 +45,7 @@ def figures(claims: Claims, document: Document) -> Iterator[Figure]:
 
 
 def _figure(group: Group, series: str, row: Row, variant: Variant) -> Figure:
+    config = from_flat(row.config) if row.config else None
     domain, m = extents(group.case.domain), row.trial.final if row.trial and not row.why_not else None
     published = tuple(_beside(variant, group.series, domain))
     bounds = f"{_round(m.ci_low_mlups)} .. {_round(m.ci_high_mlups)}" if m else ""
@@ -50,12 +53,13 @@ def _figure(group: Group, series: str, row: Row, variant: Variant) -> Figure:
         series=series,
         domain=domain,
         title=variant.title,
-        config=from_flat(row.config).brief if row.config else "",
+        config=config.brief if config else "",
         published_texts=tuple(_printed(one, domain) for one in published),
         measured_text=_round(m.mlups) if m else "",
         interval_text=f"{bounds} disturbed" if m and m.disturbed else bounds,
         ratio_texts=tuple(f"{m.mlups / one.mlups:.3g}" for one in published) if m else (),
         why_not=row.why_not,
+        remark=idle_threads(group.case, config) if config else "",
     )
 
 

@@ -1,7 +1,7 @@
 """The plan of a document on a device: a configuration for each variant, or the reason for having none."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lbmtune.catalogue.backends import BACKENDS
@@ -9,6 +9,7 @@ from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, comple
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.claims.sizing import beyond_cache
 from lbmtune.errors import InputError
 from lbmtune.records.claims import Document, Group, Row, Series, SideTask, Variant
 from lbmtune.units import format_bytes
@@ -28,12 +29,18 @@ _STEP = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Here:
-    """The device as far as a plan depends on it. physical_cores: of the host; budget_bytes: of a small device."""
+    """The device as far as a plan depends on it.
+
+    physical_cores: of the host; budget_bytes: of a small device; last_cache_bytes: of a processor, 0 if
+    unknown; memory_bytes: of the device, whatever is free now, so that a run that goes on has the same domains.
+    """
 
     backend: str
     limits: Limits
     physical_cores: int
     budget_bytes: int
+    last_cache_bytes: int = 0
+    memory_bytes: int = 2**63
 
 
 @dataclass(frozen=True)
@@ -98,12 +105,27 @@ def plans(document: Document, here: Here) -> Iterator[Plan]:
         cases = series.cases.get(here.backend, ())
         for case in cases:
             mine = [variant for variant in document.variants if series.name in variant.series]
-            sized = _past_capacity(case, here.budget_bytes) if series.past_capacity else case
+            sized = _sized(case, series, mine, here)
             found = [_entry(variant, series, sized, here) for variant in mine]
             # once per series, because the vortex of accuracy has its own domain
             accurate = document.of_accuracy if case is cases[-1] else ()
             entries = tuple(replace(one, accuracy=one.variant.name in accurate) for one in found)
             yield Plan(document=document.name, series=series, case=sized, entries=entries)
+
+
+def _sized(case: Case, series: Series, variants: Sequence[Variant], here: Here) -> Case:
+    """Return the case on the domain that the device asks for: of capacity its budget, of main memory its cache."""
+    if series.past_capacity:
+        return _past_capacity(case, here.budget_bytes)
+    grows = series.main_memory
+    if grows is None or not here.last_cache_bytes:
+        return case
+
+    def sizes(on: Case) -> list[int]:
+        entries = (_entry(variant, series, on, here) for variant in variants)
+        return [footprint_bytes(on, entry.config) for entry in entries if entry.config]
+
+    return beyond_cache(case, grows, sizes, here.last_cache_bytes, here.memory_bytes)
 
 
 def _entry(variant: Variant, series: Series, case: Case, here: Here) -> Entry:

@@ -23,6 +23,7 @@ from lbmtune.records.claims import (
     Claim,
     Document,
     Kind,
+    MainMemory,
     Printed,
     Series,
     SideTask,
@@ -49,12 +50,24 @@ _ON = re.compile(r"(\w[\w -]*?)(?: every (\d+))?")
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesFile:
-    """A table [series.NAME]. case: the keys of a study's [case] without the domain; cuda, cpu: domains."""
+    """A table [series.NAME]. case: the keys of a study's [case] without the domain; cuda, cpu: domains.
+
+    main_memory: the experiment is about it, so that the domain of a processor grows beyond its caches.
+    """
 
     title: str
     case: dict[str, Any]
     cuda: tuple[str, ...] = ()
     cpu: tuple[str, ...] = ()
+    main_memory: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class MainMemoryFile:
+    """The table main_memory. at_most: largest domain; printed: that of the document."""
+
+    at_most: str
+    printed: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +144,21 @@ def _series(name: str, entry: Mapping[str, Any], source: Source) -> Series:
             missing = str(error)
         except InputError as error:
             source.fail(f"{key}.{backend}", str(error))
-    return Series(name=name, title=file.title, cases=cases, missing=missing, past_capacity=past)
+    grows = _main_memory(file, f"{key}.main_memory", source) if file.main_memory is not None and not missing else None
+    return Series(name=name, title=file.title, cases=cases, missing=missing, past_capacity=past, main_memory=grows)
+
+
+def _main_memory(series: SeriesFile, key: str, source: Source) -> MainMemory:
+    file = _checked(series.main_memory or {}, MainMemoryFile, key, source)
+    if len(series.cpu) != 1:
+        source.fail(f"{key}", f"{len(series.cpu)} domains of processors; give one, from which the domain grows.")
+    try:
+        least, most = (_case(series.case, domain).domain for domain in (series.cpu[0], file.at_most))
+    except InputError as error:
+        source.fail(f"{key}.at_most", str(error))
+    if any(a > b for a, b in zip(least, most, strict=True)):
+        source.fail(f"{key}.at_most", f"{file.at_most} is smaller than {series.cpu[0]}, from which the domain grows.")
+    return MainMemory(at_most=most, printed=file.printed)
 
 
 class _NotHereError(Exception):

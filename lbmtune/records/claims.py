@@ -85,12 +85,24 @@ class SideTask:
     every: int = 1
 
 
+@dataclass(frozen=True)
+class MainMemory:
+    """How the domain of an experiment on main memory follows from a processor's last-level cache.
+
+    It grows from the one of the file until the smallest kernel takes `remarks.TIMES_CACHE` such caches. at_most: the
+    largest that is measured, because verification and timing take their time; printed: the document's own domain.
+    """
+
+    at_most: tuple[int, int, int]
+    printed: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Series:
     """An experiment: variants measured interleaved on each domain.
 
     cases: by backend, one for each domain; claims are judged on the last one. missing: reason for the lack of cases.
-    past_capacity: the domains follow from the memory budget.
+    past_capacity: the domains follow from the memory budget. main_memory: how those of processors grow; None: as given.
     """
 
     name: str
@@ -98,6 +110,7 @@ class Series:
     cases: dict[str, tuple[Case, ...]] = field(default_factory=dict)
     missing: str = ""
     past_capacity: bool = False
+    main_memory: MainMemory | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +252,7 @@ class Verdict:
 class ClaimsHeader:
     """Environment of a run of claims. budget_bytes: memory that stands for a small device.
 
-    in_place_bytes_per_s: None in the header of an earlier version.
+    in_place_bytes_per_s: None in the header of an earlier version; last_cache_bytes: of a processor, 0 if unknown.
     """
 
     backend: str
@@ -251,6 +264,7 @@ class ClaimsHeader:
     version: str
     schema: int = CLAIMS_SCHEMA
     in_place_bytes_per_s: float | None = None
+    last_cache_bytes: int = 0
 
     @property
     def rates(self) -> Rates:

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from statistics import median
 
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import CpuConfig, KernelConfig
+from lbmtune.catalogue.limits import extents
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Conditions, Sustained, Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.repeats import repeat_interval
@@ -21,7 +24,7 @@ _UNSTEADY = 0.25
 """Range of the rates beside samples, relative to their median, from which on a warning is printed."""
 _WIDEST = 0.1
 """Relative half-width of the interval of a winner, from which on a warning is printed."""
-_TIMES_CACHE = 4
+TIMES_CACHE = 4
 """Footprint over the last-level cache from which on memory bandwidth decides."""
 
 
@@ -178,6 +181,18 @@ def _cause(found: Conditions) -> str:
     return "the device was not left alone"
 
 
+def idle_threads(case: Case, config: KernelConfig) -> str:
+    """Return a remark if a launch has fewer parts to share than threads, else ''."""
+    if not isinstance(config, CpuConfig) or (busy := config.busy_threads(case)) == config.threads:
+        return ""
+    one, by_planes = busy == 1, getattr(config, "parallel_loop", "") == "z"
+    advice = "parallel_loop=zy divides rows" if by_planes else "use a larger domain or fewer threads"
+    return (
+        f"{busy} of {config.threads} threads {'has' if one else 'have'} work: the parallel loop has {busy} "
+        f"{'iteration' if one else 'iterations'} on {extents(case.domain)}; {advice}."
+    )
+
+
 def last_cache(backend: str, caches_bytes: dict[str, int]) -> int:
     """Return the bytes of one last-level cache of a processor; 0 for a GPU, or if unknown."""
     return max(caches_bytes.values(), default=0) if BACKENDS[backend].shares_host else 0
@@ -204,6 +219,6 @@ def in_cache_of(study: StudyRecord) -> str:
 def beyond(footprint_bytes: int, cache_bytes: int, domain: tuple[int, ...]) -> tuple[int, ...]:
     """Return the domain, doubled along each axis with several cells until memory bandwidth decides."""
     each = 2 ** sum(n > 1 for n in domain)
-    while each > 1 and footprint_bytes < _TIMES_CACHE * cache_bytes:
+    while each > 1 and footprint_bytes < TIMES_CACHE * cache_bytes:
         footprint_bytes, domain = footprint_bytes * each, tuple(2 * n if n > 1 else n for n in domain)
     return domain

@@ -8,6 +8,7 @@ from lbmtune.claims.evidence import Evidence, evidence, reasons
 from lbmtune.claims.figures import Figure as Row
 from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown_interval, shown_range
+from lbmtune.claims.sizing import domain_texts
 from lbmtune.claims.tally import Standing, can_be_asked, of_claims, of_questions, standings, tally
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.statistics import Interval
@@ -62,11 +63,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class Section:
-    """A document of the page. counts: sentences on its claims and on own questions."""
+    """A document of the page. counts: sentences on its claims and on own questions; domains: on those that grew."""
 
     document: Document
     judged: tuple[Judged, ...]
     counts: tuple[str, ...]
+    domains: tuple[str, ...]
     panels: tuple[Panel, ...]
     rows: tuple[Row, ...]
 
@@ -132,7 +134,8 @@ def _section(claims: Claims, document: Document) -> Section:
     if shares:
         panels.append(panel(f"{letters}shares", "Losses, spreads and shares", _CAPTION, share_figure(shares)))
     counts = tuple(filter(None, (of_claims(claims, document.name), of_questions(claims, document.name))))
-    return Section(document, tuple(judged), counts, tuple(panels), tuple(table_of(claims, document)))
+    domains = tuple(domain_texts(claims, document))
+    return Section(document, tuple(judged), counts, domains, tuple(panels), tuple(table_of(claims, document)))
 
 
 def ratio_figure(judged: Sequence[Judged]) -> Figure:
@@ -197,10 +200,12 @@ def _run_table(claims: Claims) -> Pairs:
     header = claims.header
     seconds = sum(group.seconds for group in claims.groups)
     variants = sum(row.trial is not None for group in claims.groups for row in group.rows)
+    cache = [("last-level cache", format_bytes(header.last_cache_bytes))] if header.last_cache_bytes else []
     return [
         ("begun", header.date),
         ("measured", f"{variants} variants in {len(claims.groups)} groups, {seconds:,.0f} s"),
         ("copy bandwidth", format_rate(header.rates.copy_bytes_per_s)),
         ("update in place", format_rate(header.rates.in_place_bytes_per_s)),
         ("memory budget of a small device", format_bytes(header.budget_bytes)),
+        *cache,
     ]

@@ -4,8 +4,9 @@ The same indices initialise a buffer and gather it. They are computed for whole 
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import prod
+from operator import or_
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -91,18 +92,22 @@ def _of_sites(
     x, y, z = (range(r.start - 1, r.stop + 1) for r in window)
     around = cells_around(numbering.at, case.domain, (x, y, z), HERE, numbered_by)
     around = around if xp is numbered_by else numbered_by.asnumpy(around)
-    own, seen = _at(around, HERE), seen_by(case, config)
-    fluid = (own >= 0) & (own < numbering.fluid)
+    own, flat, seen = _at(around, HERE), around.reshape(-1), seen_by(case, config)
     phase = config.propagation.phase(case.stencil, parity)
+    # most cells may have no state; skipped solid nodes have those that lie in nodes beside them, too
+    offsets = {at.offset for one in phase.accesses for at in (one.read, one.cut_read)} if config.implicit else {HERE}
+    near = reduce(or_, (_at(around, offset) >= 0 for offset in offsets))
+    cells = xp.flatnonzero(near if config.implicit else near & (own < numbering.fluid))
+    at, spare = _padded(cells, own.shape), int(layout.along_x(numbering.fluid, extents))
     for access in phase.accesses:
         kinds = cut_kind(seen, negate(case.stencil.velocities[access.direction]), window, xp)
-        cut, both = kinds != OPEN, (access.read, access.cut_read)
-        opened, closed = (_at(around, place.offset) for place in both)
-        node = xp.where(cut, closed, opened)
-        has_state = node >= 0 if config.implicit else fluid  # skipped solid nodes have a state, too
-        node = xp.where(has_state, node, xp.full_like(opened, numbering.fluid))
+        cut, both = kinds.reshape(-1)[cells] != OPEN, (access.read, access.cut_read)
+        opened, closed = (flat[at + _stride(place.offset, around.shape)] for place in both)
         start, other = (int(layout.component(place.slot, extents)) for place in both)
-        indices = layout.along_x(node.astype(xp.int64), extents) + (start + cut * (other - start))
+        node = xp.where(cut, closed, opened).astype(xp.int64)
+        node = xp.where(node >= 0, node, numbering.fluid) if config.implicit else node
+        indices = xp.full(own.shape, spare + start, xp.int64)
+        indices.reshape(-1)[cells] = layout.along_x(node, extents) + (start + cut * (other - start))
         gain = (kinds == MOVING) * gain_of(seen, access.direction, window, xp) if phase.wall_term == "read" else 0.0
         yield Placement(indices, gain)
 
@@ -114,6 +119,19 @@ def _at(around: Array, offset: Vector) -> Array:
     """Return the nodes at an offset from each cell of a window, from those in and around it."""
     x, y, z = (slice(1 + o, n - 1 + o) for o, n in zip(offset, reversed(around.shape), strict=True))
     return around[z, y, x]
+
+
+def _padded(cells: Array, shape: tuple[int, int, int]) -> Array:
+    """Return the positions of cells of a window among those in and around it."""
+    _, ny, nx = shape
+    z, rest = cells // (ny * nx), cells % (ny * nx)
+    return ((z + 1) * (ny + 2) + rest // nx + 1) * (nx + 2) + rest % nx + 1
+
+
+def _stride(offset: Vector, around: tuple[int, int, int]) -> int:
+    """Return how far apart cells at an offset from each other lie among those in and around a window."""
+    x, y, z = offset
+    return (z * around[1] + y) * around[2] + x
 
 
 def blocks(

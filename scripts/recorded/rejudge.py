@@ -20,6 +20,7 @@ import msgspec
 
 from lbmtune.api.devices import host_limits, limits_of
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.limits import Limits
 from lbmtune.claims.judge import verdicts
 from lbmtune.claims.plan import Here, Plan, plans, question
 from lbmtune.claims.store import RESULTS, decoded
@@ -60,10 +61,26 @@ def asked(groups: Sequence[Group], planned: Iterable[Plan]) -> Iterator[Group]:
 
 def here_of(claims: Claims, folder: Path) -> Here:
     """Return the device of recorded claims. folder: theirs, with the machine file of a GPU."""
-    environment, budget = claims.header.environment, claims.header.budget_bytes
-    on_host = BACKENDS[environment.backend].shares_host
-    limits = host_limits(environment) if on_host else limits_of(read_machine(folder / "machine.toml"))
-    return Here(backend=claims.header.backend, limits=limits, physical_cores=limits.cores, budget_bytes=budget)
+    if BACKENDS[claims.header.backend].shares_host:
+        return host_of(claims)
+    return _here(claims, limits_of(read_machine(folder / "machine.toml")))
+
+
+def host_of(claims: Claims) -> Here:
+    """Return the processor of recorded claims."""
+    return _here(claims, host_limits(claims.header.environment))
+
+
+def _here(claims: Claims, limits: Limits) -> Here:
+    header = claims.header
+    return Here(
+        backend=header.backend,
+        limits=limits,
+        physical_cores=limits.cores,
+        budget_bytes=header.budget_bytes,
+        last_cache_bytes=header.last_cache_bytes,
+        memory_bytes=header.environment.memory_bytes,
+    )
 
 
 def main() -> None:

@@ -885,6 +885,17 @@ def test_processors_are_told_apart_in_what_is_said_of_a_record_and_of_a_footprin
         assert (cached in run("predict", *asked)[2]) == fits
 
 
+def test_threads_without_work_are_remarked_on(run):
+    machine = RECORDED.parent / "xeon-2-cores" / "machine.toml"
+    told = "1 of 2 threads has work: the parallel loop has 1 iteration on 64x64x1; parallel_loop=zy divides rows."
+    for verb in ("explain", "predict"):
+        for loop, remarked in (("z", True), ("zy", False)):
+            config = f"scheme=aa,threads=2,parallel_loop={loop}"
+            asked = (config, "--set", "case.lattice=d2q9", "--set", "case.domain=64x64", "--machine", machine)
+            code, _, err = run(verb, *asked)
+            assert (code, told in err) == (0, remarked)
+
+
 def test_what_was_recorded_stands_on_its_machine_where_no_device_is_here(run, monkeypatch):
     """By its file and by its key; a device that is named, or here, is asked itself."""
     stand_in(monkeypatch)

@@ -74,7 +74,9 @@ def cut_kind(case: Case, velocity: Vector, window: Window | None = None, xp: Mod
             elif found == name and layer is not None:
                 kind[layer] = value
     if case.geometry:
-        kind = xp.where(_solid_at(case, window, (0, 0, 0), xp), xp.uint8(WALL), kind)
+        solid = _solid_at(case, window, (0, 0, 0), xp)
+        kind *= ~solid  # whole vectors, unlike a choice by mask
+        kind |= solid
     return kind
 
 

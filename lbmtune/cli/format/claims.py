@@ -36,7 +36,7 @@ def verdict_table(found: Claims, document: Document, *, own: bool = False) -> Ta
 
 def variant_table(found: Claims, document: Document) -> Table:
     """Return published and measured speeds of a document's variants as a table."""
-    columns = ("domain", "variant", "published (on)>", "MLUPS here>", "95 % interval>", "ratio>", "why not")
+    columns = ("domain", "variant", "published (on)>", "MLUPS here>", "95 % interval>", "ratio>", "remark")
     rows = (
         (
             f.domain,
@@ -45,7 +45,7 @@ def variant_table(found: Claims, document: Document) -> Table:
             f.measured_text,
             f.interval_text,
             "; ".join(f.ratio_texts),
-            f.why_not,
+            f.why_not or f.remark,
         )
         for f in figures(found, document)
     )

@@ -12,7 +12,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli.arguments.configs import Subject
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
-from lbmtune.records.remarks import in_cache, last_cache, left_alone
+from lbmtune.records.remarks import idle_threads, in_cache, last_cache, left_alone
 from lbmtune.records.repeats import percent
 from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups, format_rate
@@ -125,8 +125,9 @@ def _used(subject: Subject, compiled: Resources | None) -> list[tuple[str, objec
 
 
 def print_remarks(machine: Machine, subject: Subject | None = None) -> None:
-    """Print how far predictions for a machine hold, and if the kernel was recorded on another one."""
-    for remark in filter(None, (doubt(machine), subject.other_device(machine) if subject else "")):
+    """Print how far predictions for a machine hold, if the kernel was recorded on another one, and idle threads."""
+    of_kernel = (subject.other_device(machine), idle_threads(subject.case, subject.config)) if subject else ()
+    for remark in filter(None, (doubt(machine), *of_kernel)):
         LOG.warning(remark)
 
 

@@ -12,6 +12,7 @@ import lbmtune.cli.format as formats
 from lbmtune import api
 from lbmtune.api.devices import chosen, folder_name
 from lbmtune.api.folders import RESULTS, check_begun
+from lbmtune.claims.sizing import domain_texts
 from lbmtune.claims.store import PAGE
 from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.claims.tally import of_claims, of_questions
@@ -78,6 +79,8 @@ def show(found: Claims, folder: Path, *, as_json: bool) -> None:
     else:
         for document in found.documents:
             output.stdout().print(formats.variant_table(found, document), "")
+            for text in domain_texts(found, document):
+                output.stdout().print(text, markup=False)
             for own in (False, True):
                 if (verdicts := formats.verdict_table(found, document, own=own)).row_count:
                     output.stdout().print(verdicts, "")

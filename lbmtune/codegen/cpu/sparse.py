@@ -6,7 +6,7 @@ from functools import cached_property
 import sympy
 
 from lbmtune.catalogue.boundaries.cut_links import seen_by
-from lbmtune.catalogue.families.cpu.sparse import Sparse
+from lbmtune.catalogue.families.cpu.sparse import SITES_AT_ONCE, Sparse
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import Words, words_of
@@ -43,8 +43,6 @@ from lbmtune.codegen.trace import Traced, plain
 
 _NODE_MASK = (1 << MOVING_BIT) - 1
 """Bits of a word of the list that hold the number of a node."""
-_BLOCK = 256
-"""Sites that one thread takes at a time."""
 _EXTENTS = (LIST, "sites", "nodes")
 _BY_LIST = ("gather", "gather_cut", "scatter", "scatter_cut", "load_cut", "store_cut", "chosen")
 _BY_CHASE = ("led_by", "led_on", "gather_at", "gather_at_cut", "scatter_at", "scatter_at_cut")
@@ -111,7 +109,7 @@ def _step(case: Case, config: Sparse, one: Pass, constants: Constants) -> str:
         signature=signature(config, names),
         **parallel_loop(config),
         lanes=config.lanes,
-        block=_BLOCK,
+        block=SITES_AT_ONCE,
         before=indented([*invariants, *gains, *sites.before()], 1),
         fence=indented(["simd.fence()"] if config.streaming_stores else [], 2),
         body=indented([*sites.cell(), *sites.prefetches(), *sites.loads(), *completion, *body, *sites.stores()], 2),

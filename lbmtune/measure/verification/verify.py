@@ -207,11 +207,11 @@ def deviation(
     xp, case = kept.xp, kept.case
     worst, first = (-1.0, -1.0, 0, 0), 0
     expected = kept.seen(expected)
-    solid = solid_in(case, part, xp) if case.geometry else None
+    fluid = ~solid_in(case, part, xp) if case.geometry else None
     for found in blocks:
         difference = _difference(found, expected[first : first + len(found)], xp)
-        if solid is not None:
-            difference[:, solid] = 0.0
+        if fluid is not None:
+            difference *= fluid
         cells = difference.reshape(len(found), -1)
         for i, cell in enumerate(cells.argmax(axis=1).tolist(), start=first):
             error = float(cells[i - first, cell])

@@ -49,7 +49,7 @@ class CpuInputs:
     @property
     def threads(self) -> float:
         """Return the threads at work, as the mean over a launch."""
-        return self.config.threads
+        return self.config.busy_threads(self.case)
 
     @property
     def repeated(self) -> float:

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from math import ceil
 
-from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront, blocks, computed, thread_values
+from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront, computed, thread_values
 from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
 from lbmtune.model.cpu.inputs import Family
 from lbmtune.model.cpu.wavefront import WavefrontInputs, terms
@@ -25,7 +25,7 @@ class MomentsWavefrontInputs(WavefrontInputs):
     @property
     def threads(self) -> float:
         """Return the threads at work, as the mean over a launch whose blocks do not divide evenly."""
-        shares = blocks(self.case, self.config)
+        shares = self.config.shares(self.case)
         return shares / ceil(shares / self.config.threads)
 
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from lbmtune.catalogue.families.cpu.wavefront import Wavefront, slabs
+from lbmtune.catalogue.families.cpu.wavefront import Wavefront
 from lbmtune.model.cpu import direct
 from lbmtune.model.cpu.arithmetic import arithmetic
 from lbmtune.model.cpu.inputs import CpuInputs, Family
@@ -19,11 +19,6 @@ class WavefrontInputs(CpuInputs):
     """A kernel of a wavefront."""
 
     config: Wavefront
-
-    @property
-    def threads(self) -> float:
-        """Return the threads at work: one for each slab."""
-        return slabs(self.case, self.config)
 
     @property
     def kept_bytes(self) -> int:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import ClassVar
 
 from lbmtune.catalogue.families.cpu import rules
@@ -59,6 +60,15 @@ class Direct(AnyStorage, BoxOfRows, Propagated):
     def _tile(self) -> tuple[int, int]:
         y, _, z = self.parallel_loop.removeprefix(_TILE).partition("x")
         return (int(y), int(z)) if y.isdecimal() and z.isdecimal() else (0, 0)
+
+    def shares(self, case: Case) -> int:
+        """Return the planes, rows or tiles of a launch; of a scheme that takes rows in order, those that a slab has."""
+        _, ny, nz = case.domain
+        if self.propagation.phase(case.stencil, 0).ordered:
+            return ny if case.stencil.dimensions == 2 else nz
+        if self.loop == "tile":
+            return ceil(ny / self.tile_y) * ceil(nz / self.tile_z)
+        return nz if self.loop == "z" else ny * nz
 
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of populations that one update moves: each pass reads and writes once; and rings."""

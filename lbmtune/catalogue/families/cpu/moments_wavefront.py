@@ -87,6 +87,11 @@ class MomentsWavefront(TilesOfRows, Bounded):
         before, after = (self.row_offset, 0, 0), (self.row_padding, 0, 0)
         return StorageFrame((False,) * 3, before, after, self.memory.tile, self.kept.values(lattice))
 
+    def shares(self, case: Case) -> int:
+        """Return the number of tiles."""
+        along, tile = _layers(case, self)
+        return ceil(case.domain[0] / self.tile_x) * ceil(along / tile)
+
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of moments per update: read with halos, allocated and written once per launch."""
         values = self.kept.values(case.stencil)
@@ -171,12 +176,6 @@ def _repeated(case: Case, config: MomentsWavefront, halo: int) -> float:
 def _layers(case: Case, config: MomentsWavefront) -> tuple[int, int]:
     """Return the planes of the domain and of a tile; rows in two dimensions."""
     return (case.domain[2], config.tile_z) if reach(case.stencil) else (case.domain[1], config.tile_y)
-
-
-def blocks(case: Case, config: MomentsWavefront) -> int:
-    """Return the number of tiles that threads share out."""
-    along, tile = _layers(case, config)
-    return ceil(case.domain[0] / config.tile_x) * ceil(along / tile)
 
 
 def _moment_tiles(case: Case, config: MomentsWavefront, limits: Limits) -> str | None:

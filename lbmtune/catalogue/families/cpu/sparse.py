@@ -1,6 +1,7 @@
 """Sparse on CPUs: one time step of the fluid sites per launch; neighbours are found by an index list."""
 
 from dataclasses import dataclass
+from math import ceil
 from typing import ClassVar
 
 from lbmtune.catalogue.backend_records import CpuConfig
@@ -15,6 +16,9 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells
 from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
+
+SITES_AT_ONCE = 256
+"""Sites of an iteration of the parallel loop."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +70,10 @@ class Sparse(Listed, CpuConfig, Propagated):
     def awkward_domain(self, case: Case) -> Cells:
         """Return a few rows of several vectors."""
         return distinct(case, self.awkward_row, 5, 3)
+
+    def shares(self, case: Case) -> int:
+        """Return the blocks of listed sites."""
+        return ceil(case.fluid_sites / SITES_AT_ONCE)
 
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of populations that one update moves: each pass reads, allocates and writes once."""

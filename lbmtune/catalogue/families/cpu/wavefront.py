@@ -65,6 +65,11 @@ class Wavefront(TilesOfRows, BoxOfRows, InPlace):
         shared = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in own}
         return Direct(scheme=self.scheme, parallel_loop=f"tile-{self.tile_y}x{self.tile_z}", **shared)
 
+    def shares(self, case: Case) -> int:
+        """Return the most slabs, each of a thread, that the domain has room for."""
+        flat, lags = case.stencil.dimensions == 2, lag(self.propagation, case.stencil)
+        return case.domain[1 if flat else 2] // max(1, 2 * lags[not flat] * (self.steps - 1))
+
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of populations per update: a launch reads and writes a row once, and again at tile edges."""
         return fetched(case, self) * pass_bytes(case, self, allocates=True) / self.steps
@@ -104,18 +109,11 @@ def fetched(case: Case, config: Wavefront) -> float:
         return 1.0
     flat, (y, z) = case.stencil.dimensions == 2, lag(config.propagation, case.stencil)
     _, ny, nz = case.domain
-    several = slabs(case, config)
+    several = config.busy_threads(case)
     if flat:
         return 1 + 2 * behind * y * several / ny
     edges = ceil(ny / config.tile_y) - 1 + 2
     return (1 + edges * behind * y / ny) * (1 + 2 * behind * z * several / nz)
-
-
-def slabs(case: Case, config: Wavefront) -> int:
-    """Return the slabs that a launch takes at once, each by a thread: a domain may be too thin for all threads."""
-    flat, lags = case.stencil.dimensions == 2, lag(config.propagation, case.stencil)
-    along = case.domain[1 if flat else 2] // max(1, 2 * lags[not flat] * (config.steps - 1))
-    return max(1, min(config.threads, along))
 
 
 def _wavefront(case: Case, config: Wavefront, limits: Limits) -> str | None:
