@@ -87,7 +87,7 @@ class SideTask:
 
 @dataclass(frozen=True)
 class MainMemory:
-    """How the domain of an experiment on main memory follows from a processor's last-level cache.
+    """The rule by which the domain of an experiment on main memory follows from a processor's last-level cache.
 
     It grows from the one of the file until the smallest kernel takes `remarks.TIMES_CACHE` such caches. at_most: the
     largest that is measured, because verification and timing take their time; printed: the document's own domain.

@@ -44,7 +44,7 @@ DOUBT = 0.05
 
 @dataclass(frozen=True)
 class Gain:
-    """What may be gained by going on: relative to the best so far, and the probability of more than its noise."""
+    """The gain that going on may bring: relative to the best so far, and the probability of more than its noise."""
 
     relative: float
     probability: float

@@ -129,7 +129,7 @@ class Loop:
         if now() < self._look_due_s:
             return
         begin = time.perf_counter()
-        self._stop.look(self._strategy.gain())
+        self._stop.look(self._strategy.gain(), len(self._known))
         spent_s = time.perf_counter() - begin
         self._search_s += spent_s
         self._look_due_s = now() + _LOOK_EVERY * spent_s

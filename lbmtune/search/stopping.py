@@ -1,6 +1,6 @@
 """When a search has done enough: nothing is left to gain, or a speed is reached that was asked for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Trial
@@ -9,8 +9,9 @@ from lbmtune.records.statistics import repeat_spread
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.interfaces import DOUBT, Gain
 
-LOOKS = 3
-"""Looks in a row that must agree that nothing is left to gain."""
+_LOOKS, _GROWTH = 3, 2.0
+"""Looks in a row that must agree that nothing is left to gain, and by how much the trials must grow meanwhile: what was
+learned of a few kernels is judged by as many others."""
 _NOISE, _NOISE_OF_HOST = 0.002, 0.01
 """Noise of finals, relative, of a machine whose repeats are not known, and of one that others may use."""
 
@@ -27,8 +28,22 @@ def enough(gain: Gain, noise: float) -> bool:
 
 
 @dataclass
+class Looks:
+    """Looks in a row that saw nothing left to gain. since: trials at the first of them."""
+
+    count: int = 0
+    since: int = 0
+
+    def agree(self, gain: Gain, noise: float, trials: int) -> bool:
+        """Note what one saw after some trials; return whether the looks are enough, and far enough apart."""
+        self.since = self.since if self.count else trials
+        self.count = self.count + 1 if enough(gain, noise) else 0
+        return self.count >= _LOOKS and trials >= _GROWTH * self.since
+
+
+@dataclass
 class Stop:
-    """Decides if a search has done enough. reason: why, or empty; looks: in a row that saw nothing left to gain.
+    """Decides if a search has done enough. reason: why, or empty; looks: what was seen of the gain that is left.
 
     A study that samples its space, to record a set, makes all its trials.
     """
@@ -36,14 +51,13 @@ class Stop:
     header: StudyHeader
     noise: float
     reason: str = ""
-    looks: int = 0
+    looks: Looks = field(default_factory=Looks)
 
-    def look(self, gain: Gain | None) -> None:
-        """Note what may be gained by going on."""
+    def look(self, gain: Gain | None, trials: int) -> None:
+        """Note what may be gained by going on after some trials."""
         if gain is None or self.header.spec.budget.sample:
             return
-        self.looks = self.looks + 1 if enough(gain, self.noise) else 0
-        if self.looks >= LOOKS:
+        if self.looks.agree(gain, self.noise, trials):
             self.reason = f"{percent(max(gain.relative, 0.0))} left to gain at 95 %"
 
     def measured(self, trial: Trial, predicted_mlups: float) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lbmtune.search.interfaces import Gain, Strategy
-from lbmtune.search.stopping import LOOKS, enough
+from lbmtune.search.stopping import Looks
 from lbmtune.search.strategies.ordered import Task
 from scripts.contest.sets import World
 
@@ -63,14 +63,14 @@ def played(
     would tell the answer.
     """
     shuffled = np.random.default_rng([7, seed]).permutation(len(world.configs))
-    order, stopped, looks = list[int](), None, 0
+    order, stopped, looks = list[int](), None, Looks()
     best = int(np.argmax(world.share))
     for index, gain in _answers(_shuffled(world, shuffled), maker, seed, calibrated, pace or PACES[world.backend]):
         order.append(int(shuffled[index]))
         if stopped is None:
             expected = gain()
-            looks = looks + 1 if expected and enough(expected, world.finals_noise) else 0
-            stopped = len(order) if looks == LOOKS else None
+            agreed = expected is not None and looks.agree(expected, world.finals_noise, len(order))
+            stopped = len(order) if agreed else None
         ends = stopped is not None or expected is None
         if len(order) == budget or (best in order and ends and not beyond):
             break

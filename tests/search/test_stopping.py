@@ -19,25 +19,38 @@ NOTHING, SOMETHING = Gain(0.0004, 0.01), Gain(0.02, 0.3)
 
 def test_three_looks_in_a_row_must_agree():
     stop = Stop(header(spec()), 0.002)
-    for gain in (NOTHING, NOTHING, SOMETHING, NOTHING, NOTHING, None):
-        stop.look(gain)
+    for trials, gain in zip((1, 2, 3, 4, 9, 10), (NOTHING, NOTHING, SOMETHING, NOTHING, NOTHING, None), strict=True):
+        stop.look(gain, trials)
         assert not stop.reason
-    stop.look(NOTHING)
+    stop.look(NOTHING, 11)
     assert stop.reason == "0.04 % left to gain at 95 %"
+
+
+def test_looks_must_agree_while_the_trials_double():
+    stop = Stop(header(spec()), 0.002)
+    for trials in (20, 30, 35, 39):
+        stop.look(NOTHING, trials)
+        assert not stop.reason
+    stop.look(SOMETHING, 39)
+    for trials in (40, 50, 79):
+        stop.look(NOTHING, trials)
+        assert not stop.reason
+    stop.look(NOTHING, 80)
+    assert stop.reason
 
 
 @pytest.mark.parametrize("gain", [Gain(0.0004, 0.2), Gain(0.003, 0.01)])
 def test_a_small_gain_that_is_likely_and_a_large_one_that_is_not_are_both_worth_it(gain):
     stop = Stop(header(spec()), 0.002)
-    for _ in range(9):
-        stop.look(gain)
+    for trials in range(1, 40):
+        stop.look(gain, trials)
     assert not stop.reason
 
 
 def test_a_set_that_is_recorded_has_all_its_trials():
     stop = Stop(header(spec(budget=Budget(trials=9, sample=5))), 0.002)
-    for _ in range(9):
-        stop.look(NOTHING)
+    for trials in range(1, 40):
+        stop.look(NOTHING, trials)
     assert not stop.reason
 
 
