@@ -1,4 +1,4 @@
-"""What a study found: its record, and the files that are made of it."""
+"""Read the record of a study, and make files of what it found."""
 
 from __future__ import annotations
 

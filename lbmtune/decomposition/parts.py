@@ -20,7 +20,7 @@ from lbmtune.decomposition.boxes import Box, Cells, added, negative
 from lbmtune.decomposition.cuts import Cut
 
 Crossed = Literal["links", "cells"]
-"""What crosses a face: populations along links, or all values of cells of the halo."""
+"""The kind of values that cross a face: populations along links, or all values of cells of the halo."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where what crosses a face lies in the storage of both parts, after a step of each parity, and its bytes."""
+"""Find what crosses a face in the storage of both parts, after a step of each parity, and count its bytes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def moments_of(shifted: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Arr
 
 def populations_of(moments: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Array]:
     """Yield each f_i, not shifted, of the state with some moments, shape (moments, nz, ny, nx)."""
-    products, weights = _products(polynomials(lattice), moments, xp), xp.asarray(_weights(lattice))
+    products, weights = _products(polynomials(lattice), moments, xp), xp.asarray(weights_of(lattice))
     if isinstance(products, Iterator):
         return (w + found for w, found in zip(weights, products, strict=True))
     products += weights
@@ -39,7 +39,7 @@ def populations_of(moments: Array, lattice: Lattice, xp: ModuleType) -> Iterator
 
 def seen(populations: Array, lattice: Lattice, xp: ModuleType) -> Array:
     """Return the populations that remain of a state stored as moments: shape (q, nz, ny, nx), not shifted."""
-    moments = xp.stack(list(moments_of(populations - xp.asarray(_weights(lattice)), lattice, xp)))
+    moments = xp.stack(list(moments_of(populations - xp.asarray(weights_of(lattice)), lattice, xp)))
     return xp.stack(list(populations_of(moments, lattice, xp)))
 
 
@@ -61,7 +61,7 @@ def _products(matrix: Array, values: Array, xp: ModuleType) -> Any:
 
 
 @cache
-def _weights(lattice: Lattice) -> Array:
+def weights_of(lattice: Lattice) -> Array:
     """Return w_i, (q, 1, 1, 1)."""
     return np.array([float(w) for w in lattice.weights]).reshape(-1, 1, 1, 1)
 

@@ -72,7 +72,7 @@ class State(ABC):
     @cached_property
     def weights(self) -> Array:
         """Return the weights w_i, shape (q, 1, 1, 1)."""
-        return self.xp.asarray([float(w) for w in self.case.stencil.weights]).reshape(-1, 1, 1, 1)
+        return self.xp.asarray(moments.weights_of(self.case.stencil))
 
 
 class PopulationState(State):

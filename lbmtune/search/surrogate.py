@@ -2,7 +2,7 @@
 
 A value is an offset, a slope along each axis, a smooth function (Matern 5/2) and what is the point's own. Each
 combination of their standard deviations counts by how likely it makes the values.
-Source: Rasmussen, Williams 2006, chapters 2, 4, 5; expected improvement: Jones, Schonlau, Welch 1998.
+Source: Rasmussen, Williams 2006, chapters 2, 4, 5.
 """
 
 from collections.abc import Sequence
@@ -132,12 +132,6 @@ def _log_likelihood(kernel: Array, values: Array, least: float) -> float:
     lower = np.linalg.cholesky(wider)
     white = lower[n, :n]
     return -0.5 * float(white @ white) - float(np.log(np.diag(lower)[:n]).sum())
-
-
-def expected_improvement(mean: Array, deviation: Array, best: float) -> Array:
-    """Return the expected improvement over `best`."""
-    z = (mean - best) / deviation
-    return (mean - best) * below(z) + deviation * np.exp(-0.5 * z**2) / sqrt(2.0 * np.pi)
 
 
 def any_beyond(mean: Array, deviation: Array, bound: Array | float) -> float:

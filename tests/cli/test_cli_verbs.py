@@ -18,7 +18,6 @@ from lbmtune import api
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.claims.store import RESULTS as STORED
-from lbmtune.cli import main
 from lbmtune.cli.format import output
 from lbmtune.cli.verbs.list import knob_rows
 from lbmtune.cli.verbs.run import show_proofs
@@ -43,20 +42,6 @@ UNFINISHED = (
     "whole domain; lbmtune study --resume goes on."
 )
 QUICK = ("--set", "case.domain=64x64x64")
-
-
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    """Runs the command line in this process and an empty folder; returns exit code, output, errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 def test_help_and_version_load_nothing_heavy():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,24 +11,8 @@ import pytest
 
 from lbmtune import Case, api
 from lbmtune.catalogue.config import parse_config
-from lbmtune.cli import main
 from lbmtune.errors import InputError
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Runs the command line in an empty folder; returns exit code, output, errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+from tests.cli.conftest import Run
 
 
 def test_a_study_is_cut_for_a_number_of_devices(run: Run) -> None:

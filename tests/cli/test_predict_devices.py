@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lbmtune.cli import main
+from tests.cli.conftest import Run
 from tests.support.paths import RECORDED
 
-Run = Callable[..., tuple[int, str, str]]
 KERNEL = ("predict", "scheme=pull,block=256x1x1", "--study", "d3q19-box")
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Runs the command line in an empty folder; returns exit code, output, errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 def points(run: Run, *arguments: object) -> list[dict[str, Any]]:

@@ -139,7 +139,7 @@ def _velocities(lattice: Lattice) -> Any:
 @cache
 def _second_order(lattice: Lattice) -> Any:
     """Return the matrix that projects a departure on its first and second moments, shape (q, q)."""
-    weights, c = np.array([float(w) for w in lattice.weights]), np.array(lattice.velocities, dtype=float)
+    weights, c = np.array([float(w) for w in lattice.weights]), _velocities(lattice)
     products = np.einsum("ia,ib->iab", c, c)
     second = np.einsum("iab,jab->ij", products - np.eye(3) / 3, products)
     return weights[:, None] * (3 * c @ c.T + 4.5 * second)
