@@ -95,7 +95,7 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
             if not stopped.endswith(OUT_OF_TIME) or not plan.goes_on():
                 break
             plan.left_out.clear()
-        for part in (run_sustained, record_accuracy, record_output):
+        for part in (run_sustained, record_output, record_accuracy):
             part(search, plan)
     except TimeOverError as error:
         plan.left_out.append(str(error))
