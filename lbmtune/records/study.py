@@ -120,6 +120,11 @@ class StudyHeader:
     left_out: tuple[str, ...] = ()
     earlier: tuple[EarlierStudy, ...] = ()
 
+    @property
+    def cpu_shares(self) -> tuple[float | None, float | None]:
+        """Return the shares of the processor during the measurement of bandwidths and the calibration, or None."""
+        return self.ceiling.cpu_share, self.calibration_cpu_share
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRecord:

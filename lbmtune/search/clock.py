@@ -8,7 +8,7 @@ from math import inf
 from pathlib import Path
 
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.measure.timing.output_rounds import rounds_s
+from lbmtune.records.output import rounds_s
 from lbmtune.records.spec import StudySpec
 
 FILES_S = 2.0

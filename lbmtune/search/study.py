@@ -31,6 +31,7 @@ from lbmtune.search.lock import folder_lock
 from lbmtune.search.loop import OUT_OF_TIME, Loop
 from lbmtune.search.plan import Plan
 from lbmtune.search.space import Space
+from lbmtune.search.stopping import unreliable_target
 from lbmtune.search.visits import visit_again
 
 LOG = logging.getLogger("lbmtune")
@@ -74,6 +75,8 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
     loop = Loop(search, header, space, done, plan)
     if header.calibrated_how:
         LOG.info("predictions: %s", header.calibrated_how)
+    if remark := unreliable_target(header):
+        LOG.warning(remark)
     if header.earlier:
         LOG.info("prior: %s", prior_text(header.earlier))
     search.observer.started(header, done)

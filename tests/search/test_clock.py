@@ -11,9 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from lbmtune.errors import TimeOverError
-from lbmtune.measure.timing.output_rounds import rounds_s
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.output import Output, OutputCost
+from lbmtune.records.output import Output, OutputCost, rounds_s
 from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.records.store import read_study
 from lbmtune.search import clock as clocks

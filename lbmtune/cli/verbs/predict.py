@@ -24,7 +24,15 @@ from lbmtune.cli.arguments.configs import (
 from lbmtune.cli.arguments.numbers import whole
 from lbmtune.cli.arguments.options import CutText, Json, OnMachine, Options
 from lbmtune.cli.format import output
-from lbmtune.cli.format.description import arithmetic_text, fluid_rows, prediction_rows, print_cached, print_remarks
+from lbmtune.cli.format.description import (
+    arithmetic_text,
+    doubted,
+    fluid_rows,
+    prediction_rows,
+    print_cached,
+    print_remarks,
+    unreliable,
+)
 from lbmtune.cli.format.output_costs import output_facts, output_rows
 from lbmtune.cli.format.predictions import print_ranking, print_variation, single_value
 from lbmtune.cli.format.scaling import print_scaling, speeds_by_kind
@@ -132,7 +140,8 @@ def _predict(subject: Subject, as_json: bool) -> None:
         named = {"case": subject.case, "config": subject.config.flat(), "key": subject.config.key}
         counts = {name: costs[name] for name in ("flops_per_update", "flops_per_byte", "fluid_cells")}
         costs_of = output_facts(subject.case, subject.config, machine, subject.output)
-        output.emit_json({**named, "machine": machine.name, **counts, "prediction": prediction, **costs_of})
+        predicted = {"prediction": prediction, "unreliable": unreliable(machine), **costs_of}
+        output.emit_json({**named, "machine": machine.name, **counts, **predicted})
         return
     output.print_pairs(
         [
@@ -141,7 +150,7 @@ def _predict(subject: Subject, as_json: bool) -> None:
             ("machine", machine.name),
             ("bytes per update", f"{prediction.bytes_per_update:g}"),
             ("flop per update", arithmetic_text(costs)),
-            *prediction_rows(prediction, subject, compiled),
+            *prediction_rows(prediction, subject, compiled, unreliable(machine)),
             *output_rows(subject.case, subject.config, machine, subject.output),
         ]
     )
@@ -164,13 +173,13 @@ def _scaling(
         config, resources = api.first_on_parts(spec, on, compiled), None
     made = api.scaling(case, config, on, count, cut=cut, overlap=overlap, resources=resources)
     if page:
-        title = f"scaling of {config_text(config)} on {made.machine}\n{api.case_summary(case)}"
+        title = doubted(f"scaling of {config_text(config)} on {made.machine}\n{api.case_summary(case)}", on)
         api.write_scaling(page, title, speeds_by_kind(made), made.alone, case.speed_unit)
         LOG.info("page  %s", page)
     if as_json:
-        output.emit_json(made.facts())
+        output.emit_json({**made.facts(), "unreliable": unreliable(on)})
     else:
-        print_scaling(made, api.case_summary(case))
+        print_scaling(made, api.case_summary(case), unreliable(on))
 
 
 def rank(
@@ -187,9 +196,9 @@ def rank(
     ranked = api.rank(spec, on, top or _TOP, compiled)
     print_cached([one.first.prediction for one in (*ranked.rows, *ranked.families)], on, spec.case)
     if as_json:
-        output.emit_json(ranked.facts())
+        output.emit_json({**ranked.facts(), "unreliable": unreliable(on)})
     else:
-        print_ranking(ranked, api.case_summary(spec.case))
+        print_ranking(ranked, doubted(api.case_summary(spec.case), on))
         if spec.output:
             output.print_pairs(output_rows(spec.case, ranked.rows[0].first.config, on, spec.output))
 
@@ -225,12 +234,12 @@ def vary(
     has_record = around is not None and not ("=" in subject or around.ranked)
     if remark := single_value(found, has_record=has_record):
         LOG.info(remark)
-    title = f"{knob} around {config_text(found.around)} on {found.machine}\n{api.case_summary(found.case)}"
+    title = doubted(f"{knob} around {config_text(found.around)} on {found.machine}\n{api.case_summary(found.case)}", on)
     if page:
         api.write_varied(page, title, knob, {str(value): one for value, one in found.predictions.items()})
         LOG.info("page  %s", page)
     if as_json:
-        output.emit_json(found.facts)
+        output.emit_json({**found.facts, "unreliable": unreliable(on)})
     else:
         print_variation(found, title)
 

@@ -29,10 +29,20 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.measure.timing.host_output import FieldFile, residual, residual_of_threads, to_host
-from lbmtune.measure.timing.output_rounds import ENOUGH_S, FEWEST, MOST, steps_apart
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
 from lbmtune.model.output import CELLS, GROUPS, LISTED, pass_bytes
-from lbmtune.records.output import MACROSCOPICS, RESIDUAL, SAVE, Output, OutputCost, OutputRates
+from lbmtune.records.output import (
+    ENOUGH_S,
+    FEWEST,
+    MACROSCOPICS,
+    MOST,
+    RESIDUAL,
+    SAVE,
+    Output,
+    OutputCost,
+    OutputRates,
+    steps_apart,
+)
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.macroscopic_pass import FieldsKernel, MacroscopicPass
 from lbmtune.runtime.macroscopic_places import places_of

@@ -21,10 +21,9 @@ from lbmtune.errors import InputError
 from lbmtune.measure.timing import output as timing
 from lbmtune.measure.timing.host_output import residual, residual_of_threads
 from lbmtune.measure.timing.output import Outputs, check_fields, measure_output, measure_rates, outputs
-from lbmtune.measure.timing.output_rounds import rounds_s, steps_apart
 from lbmtune.measure.timing.state import WrongResultError, excite
 from lbmtune.measure.verification import oracle
-from lbmtune.records.output import MACROSCOPICS, RESIDUAL, SAVE, Output
+from lbmtune.records.output import MACROSCOPICS, RESIDUAL, SAVE, Output, rounds_s, steps_apart
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 
