@@ -39,6 +39,15 @@ def race_text(study: StudyRecord) -> str:
     return study.race.sentence(keys, study.ranked[0].number, f"{leads}{allowed}")
 
 
+def devices_text(study: StudyRecord) -> str:
+    """Return how many trials each of several devices verified, and which held the finals; empty for one device."""
+    if len(study.devices) == 1:
+        return ""
+    counted = ", ".join(f"{n} trial{'s' if n != 1 else ''} on {name}" for name, n in study.devices.items())
+    held = study.header.finals_device or study.header.environment.device_id
+    return f"{counted}; finals on {held}"
+
+
 def too_much_power(study: StudyRecord) -> str:
     """Return which finalists draw more power than the study allows, and so cannot win; empty for none."""
     over = [trial for trial in study.ranked if trial.final and study.power_rank(trial) > 1]
