@@ -879,6 +879,18 @@ def test_threads_without_work_are_remarked_on(run):
             asked = (config, "--set", "case.lattice=d2q9", "--set", "case.domain=64x64", "--machine", machine)
             code, _, err = run(verb, *asked)
             assert (code, told in err) == (0, remarked)
+            facts = json.loads(run(verb, *asked, "--json")[1])
+            assert facts["remark"] == (told if remarked else "")
+
+
+def test_a_measurement_tells_threads_without_work(run, monkeypatch):
+    stand_in(monkeypatch)
+    told = "1 of 2 threads has work: the parallel loop has 1 iteration on 64x64x1; parallel_loop=zy divides rows."
+    plane = ("--device", "cpu", "--set", "case.lattice=d2q9", "--set", "case.domain=64x64")
+    for loop, remark in (("z", told), ("zy", "")):
+        code, out, err = run("measure", f"scheme=aa,threads=2,parallel_loop={loop}", *plane, "--json")
+        assert (code, told in err) == (0, bool(remark))
+        assert json.loads(out)["remark"] == remark
 
 
 def test_what_was_recorded_stands_on_its_machine_where_no_device_is_here(run, monkeypatch):
