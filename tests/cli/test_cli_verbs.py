@@ -143,6 +143,20 @@ def test_clocks_are_said():
     assert (rows["clock when measured"], rows["memory clock when measured"]) == ("1700 MHz", "3200 MHz")
 
 
+def test_list_says_which_schemes_a_backend_lacks_and_why(run, monkeypatch):
+    stand_in(monkeypatch)
+    reason = (
+        "scheme=swap-ordered is not supported on CUDA (use swap): a cell swaps with those updated before it, and "
+        "thread blocks run in no order"
+    )
+    for study in ("box", "porous"):
+        facts = json.loads(run("list", "--study", study, "--machine", "h100", "--json")[1])
+        assert facts["schemes_without_kernels"] == {"swap-ordered": reason}
+    assert json.loads(run("list", "--device", "cpu", "--json")[1])["schemes_without_kernels"] == {}
+    assert reason in " ".join(run("list", "--machine", "h100")[1].split())
+    assert "schemes without kernels here" not in run("list", "--device", "cpu")[1]
+
+
 def test_list_counts_what_is_legal(run, monkeypatch):
     stand_in(monkeypatch)
     facts = json.loads(run("list", "--device", "cpu", "--json")[1])
