@@ -40,6 +40,7 @@ from lbmtune.errors import InputError
 from lbmtune.files.ranges import COMPILABLE, PARTS, PRINTED
 from lbmtune.files.studyfile import check_acts
 from lbmtune.model.machine.description import Machine as Description
+from lbmtune.records.idle_threads import idle_threads
 from lbmtune.records.store import check_writable
 
 LOG = logging.getLogger("lbmtune")
@@ -140,7 +141,8 @@ def _predict(subject: Subject, as_json: bool) -> None:
         named = {"case": subject.case, "config": subject.config.flat(), "key": subject.config.key}
         counts = {name: costs[name] for name in ("flops_per_update", "flops_per_byte", "fluid_cells")}
         costs_of = output_facts(subject.case, subject.config, machine, subject.output)
-        predicted = {"prediction": prediction, "unreliable": unreliable(machine), **costs_of}
+        said = {"unreliable": unreliable(machine), "remark": idle_threads(subject.case, subject.config)}
+        predicted = {"prediction": prediction, **costs_of, **said}
         output.emit_json({**named, "machine": machine.name, **counts, **predicted})
         return
     output.print_pairs(
