@@ -21,8 +21,7 @@ from lbmtune.cli.arguments.configs import (
     searched,
     study_spec,
 )
-from lbmtune.cli.arguments.numbers import whole
-from lbmtune.cli.arguments.options import CutText, Json, OnMachine, Options
+from lbmtune.cli.arguments.options import CutText, Json, OnMachine, Options, count, option
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import (
     arithmetic_text,
@@ -55,38 +54,21 @@ ConfigOrStudy = Annotated[
     ),
 ]
 RankedStudy = Annotated[str, typer.Argument(metavar="STUDY", help="study file, shipped study or study folder")]
-Top = Annotated[
-    int | None,
-    typer.Option(
-        "--top",
-        metavar="N",
-        help="rows of the ranking to print (default: 10)",
-        parser=whole("--top", PRINTED, 20),
-    ),
-]
+Top = Annotated[int | None, count("--top", "N", "rows of the ranking to print (default: 10)", PRINTED, 20)]
 Compiled = Annotated[
     int,
-    typer.Option(
+    count(
         "--compile",
-        metavar="N",
-        help="compile the first N configurations of a ranking for the device, if NVRTC is installed; 0: none",
-        parser=whole("--compile", COMPILABLE, 50),
+        "N",
+        "compile the first N configurations of a ranking for the device, if NVRTC is installed; 0: none",
+        COMPILABLE,
+        50,
     ),
 ]
 KnobName = Annotated[str, typer.Argument(metavar="KNOB", help="knob whose values are compared (see lbmtune list)")]
-Page = Annotated[
-    Path | None, typer.Option("--page", metavar="FILE", help="also an HTML page of the values of a knob, or of scaling")
-]
-DeviceCount = Annotated[
-    int | None,
-    typer.Option(
-        "--devices", metavar="N", help="weak and strong scaling on up to N devices", parser=whole("--devices", PARTS, 8)
-    ),
-]
-OverlapName = Annotated[
-    str,
-    typer.Option("--overlap", metavar="NAME", help="with --devices: none, or edge-first (default: the faster)"),
-]
+Page = Annotated[Path | None, option("--page", "FILE", "also an HTML page of the values of a knob, or of scaling")]
+DeviceCount = Annotated[int | None, count("--devices", "N", "weak and strong scaling on up to N devices", PARTS, 8)]
+OverlapName = Annotated[str, option("--overlap", "NAME", "with --devices: none, or edge-first (default: the faster)")]
 
 
 def predict(
@@ -95,8 +77,7 @@ def predict(
     top: Top = None,
     compiled: Compiled = _COMPILED,
     vary_knob: Annotated[
-        str,
-        typer.Option("--vary", metavar="KNOB", help="as lbmtune vary, around CONFIG or the first of STUDY's ranking"),
+        str, option("--vary", "KNOB", "as lbmtune vary, around CONFIG or the first of STUDY's ranking")
     ] = "",
     page: Page = None,
     device_count: DeviceCount = None,
