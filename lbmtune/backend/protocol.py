@@ -56,6 +56,22 @@ class DeviceFaultError(Exception):
     """Raised if a kernel leaves the device unusable for this process, for example by an illegal address."""
 
 
+class Queue(Protocol):
+    """A queue of a device: work in order, beside that of other queues."""
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Enqueue what a function enqueues: launches and copies."""
+        ...
+
+    def mark(self) -> Any:
+        """Return a mark behind all work of now."""
+        ...
+
+    def wait(self, mark: Any) -> None:
+        """Let later work wait for a mark of any queue of this process."""
+        ...
+
+
 class Executable(Protocol):
     """A loaded program."""
 
@@ -132,6 +148,34 @@ class Device(Protocol):
 
     def energy_j(self) -> float | None:
         """Return the energy drawn since a fixed moment in the past; None if the system does not report it."""
+        ...
+
+
+class PeerDevice(Device, Protocol):
+    """A device that works beside others of this process, and exchanges data with them."""
+
+    def current(self) -> AbstractContextManager[None]:
+        """Return the range in which arrays are made on this device, and launches are of it."""
+        ...
+
+    def queue(self, *, first: bool = False) -> Queue:
+        """Return a new queue. first: the blocks of its launches start before those of other queues that wait."""
+        ...
+
+    def copy(self, target: Array, source: Array, /) -> None:
+        """Enqueue a copy of a contiguous array to another one, here, on another device or in `host_empty`."""
+        ...
+
+    def reaches(self, other: Any, /) -> bool:
+        """Return whether kernels and copies reach the memory of another device of this process directly."""
+        ...
+
+    def recorded_in(self, queue: Any, run: Callable[[], None], /) -> Callable[[], None]:
+        """Return a function that enqueues in a queue of this device what `run` enqueues, at once if it can.
+
+        run: may enqueue in queues of any devices that wait for a mark of that one, and for which it waits in the end.
+        Nothing is enqueued now.
+        """
         ...
 
 
