@@ -85,7 +85,9 @@ def describe(
             machine = replace(machine, repeats=repeats.apart(first, visit() if first else {}))
         if on_file and not lacking:
             machine = replace(machine, **{name: getattr(on_file, name) for name in _OF_CALIBRATION})
-    _write(path, machine, progress)
+        if on_file:
+            machine = replace(machine, links=on_file.links)
+    keep(machine, progress)
     return machine
 
 
@@ -109,9 +111,10 @@ def _reason(on_file: Machine | None, asked: Extent, lacking: Extent | None) -> s
     return "calibrating in about 15 s: this device is not known yet" if lacking == "quick" else ""
 
 
-def _write(path: Path, machine: Machine, progress: Progress | None) -> None:
+def keep(machine: Machine, progress: Progress | None) -> None:
+    """Write the description of a device into its file, or report why it is not kept."""
     try:
-        write_machine(path, machine)
+        write_machine(machine_path(machine.environment), machine)
     except InputError as error:
         if progress:
             reason = str(error).partition(";")[0]
