@@ -169,8 +169,10 @@ def _stacked(
     """Return one placement for all directions, computed on the host: small operations are slow on a GPU."""
     each = list(placements(case, config, parity, np, window, numbered_by))
     indices = np.stack([place.indices for place in each])
-    gain = np.stack([np.broadcast_to(place.gain, indices.shape[1:]) for place in each])
-    return Placement(xp.asarray(indices), xp.asarray(gain))
+    gains = [place.gain for place in each]
+    if all(isinstance(gain, float) and not gain for gain in gains):
+        return Placement(xp.asarray(indices), 0.0)
+    return Placement(xp.asarray(indices), xp.asarray(np.stack([np.broadcast_to(g, indices.shape[1:]) for g in gains])))
 
 
 def gain_of(case: Case, i: int, window: Window, xp: ModuleType) -> Array | float:

@@ -121,7 +121,7 @@ class MomentState(State):
         few = moments.few_places(self.case, self.config, window)
         if few is not None:
             held = self._value(buffer, self.xp.asarray(few))
-            yield self.xp.stack(list(moments.populations_of(held, self.case.stencil, self.xp)))
+            yield self.xp.asarray(moments.populations_of(held, self.case.stencil, self.xp))
             return
         held = self.xp.stack([self._value(buffer, at) for at in self._places(window)])
         for population in moments.populations_of(held, self.case.stencil, self.xp):

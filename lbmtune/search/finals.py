@@ -105,7 +105,8 @@ def _measured_again(search: Search, record: StudyRecord) -> StudyRecord:
         answer, in_flight = search.evaluator.next(), in_flight - 1
         first = before[answer.number]
         found = _answered(first, answer, answer.costs.measure_s, "measured again")
-        append_trial(search.folder, replace(found, measurement=answer.measurement, prediction=answer.prediction))
+        again = replace(found, measurement=answer.measurement, prediction=answer.prediction, device=answer.device)
+        append_trial(search.folder, again)
     return read_study(search.folder)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from lbmtune.catalogue.config import KernelConfig, from_flat
-from lbmtune.records import Compiled, Prediction, Trial, Verification
+from lbmtune.records import Compiled, Environment, Prediction, Trial, Verification
 from lbmtune.records.output import OutputCost
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.study import StudyHeader
@@ -85,11 +85,14 @@ MakeStrategy = Callable[[Sequence[KernelConfig], Sequence[Estimate], StudySpec],
 class Evaluator(Protocol):
     """Evaluates configurations: returns trials in any order, several at once.
 
+    environments: of its devices; what is measured in a search goes to any of them, all else to the first.
     incumbent_s: seconds per step of the best so far; much slower candidates are dismissed early.
     """
 
     incumbent_s: float | None
 
+    @property
+    def environments(self) -> tuple[Environment, ...]: ...
     @property
     def max_in_flight(self) -> int:
         """Return how many configurations may usefully be in flight."""

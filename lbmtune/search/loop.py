@@ -7,6 +7,7 @@ their registers and spills go back to it. A trial is on disk before anything els
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
@@ -239,7 +240,13 @@ def added(one: Costs, other: Costs) -> Costs:
 
 
 def budget_left(spec: StudySpec, done: Sequence[Trial]) -> tuple[float, float]:
-    """Return the trials and seconds of search left, infinite without a limit. Earlier runs count by device time."""
-    spent_s = sum(t.costs.verify_s + t.costs.measure_s for t in done)
+    """Return the trials and seconds of search left, infinite without a limit.
+
+    Earlier runs count by device time, of several devices by that of the busiest.
+    """
+    spent = defaultdict[str, float](float)
+    for trial in done:
+        spent[trial.device] += trial.costs.verify_s + trial.costs.measure_s
+    spent_s = max(spent.values(), default=0.0)
     trials = spec.budget.trials - len(done) if spec.budget.trials else inf
     return trials, spec.budget.search_seconds - spent_s if spec.budget.search_seconds else inf

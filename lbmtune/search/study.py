@@ -102,7 +102,13 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
     except KeyboardInterrupt:
         write_header(search.folder, replace(header, stopped="interrupted"))
         raise
-    return replace(header, stopped=stopped, left_out=tuple(dict.fromkeys(plan.left_out)))
+    held = search.evaluator.environments[0].device_id
+    return replace(
+        header,
+        stopped=stopped,
+        left_out=tuple(dict.fromkeys(plan.left_out)),
+        finals_device="" if held == header.environment.device_id else held,
+    )
 
 
 def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[StudyHeader, tuple[Trial, ...]]:

@@ -22,7 +22,8 @@ from lbmtune.errors import InputError, NothingValidError
 from lbmtune.files.claimsfile import load_documents, parse_document
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.claims import Claims, ClaimsHeader, Document, Group, MainMemory
-from lbmtune.records.remarks import TIMES_CACHE, idle_threads
+from lbmtune.records.idle_threads import idle_threads
+from lbmtune.records.remarks import TIMES_CACHE
 from lbmtune.report.claims import claims_page
 from scripts.check_recorded import stale_claims
 from scripts.paths import RECORDED
@@ -257,19 +258,6 @@ def test_of_other_families_tiles_and_slabs_are_counted() -> None:
     wavefront = cpu.Wavefront(steps=4, threads=32)
     assert wavefront.busy_threads(case) == wavefront.shares(case) < 32
     assert cpu.MomentsWavefront(tile=(32, 16, 16)).shares(case) == 2 * 4
-
-
-def test_threads_without_work_are_told() -> None:
-    plane, config = box("d2q9", "bgk", (64, 64, 1)), cpu.Direct(threads=16)
-    assert idle_threads(plane, config) == (
-        "1 of 16 threads has work: the parallel loop has 1 iteration on 64x64x1; parallel_loop=zy divides rows."
-    )
-    assert idle_threads(plane, replace(config, parallel_loop="zy")) == ""
-    assert idle_threads(plane, replace(config, parallel_loop="tile-32x1")) == (
-        "2 of 16 threads have work: the parallel loop has 2 iterations on 64x64x1; "
-        "use a larger domain or fewer threads."
-    )
-    assert idle_threads(plane, replace(config, threads=1)) == ""
 
 
 @pytest.mark.parametrize("cores", [2, 16, 64])

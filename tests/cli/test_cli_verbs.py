@@ -143,6 +143,20 @@ def test_clocks_are_said():
     assert (rows["clock when measured"], rows["memory clock when measured"]) == ("1700 MHz", "3200 MHz")
 
 
+def test_list_says_which_schemes_a_backend_lacks_and_why(run, monkeypatch):
+    stand_in(monkeypatch)
+    reason = (
+        "scheme=swap-ordered is not supported on CUDA (use swap): a cell swaps with those updated before it, and "
+        "thread blocks run in no order"
+    )
+    for study in ("box", "porous"):
+        facts = json.loads(run("list", "--study", study, "--machine", "h100", "--json")[1])
+        assert facts["schemes_without_kernels"] == {"swap-ordered": reason}
+    assert json.loads(run("list", "--device", "cpu", "--json")[1])["schemes_without_kernels"] == {}
+    assert reason in " ".join(run("list", "--machine", "h100")[1].split())
+    assert "schemes without kernels here" not in run("list", "--device", "cpu")[1]
+
+
 def test_list_counts_what_is_legal(run, monkeypatch):
     stand_in(monkeypatch)
     facts = json.loads(run("list", "--device", "cpu", "--json")[1])
@@ -879,6 +893,18 @@ def test_threads_without_work_are_remarked_on(run):
             asked = (config, "--set", "case.lattice=d2q9", "--set", "case.domain=64x64", "--machine", machine)
             code, _, err = run(verb, *asked)
             assert (code, told in err) == (0, remarked)
+            facts = json.loads(run(verb, *asked, "--json")[1])
+            assert facts["remark"] == (told if remarked else "")
+
+
+def test_a_measurement_tells_threads_without_work(run, monkeypatch):
+    stand_in(monkeypatch)
+    told = "1 of 2 threads has work: the parallel loop has 1 iteration on 64x64x1; parallel_loop=zy divides rows."
+    plane = ("--device", "cpu", "--set", "case.lattice=d2q9", "--set", "case.domain=64x64")
+    for loop, remark in (("z", told), ("zy", "")):
+        code, out, err = run("measure", f"scheme=aa,threads=2,parallel_loop={loop}", *plane, "--json")
+        assert (code, told in err) == (0, bool(remark))
+        assert json.loads(out)["remark"] == remark
 
 
 def test_what_was_recorded_stands_on_its_machine_where_no_device_is_here(run, monkeypatch):

@@ -12,7 +12,8 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli.arguments.configs import Subject
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
-from lbmtune.records.remarks import idle_threads, in_cache, last_cache, left_alone
+from lbmtune.records.idle_threads import idle_threads
+from lbmtune.records.remarks import in_cache, last_cache, left_alone
 from lbmtune.records.repeats import percent
 from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups, format_rate

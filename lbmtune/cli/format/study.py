@@ -8,7 +8,15 @@ from rich.table import Table
 
 from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
-from lbmtune.records.remarks import disturbance, doubt, in_cache_of, race_text, too_much_power, unsteadiness
+from lbmtune.records.remarks import (
+    devices_text,
+    disturbance,
+    doubt,
+    in_cache_of,
+    race_text,
+    too_much_power,
+    unsteadiness,
+)
 from lbmtune.records.repeats import percent
 from lbmtune.records.study import StudyRecord, prior_text
 from lbmtune.report.study.output import output_row
@@ -140,6 +148,7 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
             f"{len(record.trials)} of {record.header.legal_configurations} legal, {failed} without speed"
             + (f", {record.verified_per_s:.1f} verified kernels per second" if record.verified_per_s else ""),
         ),
+        *([("devices", text)] if (text := devices_text(record)) else []),
         ("cost", seconds),
         *([("search", record.header.stopped)] if record.header.stopped else []),
         *([("left out", "; ".join(record.header.left_out))] if record.header.left_out else []),

@@ -23,6 +23,7 @@ from lbmtune.cli.format.description import (
 )
 from lbmtune.model.machine.description import Extent
 from lbmtune.records import Prediction, Resources
+from lbmtune.records.idle_threads import idle_threads
 from lbmtune.units import format_bytes, format_mlups
 
 LOG = logging.getLogger("lbmtune")
@@ -124,6 +125,7 @@ def _facts(subject: Subject, prediction: Prediction | None) -> dict[str, Any]:
         **(api.costs(subject.case, subject.config) if legal else dict.fromkeys(COSTS)),
         "measured": recorded and {"mlups": recorded.mlups, "device": recorded.made_on.device},
         "prediction": prediction,
+        "remark": idle_threads(subject.case, subject.config) if legal else "",
     }
 
 

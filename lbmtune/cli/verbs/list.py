@@ -34,6 +34,8 @@ def _print_listing(facts: dict[str, Any]) -> None:
     console = output.stdout()
     for kind in _KINDS:
         console.print(output.table(kind, ("name", "title"), facts[kind].items()), "")
+    if without := facts["schemes_without_kernels"]:
+        console.print(output.table("schemes without kernels here", ("name", "reason"), without.items()), "")
     lattices = tuple(facts["lattices"])
     operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
     console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")

@@ -32,6 +32,7 @@ from lbmtune.errors import InputError
 from lbmtune.files.ranges import COMPILABLE, PARTS, PRINTED
 from lbmtune.files.studyfile import check_acts
 from lbmtune.model.machine.description import Machine as Description
+from lbmtune.records.idle_threads import idle_threads
 from lbmtune.records.store import check_writable
 
 LOG = logging.getLogger("lbmtune")
@@ -132,7 +133,8 @@ def _predict(subject: Subject, as_json: bool) -> None:
         named = {"case": subject.case, "config": subject.config.flat(), "key": subject.config.key}
         counts = {name: costs[name] for name in ("flops_per_update", "flops_per_byte", "fluid_cells")}
         costs_of = output_facts(subject.case, subject.config, machine, subject.output)
-        output.emit_json({**named, "machine": machine.name, **counts, "prediction": prediction, **costs_of})
+        said = {"prediction": prediction, **costs_of, "remark": idle_threads(subject.case, subject.config)}
+        output.emit_json({**named, "machine": machine.name, **counts, **said})
         return
     output.print_pairs(
         [

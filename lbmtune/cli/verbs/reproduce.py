@@ -2,16 +2,18 @@
 
 import logging
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import to_builtins
 
 import lbmtune.cli.format as formats
 from lbmtune import api
 from lbmtune.api.devices import chosen, folder_name
 from lbmtune.api.folders import RESULTS, check_begun
+from lbmtune.claims.figures import figures
 from lbmtune.claims.sizing import domain_texts
 from lbmtune.claims.store import PAGE
 from lbmtune.claims.store import RESULTS as STORED
@@ -72,10 +74,19 @@ def _how_to_go_on(device: str, only: Sequence[str], folder: Path, budget: str) -
     return f"stopped; every finished group is in {folder}. Go on with: {shlex.join(again)}"
 
 
+def _remarks(found: Claims) -> Iterator[dict[str, str]]:
+    """Yield the remarks on variants, with the place of each."""
+    for document in found.documents:
+        for one in figures(found, document):
+            if one.remark:
+                place = {"document": document.name, "series": one.series, "domain": one.domain, "variant": one.title}
+                yield {**place, "remark": one.remark}
+
+
 def show(found: Claims, folder: Path, *, as_json: bool) -> None:
     """Print the tables of each document and the counts of all. Raises NothingValidError if nothing was measured."""
     if as_json:
-        output.emit_json(found)
+        output.emit_json({**to_builtins(found), "remarks": list(_remarks(found))})
     else:
         for document in found.documents:
             output.stdout().print(formats.variant_table(found, document), "")

@@ -45,7 +45,10 @@ def study(
     ] = None,
     device: Device = None,
     devices: Annotated[
-        str | None, typer.Option("--devices", metavar="LIST", help="several GPUs of one kind in this host: 0,1")
+        str | None,
+        typer.Option(
+            "--devices", metavar="LIST", help="several GPUs of one kind that measure side by side: 0,1 or all"
+        ),
     ] = None,
     trials: Annotated[
         int | None,

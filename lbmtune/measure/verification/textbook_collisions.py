@@ -45,12 +45,17 @@ def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType = np) -> 
     w_i rho (1 + 3 c.u + 9/2 (c c - I/3) : u u), one matrix times its ten moments, because each operation has an
     overhead.
     """
+    return _times(_expansion(lattice), _ten_moments(rho, u, xp), xp)
+
+
+def _ten_moments(rho: Array, u: Array, xp: ModuleType) -> Array:
+    """Return rho, rho u_a and rho u_a u_b of each pair, shape (10, nz, ny, nx)."""
     moments = xp.empty((1 + 3 + len(_PAIRS), *rho.shape))
     moments[0] = rho
     xp.multiply(rho, u, out=moments[1:4])
     for n, (a, b) in enumerate(_PAIRS, 4):
         xp.multiply(moments[1 + a], u[b], out=moments[n])
-    return _times(_expansion(lattice), moments, xp)
+    return moments
 
 
 def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
@@ -95,13 +100,18 @@ def _departure(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Ar
 def regularised(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
     """Keep second-order departures: f_eq + (1 - omega) w (3 c.n + 9/2 (c c - I/3) : N) + (1 - omega/2) S.
 
-    n, N: first and second moments of f - f_eq; n is not zero but -F/2 if a force acts.
+    n, N: first and second moments of f - f_eq; n is not zero but -F/2 if a force acts. They have the factors that
+    rho u and rho u u have in f_eq, so that all ten are summed first.
     Source: Latt, Chopard 2006.
     """
-    omega, rest = case.relaxation_rate, equilibrium(rho, u, case.stencil, xp)
-    out = _times(_second_order(case.stencil), f - rest, xp)
-    out *= 1 - omega  # in place, because the allocation of large arrays takes most of the time
-    out += rest
+    lattice, omega = case.stencil, case.relaxation_rate
+    moments = _ten_moments(rho, u, xp)
+    departures = _times(_products(lattice), f, xp)
+    departures -= moments[1:]
+    departures[3 : 3 + lattice.dimensions] -= rho / 3  # n, and N without the second moments rho (u u + I/3)
+    departures *= 1 - omega
+    moments[1:] += departures
+    out = _times(_expansion(lattice), moments, xp)
     if any(case.force):
         out += (1 - omega / 2) * guo_source(u, case, xp)
     return out
@@ -115,11 +125,16 @@ def _times(matrix: Array, values: Array, xp: ModuleType) -> Array:
     """Return a matrix (m, n) times values (n, nz, ny, nx); on a host rounded alike for any number of cells."""
     if xp is not np:
         return xp.tensordot(xp.asarray(matrix), values, axes=1)
-    cells, rows = values[0].size, values.reshape(len(values), -1)
-    if cells % _COLUMNS:
-        rows = np.zeros((len(values), -(-cells // _COLUMNS) * _COLUMNS))
-        rows[:, :cells] = values.reshape(len(values), -1)
-    return (matrix @ rows)[:, :cells].reshape(len(matrix), *values.shape[1:])
+    rows = values.reshape(len(values), -1)
+    cells, out = rows.shape[1], np.empty((len(matrix), rows.shape[1]))
+    rest = cells % _COLUMNS
+    if cells > rest:
+        np.matmul(matrix, rows[:, : cells - rest], out=out[:, : cells - rest])
+    if rest:
+        last = np.zeros((len(values), _COLUMNS))
+        last[:, :rest] = rows[:, cells - rest :]
+        out[:, cells - rest :] = (matrix @ last)[:, :rest]
+    return out.reshape(len(matrix), *values.shape[1:])
 
 
 @cache
@@ -137,12 +152,10 @@ def _velocities(lattice: Lattice) -> Any:
 
 
 @cache
-def _second_order(lattice: Lattice) -> Any:
-    """Return the matrix that projects a departure on its first and second moments, shape (q, q)."""
-    weights, c = np.array([float(w) for w in lattice.weights]), _velocities(lattice)
-    products = np.einsum("ia,ib->iab", c, c)
-    second = np.einsum("iab,jab->ij", products - np.eye(3) / 3, products)
-    return weights[:, None] * (3 * c @ c.T + 4.5 * second)
+def _products(lattice: Lattice) -> Any:
+    """Return c_ia and the products c_ia c_ib of each pair, shape (9, q)."""
+    c = _velocities(lattice)
+    return np.array([*c.T, *(c[:, a] * c[:, b] for a, b in _PAIRS)])
 
 
 def central_moments(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
