@@ -17,7 +17,7 @@ _ROUNDING = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """How far parts and one device lie apart after some steps.
+    """The differences between parts and one device after some steps.
 
     different: share of the populations of fluid cells that are not equal bit for bit; worst: largest difference; bound:
     largest one by rounding; NaN where poison was read.
