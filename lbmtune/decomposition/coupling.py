@@ -16,7 +16,7 @@ Launching = Literal["call", "graph"]
 
 @dataclass(frozen=True)
 class Coupling:
-    """How the parts of a cut exchange what crosses their faces."""
+    """The knobs of the exchange between the parts of a cut."""
 
     transport: Transport = knob(
         "copy",

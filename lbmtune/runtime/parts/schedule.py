@@ -1,4 +1,4 @@
-"""A program on the parts of a domain whose devices exchange directly, while they compute.
+"""The queues in which parts of a domain compute and exchange, and what waits for what.
 
 Each part has a queue for its edges, of a higher priority, one for its interior, and one for each message that it sends.
 Whatever reads or overwrites what another queue writes waits for a mark of that queue:
@@ -13,22 +13,18 @@ written by a message.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from lbmtune.backend.protocol import Binary, Compiler, PeerDevice, Queue
-from lbmtune.codegen.program import FIRST_PLANE, Program
-from lbmtune.decomposition.coupling import Coupling, bands, coupling_refusal
-from lbmtune.decomposition.parts import Decomposition
-from lbmtune.errors import InputError
-from lbmtune.runtime.decomposed import DecomposedSimulation
-from lbmtune.runtime.messages import halo_elements
+from lbmtune.backend.protocol import Queue
+from lbmtune.decomposition.coupling import Coupling, bands
+from lbmtune.runtime.parts.decomposed import DecomposedSimulation
+from lbmtune.runtime.parts.messages import halo_elements
+from lbmtune.runtime.parts.transports import TRANSPORTS, End, Movers, Way
 from lbmtune.runtime.simulation import Bound
-from lbmtune.runtime.transports import TRANSPORTS, End, Way
 
 Array = Any
 Kept = Literal["all", "launches", "exchange"]
@@ -37,36 +33,25 @@ GRAPH_LAUNCHES = 32
 """Most launches of a part in a graph."""
 
 
-class CoupledSimulation(DecomposedSimulation):
-    """The state of a domain in parts on devices of this process, with the exchange that a coupling describes.
+class Schedule:
+    """The launches and messages of parts for one coupling.
 
-    program: takes planes (`codegen.cuda.planes`) if its launches are to leave out the halo along z.
+    planes: whether the kernel takes planes; movers: kernels that move what crosses; poisons: whether halos are
+    poisoned before each exchange.
     """
 
     def __init__(
-        self,
-        program: Program,
-        binary: Binary,
-        devices: Sequence[PeerDevice],
-        found: Decomposition,
-        coupling: Coupling,
-        compiler: Compiler,
-        *,
-        poisons: bool = False,
+        self, whole: DecomposedSimulation, coupling: Coupling, movers: Movers, *, planes: bool, poisons: bool
     ) -> None:
-        """Load the program on each device and allocate its parts. Raises InputError, and as `Simulation` does."""
-        owners = [devices[part.device] for part in found.parts]
-        self._planes = FIRST_PLANE in program.arguments
-        reached = all(owners[face.source].reaches(owners[face.target]) for face in found.faces)
-        if reason := coupling_refusal(found, coupling, planes=self._planes, reached=reached):
-            raise InputError(f"{reason}.")
-        super().__init__(program, binary, devices, found, poisons=poisons)
-        self.coupling, self._compiler = coupling, compiler
-        through_host = coupling.transport == "host"
-        self._edges = [device.queue(first=True) for device in owners]
-        self._inner = [device.queue() for device in owners]
-        self._senders = [owners[face.source].queue(first=True) for face in found.faces]
-        self._receivers = [owners[face.target].queue(first=True) for face in found.faces if through_host]
+        """Make the queues of all devices."""
+        self._whole, self.coupling, self._movers = whole, coupling, movers
+        self.decomposition, self.parts, self.devices = whole.decomposition, whole.parts, whole.devices
+        self._planes, self._poisons = planes, poisons
+        faces, through_host = self.decomposition.faces, coupling.transport == "host"
+        self._edges = [device.queue(first=True) for device in self.devices]
+        self._inner = [device.queue() for device in self.devices]
+        self._senders = [self.devices[face.source].queue(first=True) for face in faces]
+        self._receivers = [self.devices[face.target].queue(first=True) for face in faces if through_host]
         self._queues: list[Queue] = [*self._edges, *self._inner, *self._senders, *self._receivers]
         self._launches = [self._planned(number) for number in range(len(self.parts))]
         self._ways: dict[int, list[Way]] = {}
@@ -75,24 +60,7 @@ class CoupledSimulation(DecomposedSimulation):
         self._joined = False
         self._forget()
 
-    def step(self, steps: int) -> None:
-        """Enqueue time steps, a multiple of those between two exchanges. Raises InputError for another number."""
-        self._enqueue(self._exchanges(steps), "all")
-
-    def time_s(self, steps: int, kept: Kept = "all") -> float:
-        """Return the seconds of time steps from idle devices to idle devices; the state is wrong if parts are left out.
-
-        Whatever they need is made before. Raises InputError as `step` does.
-        """
-        launches = self._exchanges(steps)
-        self._prepare(launches, kept)
-        self.synchronize()
-        start = time.perf_counter()
-        self._enqueue(launches, kept)
-        self.synchronize()
-        return time.perf_counter() - start
-
-    def _enqueue(self, launches: int, kept: Kept) -> None:
+    def enqueue(self, launches: int, kept: Kept) -> None:
         """Enqueue launches with the exchange after each, as graphs if the coupling has them and a cycle begins."""
         while launches:
             together = self._together(launches)
@@ -105,7 +73,8 @@ class CoupledSimulation(DecomposedSimulation):
                 one.advance(together or 1)
             launches -= together or 1
 
-    def _prepare(self, launches: int, kept: Kept) -> None:
+    def prepare(self, launches: int, kept: Kept) -> None:
+        """Make what launches from the beginning of a cycle need, so that nothing is made while timed."""
         for place in range(self.parts[0].places):
             self._ways_after(place)
         while together := self._together(launches):
@@ -152,7 +121,7 @@ class CoupledSimulation(DecomposedSimulation):
         """Poison the halo of a part, but for what it sends from there."""
         part = self.parts[number]
         parity = part.parity_at((place + 1) % part.places)
-        sent = [one.taken for one in self._messages_before(parity) if one.source == number]
+        sent = [one.taken for one in self._whole.messages_before(parity) if one.source == number]
         if (number, parity) not in self._poisoned:
             kept = np.setdiff1d(halo_elements(self.decomposition.parts[number], part), np.concatenate(sent))
             self._poisoned[number, parity] = part.xp.asarray(kept)
@@ -179,8 +148,8 @@ class CoupledSimulation(DecomposedSimulation):
             first, make = self.parts[0], TRANSPORTS[self.coupling.transport]
             states = [self._state_after(number, place) for number in range(len(self.parts))]
             ends = [End(*each) for each in zip(self.parts, states, self.devices, strict=True)]
-            sent = self._messages_before(first.parity_at((place + 1) % first.places))
-            self._ways[place] = [make(one, ends[one.source], ends[one.target], self._compiler) for one in sent]
+            sent = self._whole.messages_before(first.parity_at((place + 1) % first.places))
+            self._ways[place] = [make(one, ends[one.source], ends[one.target], self._movers) for one in sent]
         return self._ways[place]
 
     def _state_after(self, number: int, place: int) -> Array:

@@ -1,7 +1,7 @@
 """A program on the parts of a domain, which exchange what crosses their faces through the memory of the host.
 
 Each part has the unmodified kernel on its own cells and those of its halo, which it computes redundantly. This is the
-reference of faster ways to exchange (`runtime.coupled`).
+reference of faster ways to exchange (`runtime.parts.coupled`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from lbmtune.catalogue.schemes.scheme import HERE
 from lbmtune.codegen.program import Program
 from lbmtune.decomposition.parts import Decomposition, Part, case_of
 from lbmtune.errors import InputError
-from lbmtune.runtime.messages import Message, halo_elements, messages
+from lbmtune.runtime.parts.messages import Message, halo_elements, messages
 from lbmtune.runtime.simulation import Simulation
 
 Array = Any
@@ -107,9 +107,9 @@ class DecomposedSimulation:
     @property
     def _sent(self) -> list[Message]:
         """The messages after the step that was the last one, made once for each parity."""
-        return self._messages_before(self.parts[0].parity)
+        return self.messages_before(self.parts[0].parity)
 
-    def _messages_before(self, parity: int) -> list[Message]:
+    def messages_before(self, parity: int) -> list[Message]:
         """Return the messages before a step of a parity."""
         if parity not in self._messages:
             period = self.decomposition.config.propagation.period

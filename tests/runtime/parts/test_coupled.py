@@ -26,8 +26,9 @@ from lbmtune.decomposition.parts import decomposed
 from lbmtune.errors import InputError
 from lbmtune.measure.verification.oracle import random_state
 from lbmtune.runtime import Simulation
-from lbmtune.runtime.coupled import CoupledSimulation
-from tests.runtime.test_decomposed import case_named, config, needs_compiler, tiles, words
+from lbmtune.runtime.parts.coupled import CoupledSimulation
+from lbmtune.runtime.parts.schedule import Schedule
+from tests.runtime.parts.test_decomposed import case_named, config, needs_compiler, tiles, words
 from tests.shim.device import HostDevice, compile_on_host
 from tests.shim.queues import Host
 
@@ -133,7 +134,7 @@ def test_graphs_have_the_state_of_launches(transport: Any) -> None:
     for steps in (1, 4, 3, 70, 1):
         alone.step(steps)
         parts.step(steps)
-    assert {launches for launches, _ in parts._graphs} >= {32}
+    assert {launches for launches, _ in parts._schedule._graphs} >= {32}
     assert np.array_equal(alone.populations(), parts.populations())
 
 
@@ -146,7 +147,7 @@ def test_each_mark_is_needed(left_out: str, monkeypatch: pytest.MonkeyPatch) -> 
     for order in ("first", "last", 0, 2, 4):
         _, parts = coupled(case, one, "z:2", Coupling("copy", "edge-priority"), order=order)
         never = property(lambda _: [[], []] if left_out == "sent" else [None, None], lambda *_: None)
-        monkeypatch.setattr(CoupledSimulation, f"_{left_out}_marks", never, raising=False)
+        monkeypatch.setattr(Schedule, f"_{left_out}_marks", never, raising=False)
         alone, _ = coupled(case, one, "z:2", Coupling())
         alone.step(4)
         parts.step(4)

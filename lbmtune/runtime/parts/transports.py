@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lbmtune.backend.protocol import Compiler, PeerDevice
+from lbmtune.backend.protocol import Binary, Compiler, Executable, PeerDevice
 from lbmtune.codegen.cuda.exchange import ALONG, MOST_BLOCKS, PIECE_WORDS, PIECES, PUT, TAKEN, WORDS, mover
+from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import InputError
-from lbmtune.runtime.messages import Message, runs
+from lbmtune.runtime.parts.messages import Message, runs
 from lbmtune.runtime.simulation import Simulation
 
 Array = Any
 Work = Callable[[], None]
-MOST_COPIES = 1 << 12
+MOST_COPIES = 256
 """Copies of a message; more of them take longer than a kernel that moves each element."""
 
 
@@ -36,21 +37,40 @@ class End(NamedTuple):
     device: PeerDevice
 
 
-def by_copies(message: Message, source: End, target: End, _: Compiler) -> Way:
+class Movers:
+    """Kernels that move words, each compiled once and loaded once on each device."""
+
+    def __init__(self, compiler: Compiler) -> None:
+        self._compiler = compiler
+        self._binaries: dict[int, tuple[Program, Binary]] = {}
+        self._loaded: dict[tuple[int, int], Executable] = {}
+
+    def of(self, source: End, word_bytes: int) -> tuple[Executable, Launch]:
+        """Return the kernel for words of some bytes on the device of a part, with its launch."""
+        if word_bytes not in self._binaries:
+            made = mover(source.part.case, source.part.program.config, word_bytes)
+            self._binaries[word_bytes] = made, self._compiler(made)
+        program, binary = self._binaries[word_bytes]
+        place = id(source.device), word_bytes
+        if place not in self._loaded:
+            with source.device.current():
+                self._loaded[place] = source.device.load(program, binary)
+        return self._loaded[place], program.period[0][0]
+
+
+def by_copies(message: Message, source: End, target: End, _: Movers) -> Way:
     """Return a copy for each run. Raises InputError if there are too many."""
     pairs = [(target.state[put : put + n], source.state[taken : taken + n]) for taken, put, n in _few(message)]
     return Way(partial(_copied, source.device, pairs))
 
 
-def by_kernel(message: Message, source: End, target: End, compiler: Compiler) -> Way:
+def by_kernel(message: Message, source: End, target: End, movers: Movers) -> Way:
     """Return one launch that loads all runs and stores them into the memory of the other device."""
     table = runs(message)
     size = source.state.itemsize
     word = gcd(int(np.gcd.reduce(table, axis=None)) * size, max(WORDS))
     pieces = _pieces(table * size // word)
-    program = mover(source.part.case, source.part.program.config, word)
-    executable = source.device.load(program, compiler(program))
-    launch = program.period[0][0]
+    executable, launch = movers.of(source, word)
     with source.device.current():
         given = {TAKEN: source.state, PUT: target.state, ALONG: source.device.xp.asarray(pieces.ravel())}
     arguments = [*(given[name] for name in (TAKEN, PUT, ALONG)), np.int32(len(pieces))]
@@ -58,7 +78,7 @@ def by_kernel(message: Message, source: End, target: End, compiler: Compiler) ->
     return Way(partial(executable.launch, launch, (min(len(pieces), MOST_BLOCKS), 1, 1), arguments))
 
 
-def by_host(message: Message, source: End, target: End, _: Compiler) -> Way:
+def by_host(message: Message, source: End, target: End, _: Movers) -> Way:
     """Return copies of each run into memory of the host, and from there."""
     table = _few(message)
     held = source.device.host_empty(int(table[:, 2].sum()), source.state.dtype.name)
@@ -68,7 +88,7 @@ def by_host(message: Message, source: End, target: End, _: Compiler) -> Way:
     return Way(partial(_copied, source.device, out), partial(_copied, target.device, into))
 
 
-TRANSPORTS: Mapping[str, Callable[[Message, End, End, Compiler], Way]] = {
+TRANSPORTS: Mapping[str, Callable[[Message, End, End, Movers], Way]] = {
     "copy": by_copies,
     "pack": by_kernel,
     "host": by_host,
