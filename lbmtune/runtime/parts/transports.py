@@ -105,8 +105,8 @@ def _few(message: Message, transport: str) -> Array:
     table = runs(message)
     if len(table) > MOST_COPIES:
         raise InputError(
-            f"transport={transport} is not supported for a message of {len(table):,} runs (use pack): a copy moves one run, "
-            f"and {MOST_COPIES:,} are the most."
+            f"transport={transport} is not supported for a message of {len(table):,} runs (use pack): a copy moves one "
+            f"run, and {MOST_COPIES:,} are the most."
         )
     return table
 
