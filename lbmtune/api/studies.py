@@ -31,7 +31,7 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Extent, Machine
 from lbmtune.model.output import predicted_output
 from lbmtune.records import Accuracy, made_of
-from lbmtune.records.output import Output, OutputCost, OutputRates
+from lbmtune.records.output import Output, OutputRates
 from lbmtune.records.remarks import last_cache
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_study
@@ -219,10 +219,10 @@ def _earlier(
 
 
 def _predicted_output(
-    case: Case, machine: Machine, rates: OutputRates, config: KernelConfig, cost: OutputCost
+    case: Case, machine: Machine, rates: OutputRates, config: KernelConfig, kind: str, every: int
 ) -> dict[str, float]:
     """Return the seconds of an output in parts, beside steps of the predicted speed."""
-    parts, _ = predicted_output(case, config, machine, rates, Output(**{cost.kind: cost.every}))[cost.kind]
+    parts, _ = predicted_output(case, config, machine, rates, Output(**{kind: every}))[kind]
     return parts
 
 

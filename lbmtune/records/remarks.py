@@ -149,6 +149,23 @@ def left_alone(cpu_share: float | None) -> bool:
     return cpu_share is None or cpu_share >= TimingProtocol().min_cpu_share
 
 
+def predictions_hold(bandwidths: float | None, calibration: float | None) -> bool:
+    """Return whether other programs left alone what predictions rest on: the calibration, or else bandwidths.
+
+    bandwidths, calibration: share of the processor during either measurement, or None.
+    """
+    return left_alone(bandwidths if calibration is None else calibration)
+
+
+def prediction_doubt(bandwidths: float | None, calibration: float | None) -> str:
+    """Return why predictions of a machine are not reliable, to stand beside them; '' if they are."""
+    if predictions_hold(bandwidths, calibration):
+        return ""
+    what = "its bandwidths were measured" if calibration is None else "it was calibrated"
+    share = bandwidths if calibration is None else calibration
+    return f"not reliable: other programs left {share:.0%} of the processor when {what}"
+
+
 def description_disturbance(bandwidths: float | None, calibration: float | None) -> str:
     """Return a warning if other programs disturbed the description of a machine, with the affected figures.
 

@@ -123,6 +123,11 @@ class StudyHeader:
     earlier: tuple[EarlierStudy, ...] = ()
     finals_device: str = ""
 
+    @property
+    def cpu_shares(self) -> tuple[float | None, float | None]:
+        """Return the shares of the processor during the measurement of bandwidths and the calibration, or None."""
+        return self.ceiling.cpu_share, self.calibration_cpu_share
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRecord:

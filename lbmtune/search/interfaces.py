@@ -7,7 +7,7 @@ from typing import Protocol
 
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Compiled, Environment, Prediction, Trial, Verification
-from lbmtune.records.output import OutputCost
+from lbmtune.records.output import Output
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.bounds import Accurate
@@ -21,8 +21,8 @@ Sustain = Callable[[Sequence[KernelConfig], Sequence[bool]], list[Trial]]
 
 OutputOf = Callable[[Sequence[KernelConfig]], list[Trial]]
 """Measures what output costs configurations."""
-PredictOutput = Callable[[KernelConfig, OutputCost], dict[str, float]]
-"""Predicts the seconds of an output, in parts; the measured cost says of which kind."""
+PredictOutput = Callable[[KernelConfig, str, int], dict[str, float]]
+"""Predicts the seconds of an output of a kind, in parts, beside the steps from one to the next that hide some."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,13 @@ class Search:
     sustain: Sustain | None = None
     output: OutputOf | None = None
     predict_output: PredictOutput | None = None
+
+    def output_s(self, trial: Trial, wanted: Output) -> dict[str, float]:
+        """Return the predicted seconds of an output of each kind, of which one step hides next to nothing."""
+        if self.predict_output is None:
+            return {}
+        config = from_flat(trial.config)
+        return {kind: sum(self.predict_output(config, kind, 1).values()) for kind in wanted.intervals}
 
     def complete(self, trial: Trial) -> Trial:
         """Return a measured trial with its accuracy, if that is an objective."""

@@ -225,8 +225,9 @@ class Loop:
         begin = time.perf_counter()
         self._known[index] = trial
         self._strategy.observe(index, seen_of(trial))
-        if step_s := fastest_s(self._spec.case, [trial]):
-            self._plan.needs.step_s = min(step_s, self._plan.needs.step_s or step_s)
+        step_s, needs = fastest_s(self._spec.case, [trial]), self._plan.needs
+        if step_s and not 0 < needs.step_s <= step_s:
+            needs.step_s, needs.outputs_s = step_s, self._search.output_s(trial, self._spec.output)
         if self._spec.budget.target:
             self._stop.measured(trial, max(self._expected.values()))
         self._search_s = time.perf_counter() - begin

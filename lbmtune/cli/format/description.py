@@ -16,7 +16,7 @@ from lbmtune.cli.format import output
 from lbmtune.model.machine.description import Links, Machine
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.idle_threads import idle_threads
-from lbmtune.records.remarks import in_cache, last_cache, left_alone
+from lbmtune.records.remarks import in_cache, last_cache, left_alone, prediction_doubt
 from lbmtune.records.repeats import percent
 from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups, format_rate
@@ -131,13 +131,28 @@ def arithmetic_text(facts: Mapping[str, Any]) -> str:
     return f"{facts['flops_per_update']} ({facts['flops_per_byte']:.2f} flop/B)"
 
 
-def prediction_rows(prediction: Prediction, subject: Subject, compiled: Resources | None) -> list[tuple[str, object]]:
-    """Return names and values of a prediction: speed, terms with the largest first, bandwidth, registers, hints."""
+def unreliable(machine: Machine) -> str:
+    """Return why predictions for a machine are not reliable; '' if they are."""
+    return prediction_doubt(*machine.cpu_shares)
+
+
+def doubted(title: str, machine: Machine) -> str:
+    """Return a title of predictions, with a line on why they are not reliable if so."""
+    return f"{title}\n{doubtful}" if (doubtful := unreliable(machine)) else title
+
+
+def prediction_rows(
+    prediction: Prediction, subject: Subject, compiled: Resources | None, doubtful: str
+) -> list[tuple[str, object]]:
+    """Return names and values of a prediction: speed, terms with the largest first, bandwidth, registers, hints.
+
+    doubtful: see `unreliable`.
+    """
     first, *others = (
         f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in prediction.significant_terms
     )
     return [
-        ("expected", f"{format_mlups(prediction.mlups)} MLUPS"),
+        ("expected", f"{format_mlups(prediction.mlups)} MLUPS{', ' * bool(doubtful)}{doubtful}"),
         ("expected limit", first),
         *(("", other) for other in others),
         ("bandwidth", f"{format_rate(prediction.bandwidth_bytes_per_s)} ({prediction.ceiling_source})"),

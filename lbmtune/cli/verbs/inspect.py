@@ -21,6 +21,7 @@ from lbmtune.cli.format.description import (
     prediction_rows,
     print_links,
     print_remarks,
+    unreliable,
 )
 from lbmtune.model.machine.description import Extent
 from lbmtune.records import Prediction, Resources
@@ -89,8 +90,8 @@ def explain(
         _explain_parts(config, options, parts, cut, as_json)
         return
     subject = resolve(config, options)
-    prediction, compiled = _predicted(subject)
-    facts = _facts(subject, prediction)
+    prediction, compiled, doubtful = _predicted(subject)
+    facts = {**_facts(subject, prediction), "unreliable": doubtful}
     if as_json:
         output.emit_json(facts)
     else:
@@ -113,14 +114,14 @@ def _explain_parts(config: str, options: Options, parts: int | None, cut: str, a
         print_parts(found, compared, api.case_summary(case), config_text(kernel))
 
 
-def _predicted(subject: Subject) -> tuple[Prediction | None, Resources | None]:
-    """Return the prediction of a legal configuration on a known machine, and its compiled resources."""
+def _predicted(subject: Subject) -> tuple[Prediction | None, Resources | None, str]:
+    """Return the prediction of a legal configuration on a known machine, its compiled resources, and `unreliable`."""
     if subject.reason or not subject.bounds.known:
-        return None, None
+        return None, None, ""
     machine = subject.bounds.machine or api.measured_machine(subject.device)
     print_remarks(machine, subject)
     compiled = subject.compiled(machine)
-    return api.predictor(subject.case, machine)(subject.config, resources=compiled), compiled
+    return api.predictor(subject.case, machine)(subject.config, resources=compiled), compiled, unreliable(machine)
 
 
 def _facts(subject: Subject, prediction: Prediction | None) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def _rows(subject: Subject, facts: dict[str, Any], compiled: Resources | None) -
     if recorded and recorded.mlups:
         rows.append(("measured", f"{format_mlups(recorded.mlups)} MLUPS on {recorded.made_on.device}, as recorded"))
     if facts["prediction"]:
-        rows += prediction_rows(facts["prediction"], subject, compiled)
+        rows += prediction_rows(facts["prediction"], subject, compiled, facts["unreliable"])
     return rows
 
 

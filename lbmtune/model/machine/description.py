@@ -228,6 +228,11 @@ class Machine:
         return "quick" if self.quick else "full"
 
     @property
+    def cpu_shares(self) -> tuple[float | None, float | None]:
+        """Return the shares of the processor during the measurement of bandwidths and the calibration, or None."""
+        return self.conditions.cpu_share, self.calibration_cpu_share
+
+    @property
     def calibration_cpu_share(self) -> float | None:
         """Return the share of the processor during the calibration of a CPU, or None."""
         return self.cpu.conditions.cpu_share if self.cpu else None

@@ -15,7 +15,7 @@ from lbmtune.decomposition.parts import Decomposition, Part
 from lbmtune.decomposition.transfers import Transfer, transfers
 from lbmtune.lattice import negate
 from lbmtune.runtime.moments import places
-from lbmtune.runtime.placement import ElementIndices, placements
+from lbmtune.runtime.placement import ElementIndices, PopulationPlaces
 from lbmtune.runtime.simulation import Simulation
 
 Array = Any
@@ -89,7 +89,7 @@ def _of_cut_links(one: Simulation, window: Window) -> Array:
     if config.place_source == "fixed":
         return np.empty(0, np.int64)
     seen = seen_by(case, config)
-    read = zip(case.stencil.velocities, placements(case, config, 0, np, window), strict=True)
+    read = zip(case.stencil.velocities, PopulationPlaces(case, config, 0, np, window).each(), strict=True)
     return np.concatenate([place.indices[cut_kind(seen, negate(c), window) != OPEN] for c, place in read])
 
 

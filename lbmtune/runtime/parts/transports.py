@@ -18,7 +18,7 @@ from lbmtune.runtime.simulation import Simulation
 
 Array = Any
 Work = Callable[[], None]
-MOST_COPIES = 256
+MOST_COPIES = 1 << 10
 """Copies of a message; more of them take longer than a kernel that moves each element."""
 
 
@@ -60,7 +60,7 @@ class Movers:
 
 def by_copies(message: Message, source: End, target: End, _: Movers) -> Way:
     """Return a copy for each run. Raises InputError if there are too many."""
-    pairs = [(target.state[put : put + n], source.state[taken : taken + n]) for taken, put, n in _few(message)]
+    pairs = [(target.state[put : put + n], source.state[taken : taken + n]) for taken, put, n in _few(message, "copy")]
     return Way(partial(_copied, source.device, pairs))
 
 
@@ -80,7 +80,7 @@ def by_kernel(message: Message, source: End, target: End, movers: Movers) -> Way
 
 def by_host(message: Message, source: End, target: End, _: Movers) -> Way:
     """Return copies of each run into memory of the host, and from there."""
-    table = _few(message)
+    table = _few(message, "host")
     held = source.device.host_empty(int(table[:, 2].sum()), source.state.dtype.name)
     places = np.concatenate([[0], np.cumsum(table[:, 2])])
     out = [(held[a : a + n], source.state[taken : taken + n]) for a, (taken, _, n) in zip(places, table, strict=False)]
@@ -101,12 +101,12 @@ def _copied(device: PeerDevice, pairs: list[tuple[Array, Array]]) -> None:
         device.copy(to, of)
 
 
-def _few(message: Message) -> Array:
+def _few(message: Message, transport: str) -> Array:
     table = runs(message)
     if len(table) > MOST_COPIES:
         raise InputError(
-            f"transport=copy is not supported for a message of {len(table):,} runs (use pack): a copy moves one run, "
-            f"and {MOST_COPIES:,} are the most."
+            f"transport={transport} is not supported for a message of {len(table):,} runs (use pack): a copy moves one "
+            f"run, and {MOST_COPIES:,} are the most."
         )
     return table
 

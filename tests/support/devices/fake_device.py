@@ -35,7 +35,7 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.verification import oracle
 from lbmtune.records import Conditions, Environment, Resources
-from lbmtune.runtime.placement import placements
+from lbmtune.runtime.placement import PopulationPlaces
 
 CASE = box("d2q9", "bgk", (16, 12, 1))
 FAULTS = (
@@ -231,7 +231,7 @@ class FakeExecutable:
 
 def step(case: Case, config: KernelConfig, source: Any, target: Any, fault: str) -> None:
     """Take a pull step of unscaled storage."""
-    places = list(placements(case, config, 0, np))
+    places = list(PopulationPlaces(case, config, 0, np).each())
     weights = np.asarray([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)
     f = np.stack([source[place.indices] for place in places]) + weights
     after = oracle.step(f, case) - weights
