@@ -50,12 +50,22 @@ def chosen(device: str | None, backend: str | None = None, machine: Machine | No
 
 
 def several(devices: str) -> tuple[str, ...]:
-    """Return the names of GPUs in a list such as '0,1'. Raises InputError for another device, or one named twice."""
-    names = tuple(one.strip() for one in devices.split(","))
+    """Return the names of GPUs in a list such as '0,1', or of all that are here.
+
+    Raises InputError for another device, or one named twice, DeviceUnavailableError for one that is not here.
+    """
+    here = tuple(one for one in available() if backend_of(one) == "cuda")
+    names = here if devices == "all" else tuple(one.strip() for one in devices.split(","))
+    if devices == "all" and not here:
+        raise DeviceUnavailableError("devices=all: there is no GPU here; choose --device cpu.")
     if len(set(names)) < len(names) or any(backend_of(name) != "cuda" for name in names):
         raise InputError(
-            f"devices={devices} is not supported (use indices of GPUs, such as 0,1): each has one worker, and the "
-            "cores of a host are one device."
+            f"devices={devices} is not supported (use all, or indices of GPUs such as 0,1): each has one worker, and "
+            "the cores of a host are one device."
+        )
+    if missing := [name for name in names if name not in here]:
+        raise DeviceUnavailableError(
+            f"GPU {missing[0]} does not exist: this machine has {len(here)}, counted from 0; choose other --devices."
         )
     return names
 

@@ -8,7 +8,16 @@ from typing import Any
 from lbmtune.api import devices
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.collisions import COLLISIONS, collision
-from lbmtune.catalogue.config import FAMILIES, Scalar, backend_knobs, completed, families_with, from_flat
+from lbmtune.catalogue.config import (
+    DEFAULT_FAMILY,
+    FAMILIES,
+    Scalar,
+    backend_knobs,
+    completed,
+    families_with,
+    family,
+    from_flat,
+)
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.layouts import LAYOUTS
@@ -117,8 +126,11 @@ def _other_titles(name: str, title: str, backend: str) -> dict[str, str]:
 
 
 def _knobs(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str, dict[str, Any]]:
-    """Return each knob: title, values of all spaces, of each space (none: the default), default, and known names."""
-    filled = completed({"backend": backend}, limits)
+    """Return each knob: title, values of all spaces, of each space (none: the default), default, and known names.
+
+    by_device: what of the device the default is; empty for a fixed one.
+    """
+    filled, by_device = completed({"backend": backend}, limits), family(backend, DEFAULT_FAMILY).by_device
     found = {knob: [tuple(table.get(knob.name, ())) for table in searched] for knob in backend_knobs(backend).values()}
     return {
         knob.name: {
@@ -129,6 +141,7 @@ def _knobs(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str,
             "values": tuple(dict.fromkeys(value for values in each for value in values)),
             "spaces": each,
             "default": filled.get(knob.name, knob.default),
+            "by_device": by_device.get(knob.name, ""),
             "known": knob.allowed,
         }
         for knob, each in found.items()

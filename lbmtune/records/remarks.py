@@ -36,6 +36,15 @@ def race_text(study: StudyRecord) -> str:
     return study.race.sentence(keys, study.ranked[0].number, f"{leads}{allowed}")
 
 
+def devices_text(study: StudyRecord) -> str:
+    """Return how many trials each of several devices verified, and which held the finals; empty for one device."""
+    if len(study.devices) == 1:
+        return ""
+    counted = ", ".join(f"{n} trial{'s' if n != 1 else ''} on {name}" for name, n in study.devices.items())
+    held = study.header.finals_device or study.header.environment.device_id
+    return f"{counted}; finals on {held}"
+
+
 def too_much_power(study: StudyRecord) -> str:
     """Return which finalists draw more power than the study allows, and so cannot win; empty for none."""
     over = [trial for trial in study.ranked if trial.final and study.power_rank(trial) > 1]
@@ -138,6 +147,23 @@ def profile_disturbance(profile: Profile) -> str:
 def left_alone(cpu_share: float | None) -> bool:
     """Return whether other programs used little of the processor; None (on GPUs) counts as little."""
     return cpu_share is None or cpu_share >= TimingProtocol().min_cpu_share
+
+
+def predictions_hold(bandwidths: float | None, calibration: float | None) -> bool:
+    """Return whether other programs left alone what predictions rest on: the calibration, or else bandwidths.
+
+    bandwidths, calibration: share of the processor during either measurement, or None.
+    """
+    return left_alone(bandwidths if calibration is None else calibration)
+
+
+def prediction_doubt(bandwidths: float | None, calibration: float | None) -> str:
+    """Return why predictions of a machine are not reliable, to stand beside them; '' if they are."""
+    if predictions_hold(bandwidths, calibration):
+        return ""
+    what = "its bandwidths were measured" if calibration is None else "it was calibrated"
+    share = bandwidths if calibration is None else calibration
+    return f"not reliable: other programs left {share:.0%} of the processor when {what}"
 
 
 def description_disturbance(bandwidths: float | None, calibration: float | None) -> str:

@@ -15,7 +15,8 @@ from rich.console import Console
 
 import lbmtune
 from lbmtune import api
-from lbmtune.catalogue.config import from_flat
+from lbmtune.api.devices import bounds
+from lbmtune.catalogue.config import FAMILIES, CpuConfig, completed, from_flat
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.cli.format import output
@@ -32,6 +33,7 @@ from lbmtune.records.store import read_study
 from lbmtune.search.joint.ledger import Ledger, begin, open_storage
 from lbmtune.search.optuna_storage import Journal, optuna_name
 from lbmtune.units import format_rate
+from scripts.docs.reference import families_page
 from tests.support.paths import ROOT
 from tests.support.studies import fake_study
 from tests.support.studies.fake_study import FakeEvaluator, stand_in, verification
@@ -132,6 +134,43 @@ def test_devices_tells_where_the_description_lies(run, monkeypatch, tmp_path):
     assert json.loads(run(*here, "--json")[1])["cpu"]["file"] == str(path)
 
 
+@pytest.mark.parametrize(
+    ("options", "described_again", "links"),
+    [
+        ((), False, None),
+        (("--refresh",), True, None),
+        (("--calibrate",), False, False),
+        (("--links",), False, False),
+        (("--links", "--refresh"), False, True),
+        (("--links", "--calibrate", "--refresh"), True, True),
+    ],
+)
+def test_devices_shows_the_links_of_several_gpus(run, monkeypatch, options, described_again, links):
+    """They are measured if that is asked for, and bandwidths again only if those are asked for."""
+    stand_in(monkeypatch, FakeEvaluator("cuda"))
+    asked, measured = [], []
+
+    def described(name, *, refresh, extent):
+        asked.append((name, refresh, extent))
+        machine = fake_machine("cuda")
+        return replace(machine, environment=replace(machine.environment, device_id=f"GPU-{name}"))
+
+    def with_links(found, *, refresh):
+        measured.append((tuple(found), refresh))
+        return found
+
+    monkeypatch.setattr("lbmtune.backend.registry.available", lambda: ("0", "1"))
+    monkeypatch.setattr("lbmtune.api.measured_machine", described)
+    monkeypatch.setattr("lbmtune.api.measured_links", with_links)
+    monkeypatch.setattr("lbmtune.cli.format.description.link", lambda one, other: f"wire {one}{other}")
+    code, out, _ = run("devices", *options)
+    assert code == 0
+    assert re.search(r"^ +0 +1 +wire 01 +- ", out, re.MULTILINE)
+    extent = "full" if "--calibrate" in options else "bandwidths"
+    assert asked == [(name, described_again, extent) for name in ("0", "1")]
+    assert measured == ([] if links is None else [(("0", "1"), links)])
+
+
 def test_clocks_are_said():
     from lbmtune.cli.format.description import machine_rows
 
@@ -212,6 +251,7 @@ def test_axes_are_listed_without_breaking_their_values():
         "other_titles": {"wavefront": "scheme in place"},
         "spaces": [names, ("aa",)],
         "default": "pull",
+        "by_device": "",
         "known": names,
         "families": (),
     }
@@ -221,6 +261,23 @@ def test_axes_are_listed_without_breaking_their_values():
     assert not re.search(r"^ *,", text, re.MULTILINE)
     assert all(text.count(f" {name}") >= 2 for name in names)
     assert re.search(r"^  in wavefront +scheme in place *$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("knob", ["threads", "vector_bits"])
+def test_a_default_of_the_device_is_said_alike_by_the_page_and_the_list(run, knob):
+    default = completed({"backend": "cpu"}, bounds("cpu").limits)[knob]
+    said = CpuConfig.by_device[knob]
+    rows = re.findall(rf"^\| `{knob}` \|.*$", families_page(), re.MULTILINE)
+    *rows, families = rows
+    assert len(rows) == len(FAMILIES["cpu"])
+    assert all(f" | of the device: {said} | " in row for row in rows)
+    assert " | of the device" not in families
+    axes = json.loads(run("list", "--device", "cpu", "--json")[1])["axes"]
+    facts = axes[knob]
+    assert (facts["default"], facts["by_device"]) == (default, said)
+    shown = dict(knob_rows(knob, {**facts, "spaces": [()]}))
+    assert shown["  values"] == f"({default}, of the device: {said})"
+    assert axes["padding"]["by_device"] == ""
 
 
 def test_a_knob_is_described_for_each_family_in_which_it_means_something_else(run):

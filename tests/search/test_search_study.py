@@ -381,6 +381,8 @@ def test_what_was_dismissed_beside_a_false_winner_is_measured_again(tmp_path):
     class Dismissing(FakeEvaluator):
         def next(self):
             trial = super().next()
+            first = self.tried.count(trial.key) == 1
+            trial = replace(trial, device="another" if first else "")  # of two devices
             if not trial.mlups:
                 return trial
             false.setdefault("key", trial.key)
@@ -407,6 +409,7 @@ def test_what_was_dismissed_beside_a_false_winner_is_measured_again(tmp_path):
     for trial in others:
         assert trial.measurement.dismissed == (trial.measurement.mlups < fastest / 1.25)
         assert again[trial.key] == (1 if trial.measurement.dismissed else 2)
+        assert trial.device == ("another" if trial.measurement.dismissed else "")
     assert len(record.trials) == 8
 
 

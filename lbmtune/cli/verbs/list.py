@@ -58,7 +58,8 @@ def knob_rows(name: str, knob: dict[str, Any], families: Sequence[str] = ()) -> 
 
     families: of the backend; they are left out if all of them have the knob.
     """
-    spaces = [", ".join(map(str, values)) or f"({knob['default']})" for values in knob["spaces"]]
+    default = f"({knob['default']}{f', of the device: {how}' if (how := knob['by_device']) else ''})"
+    spaces = [", ".join(map(str, values)) or default for values in knob["spaces"]]
     yield name, knob["title"]
     yield from ((f"  in {family}", title) for family, title in knob["other_titles"].items())
     if len(set(spaces)) == 1:

@@ -19,7 +19,7 @@ from lbmtune.claims.store import PAGE
 from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.cli.arguments.numbers import memory_bytes
-from lbmtune.cli.arguments.options import Device, Json
+from lbmtune.cli.arguments.options import Device, Json, option
 from lbmtune.cli.format import output
 from lbmtune.errors import NothingValidError
 from lbmtune.records.claims import Claims
@@ -31,20 +31,12 @@ LOG = logging.getLogger("lbmtune")
 def reproduce(
     device: Device = None,
     only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="NAME", help="one document, or one file of it (default: all); may be repeated"),
+        list[str] | None, option("--only", "NAME", "one document, or one file of it (default: all); may be repeated")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="default: claims-DEVICE under lbmtune-studies")
-    ] = None,
+    out: Annotated[Path | None, option("--out", "FOLDER", "default: claims-DEVICE under lbmtune-studies")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in the output folder")] = False,
     max_footprint: Annotated[
-        str,
-        typer.Option(
-            "--max-footprint",
-            metavar="SIZE",
-            help="memory that claims on capacity may use, in place of the device's",
-        ),
+        str, option("--max-footprint", "SIZE", "memory that claims on capacity may use, in place of the device's")
     ] = BUDGET,
     as_json: Json = False,
 ) -> None:

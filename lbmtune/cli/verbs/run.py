@@ -60,7 +60,7 @@ def measure(config: Config, options: OnDevice, as_json: Json = False) -> None:
     if as_json:
         output.emit_json({**to_builtins(trial), "remark": remark})
     elif trial.measurement and trial.mlups is not None:
-        output.print_pairs(measurement_rows(trial, trial.measurement, machine.between_runs))
+        output.print_pairs(measurement_rows(trial, trial.measurement, machine))
     if trial.mlups is None:
         raise NothingValidError(f"{trial.outcome}: {trial.reason}")
 

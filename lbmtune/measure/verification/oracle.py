@@ -46,19 +46,15 @@ def collide(f: Array, case: Case, xp: ModuleType = np, out: Array | None = None)
     """
     parts = -(-f[0].size // _CELLS_AT_ONCE) if xp is np else 1
     if parts == 1 and out is None and case.relaxes:
-        return _relaxed(f, case, xp)
+        return COLLISIONS[case.collision](f, case, xp)
     out = xp.empty(f.shape) if out is None else out
     if not case.relaxes:
         out[...] = f
         return out
     each = [xp.array_split(a.reshape(len(f), -1, 1, 1), parts, axis=1) for a in (f, out)] if parts > 1 else [[f], [out]]
     for before, after in zip(*each, strict=True):
-        after[...] = _relaxed(before, case, xp)
+        after[...] = COLLISIONS[case.collision](before, case, xp)
     return out
-
-
-def _relaxed(f: Array, case: Case, xp: ModuleType) -> Array:
-    return COLLISIONS[case.collision](f, case, density(f), velocity(f, case, xp), xp)
 
 
 def stream(
@@ -78,11 +74,11 @@ def stream(
     inside = slices_in(part or window, window)
     bounds = tuple((one.start, one.stop) for one in inside)
     out = xp.empty((lattice.q, *(stop - start for start, stop in bounds))) if out is None else out
-    moved = wall_velocity(case, part or window, xp)
+    moved, cuts = wall_velocity(case, part or window, xp), case.walled or case.geometry
     for i, c in enumerate(lattice.velocities):
         for there, here in _moves(c, g.shape[1:], bounds):
             out[i][there] = g[i][here]
-        if not may_cut(case, negate(c)):
+        if not (cuts and may_cut(case, negate(c))):
             continue
         kind = cut_kind(case, negate(c), part or window, xp)
         bounced = g[lattice.opposite[i]][inside]
