@@ -20,7 +20,7 @@ from lbmtune.errors import InputError
 from lbmtune.lattice import negate
 from lbmtune.measure.verification.oracle import random_state
 from lbmtune.runtime import Simulation
-from lbmtune.runtime.decomposed import DecomposedSimulation
+from lbmtune.runtime.parts.decomposed import DecomposedSimulation
 from lbmtune.runtime.placement import PopulationPlaces
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.configs import configured
