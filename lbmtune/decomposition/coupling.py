@@ -100,6 +100,8 @@ def coupling_refusal(found: Decomposition, coupling: Coupling, *, planes: bool, 
             f"transport={coupling.transport} is not supported on these devices (use host): they have no access to the "
             "memory of each other"
         )
+    if coupling.transport == "pack" and found.config.backend == "cpu":
+        return "transport=pack is not supported for backend=cpu (use copy): all parts lie in one memory"
     if found.steps != found.config.fused_steps:
         return (
             f"depth={found.depth} is not supported for parts on devices (use {found.config.fused_steps}): "

@@ -43,8 +43,8 @@ class Coupled:
 class Race:
     """Times of couplings beside those of one device.
 
-    alone: seconds of a launch of one device, a sample before each turn; alone_cells, cells: of one device and of all;
-    steps: time steps of a launch.
+    alone: seconds of a launch of one device, a sample before each turn; alone_cells, cells: fluid cells of one device
+    and of all; steps: time steps of a launch.
     """
 
     alone: tuple[float, ...]
@@ -104,8 +104,8 @@ def race(
     timed = [_with_shares(parts, coupling, found[coupling], steps) for coupling, steps in legal]
     return Race(
         alone=tuple(first),
-        alone_cells=alone.case.sites,
-        cells=parts.decomposition.case.sites,
+        alone_cells=alone.case.fluid_sites,
+        cells=parts.decomposition.case.fluid_sites,
         steps=between,
         devices=len({part.device for part in parts.decomposition.parts}),
         coupled=(*timed, *refused),
