@@ -194,7 +194,8 @@ class BackendPackage:
     default_device: name of the device that is taken unless another one is named; accepts: whether a device name is
     one of this backend; devices: names of the devices that can be opened here; open_device: raises
     DeviceUnavailableError; compiler: the one for a device; reassembled: binaries of a program with fewer optimisations
-    of the assembler, and the name of each way; reports_power: whether this process may read the energy of a device.
+    of the assembler, and the name of each way; reports_power: whether this process may read the energy of a device;
+    link: the name of the link between two devices.
     """
 
     default_device: str
@@ -204,3 +205,4 @@ class BackendPackage:
     compiler: Callable[[Environment], Compiler]
     reassembled: Callable[[Environment, Program], Iterator[tuple[str, Binary]]]
     reports_power: Callable[[str], bool]
+    link: Callable[[str, str], str]

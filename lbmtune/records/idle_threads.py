@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
+from typing import cast
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import CpuConfig, KernelConfig, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.limits import extents
@@ -14,7 +16,11 @@ from lbmtune.errors import InputError
 
 def idle_threads(case: Case, config: KernelConfig) -> str:
     """Return a remark if a launch has fewer parts to share than threads, else ''. What it advises is legal."""
-    if not isinstance(config, CpuConfig) or (busy := config.busy_threads(case)) == config.threads:
+    if not BACKENDS[config.backend].shares_host:
+        return ""
+    config = cast("CpuConfig", config)
+    busy = config.busy_threads(case)
+    if busy == config.threads:
         return ""
     one = busy == 1
     return (
@@ -81,6 +87,4 @@ def _is_legal(case: Case, config: CpuConfig) -> bool:
 
 
 def _with(config: CpuConfig, knob: str, value: str) -> CpuConfig:
-    found = from_flat({**config.flat(), knob: value})
-    assert isinstance(found, CpuConfig)
-    return found
+    return cast("CpuConfig", from_flat({**config.flat(), knob: value}))

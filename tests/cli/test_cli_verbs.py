@@ -134,6 +134,43 @@ def test_devices_tells_where_the_description_lies(run, monkeypatch, tmp_path):
     assert json.loads(run(*here, "--json")[1])["cpu"]["file"] == str(path)
 
 
+@pytest.mark.parametrize(
+    ("options", "described_again", "links"),
+    [
+        ((), False, None),
+        (("--refresh",), True, None),
+        (("--calibrate",), False, False),
+        (("--links",), False, False),
+        (("--links", "--refresh"), False, True),
+        (("--links", "--calibrate", "--refresh"), True, True),
+    ],
+)
+def test_devices_shows_the_links_of_several_gpus(run, monkeypatch, options, described_again, links):
+    """They are measured if that is asked for, and bandwidths again only if those are asked for."""
+    stand_in(monkeypatch, FakeEvaluator("cuda"))
+    asked, measured = [], []
+
+    def described(name, *, refresh, extent):
+        asked.append((name, refresh, extent))
+        machine = fake_machine("cuda")
+        return replace(machine, environment=replace(machine.environment, device_id=f"GPU-{name}"))
+
+    def with_links(found, *, refresh):
+        measured.append((tuple(found), refresh))
+        return found
+
+    monkeypatch.setattr("lbmtune.backend.registry.available", lambda: ("0", "1"))
+    monkeypatch.setattr("lbmtune.api.measured_machine", described)
+    monkeypatch.setattr("lbmtune.api.measured_links", with_links)
+    monkeypatch.setattr("lbmtune.cli.format.description.link", lambda one, other: f"wire {one}{other}")
+    code, out, _ = run("devices", *options)
+    assert code == 0
+    assert re.search(r"^ +0 +1 +wire 01 +- ", out, re.MULTILINE)
+    extent = "full" if "--calibrate" in options else "bandwidths"
+    assert asked == [(name, described_again, extent) for name in ("0", "1")]
+    assert measured == ([] if links is None else [(("0", "1"), links)])
+
+
 def test_clocks_are_said():
     from lbmtune.cli.format.description import machine_rows
 

@@ -19,6 +19,7 @@ from lbmtune.cli.format.description import (
     fluid_rows,
     machine_rows,
     prediction_rows,
+    print_links,
     print_remarks,
     unreliable,
 )
@@ -52,11 +53,21 @@ def devices(
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="measure also what the model needs besides bandwidths; about a minute")
     ] = False,
+    links: Annotated[
+        bool, typer.Option("--links", help="measure the links of several GPUs; seconds, and part of --calibrate")
+    ] = False,
 ) -> None:
-    """List devices that can be tuned here, with measured bandwidths, and the files of their descriptions."""
+    """List devices that can be tuned here, with measured bandwidths, and the files of their descriptions.
+
+    Of several GPUs also their links, with measured bandwidths and latencies.
+    """
     names = registry.available() if device is None else (device,)
     extent: Extent = "full" if calibrate else "bandwidths"
-    found = {name: api.measured_machine(name, refresh=refresh, extent=extent) for name in names}
+    # the links alone need no new bandwidths
+    again = refresh and (calibrate or not links)
+    found = {name: api.measured_machine(name, refresh=again, extent=extent) for name in names}
+    if calibrate or links:
+        found = api.measured_links(found, refresh=refresh)
     paths = {name: api.machine_file(machine) for name, machine in found.items()}
     files = {name: str(path) if path else None for name, path in paths.items()}
     if as_json:
@@ -65,6 +76,7 @@ def devices(
     for name, machine in found.items():
         output.print_pairs([*machine_rows(name, machine), ("for --machine", files[name] or "not kept")])
         output.stdout().print()
+    print_links(api.linked(found))
 
 
 def explain(

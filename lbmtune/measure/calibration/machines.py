@@ -88,7 +88,8 @@ def describe(
             machine = replace(machine, repeats=repeats.apart(first, visit() if first else {}))
         if on_file:
             machine = _trusted(machine, on_file, progress or (lambda _: None), calibrated=lacking is not None)
-    _write(path, machine, progress)
+            machine = replace(machine, links=on_file.links)
+    keep(machine, progress)
     return machine
 
 
@@ -133,9 +134,10 @@ def _trust(machine: Machine) -> tuple[object, ...]:
     return machine.calibrated, left_alone(share), EXTENTS.index(machine.extent), share or 1.0
 
 
-def _write(path: Path, machine: Machine, progress: Progress | None) -> None:
+def keep(machine: Machine, progress: Progress | None) -> None:
+    """Write the description of a device into its file, or report why it is not kept."""
     try:
-        write_machine(path, machine)
+        write_machine(machine_path(machine.environment), machine)
     except InputError as error:
         if progress:
             reason = str(error).partition(";")[0]

@@ -269,7 +269,7 @@ def measure_rates(device: Device, fields_bytes: int, folder: Path | None) -> Out
         return 4 * elements / median(_seconds(run) for _ in range(_RATE_RUNS))
 
     device.synchronize()
-    here, threads = device.environment.backend == "cpu", device.limits.cores
+    here, threads = BACKENDS[device.environment.backend].shares_host, device.limits.cores
     now, before = hosts
     compared = partial(residual, now, before)
     if here:

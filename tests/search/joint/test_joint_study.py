@@ -240,7 +240,7 @@ def test_a_trial_with_a_known_accuracy_counts_for_all_workers(tmp_path: Path, ur
     with joint(storage, known, header, SPACE, replayed.BEAT_S) as leading:
         other = Ledger(storage, "replayed", SPACE.configs, replayed.BEAT_S)
         other.claim(second)  # it never beats: the leader measures it at the end
-        with Ledger(storage, "replayed", SPACE.configs) as ledger:
+        with Ledger(storage, "replayed", SPACE.configs, replayed.BEAT_S) as ledger:
             helping = SharedEvaluator(replace(known, evaluator=ReplayedEvaluator(RECORD)), ledger, {})
             helping.measure(0, first)
             helping.event()
