@@ -87,19 +87,11 @@ def measure(
     With --devices or --parts, parts of the domain that exchange are proved, then timed in turns with one device.
     """
     subject = resolve(config, options).legal()
-    where = _places(subject, options, devices, parts)
-    machine = api.measured_machine(where[0] if where else subject.device)
-    if where:
-        proof = api.prove_parts(subject.case, subject.config, where, cut, coupling)
-        if not proof.passed:
-            show_agreement(proof, as_json)
-        raced = api.race_parts(subject.case, subject.config, where, proof.cut, coupling, weak=weak, machine=machine)
-        if as_json:
-            output.emit_json({"config": subject.config.flat(), "key": subject.config.key, **raced.facts()})
-        else:
-            print_race(raced, config_text(subject.config), proof)
+    if where := _places(subject, options, devices, parts):
+        _measure_parts(subject, where, cut, coupling, weak=weak, as_json=as_json)
         return
     _alone(cut, coupling, weak=weak)
+    machine = api.measured_machine(subject.device)
     protocol = study_spec(options).protocol
     if remark := idle_threads(subject.case, subject.config):
         LOG.warning(remark)
@@ -120,6 +112,21 @@ def accuracy(config: Config, options: OnDevice, as_json: Json = False) -> None:
         output.emit_json({"key": subject.config.key, "accuracy": found})
     else:
         output.stdout().print(accuracy_table(found, subject.config))
+
+
+def _measure_parts(
+    subject: Subject, where: tuple[str, ...], cut: str, coupling: str | None, *, weak: bool, as_json: bool
+) -> None:
+    """Prove parts, then time them in turns with one device."""
+    proof = api.prove_parts(subject.case, subject.config, where, cut, coupling)
+    if not proof.passed:
+        show_agreement(proof, as_json)
+    machine = api.measured_machine(where[0])
+    raced = api.race_parts(subject.case, subject.config, where, proof.cut, coupling, weak=weak, machine=machine)
+    if as_json:
+        output.emit_json({"config": subject.config.flat(), "key": subject.config.key, **raced.facts()})
+    else:
+        print_race(raced, config_text(subject.config), proof)
 
 
 def _places(subject: Subject, options: Options, devices: str | None, parts: int | None) -> tuple[str, ...]:
