@@ -123,9 +123,10 @@ def _nothing_new(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
 
 
 def _is_complete(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
-    """Return whether these finalists are proven and were measured together, or could not be measured."""
+    """Return whether these finalists are proven and were measured together, or each says why it could not be."""
     measured, wanted = {t.number for t in record.trials if t.final}, {t.number for t in finalists}
-    return all(t.proven for t in finalists) and measured in (wanted, set())
+    failed = not measured and all(t.reason for t in finalists)  # without, the search has proven them all on the way
+    return all(t.proven for t in finalists) and (measured == wanted or failed)
 
 
 def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial], plan: Plan) -> None:

@@ -23,6 +23,7 @@ from tests.support.studies.fake_study import (
     search,
     space_of,
     spec,
+    verification,
 )
 
 
@@ -443,6 +444,32 @@ def test_why_a_finalist_has_no_final_measurement_is_told(tmp_path):
     finalists = [trial for trial in record.trials if trial.key in evaluator.finalists]
     assert {trial.reason for trial in finalists} == {"in the finals: killed by SIGKILL"}
     assert all(trial.mlups == trial.measurement.mlups for trial in finalists)
+
+
+@pytest.mark.parametrize("reason", ["", "killed by SIGKILL"])
+def test_finalists_that_the_search_has_proven_have_finals_too(tmp_path, reason):
+    """Once, if they cannot be measured there."""
+
+    class Early(FakeEvaluator):
+        held = 0
+
+        def next(self):
+            answer = super().next()
+            return replace(answer, verification=answer.measurement and verification())
+
+        def finals(self, configs, **how):
+            self.held += 1
+            found = super().finals(configs, **how)
+            return [replace(trial, final=None, reason=reason) for trial in found] if reason else found
+
+    evaluator = Early()
+    record = run(tmp_path, spec(), evaluator)
+    assert all(trial.proven for trial in record.ranked)
+    assert evaluator.held == 1
+    assert {trial.key for trial in record.trials if trial.final} == ({*evaluator.finalists} if not reason else set())
+    again = run_study(search(tmp_path, evaluator), header(spec()), space_of(spec()), resume=True)
+    assert evaluator.held == 1
+    assert again.ranked == record.ranked
 
 
 def test_the_cost_of_searching_is_recorded(tmp_path):
