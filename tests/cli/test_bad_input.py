@@ -695,7 +695,7 @@ def test_an_axis_to_vary_is_looked_up_before_the_device_is(refused, monkeypatch)
     said = refused("predict", "quick", "--device", "0", "--vary", "blcok")
     assert "unknown knob of cuda kernels 'blcok'; did you mean 'block'?" in said
     said = refused("predict", "quick", "--device", "cpu", "--vary", "colour")
-    assert "unknown knob of cpu kernels 'colour'; choose one of boundary, collision_passes, " in said
+    assert "unknown knob of cpu kernels 'colour'; lbmtune list shows all." in said
 
 
 # -- folders of the user
