@@ -88,6 +88,21 @@ def test_two_devices_measure_at_once(once: Path) -> None:
     assert {found[fault].device for fault in MEETING} == {"", "fake-1"}
 
 
+def test_whether_there_is_an_event_is_known_without_a_wait() -> None:
+    with opened() as evaluator:
+        assert not evaluator.has_event()
+        evaluator.compile(config("right", "cuda"))
+        assert not evaluator.has_event()
+        assert isinstance(evaluator.event(), Compiled)
+        evaluator.measure(0, config("right", "cuda"))
+        end = time.monotonic() + 60
+        while not evaluator.has_event() and time.monotonic() < end:
+            evaluator._start_measuring()
+        assert evaluator.has_event()
+        assert isinstance(evaluator.event(), Trial)
+        assert not evaluator.has_event()
+
+
 def test_a_search_has_room_for_each_device_and_a_core_for_each_measurer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lbmtune.measure.workers.pipeline.usable_cores", lambda: 16)
     with opened() as two, opened(open_cuda, *[open_second] * 3) as four:
