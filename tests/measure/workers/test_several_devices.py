@@ -195,7 +195,10 @@ def test_the_last_device_ends_the_study(once: Path) -> None:
             searched(evaluator, ("right", "litter"))
 
 
-def test_a_study_on_two_devices_tries_each_kernel_once_and_says_where(once: Path, tmp_path: Path) -> None:
+def test_a_study_on_two_devices_tries_each_kernel_once_and_says_where(
+    once: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "lbmtune")
     configs = tuple(config(fault, "cuda") for fault in FAULTS)
     study = replace(fake_study.spec("cuda", budget=Budget(seconds=60.0)), case=CASE, protocol=PROTOCOL)
     with opened() as evaluator:
@@ -204,6 +207,7 @@ def test_a_study_on_two_devices_tries_each_kernel_once_and_says_where(once: Path
         header = replace(made, environment=evaluator.environment)
         run_study(needs, header, Space(configs, {}, (len(configs),)))
         record = run_study(needs, header, Space(configs, {}, (len(configs),)), resume=True)
+    assert "devices: fake-0, which holds the finals, fake-1" in caplog.messages
     assert sorted(trial.key for trial in record.trials) == sorted(one.key for one in configs)
     assert record == read_study(tmp_path)
     assert record.winner
