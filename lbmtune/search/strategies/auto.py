@@ -39,7 +39,7 @@ _EXACT = 0.01
 """Noise of what the compiler says of a configuration."""
 _HOPE = 2.0
 """Standard deviations above what it is expected to say of another one that count as the best that it may say."""
-_HOPEFUL_EVERY = 2
+_HOPEFUL_EVERY = 4
 """Kernels to compile of which one is chosen by that: one spills where another that differs in a knob does not."""
 _FAILED = 0.05
 """The same, of what a failure tells of the speed of its neighbours."""
@@ -123,7 +123,7 @@ class Auto(Listed):
         self._expect()
         turn = self._asked[compiled]
         self._asked[compiled] += 1
-        if compiled or turn % _HOPEFUL_EVERY == 1:
+        if compiled or turn % _HOPEFUL_EVERY:
             return self._chosen(among, turn, compiled=compiled)
         expected = self._log_expected
         self._log_expected = expected + self._hope
