@@ -32,6 +32,7 @@ REQUIRE_ALL = os.environ.get("LBMTUNE_REQUIRE_ALL") == "1"
 HARDWARE = ("this processor has no", "one processor", "no transparent huge pages")
 """How the reason of a skip begins that nothing which is installed would spare; beside the tests marked gpu."""
 
+gc.disable()  # until what stays to the end has been imported and collected
 os.environ.setdefault("LBMTUNE_CACHE", str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "kernels"))
 # runs of other programs and of the tests beside each other need not have the device to themselves
 os.environ["LBMTUNE_LOCKS"] = f"tests of {os.getpid()}"
@@ -124,8 +125,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """What collection made stays to the end: the garbage collector need not go through it again and again."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:
