@@ -30,7 +30,7 @@ from lbmtune.errors import InputError
 from lbmtune.export import exported
 from lbmtune.files.claimsfile import load_documents
 from lbmtune.measure.workers.side_tasks import with_side_task
-from lbmtune.records import Trial
+from lbmtune.records import Measurement, Trial
 from lbmtune.records.best import read_best
 from lbmtune.records.claims import Claims, Document, Group
 from lbmtune.records.kernel_format import Kernel
@@ -97,10 +97,16 @@ def finals(name: str, study: StudyRecord) -> list[str]:
     had = [(trial, trial.final) for trial in study.ranked if trial.final]
     return [
         f"| {name} | {kind_of(from_flat(trial.config))} | {final.mlups:,.0f} | "
-        f"{paired_ratio(had[0][1].samples_s, final.samples_s).median:.3f} | {_size(trial)} |"
+        f"{_of_the_best(had[0][1], final):.3f} | {_size(trial)} |"
         for trial, final in had
         if trial.stands_for
     ]
+
+
+def _of_the_best(best: Measurement, final: Measurement) -> float:
+    """Return the median ratio of two finals by the rounds of both: what is slower for sure leaves the others early."""
+    rounds = min(len(best.samples_s), len(final.samples_s))
+    return paired_ratio(best.samples_s[:rounds], final.samples_s[:rounds]).median
 
 
 def _size(trial: Trial) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lbmtune.api.estimates import case_summary, costs, predictor
     from lbmtune.api.inventory import listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
+    from lbmtune.api.links import linked, measured_links
     from lbmtune.api.measured_machines import machine_file, measured_machine
     from lbmtune.api.parallel import check_links, first_on_parts, scaling
     from lbmtune.api.planning import plan
@@ -50,6 +51,7 @@ _NAMES = {
     "lbmtune.api.estimates": ("case_summary", "costs", "predictor"),
     "lbmtune.api.inventory": ("listing",),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
+    "lbmtune.api.links": ("linked", "measured_links"),
     "lbmtune.api.measured_machines": ("machine_file", "measured_machine"),
     "lbmtune.api.planning": ("plan",),
     "lbmtune.api.profiling": ("profile", "profiler_target"),
@@ -84,9 +86,11 @@ __all__ += [
     "costs",
     "estimated",
     "first_on_parts",
+    "linked",
     "listing",
     "load_documents",
 ]
+__all__ += ["measured_links"]
 __all__ += ["machine_file", "measured_machine", "nothing_valid", "predictor", "profiler_target", "ranked_before"]
 __all__ += [
     "without_password",

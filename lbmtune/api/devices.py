@@ -50,14 +50,28 @@ def chosen(device: str | None, backend: str | None = None, machine: Machine | No
 
 
 def several(devices: str) -> tuple[str, ...]:
-    """Return the names of GPUs in a list such as '0,1'. Raises InputError for another device, or one named twice."""
-    names = tuple(one.strip() for one in devices.split(","))
-    if len(set(names)) < len(names) or any(backend_of(name) != "cuda" for name in names):
+    """Return the names of GPUs in a list such as '0,1', or of all that are here.
+
+    Raises InputError for another device, or one named twice, DeviceUnavailableError for one that is not here.
+    """
+    here = tuple(one for one in available() if not _shares_host(one))
+    names = here if devices == "all" else tuple(one.strip() for one in devices.split(","))
+    if devices == "all" and not here:
+        raise DeviceUnavailableError("devices=all: there is no GPU here; choose --device cpu.")
+    if len(set(names)) < len(names) or any(map(_shares_host, names)):
         raise InputError(
-            f"devices={devices} is not supported (use indices of GPUs, such as 0,1): each has one worker, and the "
-            "cores of a host are one device."
+            f"devices={devices} is not supported (use all, or indices of GPUs such as 0,1): each has one worker, and "
+            "the cores of a host are one device."
+        )
+    if missing := [name for name in names if name not in here]:
+        raise DeviceUnavailableError(
+            f"GPU {missing[0]} does not exist: this machine has {len(here)}, counted from 0; choose other --devices."
         )
     return names
+
+
+def _shares_host(device: str) -> bool:
+    return BACKENDS[backend_of(device)].shares_host
 
 
 def folder_name(device: str) -> str:
@@ -82,7 +96,7 @@ def bounds(device: str, machine: Machine | None = None) -> Bounds:
 
 def widest(device: str) -> Limits:
     """Return upper limits of a device without opening it: the cores of a CPU, those of the largest GPU."""
-    if BACKENDS[backend_of(device)].shares_host:
+    if _shares_host(device):
         return Limits(cores=usable_cores(), physical_cores=physical_cores())
     return cuda_limits("sm_100", 1 << 10, Limits.memory_bytes)
 

@@ -1,20 +1,29 @@
 """List the catalogue, the knobs of a study, and how many of its configurations are legal on a device."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
 from lbmtune.api import devices
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.collisions import COLLISIONS, collision
-from lbmtune.catalogue.config import FAMILIES, Scalar, backend_knobs, completed, families_with
-from lbmtune.catalogue.families.rules import Limits
+from lbmtune.catalogue.config import (
+    DEFAULT_FAMILY,
+    FAMILIES,
+    Scalar,
+    backend_knobs,
+    completed,
+    families_with,
+    family,
+    from_flat,
+)
+from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.layouts import LAYOUTS
 from lbmtune.catalogue.operation_counts import operator_flops
 from lbmtune.catalogue.precision import STORAGES, UNSHIFTED
-from lbmtune.catalogue.problem.case import collides
+from lbmtune.catalogue.problem.case import Case, collides
 from lbmtune.catalogue.problem.faces import FACES, WALL_RULES
 from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.geometries import GENERATORS
@@ -36,6 +45,7 @@ def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dic
     space = legal_of(spec, backend, here.limits)
     return {
         **catalogue(),
+        "schemes_without_kernels": dict(_without_kernels(spec.case, backend, here.limits)),
         "flops_per_update": _flops(),
         "axes": _knobs(backend, _searched(space) or tables(spec.axes[backend]), here.limits),
         "study": spec.name,
@@ -47,6 +57,14 @@ def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dic
         "illegal_configurations": space.illegal,
         "ranges": space.ranges,
     }
+
+
+def _without_kernels(case: Case, backend: str, limits: Limits) -> Iterator[tuple[str, str]]:
+    """Yield the schemes that a backend has no kernels for, whatever the other knobs are, with the reason."""
+    for name in SCHEMES:
+        reason = broken(case, from_flat(completed({"backend": backend, "scheme": name}, limits)), limits) or ""
+        if reason.startswith(f"scheme={name} is not supported on "):
+            yield name, reason
 
 
 def _searched(space: Space) -> tuple[Table, ...]:
@@ -108,8 +126,11 @@ def _other_titles(name: str, title: str, backend: str) -> dict[str, str]:
 
 
 def _knobs(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str, dict[str, Any]]:
-    """Return each knob: title, values of all spaces, of each space (none: the default), default, and known names."""
-    filled = completed({"backend": backend}, limits)
+    """Return each knob: title, values of all spaces, of each space (none: the default), default, and known names.
+
+    by_device: what of the device the default is; empty for a fixed one.
+    """
+    filled, by_device = completed({"backend": backend}, limits), family(backend, DEFAULT_FAMILY).by_device
     found = {knob: [tuple(table.get(knob.name, ())) for table in searched] for knob in backend_knobs(backend).values()}
     return {
         knob.name: {
@@ -120,6 +141,7 @@ def _knobs(backend: str, searched: Sequence[Table], limits: Limits) -> dict[str,
             "values": tuple(dict.fromkeys(value for values in each for value in values)),
             "spaces": each,
             "default": filled.get(knob.name, knob.default),
+            "by_device": by_device.get(knob.name, ""),
             "known": knob.allowed,
         }
         for knob, each in found.items()

@@ -87,4 +87,4 @@ def machine_file(machine: Machine) -> Path | None:
 
 def disturbance(machine: Machine) -> str:
     """Return a sentence if parts of a description were measured beside other programs; else an empty text."""
-    return description_disturbance(machine.conditions.cpu_share, machine.calibration_cpu_share)
+    return description_disturbance(*machine.cpu_shares)

@@ -31,7 +31,7 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.description import Extent, Machine
 from lbmtune.model.output import predicted_output
 from lbmtune.records import Accuracy, made_of
-from lbmtune.records.output import Output, OutputCost, OutputRates
+from lbmtune.records.output import Output, OutputRates
 from lbmtune.records.remarks import last_cache
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_study
@@ -42,7 +42,7 @@ from lbmtune.search.climb import climbed
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.kinds import rounding_of
-from lbmtune.search.lock import device_lock
+from lbmtune.search.lock import device_locks
 from lbmtune.search.space import Space
 from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.strategies.transfer import Source
@@ -50,8 +50,6 @@ from lbmtune.search.study import check_same_spec, run_study
 
 if TYPE_CHECKING:
     pass
-
-JOINT = "joint.db"
 
 _CEILING_AGE_S = 86400.0
 """How old the measured ceiling may be when a study begins: to measure it takes up to half a minute."""
@@ -80,9 +78,10 @@ def study(
     spec: a study, a case (all knobs with their usual values), a study file, or the name of a shipped study. device:
     'cpu' or the index of a GPU; None: GPU 0 if there is one. folder: where records go; None: a new one under
     lbmtune-studies. overrides: as --set, 'budget.trials=20'. resume: go on with the study in the folder. storage: URL
-    of a database of Optuna, where workers join (`lbmtune.api.work`); others: further GPUs of this host; refresh:
-    measure the device's bandwidths again; calibrate: do so quickly if the device is not known yet; sources: earlier
-    studies to learn from, folders or names under lbmtune-studies (default: the most similar ones there; (): none);
+    of a database of Optuna, where workers join (`lbmtune.api.work`); others: further GPUs of this host that measure as
+    well, all alike: device holds the finals; refresh: measure the device's bandwidths again; calibrate: do so quickly
+    if the device is not known yet; sources: earlier studies to learn from, folders or names under lbmtune-studies
+    (default: the most similar ones there; (): none);
     observer: is told of each trial; scratch: folder of the files of a study with output (default: the one for temporary
     files); begun_s: when the time of its budget began, on `time.monotonic` (default: now).
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
@@ -99,12 +98,15 @@ def study(
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
     _check(wanted, where, place, resume=resume)
     earlier = _earlier(sources, wanted, where, place, resume=resume)
-    share = _shared(storage, others, place)
+    share = _shared(storage, place)
     max_age_s = None if resume else _CEILING_AGE_S
     extent: Extent = "quick" if calibrate else "bandwidths"
     machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
-    with Evaluator(wanted.case, where, wanted.protocol, expected) as evaluator, device_lock(evaluator.environment):
+    with (
+        Evaluator(wanted.case, where, wanted.protocol, expected, others=others) as evaluator,
+        device_locks(evaluator.environments),
+    ):
         watch.phase("configurations that are legal", 0.0)  # in a pipe, a refusal that follows is one line
         accuracies = Accuracies(wanted.case, evaluator)
         space = searched(wanted, backend, evaluator.limits, accuracies)
@@ -143,20 +145,15 @@ def study(
     return Study(place)
 
 
-def _shared(storage: str | None, others: Sequence[str], folder: Path) -> Share:
-    """Return what makes a search the first worker of a joint study; unchanged if it is alone. Raises InputError.
-
-    others: further devices of this host; without a storage they share a file in the folder.
-    """
-    if not (storage or others):
+def _shared(storage: str | None, folder: Path) -> Share:
+    """Return what makes a search the first worker of a joint study; unchanged if it is alone. Raises InputError."""
+    if not storage:
         return lambda search, *_: nullcontext(search)
-    from lbmtune.search.joint.helpers import helping  # here: Optuna loads slowly
-    from lbmtune.search.joint.ledger import open_storage
+    from lbmtune.search.joint.ledger import open_storage  # here: Optuna loads slowly
     from lbmtune.search.joint.sharing import joint
 
     folder.mkdir(parents=True, exist_ok=True)
-    url = storage or f"sqlite:///{folder.resolve() / JOINT}"
-    return partial(joint, open_storage(url), helpers=partial(helping, others, url, folder))
+    return partial(joint, open_storage(storage))
 
 
 Share = Callable[[Search, StudyHeader, Space], AbstractContextManager[Search]]
@@ -222,10 +219,10 @@ def _earlier(
 
 
 def _predicted_output(
-    case: Case, machine: Machine, rates: OutputRates, config: KernelConfig, cost: OutputCost
+    case: Case, machine: Machine, rates: OutputRates, config: KernelConfig, kind: str, every: int
 ) -> dict[str, float]:
     """Return the seconds of an output in parts, beside steps of the predicted speed."""
-    parts, _ = predicted_output(case, config, machine, rates, Output(**{cost.kind: cost.every}))[cost.kind]
+    parts, _ = predicted_output(case, config, machine, rates, Output(**{kind: every}))[kind]
     return parts
 
 

@@ -56,6 +56,22 @@ class DeviceFaultError(Exception):
     """Raised if a kernel leaves the device unusable for this process, for example by an illegal address."""
 
 
+class Queue(Protocol):
+    """A queue of a device: work in order, beside that of other queues."""
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Enqueue what a function enqueues: launches and copies."""
+        ...
+
+    def mark(self) -> Any:
+        """Return a mark behind all work of now."""
+        ...
+
+    def wait(self, mark: Any) -> None:
+        """Let later work wait for a mark of any queue of this process."""
+        ...
+
+
 class Executable(Protocol):
     """A loaded program."""
 
@@ -135,6 +151,34 @@ class Device(Protocol):
         ...
 
 
+class PeerDevice(Device, Protocol):
+    """A device that works beside others of this process, and exchanges data with them."""
+
+    def current(self) -> AbstractContextManager[None]:
+        """Return the range in which arrays are made on this device, and launches are of it."""
+        ...
+
+    def queue(self, *, first: bool = False) -> Queue:
+        """Return a new queue. first: the blocks of its launches start before those of other queues that wait."""
+        ...
+
+    def copy(self, target: Array, source: Array, /) -> None:
+        """Enqueue a copy of a contiguous array to another one, here, on another device or in `host_empty`."""
+        ...
+
+    def reaches(self, other: Any, /) -> bool:
+        """Return whether kernels and copies reach the memory of another device of this process directly."""
+        ...
+
+    def recorded_in(self, queue: Any, run: Callable[[], None], /) -> Callable[[], None]:
+        """Return a function that enqueues in a queue of this device what `run` enqueues, at once if it can.
+
+        run: may enqueue in queues of any devices that wait for a mark of that one, and for which it waits in the end.
+        Nothing is enqueued now.
+        """
+        ...
+
+
 Compiler = Callable[[Program], Binary]
 """Compiles for one architecture, also in a process that has no device. Raises CompileError."""
 
@@ -146,7 +190,8 @@ class BackendPackage:
     default_device: name of the device that is taken unless another one is named; accepts: whether a device name is
     one of this backend; devices: names of the devices that can be opened here; open_device: raises
     DeviceUnavailableError; compiler: the one for a device; reassembled: binaries of a program with fewer optimisations
-    of the assembler, and the name of each way; reports_power: whether this process may read the energy of a device.
+    of the assembler, and the name of each way; reports_power: whether this process may read the energy of a device;
+    link: the name of the link between two devices.
     """
 
     default_device: str
@@ -156,3 +201,4 @@ class BackendPackage:
     compiler: Callable[[Environment], Compiler]
     reassembled: Callable[[Environment, Program], Iterator[tuple[str, Binary]]]
     reports_power: Callable[[str], bool]
+    link: Callable[[str, str], str]

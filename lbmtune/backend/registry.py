@@ -53,6 +53,11 @@ def reports_power(spec: str) -> bool:
     return _package(backend_of(spec)).reports_power(spec)
 
 
+def link(one: str, other: str) -> str:
+    """Return the name of the link between two devices of a backend, such as 'NVLink 4, 18 links'."""
+    return _package(backend_of(one)).link(one, other)
+
+
 def available() -> tuple[str, ...]:
     """Return the names of the devices that can be opened here, in the order of the backends."""
     return tuple(device for name in BACKENDS for device in _package(name).devices())

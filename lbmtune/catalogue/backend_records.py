@@ -88,7 +88,7 @@ class CpuConfig(KernelConfig):
     """Hold the knobs and the usual answers that all CPU families share."""
 
     backend: ClassVar[Literal["cuda", "cpu"]] = "cpu"
-    by_device: ClassVar[tuple[str, ...]] = ("threads", "vector_bits")
+    by_device: ClassVar[Mapping[str, str]] = {"threads": "one per processor", "vector_bits": "as wide as it has"}
     # 1040 keeps the direction arrays of power-of-two domains out of one cache set
     searched: ClassVar[Mapping[str, tuple[Scalar, ...]]] = {"padding": (0, 64, 1040)}
 

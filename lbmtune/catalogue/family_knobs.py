@@ -26,8 +26,8 @@ class Declared:
     """Knobs of layouts that its kernels do not have."""
     searched: ClassVar[Mapping[str, tuple[Scalar, ...]]] = {}
     """Values of knobs of layouts that a study of this family searches, if others than the layout says."""
-    by_device: ClassVar[tuple[str, ...]] = ()
-    """Knobs whose value comes from the device if none is given."""
+    by_device: ClassVar[Mapping[str, str]] = {}
+    """Knobs whose value comes from the device if none is given, and what it is in words."""
 
 
 @cached

@@ -71,7 +71,7 @@ class Evidence:
             "MLUPS": format_mlups(self.mlups),
             "us per step": f"{1e6 * self.step_s:,.1f}",
             "registers": str(r.registers or ""),
-            "spilled bytes": str(r.spill_bytes),
+            "spilled bytes": str(r.spill_bytes) if r.registers else "",
             "memory, bytes per update": "" if read is None or written is None else f"{read:.1f} + {written:.1f}",
             "predicted bytes per update": f"{self.bytes_per_update:.1f}",
             "L2 sectors per update": _plain(self.sectors),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.limits import extents
 from lbmtune.records.claims import Claims, Document, Group, Printed, Row, Variant
-from lbmtune.records.remarks import idle_threads
+from lbmtune.records.idle_threads import idle_threads
 
 _DOMAIN = re.compile(r"\d+x\d+(x\d+)?")
 

@@ -11,7 +11,15 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.claims.judge import Reading, readings_of, rests_on, verdicts
 from lbmtune.claims.plan import Entry, Here, Plan, plans
-from lbmtune.claims.store import append_group, of_documents, read_claims, read_claims_header, read_groups, write_claims
+from lbmtune.claims.store import (
+    RESULTS,
+    append_group,
+    of_documents,
+    read_claims,
+    read_claims_header,
+    read_groups,
+    write_claims,
+)
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Accuracy, Environment, Outcome, Trial
 from lbmtune.records.claims import COUNTED, Claims, ClaimsHeader, Document, Group, Holding, Row, SideTask
@@ -64,12 +72,18 @@ class Run:
 
 
 def run_claims(run: Run, header: ClaimsHeader, documents: Sequence[Document]) -> Claims:
-    """Measure the groups that are not on disk and judge every claim; return the results."""
-    claims = Claims(header=header, documents=tuple(documents))
+    """Measure the groups that are not on disk and judge every claim; return the results.
+
+    Documents that the folder has besides stay, with their groups. Raises InputError if they cannot be read.
+    """
+    earlier, kept = earlier_documents(run.folder, documents)
+    given = {document.name: document for document in (*earlier, *documents)}
+    claims = Claims(header=replace(header, documents=tuple(given)), documents=tuple(given.values()))
     planned = [plan for document in documents for plan in plans(document, run.here)]
-    done = [group for group in read_groups(run.folder) if any(plan.is_of(group) for plan in planned)]
+    begun = [group for group in read_groups(run.folder) if any(plan.is_of(group) for plan in planned)]
+    done = [*kept, *begun]
     write_claims(run.folder, _judged(claims, done))
-    run.observer.started(planned, done)
+    run.observer.started(planned, begun)
     for plan in planned:
         if not any(plan.is_of(group) for group in done):
             run.observer.measuring(plan)
@@ -83,6 +97,23 @@ def run_claims(run: Run, header: ClaimsHeader, documents: Sequence[Document]) ->
             done.append(group)
         write_claims(run.folder, _judged(claims, done))
     return read_claims(run.folder)
+
+
+def earlier_documents(folder: Path, documents: Sequence[Document]) -> tuple[tuple[Document, ...], tuple[Group, ...]]:
+    """Return the documents of the run in a folder, and the groups of those that are not asked now; none if it is new.
+
+    Raises InputError if an earlier version wrote those, which cannot be read.
+    """
+    names = {document.name for document in documents}
+    others = set(read_claims_header(folder).documents) - names if (folder / RESULTS).exists() else set()
+    if not others:
+        return (), ()
+    try:
+        found = read_claims(folder)
+    except InputError as error:
+        each = " ".join(f"--only {name}" for name in sorted(others))
+        raise InputError(f"the run in {folder} would lose other documents; add {each}: {error}") from error
+    return found.documents, tuple(group for group in found.groups if group.document in others)
 
 
 def check_same_device(folder: Path, environment: Environment) -> None:

@@ -8,11 +8,7 @@ from lbmtune.records.claims import Claim, Claims, Document, Holding, Verdict
 
 
 class Standing(StrEnum):
-    """The verdict on a published claim.
-
-    AS_PUBLISHED: it holds, within the printed range or without one. NOT_MEASURED: it could be asked here, but what it
-    compares was not measured, is not legal or failed.
-    """
+    """Name what became of a published claim (MEANINGS)."""
 
     AS_PUBLISHED = "as published"
     MORE = "more"
@@ -23,6 +19,16 @@ class Standing(StrEnum):
     NOT_ASKED = "cannot be asked"
 
 
+MEANINGS = {
+    Standing.AS_PUBLISHED: "it holds, within the printed range or without one",
+    Standing.MORE: "it holds, and its effect is larger than printed",
+    Standing.LESS: "it holds, and its effect is smaller than printed",
+    Standing.NOT_HERE: "it was measured on this device and does not hold",
+    Standing.UNDECIDED: "it was measured, and the interval covers the bound",
+    Standing.NOT_MEASURED: "this device could answer it, but what it compares failed, is not legal here or was not run",
+    Standing.NOT_ASKED: "no measurement on this kind of device can answer it; its row gives the reason",
+}
+"""What each standing says of a claim."""
 _OF_HOLDING = {Holding.FAILS: Standing.NOT_HERE, Holding.UNDECIDED: Standing.UNDECIDED}
 _SEVERAL = {Holding.HOLDS: "hold", Holding.FAILS: "do not hold"}
 _IF_ANY = (Standing.UNDECIDED, Standing.NOT_MEASURED)

@@ -31,6 +31,8 @@ LIST = "links"
 """Name of the index list."""
 PARITY, STEPS = "parity", "steps"
 """Names of the arguments of launches that take any number of time steps: the parity of the first, and how many."""
+FIRST_PLANE, LAST_PLANE = "first_plane", "last_plane"
+"""Names of the limits of the planes that a launch updates: the first one, and that behind the last."""
 BARRIER, COUNTS, APART = "barrier", 2, 32
 """Name of the words of a grid-wide barrier, 0 before the first launch; words of one that all blocks share, and words
 from the flag of one block to that of the next."""
@@ -216,6 +218,7 @@ class Program:
         values |= {WALL_LINKS: link_count(case)} if WALL_LINKS in self.arguments else {}
         values |= {"omega": case.relaxation_rate, "omega_minus": omega_minus(case)}
         values |= {f"force_{a}": f * unit for a, f in zip("xyz", case.force, strict=True)}
+        values |= {FIRST_PLANE: 0, LAST_PLANE: case.domain[2]} if FIRST_PLANE in self.arguments else {}
         return values | boundary_values(case, unit) | {PARITY: 0, STEPS: 1}
 
 

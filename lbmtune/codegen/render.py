@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from importlib import import_module
 
-from lbmtune.catalogue.backend_records import CpuConfig
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families import module_of
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.passes import BUFFERS
-from lbmtune.codegen.program import LIST, WALL_LINKS, WALL_PLACES, WALL_SHARE, Launch, Program
+from lbmtune.codegen.program import WALL_LINKS, WALL_PLACES, WALL_SHARE, Launch, Program
 
 Renderer = Callable[[Case, KernelConfig], Program]
 """Function that the module of a family in `codegen` offers by the name of `render`."""
@@ -37,6 +36,7 @@ def with_walls(program: Program) -> Program:
     """Return the program whose steps are followed by the pass, for the case with interpolated walls."""
     config, parities, threads = program.config, len(program.period), (256, 1, 1)
     buffer = BUFFERS[1 if config.exchanges(program.case.stencil) else 0]
+    walls = import_module(f"lbmtune.codegen.{config.backend}.wall_pass")  # here: workers start without it
     launches = [
         Launch(WALLS, (buffer, *WALL_PLACES[p], WALL_SHARE, WALL_LINKS), threads, threads, over="wall_links")
         for p in range(config.propagation.period)
@@ -45,24 +45,7 @@ def with_walls(program: Program) -> Program:
     return replace(
         program,
         case=replace(program.case, walls="interpolated"),
-        source=f"{program.source}\n{_wall_text(config)}\n",
+        source=f"{program.source}\n{walls.text(config)}\n",
         period=period,
         max_elements=min(program.max_elements or WALL_ELEMENTS, WALL_ELEMENTS),
     )
-
-
-def _wall_text(config: Any) -> str:
-    if not isinstance(config, CpuConfig):
-        from lbmtune.codegen.cuda.shared.assemble import fill  # here, as below: workers start without it
-        from lbmtune.codegen.cuda.shared.storage import has_hints
-
-        names = "".join(f"using ::{name};\n" for name in ("narrow", "Stored", "widen"))
-        form = "namespace format = plain;" if has_hints(config) else f"namespace format {{\n{names}}}"
-        return fill("passes/walls.cu", {"format": form})
-    from lbmtune.codegen.cpu.shared.module import codes, parallel_loop, signature
-    from lbmtune.codegen.skeleton import filled
-
-    compute = config.computed.dtype
-    types = f"{signature(config, ('field', LIST, LIST))}, {compute}[::1], int64"
-    loop = parallel_loop(config)
-    return "\n\n" + filled("passes/walls", compute=compute, codes=codes(config), signature=types, **loop)

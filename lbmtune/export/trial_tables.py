@@ -58,6 +58,7 @@ def _figures(record: StudyRecord, trial: Trial) -> dict[str, Any]:
         "share_of_ceiling": record.share_of_ceiling(trial) if found else None,
         "predicted_mlups": trial.prediction.mlups if trial.prediction else None,
         "footprint_bytes": trial.prediction.footprint_bytes if trial.prediction else None,
+        "device": trial.device or record.header.environment.device_id,
         "registers": resources.registers if resources else None,
         "spill_bytes": resources.spill_bytes if resources else None,
         "compile_s": costs.compile_s,

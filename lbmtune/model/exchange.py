@@ -29,6 +29,8 @@ OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
 """The exchange after the launch, or after launches on the edges, while one on the interior runs."""
 _LINE_BYTES = 128
 """Cache line of a GPU: the least width of an edge along x. Source: Robertsen 2018, section 6.1."""
+_WAITS = 2
+"""Waits for another device in an exchange: until it may be written to, and until it has written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +122,7 @@ def _of_part(work: _Work, links: Links | None, overlap: Overlap) -> Period:
     found, own, exchange = work.found, work.own_s, 0.0
     launches = found.steps // found.config.fused_steps
     if work.sent and links:
-        exchange = exchange_s(links, work.sent)
+        exchange = exchange_s(links, work.sent) + _WAITS * (links.wait_s or 0.0)
     inner, edges = _edges(found, work.part)
     computed, hidden, chosen = launches * work.launch_s(work.part.stored.extents), 0.0, OVERLAPS[0]
     if overlap == "edge-first" and edges:

@@ -3,6 +3,7 @@
 Source of the parts: de Oliveira, Lugarini, Franco 2019, section 4.2. Rates are measured; none is fitted.
 """
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.problem.case import Case
@@ -35,7 +36,7 @@ def pass_bytes(case: Case, config: KernelConfig) -> float:
     each = _values(case, config) * (config.stored.bytes + listed * _PLACE_BYTES) + (
         0 if listed else bool(case.geometry) * _WORD_BYTES
     )
-    written = MACROSCOPIC_FIELDS * config.computed.bytes * (2 if config.backend == "cpu" else 1)
+    written = MACROSCOPIC_FIELDS * config.computed.bytes * (1 + BACKENDS[config.backend].write_allocates)
     return cells * (each + written)
 
 

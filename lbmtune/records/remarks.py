@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from statistics import median
 
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.catalogue.config import CpuConfig, KernelConfig
-from lbmtune.catalogue.limits import extents
-from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Conditions, Sustained, Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.repeats import repeat_interval
@@ -37,6 +34,15 @@ def race_text(study: StudyRecord) -> str:
     allowed = "" if spec.max_power_w is None else " within the power"
     keys = {trial.number: trial.key for trial in study.trials}
     return study.race.sentence(keys, study.ranked[0].number, f"{leads}{allowed}")
+
+
+def devices_text(study: StudyRecord) -> str:
+    """Return how many trials each of several devices verified, and which held the finals; empty for one device."""
+    if len(study.devices) == 1:
+        return ""
+    counted = ", ".join(f"{n} trial{'s' if n != 1 else ''} on {name}" for name, n in study.devices.items())
+    held = study.header.finals_device or study.header.environment.device_id
+    return f"{counted}; finals on {held}"
 
 
 def too_much_power(study: StudyRecord) -> str:
@@ -143,6 +149,23 @@ def left_alone(cpu_share: float | None) -> bool:
     return cpu_share is None or cpu_share >= TimingProtocol().min_cpu_share
 
 
+def predictions_hold(bandwidths: float | None, calibration: float | None) -> bool:
+    """Return whether other programs left alone what predictions rest on: the calibration, or else bandwidths.
+
+    bandwidths, calibration: share of the processor during either measurement, or None.
+    """
+    return left_alone(bandwidths if calibration is None else calibration)
+
+
+def prediction_doubt(bandwidths: float | None, calibration: float | None) -> str:
+    """Return why predictions of a machine are not reliable, to stand beside them; '' if they are."""
+    if predictions_hold(bandwidths, calibration):
+        return ""
+    what = "its bandwidths were measured" if calibration is None else "it was calibrated"
+    share = bandwidths if calibration is None else calibration
+    return f"not reliable: other programs left {share:.0%} of the processor when {what}"
+
+
 def description_disturbance(bandwidths: float | None, calibration: float | None) -> str:
     """Return a warning if other programs disturbed the description of a machine, with the affected figures.
 
@@ -179,18 +202,6 @@ def _cause(found: Conditions) -> str:
     if found.throttle:
         return f"the GPU reduced its clocks ({', '.join(found.throttle)})"
     return "the device was not left alone"
-
-
-def idle_threads(case: Case, config: KernelConfig) -> str:
-    """Return a remark if a launch has fewer parts to share than threads, else ''."""
-    if not isinstance(config, CpuConfig) or (busy := config.busy_threads(case)) == config.threads:
-        return ""
-    one, by_planes = busy == 1, getattr(config, "parallel_loop", "") == "z"
-    advice = "parallel_loop=zy divides rows" if by_planes else "use a larger domain or fewer threads"
-    return (
-        f"{busy} of {config.threads} threads {'has' if one else 'have'} work: the parallel loop has {busy} "
-        f"{'iteration' if one else 'iterations'} on {extents(case.domain)}; {advice}."
-    )
 
 
 def last_cache(backend: str, caches_bytes: dict[str, int]) -> int:

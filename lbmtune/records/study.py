@@ -6,6 +6,7 @@ optuna.log      Optuna's journal, rebuilt from the trials when a study is resume
 report.html, best.json
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -95,7 +96,8 @@ class StudyHeader:
     calibrated_how: by what the predictions are calibrated, in words, '' in early records; finished: whether
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
     (`model.machine.description.Machine`); output_rates: if the study has output; stopped: why the search ended, in a
-    sentence; left_out: what did not fit into the time of the study; earlier: studies that its search learned from.
+    sentence; left_out: what did not fit into the time of the study; earlier: studies that its search learned from;
+    finals_device: id of the device that held the finals, '' for that of the environment.
     """
 
     spec: StudySpec
@@ -119,6 +121,12 @@ class StudyHeader:
     stopped: str = ""
     left_out: tuple[str, ...] = ()
     earlier: tuple[EarlierStudy, ...] = ()
+    finals_device: str = ""
+
+    @property
+    def cpu_shares(self) -> tuple[float | None, float | None]:
+        """Return the shares of the processor during the measurement of bandwidths and the calibration, or None."""
+        return self.ceiling.cpu_share, self.calibration_cpu_share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +199,13 @@ class StudyRecord:
         if most is None:
             return 0
         return 1 if run is None or run.power_w is None else 2 * (run.power_w > most)
+
+    @property
+    def devices(self) -> dict[str, int]:
+        """Return how many trials each device verified, by its id; the first is that of the environment."""
+        own = self.header.environment.device_id
+        tried = Counter(trial.device or own for trial in self.trials if trial.costs.verify_s > 0)
+        return {own: tried.pop(own, 0), **tried}
 
     @cached_property
     def between_runs(self) -> float | None:

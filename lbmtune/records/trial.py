@@ -134,7 +134,8 @@ class Trial:
     measurement, final: bursts, the latter interleaved with the other finalists; again: as measurement, in another
     process at the end of the search, of a few early trials; sustained: of the best; accuracy, output: of
     finalists; stands_for: the family or class of which a finalist is the best; elapsed_s: from the beginning of the
-    search until this trial was on disk, or None.
+    search until this trial was on disk, or None; device: id of the one that measured it in the search, '' for that of
+    the study's environment.
     """
 
     number: Count
@@ -154,6 +155,7 @@ class Trial:
     stands_for: str = ""
     costs: Costs = field(default_factory=Costs)
     elapsed_s: NotNegative | None = None
+    device: str = ""
     source_digest: str = ""
     binary_digest: str = ""
     date: str = ""

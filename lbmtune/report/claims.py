@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.claims.evidence import Evidence, evidence, reasons
 from lbmtune.claims.figures import Figure as Row
 from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown_interval, shown_range
 from lbmtune.claims.sizing import domain_texts
-from lbmtune.claims.tally import Standing, can_be_asked, of_claims, of_questions, standings, tally
+from lbmtune.claims.tally import MEANINGS, Standing, can_be_asked, of_claims, of_questions, standings, tally
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.statistics import Interval
 from lbmtune.records.store import write_atomically
@@ -53,6 +54,18 @@ class Judged:
         return f"{self.claim.name} (own)" if self.claim.own else self.claim.name
 
     @property
+    def comparison(self) -> str:
+        """Return how the measured value compares with the printed range; '' while the claim is undecided."""
+        return "" if self.verdict.holding is Holding.UNDECIDED else self.verdict.beside_published
+
+    @property
+    def evidence_table(self) -> tuple[dict[str, str], ...]:
+        """Return the rows of the evidence, without the columns that this device does not fill."""
+        rows = [kernel.texts for kernel in self.evidence]
+        filled = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
+        return tuple({name: row[name] for name in filled} for row in rows)
+
+    @property
     def measured(self) -> str:
         """Return the measured value with its interval."""
         v = self.verdict
@@ -88,7 +101,7 @@ def write_claims_page(claims: Claims, path: Path) -> None:
 
 def claims_page(claims: Claims) -> str:
     """Return the HTML text."""
-    each = sections(claims)
+    each, counted = sections(claims), tally(standings(claims).values())
     return filled(
         "claims.html",
         ("script.js", "start.js"),
@@ -96,11 +109,12 @@ def claims_page(claims: Claims) -> str:
         header=claims.header,
         headline=headline(claims),
         own=of_questions(claims),
-        cards=[(str(one), count, _CARDS[one]) for one, count in tally(standings(claims).values()).items()],
+        cards=[(str(one), count, _CARDS[one], MEANINGS[one]) for one, count in counted.items()],
         disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
         sections=each,
         published=shown_range,
         colours=COLOURS,
+        has_counters=not BACKENDS[claims.header.backend].shares_host,
         environment=environment_table(claims.header.environment),
         run=_run_table(claims),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -57,12 +58,11 @@ class FieldsKernel:
 
 
 def _program(case: Case, config: KernelConfig, found: Boxed | Listed) -> Program:
-    if config.backend == "cpu":
-        from lbmtune.codegen.cpu.macroscopic_pass import macroscopic_pass  # here, as below: workers start without it
-    else:
-        from lbmtune.codegen.cuda.macroscopic_pass import macroscopic_pass
+    module = import_module(f"lbmtune.codegen.{config.backend}.macroscopic_pass")  # here: workers start without it
     words = isinstance(found, Boxed) and found.words is not None
-    return macroscopic_pass(case, config, factors(case, config), listed=isinstance(found, Listed), words=words)
+    listed = isinstance(found, Listed)
+    made: Program = module.macroscopic_pass(case, config, factors(case, config), listed=listed, words=words)
+    return made
 
 
 def _tables(case: Case, program: Program, found: Boxed | Listed, xp: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions, walls
 from lbmtune.catalogue.schemes.scheme import Place
 from lbmtune.lattice import negate
-from lbmtune.runtime.placement import ElementIndices, gain_of, placements
+from lbmtune.runtime.placement import ElementIndices, PopulationPlaces, gain_of
 
 Array = Any
 _SOLID = 31
@@ -161,7 +161,7 @@ def _listed(case: Case, config: KernelConfig, parity: int, xp: ModuleType) -> Li
     solid = solid_in(case, whole(case.domain), xp) if case.geometry else xp.zeros(case.domain[::-1], bool)
     cells = xp.flatnonzero(~solid).astype(xp.int64)
     places = xp.empty((case.stencil.q, len(cells)), xp.int64)
-    for i, place in enumerate(placements(case, config, parity, xp)):
+    for i, place in enumerate(PopulationPlaces(case, config, parity, xp).each()):
         places[i] = place.indices.reshape(-1)[cells]
     return Listed(places, cells)
 
@@ -193,7 +193,7 @@ def _slabs(case: Case, config: KernelConfig, parity: int, xp: ModuleType) -> Ite
         parts = list(whole(case.domain))
         parts[axis] = range(case.domain[axis] - 1, case.domain[axis]) if high else range(1)
         window = (parts[0], parts[1], parts[2])
-        found = list(placements(case, config, parity, np, window))
+        found = list(PopulationPlaces(case, config, parity, np, window).each())
         indices = np.stack([place.indices for place in found])
         gain = np.stack([np.broadcast_to(place.gain, indices.shape[1:]) for place in found])
         solid = solid_in(case, window, xp) if case.geometry else None

@@ -4,7 +4,7 @@ The moments of regularised collision do not determine the populations of a cell:
 the same density, momentum and second moments, and no others. A step depends on nothing else.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from math import prod
 from types import ModuleType
@@ -28,13 +28,17 @@ def moments_of(shifted: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Arr
     return iter(_products(_powers(lattice), shifted, xp))
 
 
-def populations_of(moments: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Array]:
-    """Yield each f_i, not shifted, of the state with some moments, shape (moments, nz, ny, nx)."""
+def populations_of(moments: Array, lattice: Lattice, xp: ModuleType) -> Iterable[Array]:
+    """Return each f_i, not shifted, of the state with some moments, shape (moments, nz, ny, nx): in one array if few.
+
+    On a GPU they follow one by one if they are many.
+    """
     products, weights = _products(polynomials(lattice), moments, xp), xp.asarray(weights_of(lattice))
     if isinstance(products, Iterator):
         return (w + found for w, found in zip(weights, products, strict=True))
     products += weights
-    return iter(products)
+    at_once: Iterable[Array] = products
+    return at_once
 
 
 def seen(populations: Array, lattice: Lattice, xp: ModuleType) -> Array:
@@ -97,9 +101,12 @@ def few_places(case: Case, config: KernelConfig, window: Window | None) -> Array
 
     They are computed on the host, because so many small operations are slow on a GPU.
     """
-    if window is None or config.stored_extents(case).q * prod(map(len, window)) > _FEW_VALUES:
+    extents = config.stored_extents(case)
+    if window is None or extents.q * prod(map(len, window)) > _FEW_VALUES:
         return None
-    return np.stack(list(places(case, config, np, window)))
+    x, y, z = _coordinates(case, np, window)
+    k = np.arange(extents.q).reshape(-1, 1, 1, 1)
+    return config.value_index(k, x, y, z, extents, case.stencil)
 
 
 def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | None = None) -> Iterator[Array]:
@@ -108,10 +115,15 @@ def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | No
     int64, shape (nz, ny, nx).
     """
     extents = config.stored_extents(case)
-    parts = zip(window or whole(case.domain), case.domain, strict=True)
-    x, y, z = (xp.arange(r.start, r.stop, dtype=xp.int64) % n for r, n in parts)
+    x, y, z = _coordinates(case, xp, window or whole(case.domain))
     for k in range(extents.q):
-        yield config.value_index(k, x, y[:, None], z[:, None, None], extents, case.stencil)
+        yield config.value_index(k, x, y, z, extents, case.stencil)
+
+
+def _coordinates(case: Case, xp: ModuleType, window: Window) -> tuple[Array, Array, Array]:
+    """Return the coordinates of cells along x, y and z, (nx,), (ny, 1) and (nz, 1, 1), within the domain."""
+    x, y, z = (xp.arange(r.start, r.stop, dtype=xp.int64) % n for r, n in zip(window, case.domain, strict=True))
+    return x, y[:, None], z[:, None, None]
 
 
 def _power(c: tuple[int, int, int], n: tuple[int, int, int]) -> int:

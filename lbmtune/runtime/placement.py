@@ -4,6 +4,7 @@ The same indices initialise a buffer and gather it. They are computed for whole 
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from math import prod
 from operator import or_
@@ -38,33 +39,70 @@ class Placement(NamedTuple):
     gain: Array | float
 
 
-def placements(
-    case: Case,
-    config: KernelConfig,
-    parity: int,
-    xp: ModuleType,
-    window: Window | None = None,
-    numbered_by: ModuleType | None = None,
-) -> Iterator[Placement]:
-    """Yield one Placement per direction, in order, of the cells of a window (None: of the domain).
+@dataclass(frozen=True)
+class PopulationPlaces:
+    """The cells whose populations are placed in a state of a configuration after a number of steps of a parity.
 
-    numbered_by: the module that holds the numbering of listed sites; None: xp.
+    xp: the module whose arrays are returned; window: None: the domain; numbered_by: the module that holds the numbering
+    of listed sites; None: xp.
     """
-    cells = window or whole(case.domain)
-    return _BY_SOURCE[config.place_source](case, config, parity, xp, cells, numbered_by or xp)
+
+    case: Case
+    config: KernelConfig
+    parity: int
+    xp: ModuleType
+    window: Window | None = None
+    numbered_by: ModuleType | None = None
+
+    @property
+    def cells(self) -> Window:
+        """Return the window, or the whole domain."""
+        return self.window or whole(self.case.domain)
+
+    @property
+    def numbering(self) -> ModuleType:
+        """Return the module that holds the numbering of listed sites."""
+        return self.numbered_by or self.xp
+
+    def each(self) -> Iterator[Placement]:
+        """Yield one Placement per direction, in order."""
+        return _BY_SOURCE[self.config.place_source](self)
+
+    def blocks(self) -> Iterator[Placement]:
+        """Yield placements with a leading axis for directions: one for all if the cells are few, else one each."""
+        q = self.case.stencil.q
+        if self.cells == whole(self.case.domain) and q * self.case.sites <= _FEW_VALUES:
+            yield _at_once(self.case, self.config, self.parity, self.xp)
+        elif q * prod(map(len, self.cells)) <= _VALUES_OF_FEW_CELLS:
+            yield self.stacked()
+        else:
+            yield from (Placement(place.indices[None], place.gain) for place in self.each())
+
+    def stacked(self) -> Placement:
+        """Return one placement for all directions, computed on the host: small operations are slow on a GPU."""
+        each = list(replace(self, xp=np, numbered_by=self.numbering).each())
+        indices = np.stack([place.indices for place in each])
+        gains = [place.gain for place in each]
+        if all(isinstance(gain, float) and not gain for gain in gains):
+            return Placement(self.xp.asarray(indices), 0.0)
+        gains_of_all = np.stack([np.broadcast_to(gain, indices.shape[1:]) for gain in gains])
+        return Placement(self.xp.asarray(indices), self.xp.asarray(gains_of_all))
 
 
-def _fixed(
-    case: Case, config: KernelConfig, _parity: int, xp: ModuleType, window: Window, _numbered_by: ModuleType
-) -> Iterator[Placement]:
-    return (Placement(indices, 0.0) for indices in places(case, config, xp, window))
+@lru_cache(maxsize=8)
+def _at_once(case: Case, config: KernelConfig, parity: int, xp: ModuleType) -> Placement:
+    """Return one placement for all directions of a whole domain."""
+    return PopulationPlaces(case, config, parity, xp, None, np).stacked()
 
 
-def _by_scheme(
-    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window, _numbered_by: ModuleType
-) -> Iterator[Placement]:
+def _fixed(of: PopulationPlaces) -> Iterator[Placement]:
+    return (Placement(indices, 0.0) for indices in places(of.case, of.config, of.xp, of.cells))
+
+
+def _by_scheme(of: PopulationPlaces) -> Iterator[Placement]:
     """Yield the places that the scheme's table names, of cells of a box."""
-    seen, phase = seen_by(case, config), config.propagation.phase(case.stencil, parity)
+    case, config, xp, window = of.case, of.config, of.xp, of.cells
+    seen, phase = seen_by(case, config), config.propagation.phase(case.stencil, of.parity)
     element_indices = ElementIndices(case, config, window, xp)
     for access in phase.accesses:
         i = access.direction
@@ -80,20 +118,19 @@ def _by_scheme(
         yield Placement(indices, gain)
 
 
-def _of_sites(
-    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window, numbered_by: ModuleType
-) -> Iterator[Placement]:
+def _of_sites(of: PopulationPlaces) -> Iterator[Placement]:
     """Yield the places that the scheme's table names, of listed sites; what is no node shares a spare node.
 
     They follow from the table and the numbering of nodes, not from the index list that a kernel reads.
     """
+    case, config, xp, window, numbered_by = of.case, of.config, of.xp, of.cells, of.numbering
     numbering, layout = nodes(case, config, numbered_by), config.memory
     extents = config.stored_extents(case)
     x, y, z = (range(r.start - 1, r.stop + 1) for r in window)
     around = cells_around(numbering.at, case.domain, (x, y, z), HERE, numbered_by)
     around = around if xp is numbered_by else numbered_by.asnumpy(around)
     own, flat, seen = _at(around, HERE), around.reshape(-1), seen_by(case, config)
-    phase = config.propagation.phase(case.stencil, parity)
+    phase = config.propagation.phase(case.stencil, of.parity)
     # most cells may have no state; skipped solid nodes have those that lie in nodes beside them, too
     offsets = {at.offset for one in phase.accesses for at in (one.read, one.cut_read)} if config.implicit else {HERE}
     near = reduce(or_, (_at(around, offset) >= 0 for offset in offsets))
@@ -132,45 +169,6 @@ def _stride(offset: Vector, around: tuple[int, int, int]) -> int:
     """Return how far apart cells at an offset from each other lie among those in and around a window."""
     x, y, z = offset
     return (z * around[1] + y) * around[2] + x
-
-
-def blocks(
-    case: Case,
-    config: KernelConfig,
-    parity: int,
-    xp: ModuleType,
-    window: Window | None = None,
-    numbered_by: ModuleType | None = None,
-) -> Iterator[Placement]:
-    """Yield placements with a leading axis for directions: one for all if the cells are few, else one each.
-
-    numbered_by: as of `placements`.
-    """
-    window, numbered_by = window or whole(case.domain), numbered_by or xp
-    if window == whole(case.domain) and case.stencil.q * case.sites <= _FEW_VALUES:
-        yield _at_once(case, config, parity, xp)
-        return
-    if case.stencil.q * prod(map(len, window)) <= _VALUES_OF_FEW_CELLS:
-        yield _stacked(case, config, parity, xp, window, numbered_by)
-        return
-    for place in placements(case, config, parity, xp, window, numbered_by):
-        yield Placement(place.indices[None], place.gain)
-
-
-@lru_cache(maxsize=8)
-def _at_once(case: Case, config: KernelConfig, parity: int, xp: ModuleType) -> Placement:
-    """Return one placement for all directions of a whole domain."""
-    return _stacked(case, config, parity, xp, whole(case.domain), np)
-
-
-def _stacked(
-    case: Case, config: KernelConfig, parity: int, xp: ModuleType, window: Window, numbered_by: ModuleType
-) -> Placement:
-    """Return one placement for all directions, computed on the host: small operations are slow on a GPU."""
-    each = list(placements(case, config, parity, np, window, numbered_by))
-    indices = np.stack([place.indices for place in each])
-    gain = np.stack([np.broadcast_to(place.gain, indices.shape[1:]) for place in each])
-    return Placement(xp.asarray(indices), xp.asarray(gain))
 
 
 def gain_of(case: Case, i: int, window: Window, xp: ModuleType) -> Array | float:

@@ -15,7 +15,7 @@ from lbmtune.catalogue.boundaries.second_order import Walls
 from lbmtune.catalogue.footprint import beyond_stride, bytes_per_update
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions
-from lbmtune.codegen.program import MACROSCOPICS, PARITY, STEPS, Launch, Program
+from lbmtune.codegen.program import FIRST_PLANE, LAST_PLANE, MACROSCOPICS, PARITY, STEPS, Launch, Program
 from lbmtune.errors import InputError
 from lbmtune.runtime.memory import allocate, other_buffers
 from lbmtune.runtime.states import HostCopies, Sums, state_of, summed
@@ -284,6 +284,50 @@ class Simulation:
             self._any[of] = [self._bound(launch, *of) for launch in self.program.period[0]]
         self._launch_all(self._any[of])
         self.steps_done += steps
+
+    def plan_of(self, planes: range) -> Plan:
+        """Return the launches that update some planes, for each step of a cycle (`place`). Kernels take planes then."""
+        limits = {FIRST_PLANE: planes.start, LAST_PLANE: planes.stop}
+        x, y, _ = self.case.domain
+        found = [[self._bound(one, flip) for one in self.program.period[parity]] for parity, flip in self._cycle()]
+        return [[self._limited(one, (x, y, len(planes)), limits) for one in step] for step in found]
+
+    def _limited(self, bound: Bound, domain: tuple[int, int, int], limits: dict[str, int]) -> Bound:
+        launch, _, arguments = bound
+        taken = zip(launch.arguments, arguments, strict=True)
+        grid = self.program.grid(launch, domain)
+        return launch, grid, [np.int32(limits[name]) if name in limits else value for name, value in taken]
+
+    @property
+    def place(self) -> int:
+        """Return the place of the next step in a cycle."""
+        return self._launches % len(self._plan)
+
+    @property
+    def places(self) -> int:
+        """Return the launches of a cycle."""
+        return len(self._plan)
+
+    @property
+    def whole_plan(self) -> Plan:
+        """Return the launches that update all planes, for each step of a cycle."""
+        return self._plan
+
+    def parity_at(self, place: int) -> int:
+        """Return the parity of the step at a place of a cycle."""
+        return self._cycle()[place][0]
+
+    def state_at(self, place: int) -> Array:
+        """Return the buffer that holds the state before the step at a place of a cycle."""
+        return self.buffers["f1" if self._cycle()[place][1] else "f0"]
+
+    def enqueue(self, step: Sequence[Bound]) -> None:
+        """Enqueue launches, which may be those of a part of a step; `advance` counts the whole."""
+        self._launch_all(step)
+
+    def advance(self, launches: int = 1) -> None:
+        """Count the steps of launches that have been enqueued."""
+        self.steps_done += launches * self.program.steps
 
     def _planned(self, period: Sequence[Sequence[Launch]]) -> Plan:
         return [[self._bound(launch, flip) for launch in period[parity]] for parity, flip in self._cycle()]

@@ -16,7 +16,7 @@ from lbmtune.catalogue.moments.basis import orders, smallest_weight
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.lattice import Lattice
 from lbmtune.runtime import moments
-from lbmtune.runtime.placement import blocks
+from lbmtune.runtime.placement import PopulationPlaces
 
 Array = Any
 Sums = tuple[Array, tuple[Array, Array, Array]]
@@ -80,7 +80,7 @@ class PopulationState(State):
 
     def put(self, populations: Array, buffer: Array, window: Window | None = None) -> None:
         first, xp = 0, self.xp
-        for place in blocks(self.case, self.config, 0, xp, window, self.numbered_by):
+        for place in PopulationPlaces(self.case, self.config, 0, xp, window, self.numbered_by).blocks():
             part = slice(first, first := first + len(place.indices))
             values = xp.asarray(populations[part])
             values = values - self.weights[part] if self.config.stored.shifted else values
@@ -102,7 +102,7 @@ class PopulationState(State):
     def _deviations(self, buffer: Array, parity: int, window: Window | None) -> Iterator[Array]:
         """Yield f_i - w_i as `blocks` yields f_i."""
         first = 0
-        for place in blocks(self.case, self.config, parity, self.xp, window, self.numbered_by):
+        for place in PopulationPlaces(self.case, self.config, parity, self.xp, window, self.numbered_by).blocks():
             part = slice(first, first := first + len(place.indices))
             found = self.config.stored.deviations(buffer[place.indices], self.xp) + place.gain
             yield found if self.config.stored.shifted else found - self.weights[part]
@@ -121,7 +121,7 @@ class MomentState(State):
         few = moments.few_places(self.case, self.config, window)
         if few is not None:
             held = self._value(buffer, self.xp.asarray(few))
-            yield self.xp.stack(list(moments.populations_of(held, self.case.stencil, self.xp)))
+            yield self.xp.asarray(moments.populations_of(held, self.case.stencil, self.xp))
             return
         held = self.xp.stack([self._value(buffer, at) for at in self._places(window)])
         for population in moments.populations_of(held, self.case.stencil, self.xp):

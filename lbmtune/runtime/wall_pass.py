@@ -10,7 +10,7 @@ from lbmtune.catalogue.footprint import buffer_elements
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import WALL_PLACES, WALL_SHARE
 from lbmtune.codegen.render import WALL_ELEMENTS
-from lbmtune.runtime.placement import placements
+from lbmtune.runtime.placement import PopulationPlaces
 
 Array = Any
 
@@ -35,7 +35,7 @@ def _elements(
 ) -> tuple[Array, Array]:
     """Return the elements of the population of each link, and of the other one, of states of a parity."""
     own, here, behind = dict[int, Array](), dict[int, Array](), dict[int, Array]()
-    for k, place in enumerate(placements(case, config, parity, xp)):
+    for k, place in enumerate(PopulationPlaces(case, config, parity, xp).each()):
         at, i = place.indices.reshape(-1), case.stencil.opposite[k]
         if i in links:
             own[i], behind[i] = at[links[i].cells], at[links[i].behind]

@@ -2,11 +2,13 @@
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.records.output import rounds_s
 from lbmtune.records.spec import StudySpec
 
 FILES_S = 2.0
@@ -20,8 +22,9 @@ _WAIT_S, _PREPARED_STEPS = 0.3, 20
 _PROOF_S = 2.0
 """Seconds of a proof at full size, as long as none was made."""
 _ACCURACY_S = 3.0
-"""Seconds of the accuracy of a rounding (2 s on two cores of an EPYC)."""
-_OUTPUT_S = 3.0
+"""Seconds of the accuracy of a rounding, as long as none was measured (2 s on two cores of an EPYC)."""
+_FIELDS_S = 1.0
+"""Seconds of a kernel before its output is timed: the pass is compiled and its fields are checked."""
 
 
 def now() -> float:
@@ -65,20 +68,27 @@ class Clock:
 class Needs:
     """Seconds of what follows the search, from what was measured so far.
 
-    proof_s: of a verification at full size, compilation included; step_s: of the best kernel; backend: decides if a
-    device rests between samples.
+    proof_s: of a verification at full size, compilation included; step_s: of the best kernel; outputs_s: of its output
+    by kind, as predicted; accuracy_s: of a rounding; backend: decides if a device rests between samples.
     """
 
     spec: StudySpec
     backend: str
     proof_s: float = _PROOF_S
     step_s: float = 0.0
+    outputs_s: Mapping[str, float] = field(default_factory=dict)
+    accuracy_s: float = _ACCURACY_S
     proofs: int = field(default=0)
+    _output_s: float | None = None
 
     def proven(self, seconds: float) -> None:
         """Note the seconds of a proof: the longest counts."""
         self.proof_s = max(self.proof_s, seconds) if self.proofs else seconds
         self.proofs += 1
+
+    def output_took(self, seconds: float) -> None:
+        """Note the seconds of the output of a kernel: the longest counts."""
+        self._output_s = max(seconds, self._output_s or 0.0)
 
     def race_s(self, count: int, rounds: int | None = None) -> float:
         """Return the seconds of the finals of so many finalists, all proven."""
@@ -116,11 +126,10 @@ class Needs:
         return self.spec.max_power_w is not None or "energy" in self.spec.objectives
 
     @property
-    def accuracy_s(self) -> float:
-        """Return the seconds of the measurement of accuracy."""
-        return _ACCURACY_S
-
-    @property
     def output_s(self) -> float:
-        """Return the seconds of the measurement of output of the finalists; 0 without output."""
-        return _OUTPUT_S * self.spec.protocol.finalists if self.spec.output else 0.0
+        """Return the seconds of the output of a kernel: measured, or at most by rates; 0 without output."""
+        if self._output_s is not None or not self.spec.output:
+            return self._output_s or 0.0
+        kinds = self.spec.output.intervals.items()
+        rounds = (rounds_s(self.outputs_s.get(kind, 0.0), self.step_s, every) for kind, every in kinds)
+        return _FIELDS_S + (sum(rounds) if self.step_s else 0.0)

@@ -14,6 +14,7 @@ from lbmtune.records import Accuracy, Outcome, Trial
 from lbmtune.records.output import OutputCost
 from lbmtune.records.store import append_trial, read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.search.clock import now
 from lbmtune.search.interfaces import Search
 from lbmtune.search.kinds import Kind, Rounding, kind_of, rounding_of
 from lbmtune.search.pareto import members
@@ -105,7 +106,8 @@ def _measured_again(search: Search, record: StudyRecord) -> StudyRecord:
         answer, in_flight = search.evaluator.next(), in_flight - 1
         first = before[answer.number]
         found = _answered(first, answer, answer.costs.measure_s, "measured again")
-        append_trial(search.folder, replace(found, measurement=answer.measurement, prediction=answer.prediction))
+        again = replace(found, measurement=answer.measurement, prediction=answer.prediction, device=answer.device)
+        append_trial(search.folder, again)
     return read_study(search.folder)
 
 
@@ -121,9 +123,10 @@ def _nothing_new(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
 
 
 def _is_complete(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
-    """Return whether these finalists are proven and were measured together, or could not be measured."""
+    """Return whether these finalists are proven and were measured together, or each says why it could not be."""
     measured, wanted = {t.number for t in record.trials if t.final}, {t.number for t in finalists}
-    return all(t.proven for t in finalists) and measured in (wanted, set())
+    failed = not measured and all(t.reason for t in finalists)  # without, the search has proven them all on the way
+    return all(t.proven for t in finalists) and (measured == wanted or failed)
 
 
 def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial], plan: Plan) -> None:
@@ -176,7 +179,8 @@ def run_sustained(search: Search, plan: Plan) -> None:
     while wanted := _to_run(read_study(search.folder), tried):
         wanted = plan.some(wanted, plan.needs.run_s)
         seconds = len(wanted) * plan.needs.run_s
-        if not plan.fits(seconds, "sustained runs"):
+        asked_s = 0.0 if plan.needs.runs_decide else plan.needs.output_s  # what a user asked for comes first
+        if not plan.fits(seconds, "sustained runs", asked_s):
             return
         tried |= {trial.number for trial in wanted}
         search.observer.sustained(wanted, seconds)
@@ -248,21 +252,34 @@ def record_accuracy(search: Search, plan: Plan) -> None:
         if rounding not in known:
             if not whole:
                 search.observer.phase("accuracy", plan.needs.accuracy_s)
+            begin = now()
             known[rounding] = whole or search.accuracy(config)
+            plan.needs.accuracy_s = plan.needs.accuracy_s if whole else now() - begin
         accuracy = known[rounding]
         if accuracy and not own:
             append_trial(search.folder, replace(trial, accuracy=accuracy))
 
 
 def record_output(search: Search, plan: Plan) -> None:
-    """Record what output costs the finalists, unless it is on disk. Raises InputError if a file cannot be written."""
-    record = read_study(search.folder)
+    """Record what output costs the finalists, the best first, unless it is on disk, as long as there is time.
+
+    Raises InputError if a file cannot be written.
+    """
+    record, needs = read_study(search.folder), plan.needs
     wanted = [trial for trial in record.ranked if trial.final and not trial.output]
-    if search.output is None or not wanted or not plan.fits(plan.needs.output_s, "output"):
+    if search.output is None or not wanted:
         return
-    rates = record.header.output_rates
-    search.observer.output(wanted, rates.folder if rates else "", plan.needs.output_s)
-    for trial, answer in zip(wanted, search.output([from_flat(t.config) for t in wanted]), strict=True):
+    case, output, rates = record.header.spec.case, record.header.spec.output, record.header.output_rates
+    needs.step_s, needs.outputs_s = fastest_s(case, wanted[:1]) or 0.0, search.output_s(wanted[0], output)
+    for place, trial in enumerate(wanted):
+        if not plan.fits(needs.output_s, f"output of {len(wanted) - place} kernels" if place else "output"):
+            return
+        if not place:
+            some = plan.some(wanted, needs.output_s)
+            search.observer.output(some, rates.folder if rates else "", len(some) * needs.output_s)
+        begin = now()
+        (answer,) = search.output([from_flat(trial.config)])
+        needs.output_took(now() - begin)
         found = _answered(trial, answer, answer.costs.measure_s, "output was not measured")
         costs = tuple(_with_prediction(search, trial, one) for one in answer.output)
         # a kernel without a figure for its output keeps its speed, with the reason
@@ -274,4 +291,4 @@ def record_output(search: Search, plan: Plan) -> None:
 def _with_prediction(search: Search, trial: Trial, cost: OutputCost) -> OutputCost:
     if search.predict_output is None:
         return cost
-    return replace(cost, predicted_s=search.predict_output(from_flat(trial.config), cost))
+    return replace(cost, predicted_s=search.predict_output(from_flat(trial.config), cost.kind, cost.every))

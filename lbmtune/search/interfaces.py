@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Protocol
 
 from lbmtune.catalogue.config import KernelConfig, from_flat
-from lbmtune.records import Compiled, Prediction, Trial, Verification
-from lbmtune.records.output import OutputCost
+from lbmtune.records import Compiled, Environment, Prediction, Trial, Verification
+from lbmtune.records.output import Output
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.bounds import Accurate
@@ -21,8 +21,8 @@ Sustain = Callable[[Sequence[KernelConfig], Sequence[bool]], list[Trial]]
 
 OutputOf = Callable[[Sequence[KernelConfig]], list[Trial]]
 """Measures what output costs configurations."""
-PredictOutput = Callable[[KernelConfig, OutputCost], dict[str, float]]
-"""Predicts the seconds of an output, in parts; the measured cost says of which kind."""
+PredictOutput = Callable[[KernelConfig, str, int], dict[str, float]]
+"""Predicts the seconds of an output of a kind, in parts, beside the steps from one to the next that hide some."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,14 @@ MakeStrategy = Callable[[Sequence[KernelConfig], Sequence[Estimate], StudySpec],
 class Evaluator(Protocol):
     """Evaluates configurations: returns trials in any order, several at once.
 
+    environments: of its devices; what is measured in a search goes to any of them, all else to the first.
     incumbent_s: seconds per step of the best so far; much slower candidates are dismissed early.
     """
 
     incumbent_s: float | None
 
+    @property
+    def environments(self) -> tuple[Environment, ...]: ...
     @property
     def max_in_flight(self) -> int:
         """Return how many configurations may usefully be in flight."""
@@ -200,6 +203,13 @@ class Search:
     sustain: Sustain | None = None
     output: OutputOf | None = None
     predict_output: PredictOutput | None = None
+
+    def output_s(self, trial: Trial, wanted: Output) -> dict[str, float]:
+        """Return the predicted seconds of an output of each kind, of which one step hides next to nothing."""
+        if self.predict_output is None:
+            return {}
+        config = from_flat(trial.config)
+        return {kind: sum(self.predict_output(config, kind, 1).values()) for kind in wanted.intervals}
 
     def complete(self, trial: Trial) -> Trial:
         """Return a measured trial with its accuracy, if that is an objective."""

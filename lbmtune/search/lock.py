@@ -6,7 +6,7 @@ import hashlib
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -37,6 +37,15 @@ def device_lock(environment: Environment) -> Iterator[None]:
     name = f"lbmtune-device-{hashlib.sha256(named.encode()).hexdigest()[:32]}"
     # containers and batch jobs have either a network or a folder for temporary files in common
     with _listening(name, environment.device), _holding(_SHARED / name, environment.device):
+        yield
+
+
+@contextmanager
+def device_locks(environments: Iterable[Environment]) -> Iterator[None]:
+    """Lock several devices of this host (`device_lock`)."""
+    with ExitStack() as held:
+        for environment in environments:
+            held.enter_context(device_lock(environment))
         yield
 
 

@@ -7,6 +7,7 @@ their registers and spills go back to it. A trial is on disk before anything els
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
@@ -224,8 +225,9 @@ class Loop:
         begin = time.perf_counter()
         self._known[index] = trial
         self._strategy.observe(index, seen_of(trial))
-        if step_s := fastest_s(self._spec.case, [trial]):
-            self._plan.needs.step_s = min(step_s, self._plan.needs.step_s or step_s)
+        step_s, needs = fastest_s(self._spec.case, [trial]), self._plan.needs
+        if step_s and not 0 < needs.step_s <= step_s:
+            needs.step_s, needs.outputs_s = step_s, self._search.output_s(trial, self._spec.output)
         if self._spec.budget.target:
             self._stop.measured(trial, max(self._expected.values()))
         self._search_s = time.perf_counter() - begin
@@ -239,7 +241,13 @@ def added(one: Costs, other: Costs) -> Costs:
 
 
 def budget_left(spec: StudySpec, done: Sequence[Trial]) -> tuple[float, float]:
-    """Return the trials and seconds of search left, infinite without a limit. Earlier runs count by device time."""
-    spent_s = sum(t.costs.verify_s + t.costs.measure_s for t in done)
+    """Return the trials and seconds of search left, infinite without a limit.
+
+    Earlier runs count by device time, of several devices by that of the busiest.
+    """
+    spent = defaultdict[str, float](float)
+    for trial in done:
+        spent[trial.device] += trial.costs.verify_s + trial.costs.measure_s
+    spent_s = max(spent.values(), default=0.0)
     trials = spec.budget.trials - len(done) if spec.budget.trials else inf
     return trials, spec.budget.search_seconds - spent_s if spec.budget.search_seconds else inf

@@ -7,8 +7,10 @@ from math import inf
 from lbmtune.records import Trial
 from lbmtune.search.clock import FEWEST_ROUNDS, FILES_S, SLACK, Clock, Needs, now
 
-_FINALS, _SUSTAINED, _ACCURACY, _OUTPUT = 0.25, 0.15, 0.1, 0.25
+_FINALS, _SUSTAINED, _ACCURACY = 0.25, 0.15, 0.1
 """Shares of the whole that finals may take beyond two finalists, and that the parts after them may take at all."""
+_OUTPUT, _OUTPUT_OF_ONE = 0.25, 0.5
+"""Shares that the output of all finalists may take, and that of the best, which was asked for."""
 _TWO = 2
 """Finalists of which one is the winner."""
 _BEST_EFFORT = 5.0
@@ -45,8 +47,17 @@ class Plan:
         """Return the seconds of what is planned after the finals."""
         needs, whole_s = self.needs, self.clock.limit_s
         sustained = 1.0 if needs.runs_decide else _SUSTAINED
-        parts = ((needs.sustained_s, sustained), (needs.accuracy_s, _ACCURACY), (needs.output_s, _OUTPUT))
+        parts = (
+            (needs.sustained_s, sustained),
+            (needs.accuracy_s, _ACCURACY),
+            (self._with_output() * needs.output_s, _OUTPUT_OF_ONE),
+        )
         return FILES_S + sum(seconds for seconds, share in parts if seconds <= share * whole_s)
+
+    def _with_output(self) -> int:
+        """Return how many finalists have their output measured: as many as take no more than its share, or one."""
+        each_s, finalists = self.needs.output_s, self.needs.spec.protocol.finalists
+        return max(1, int(min(finalists, _OUTPUT * self.clock.limit_s / each_s))) if each_s else 0
 
     @property
     def after_search_s(self) -> float:
@@ -98,9 +109,9 @@ class Plan:
         """Return the seconds that the finals of these take at most."""
         return sum(not t.proven for t in finalists) * self.needs.proof_s + self.needs.race_s(len(finalists))
 
-    def fits(self, seconds: float, what: str) -> bool:
-        """Return whether a part fits into what is left; note that it is left out if it does not."""
-        left_s = self.clock.left_s - FILES_S
+    def fits(self, seconds: float, what: str, keep_s: float = 0.0) -> bool:
+        """Return whether a part fits into what is left; note that it is left out if it does not. keep_s: for others."""
+        left_s = self.clock.left_s - FILES_S - keep_s
         if seconds <= left_s:
             return True
         self.left_out.append(f"{what}: {seconds:.1f} s, {max(left_s, 0.0):.1f} s were left")

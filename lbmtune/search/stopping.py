@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Trial
+from lbmtune.records.remarks import left_alone, predictions_hold
 from lbmtune.records.repeats import percent
 from lbmtune.records.statistics import repeat_spread
 from lbmtune.records.study import StudyHeader
@@ -20,6 +21,19 @@ def noise_of(header: StudyHeader) -> float:
     """Return how far repeated finals lie apart on the machine of a study, relative."""
     usual = _NOISE_OF_HOST if BACKENDS[header.backend].shares_host else _NOISE
     return repeat_spread(header.repeats) or usual
+
+
+def unreliable_target(header: StudyHeader) -> str:
+    """Return why the target of a study is never reached: other programs disturbed what it is a share of; else ''."""
+    target, (bandwidths, calibration) = header.spec.budget.target, header.cpu_shares
+    if target is None:
+        return ""
+    if predictions_hold(bandwidths, calibration) if target.of == "prediction" else left_alone(bandwidths):
+        return ""
+    return (
+        f"the search does not end at {target.share:.0%} of the {target.of}, which is not reliable: other programs used "
+        "the processor while the machine was described."
+    )
 
 
 def enough(gain: Gain, noise: float) -> bool:
@@ -63,7 +77,7 @@ class Stop:
     def measured(self, trial: Trial, predicted_mlups: float) -> None:
         """Compare a speed with the target of the study. predicted_mlups: of what the model puts first."""
         target = self.header.spec.budget.target
-        if target is None or trial.mlups is None:
+        if target is None or trial.mlups is None or unreliable_target(self.header):
             return
         whole = predicted_mlups if target.of == "prediction" else None
         share = trial.mlups / whole if whole else self._share_of_ceiling(trial)

@@ -31,6 +31,7 @@ from lbmtune.search.lock import folder_lock
 from lbmtune.search.loop import OUT_OF_TIME, Loop
 from lbmtune.search.plan import Plan
 from lbmtune.search.space import Space
+from lbmtune.search.stopping import unreliable_target
 from lbmtune.search.visits import visit_again
 
 LOG = logging.getLogger("lbmtune")
@@ -74,6 +75,8 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
     loop = Loop(search, header, space, done, plan)
     if header.calibrated_how:
         LOG.info("predictions: %s", header.calibrated_how)
+    if remark := unreliable_target(header):
+        LOG.warning(remark)
     if header.earlier:
         LOG.info("prior: %s", prior_text(header.earlier))
     search.observer.started(header, done)
@@ -95,14 +98,20 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
             if not stopped.endswith(OUT_OF_TIME) or not plan.goes_on():
                 break
             plan.left_out.clear()
-        for part in (run_sustained, record_accuracy, record_output):
+        for part in (run_sustained, record_output, record_accuracy):
             part(search, plan)
     except TimeOverError as error:
         plan.left_out.append(str(error))
     except KeyboardInterrupt:
         write_header(search.folder, replace(header, stopped="interrupted"))
         raise
-    return replace(header, stopped=stopped, left_out=tuple(dict.fromkeys(plan.left_out)))
+    held = search.evaluator.environments[0].device_id
+    return replace(
+        header,
+        stopped=stopped,
+        left_out=tuple(dict.fromkeys(plan.left_out)),
+        finals_device="" if held == header.environment.device_id else held,
+    )
 
 
 def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[StudyHeader, tuple[Trial, ...]]:

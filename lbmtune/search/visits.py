@@ -49,10 +49,13 @@ def visit_again(search: Search, plan: Plan) -> None:
 def chosen_trials(trials: Sequence[Trial]) -> list[Trial]:
     """Return early trials, spread evenly over the search: what other programs do to neighbours in time is alike.
 
-    Every other one first, so that a visit that ends early has seen all of that time.
+    Those of the first device alone, which measures them again; every other one first, so that a visit that ends early
+    has seen all of that time.
     """
     early = [
-        t for t in trials[: int(_EARLY * len(trials))] if t.mlups and t.measurement and not t.measurement.dismissed
+        t
+        for t in trials[: int(_EARLY * len(trials))]
+        if t.mlups and t.measurement and not (t.measurement.dismissed or t.device)
     ]
     spread = early[:: max(1, -(-len(early) // _MOST))]
     return [*spread[::2], *spread[1::2]]

@@ -19,7 +19,7 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.process_pool import mapped, pool
 from lbmtune.records import Trial
-from lbmtune.records.store import HEADER, read_study
+from lbmtune.records.store import HEADER, read_header, read_study
 from lbmtune.search.interfaces import Seen
 from lbmtune.search.observations import seen_of
 from lbmtune.search.stopping import noise_of
@@ -69,8 +69,9 @@ class World:
 
 
 def names() -> list[str]:
-    """Return the names of all recorded sets."""
-    return sorted(str(header.parent.relative_to(RECORDED)) for header in RECORDED.rglob(HEADER))
+    """Return the names of all recorded sets but those about output, whose searches are short."""
+    found = sorted(header.parent for header in RECORDED.rglob(HEADER))
+    return [str(folder.relative_to(RECORDED)) for folder in found if not read_header(folder).spec.output]
 
 
 def world(name: str) -> World:

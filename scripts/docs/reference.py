@@ -39,13 +39,14 @@ class Family(NamedTuple):
     name: str
     summary: str
     knobs: Sequence[Knob]
+    by_device: Mapping[str, str]
 
 
 def families() -> Iterator[Family]:
     """Yield every family with its knobs, in the order of the backends."""
     for backend in BACKENDS:
         for name, record in FAMILIES[backend].items():
-            yield Family(backend, name, _first_line(record), knobs(record))
+            yield Family(backend, name, _first_line(record), knobs(record), record.by_device)
 
 
 def families_page() -> str:
@@ -59,21 +60,21 @@ def families_page() -> str:
         "`lbmtune list` prints the same for a case.",
         "",
         "Defaults never change, because they are part of recorded keys. Dots mean that other values are allowed, too.",
-        "A knob that does not act has its default.",
+        "A knob that does not act has its default. The default of a device is filled in when it is known.",
     ]
     for family in families():
         lines += ["", f"## {family.backend}: {family.name}", "", family.summary, ""]
-        lines += _table(
-            ("knob", "meaning", "unit", "default", "values", "acts if"), [_cells(one) for one in family.knobs]
-        )
+        rows = [_cells(one, family.by_device) for one in family.knobs]
+        lines += _table(("knob", "meaning", "unit", "default", "values", "acts if"), rows)
     lines += ["", "## Which families have a knob", "", *_table(("knob", "cuda", "cpu"), list(_knob_rows()))]
     return _page(lines)
 
 
-def _cells(one: Knob) -> tuple[str, ...]:
+def _cells(one: Knob, by_device: Mapping[str, str]) -> tuple[str, ...]:
     values = ", ".join(map(str, one.allowed or one.search)) + ("" if one.allowed else ", ...")
+    default = f"of the device: {by_device[one.name]}" if one.name in by_device else f"`{one.default}`"
     conditions = "; ".join(map(_condition, one.acts)) or "-"
-    return (f"`{one.name}`", one.meaning, one.unit or "-", f"`{one.default}`", values, conditions)
+    return (f"`{one.name}`", one.meaning, one.unit or "-", default, values, conditions)
 
 
 def _condition(acts: Acts) -> str:

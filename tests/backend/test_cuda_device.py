@@ -407,7 +407,7 @@ class _OnDevice:
 def test_a_launch_that_begins_early_says_so_to_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the structures of cuda.h lie in memory: seven words, a stream, a list of 72-byte attributes and its length."""
     driver = _Driver(0)
-    monkeypatch.setattr(programmatic_launch, "_driver", lambda: driver)
+    monkeypatch.setattr(programmatic_launch, "driver", lambda: driver)
     opened, fake = device(monkeypatch)
     executable = opened.load(PROGRAM, BINARY)
     launch = replace(PROGRAM.period[0][0], mode="dependent", shared_bytes=48)

@@ -18,7 +18,7 @@ from lbmtune.catalogue.problem.flows import box
 from lbmtune.claims.evidence import Evidence, evidence, reasons
 from lbmtune.claims.figures import figures
 from lbmtune.claims.judge import Reading, beside, decide, judge, readings_of, speed_ratio, verdicts
-from lbmtune.claims.plan import Here, configuration, plans
+from lbmtune.claims.plan import Here, Plan, configuration, plans
 from lbmtune.claims.run import Counting, Observer, Run, check_same_device, run_claims
 from lbmtune.claims.store import GROUPS, RESULTS, append_group, read_claims, read_groups
 from lbmtune.cli.app import app
@@ -29,6 +29,7 @@ from lbmtune.records import Accuracy, AccuracyPoint, Outcome, Resources, Trial
 from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Group, Holding, Rates, Row, SideTask, Verdict
 from lbmtune.records.profile import Counter, Counters
 from lbmtune.records.statistics import Interval
+from tests.support.refusals import refused
 from tests.support.studies.fake_study import CASE, LIMITS, environment, measurement
 
 HERE = Here(backend="cuda", limits=LIMITS, physical_cores=2, budget_bytes=1 << 30)
@@ -322,10 +323,7 @@ def test_a_spread_needs_two_and_names_what_is_missing() -> None:
     ],
 )
 def test_errors_of_a_file_name_line_and_key(wrong: str, right: str, complaint: str) -> None:
-    assert right in TEXT
-    with pytest.raises(InputError) as error:
-        document(TEXT.replace(right, wrong, 1))
-    assert complaint in str(error.value)
+    assert complaint in refused(document, TEXT, right, wrong)
 
 
 @pytest.mark.parametrize(
@@ -767,6 +765,42 @@ def test_claims_of_an_older_version_are_resumed_and_not_read(tmp_path: Path) -> 
     path.write_text(json.dumps(older | {"header": older["header"] | {"schema": 99}}))
     with pytest.raises(InputError, match="has schema 99, this version reads up to 3; update"):
         read_claims(tmp_path)
+
+
+def test_a_document_that_is_not_asked_again_stays(tmp_path: Path) -> None:
+    other = replace(document(), name="other")
+    both = run(tmp_path, document(), other)
+    Made.asked, seen = [], []
+
+    class Counted(Observer):
+        def started(self, planned: Sequence[Plan], done: Sequence[Group]) -> None:
+            seen.append(({plan.document for plan in planned}, {group.document for group in done}))
+
+    changed = replace(other, title="Made up anew")
+    again = run(tmp_path, changed, observer=Counted())
+    assert not Made.asked
+    assert seen == [({"other"}, {"other"})]
+    assert again.documents == (document(), changed)
+    assert again.header.documents == ("made-up", "other")
+    assert (again.groups, again.verdicts) == (both.groups, both.verdicts)
+    third = replace(document(), name="third")
+    assert [one.name for one in run(tmp_path, third).documents] == ["made-up", "other", "third"]
+    assert len(Made.asked) == 2
+    assert {group.document for group in read_claims(tmp_path).groups} == {"made-up", "other", "third"}
+    run(tmp_path, document(), other, third)
+    assert len(Made.asked) == 2, "nothing is measured again"
+
+
+def test_documents_that_cannot_be_kept_are_not_dropped(tmp_path: Path) -> None:
+    run(tmp_path, document(), replace(document(), name="other"))
+    path = tmp_path / RESULTS
+    older = json.loads(path.read_text())
+    older["header"]["schema"] = 2
+    path.write_text(json.dumps(older))
+    with pytest.raises(InputError, match=r"would lose other documents; add --only other: .* has schema 2"):
+        run(tmp_path, document())
+    run(tmp_path, document(), replace(document(), name="other"))
+    assert len(read_claims(tmp_path).documents) == 2
 
 
 def test_claims_of_another_device_are_not_mixed_in(tmp_path: Path) -> None:

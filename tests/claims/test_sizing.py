@@ -18,15 +18,17 @@ from lbmtune.claims.plan import Here, Plan, plans
 from lbmtune.claims.sizing import beyond_cache, domain_texts
 from lbmtune.cli.verbs.reproduce import show
 from lbmtune.codegen.render import render
-from lbmtune.errors import InputError, NothingValidError
+from lbmtune.errors import NothingValidError
 from lbmtune.files.claimsfile import load_documents, parse_document
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.claims import Claims, ClaimsHeader, Document, Group, MainMemory
-from lbmtune.records.remarks import TIMES_CACHE, idle_threads
+from lbmtune.records.idle_threads import idle_threads
+from lbmtune.records.remarks import TIMES_CACHE
 from lbmtune.report.claims import claims_page
 from scripts.check_recorded import stale_claims
 from scripts.paths import RECORDED
 from scripts.recorded.rejudge import host_of, rejudged
+from tests.support.refusals import refused
 from tests.support.studies.fake_study import LIMITS, environment
 
 MIB = 1 << 20
@@ -130,10 +132,7 @@ def test_a_gpu_keeps_its_domains() -> None:
     ],
 )
 def test_errors_of_the_table_name_line_and_key(wrong: str, right: str, complaint: str) -> None:
-    assert right in TEXT
-    with pytest.raises(InputError) as caught:
-        document(TEXT.replace(right, wrong, 1))
-    assert complaint in str(caught.value)
+    assert complaint in refused(document, TEXT, right, wrong)
 
 
 def measured_on(here: Here, text: str = TEXT) -> Claims:
@@ -257,19 +256,6 @@ def test_of_other_families_tiles_and_slabs_are_counted() -> None:
     wavefront = cpu.Wavefront(steps=4, threads=32)
     assert wavefront.busy_threads(case) == wavefront.shares(case) < 32
     assert cpu.MomentsWavefront(tile=(32, 16, 16)).shares(case) == 2 * 4
-
-
-def test_threads_without_work_are_told() -> None:
-    plane, config = box("d2q9", "bgk", (64, 64, 1)), cpu.Direct(threads=16)
-    assert idle_threads(plane, config) == (
-        "1 of 16 threads has work: the parallel loop has 1 iteration on 64x64x1; parallel_loop=zy divides rows."
-    )
-    assert idle_threads(plane, replace(config, parallel_loop="zy")) == ""
-    assert idle_threads(plane, replace(config, parallel_loop="tile-32x1")) == (
-        "2 of 16 threads have work: the parallel loop has 2 iterations on 64x64x1; "
-        "use a larger domain or fewer threads."
-    )
-    assert idle_threads(plane, replace(config, threads=1)) == ""
 
 
 @pytest.mark.parametrize("cores", [2, 16, 64])

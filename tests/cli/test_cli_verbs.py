@@ -15,7 +15,8 @@ from rich.console import Console
 
 import lbmtune
 from lbmtune import api
-from lbmtune.catalogue.config import from_flat
+from lbmtune.api.devices import bounds
+from lbmtune.catalogue.config import FAMILIES, CpuConfig, completed, from_flat
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.cli.format import output
@@ -32,6 +33,7 @@ from lbmtune.records.store import read_study
 from lbmtune.search.joint.ledger import Ledger, begin, open_storage
 from lbmtune.search.optuna_storage import Journal, optuna_name
 from lbmtune.units import format_rate
+from scripts.docs.reference import families_page
 from tests.support.paths import ROOT
 from tests.support.studies import fake_study
 from tests.support.studies.fake_study import FakeEvaluator, stand_in, verification
@@ -132,6 +134,43 @@ def test_devices_tells_where_the_description_lies(run, monkeypatch, tmp_path):
     assert json.loads(run(*here, "--json")[1])["cpu"]["file"] == str(path)
 
 
+@pytest.mark.parametrize(
+    ("options", "described_again", "links"),
+    [
+        ((), False, None),
+        (("--refresh",), True, None),
+        (("--calibrate",), False, False),
+        (("--links",), False, False),
+        (("--links", "--refresh"), False, True),
+        (("--links", "--calibrate", "--refresh"), True, True),
+    ],
+)
+def test_devices_shows_the_links_of_several_gpus(run, monkeypatch, options, described_again, links):
+    """They are measured if that is asked for, and bandwidths again only if those are asked for."""
+    stand_in(monkeypatch, FakeEvaluator("cuda"))
+    asked, measured = [], []
+
+    def described(name, *, refresh, extent):
+        asked.append((name, refresh, extent))
+        machine = fake_machine("cuda")
+        return replace(machine, environment=replace(machine.environment, device_id=f"GPU-{name}"))
+
+    def with_links(found, *, refresh):
+        measured.append((tuple(found), refresh))
+        return found
+
+    monkeypatch.setattr("lbmtune.backend.registry.available", lambda: ("0", "1"))
+    monkeypatch.setattr("lbmtune.api.measured_machine", described)
+    monkeypatch.setattr("lbmtune.api.measured_links", with_links)
+    monkeypatch.setattr("lbmtune.cli.format.description.link", lambda one, other: f"wire {one}{other}")
+    code, out, _ = run("devices", *options)
+    assert code == 0
+    assert re.search(r"^ +0 +1 +wire 01 +- ", out, re.MULTILINE)
+    extent = "full" if "--calibrate" in options else "bandwidths"
+    assert asked == [(name, described_again, extent) for name in ("0", "1")]
+    assert measured == ([] if links is None else [(("0", "1"), links)])
+
+
 def test_clocks_are_said():
     from lbmtune.cli.format.description import machine_rows
 
@@ -141,6 +180,20 @@ def test_clocks_are_said():
     rows = dict(machine_rows("0", replace(card, conditions=Conditions(sm_clock_hz=1.7e9, memory_clock_hz=3.2e9))))
     assert rows["highest clock"] == "1980 MHz"
     assert (rows["clock when measured"], rows["memory clock when measured"]) == ("1700 MHz", "3200 MHz")
+
+
+def test_list_says_which_schemes_a_backend_lacks_and_why(run, monkeypatch):
+    stand_in(monkeypatch)
+    reason = (
+        "scheme=swap-ordered is not supported on CUDA (use swap): a cell swaps with those updated before it, and "
+        "thread blocks run in no order"
+    )
+    for study in ("box", "porous"):
+        facts = json.loads(run("list", "--study", study, "--machine", "h100", "--json")[1])
+        assert facts["schemes_without_kernels"] == {"swap-ordered": reason}
+    assert json.loads(run("list", "--device", "cpu", "--json")[1])["schemes_without_kernels"] == {}
+    assert reason in " ".join(run("list", "--machine", "h100")[1].split())
+    assert "schemes without kernels here" not in run("list", "--device", "cpu")[1]
 
 
 def test_list_counts_what_is_legal(run, monkeypatch):
@@ -198,6 +251,7 @@ def test_axes_are_listed_without_breaking_their_values():
         "other_titles": {"wavefront": "scheme in place"},
         "spaces": [names, ("aa",)],
         "default": "pull",
+        "by_device": "",
         "known": names,
         "families": (),
     }
@@ -207,6 +261,23 @@ def test_axes_are_listed_without_breaking_their_values():
     assert not re.search(r"^ *,", text, re.MULTILINE)
     assert all(text.count(f" {name}") >= 2 for name in names)
     assert re.search(r"^  in wavefront +scheme in place *$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("knob", ["threads", "vector_bits"])
+def test_a_default_of_the_device_is_said_alike_by_the_page_and_the_list(run, knob):
+    default = completed({"backend": "cpu"}, bounds("cpu").limits)[knob]
+    said = CpuConfig.by_device[knob]
+    rows = re.findall(rf"^\| `{knob}` \|.*$", families_page(), re.MULTILINE)
+    *rows, families = rows
+    assert len(rows) == len(FAMILIES["cpu"])
+    assert all(f" | of the device: {said} | " in row for row in rows)
+    assert " | of the device" not in families
+    axes = json.loads(run("list", "--device", "cpu", "--json")[1])["axes"]
+    facts = axes[knob]
+    assert (facts["default"], facts["by_device"]) == (default, said)
+    shown = dict(knob_rows(knob, {**facts, "spaces": [()]}))
+    assert shown["  values"] == f"({default}, of the device: {said})"
+    assert axes["padding"]["by_device"] == ""
 
 
 def test_a_knob_is_described_for_each_family_in_which_it_means_something_else(run):
@@ -879,6 +950,18 @@ def test_threads_without_work_are_remarked_on(run):
             asked = (config, "--set", "case.lattice=d2q9", "--set", "case.domain=64x64", "--machine", machine)
             code, _, err = run(verb, *asked)
             assert (code, told in err) == (0, remarked)
+            facts = json.loads(run(verb, *asked, "--json")[1])
+            assert facts["remark"] == (told if remarked else "")
+
+
+def test_a_measurement_tells_threads_without_work(run, monkeypatch):
+    stand_in(monkeypatch)
+    told = "1 of 2 threads has work: the parallel loop has 1 iteration on 64x64x1; parallel_loop=zy divides rows."
+    plane = ("--device", "cpu", "--set", "case.lattice=d2q9", "--set", "case.domain=64x64")
+    for loop, remark in (("z", told), ("zy", "")):
+        code, out, err = run("measure", f"scheme=aa,threads=2,parallel_loop={loop}", *plane, "--json")
+        assert (code, told in err) == (0, bool(remark))
+        assert json.loads(out)["remark"] == remark
 
 
 def test_what_was_recorded_stands_on_its_machine_where_no_device_is_here(run, monkeypatch):

@@ -54,6 +54,17 @@ def test_more_bytes_take_no_less_time_and_never_exceed_the_bandwidth(sent: list[
     assert more / exchange_s(LINKS, more) <= LINKS.both_ways_bytes_per_s / 2 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("overlap", OVERLAPS)
+def test_both_waits_of_an_exchange_take_their_time_and_are_hidden_like_it(overlap: Overlap) -> None:
+    case = box("d3q19", "bgk", (256, 256, 256))
+    waiting = replace(CARD, links=replace(LINKS, wait_s=8e-6))
+    without, found = (of(case, PULL, "z:2", overlap, card) for card in (CARD, waiting))
+    assert found.exchange_s == pytest.approx(without.exchange_s + 16e-6)
+    assert found.shown_s == pytest.approx(without.shown_s + (16e-6 if overlap == "none" else 0.0))
+    alone = of(case, PULL, "z:1", overlap, waiting)
+    assert alone.exchange_s == 0
+
+
 def test_few_bytes_take_the_latency_and_many_the_bandwidth() -> None:
     least, largest = min(map(int, LINKS.copy_s)), max(map(int, LINKS.copy_s))
     assert exchange_s(LINKS, 1) == exchange_s(LINKS, least)

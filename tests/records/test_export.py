@@ -31,7 +31,7 @@ from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema
 from lbmtune.records.kernel_format import source_digest
 from lbmtune.records.study import StudyRecord
 from lbmtune.runtime import load as loading
-from lbmtune.runtime.placement import placements
+from lbmtune.runtime.placement import PopulationPlaces
 from tests.support.paths import ROOT
 from tests.support.studies import made_up_records as made
 
@@ -172,7 +172,7 @@ def test_formulas_give_what_the_program_does(config: CudaConfig | CpuConfig) -> 
         name, formula = extent.split(" = ")
         names[name] = value(formula)
     for parity, locations in enumerate(storage.locations):
-        places = list(placements(case, config, parity, np))
+        places = list(PopulationPlaces(case, config, parity, np).each())
         for location, place in zip(locations, places, strict=True):
             x, y, z = (a + o + origin for a, o, origin in zip((20, 3, 2), location.offset, storage.origin, strict=True))
             assert value(storage.index, X=x, Y=y, Z=z, Q=location.slot) == place.indices[2, 3, 20]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,15 +12,19 @@ from typer.testing import CliRunner
 
 from lbmtune.claims.judge import shown_range
 from lbmtune.claims.store import PAGE, claims_folder, write_claims
-from lbmtune.claims.tally import of_claims, of_questions
+from lbmtune.claims.tally import MEANINGS, Standing, of_claims, of_questions, standings, tally
 from lbmtune.cli.app import app
 from lbmtune.cli.format.claims import variant_table, verdict_table
 from lbmtune.cli.format.output import emit_json
 from lbmtune.cli.verbs import reproduce
+from lbmtune.errors import NothingValidError
 from lbmtune.records.claims import Claims, Holding, Verdict
 from lbmtune.report.claims import claims_page, headline, sections, write_claims_page
 from tests.claims.test_claims import document, run
+from tests.claims.test_sizing import MANY, measured_on
+from tests.claims.test_sizing import TEXT as ON_PROCESSOR
 from tests.support.browser import check_fits, laid_out, visit
+from tests.support.paths import ROOT
 from tests.support.studies.fake_study import environment
 
 
@@ -106,6 +111,67 @@ def test_the_command_prints_two_lists_and_their_counts_last(
     lines = [line.strip() for line in printed.splitlines()]
     assert [lines.count(title) for title in (mine, own)] == [2, 2], "as titles of the only document and of all"
     assert "It is asked by nobody else." in printed[printed.index(own) :]
+
+
+def test_an_undecided_claim_is_compared_with_nothing(claims: Claims) -> None:
+    beside = tuple(replace(v, beside_published="as published") for v in claims.verdicts)
+    (section,) = sections(replace(claims, verdicts=beside))
+    shown = {one.claim.name: one.comparison for one in section.judged}
+    assert (shown["unsure"], shown["faster"]) == ("", "as published")
+    (row,) = re.findall('<tr class="claim" id="made-up-unsure">.*?</tr>', claims_page(replace(claims, verdicts=beside)))
+    assert "as published" not in row
+
+
+def test_each_count_is_explained_where_it_stands(claims: Claims) -> None:
+    page = claims_page(claims)
+    meanings = page.partition('id="meanings">')[2].partition("</p>")[0]
+    found = tally(standings(claims).values())
+    assert [name.lower() for name in re.findall("<b>(.*?)</b>", meanings)] == list(found)
+    assert "<b>Not here</b>: it was measured on this device and does not hold." in meanings
+    assert "<b>Cannot be asked</b>: no measurement on this kind of device can answer it" in meanings
+    assert set(MEANINGS) == set(Standing)
+    guide = (ROOT / "docs" / "guide" / "claims.md").read_text()
+    assert all(f"| {one} | {MEANINGS[one]} |" in guide for one in Standing)
+
+
+def of_processor(claims: Claims) -> Claims:
+    """The same run, as if the variants were for a processor: nothing of a GPU was read."""
+    header = replace(claims.header, backend="cpu", environment=environment("cpu"))
+    documents = tuple(
+        replace(one, variants=tuple(replace(v, configs={"cpu": v.configs["cuda"]}) for v in one.variants))
+        for one in claims.documents
+    )
+    return replace(claims, header=header, documents=documents)
+
+
+def test_the_page_of_a_processor_says_nothing_of_a_gpu(claims: Claims) -> None:
+    on_gpu, on_cpu = claims_page(claims), claims_page(of_processor(claims))
+    assert "Nsight" in on_gpu
+    assert "Nsight" not in on_cpu
+    (section,) = sections(of_processor(claims))
+    rows = next(one.evidence_table for one in section.judged if one.claim.name == "failing")
+    assert [list(row) for row in rows] == [
+        ["variant", "domain", "MLUPS", "us per step", "predicted bytes per update"] for _ in rows
+    ]
+    assert len(rows) == 2
+    assert "spilled" not in on_cpu
+
+
+def test_remarks_on_variants_are_in_the_json(
+    claims: Claims, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reproduce.show(claims, tmp_path, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["remarks"], len(found["groups"])) == ([], 2)
+    flat = ON_PROCESSOR.replace("d3q19", "d2q9").replace("96x96x96", "64x64").replace("256x256x256", "64x64")
+    with pytest.raises(NothingValidError):  # nothing was measured, and the plan is remarked on
+        reproduce.show(measured_on(MANY, flat), tmp_path, as_json=True)
+    remarks = json.loads(capsys.readouterr().out)["remarks"]
+    assert [(one["document"], one["variant"]) for one in remarks] == [
+        ("made-up", "one lattice"),
+        ("made-up", "two lattices"),
+    ]
+    assert all(one["remark"].startswith("1 of 64 threads has work") for one in remarks)
 
 
 def test_text_of_documents_is_escaped(claims: Claims) -> None:

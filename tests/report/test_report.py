@@ -18,11 +18,12 @@ from lbmtune.catalogue.config import KernelConfig, cpu, cuda, from_flat
 from lbmtune.catalogue.layouts import SoA
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.cli.format.study import _cost_rows
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.export import printed_kernel
-from lbmtune.records import Outcome, Resources, Sustained, Term, Trial
+from lbmtune.records import Costs, Outcome, Resources, Sustained, Term, Trial
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report import drawing, html
@@ -329,6 +330,22 @@ def test_trial_table_has_a_row_each_with_reason_and_config(gpu: StudyRecord) -> 
     assert tables.trial_table(made.hopeless_study()).winner == -1
     assert set(table.digits) <= set(table.columns)
     assert table.configs[0].startswith("backend=cuda,block=64x1x1,")
+
+
+def test_of_several_devices_the_report_says_which_measured_each_trial(gpu: StudyRecord) -> None:
+    assert "device" not in tables.trial_table(gpu).columns
+    assert "devices" not in dict(tables.case_table(gpu))
+    trials = [replace(t, device="GPU-2" if t.number % 2 else "", costs=Costs(verify_s=1.0)) for t in gpu.trials]
+    environment = replace(gpu.header.environment, device_id="GPU-1")
+    two = replace(gpu, header=replace(gpu.header, environment=environment), trials=tuple(trials))
+    table = tables.trial_table(two)
+    place = table.columns.index("device")
+    assert [row[place] for row in table.rows] == [t.device or "GPU-1" for t in trials]
+    odd = sum(t.number % 2 for t in trials)
+    said = f"{len(trials) - odd} trials on GPU-1, {odd} trials on GPU-2; finals on GPU-1"
+    assert dict(tables.case_table(two))["devices"] == said == dict(_cost_rows(two))["devices"]
+    lost = replace(two, header=replace(two.header, finals_device="GPU-2"))
+    assert dict(tables.case_table(lost))["devices"].endswith("finals on GPU-2")
 
 
 def test_many_points_are_drawn_by_the_graphics_card(gpu: StudyRecord) -> None:

@@ -9,8 +9,9 @@ import pytest
 from lbmtune.cli.format.study import _cost_rows
 from lbmtune.records.output import Output, OutputCost, OutputRates
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.output import output_note, output_table, output_text, with_output_mlups
+from lbmtune.report.study.output import output_note, output_row, output_table, output_text, with_output_mlups
 from lbmtune.report.study.page import cards, page
+from lbmtune.units import format_mlups
 from tests.support.studies import made_up_records as made
 
 SAVE = OutputCost(
@@ -39,9 +40,21 @@ def test_rows_set_the_measured_share_beside_the_predicted_one(study: StudyRecord
 def test_the_speed_with_output_is_that_of_a_run(study: StudyRecord) -> None:
     winner = study.ranked[0]
     assert with_output_mlups(winner) == pytest.approx((winner.mlups or 0) * 500 / 520)
-    assert output_text(winner) == "save every 500 steps 3.8 % (predicted 2.9 %), residual every 500 steps 0 %"
+    assert output_text(winner) == (
+        "save every 500 steps 3.8 % (2 % to 5.7 %, predicted 2.9 %), residual every 500 steps 0 % (2 % to 5.7 %)"
+    )
     assert "with output" in [title for title, _, _ in cards(study)]
     assert any(name == "output costs" and "3.8 %" in str(text) for name, text in _cost_rows(study))
+
+
+def test_the_end_of_a_study_has_the_range_of_each_cost_and_of_the_speed_with_it(study: StudyRecord) -> None:
+    winner = study.ranked[0]
+    own = winner.mlups or 0.0
+    slow, fast = (own / (1 + 2 * event_s / (500 * 1e-3)) for event_s in (0.03, 0.01))
+    speeds = f"{format_mlups(with_output_mlups(winner))} MLUPS ({format_mlups(slow)} to {format_mlups(fast)})"
+    assert output_row(winner) == f"{output_text(winner)}; with it {speeds}"
+    assert ("output costs", output_row(winner)) in _cost_rows(study)
+    assert output_row(made.gpu_study().ranked[0]) == ""
 
 
 def test_the_page_has_the_section_only_of_a_study_with_output(study: StudyRecord) -> None:

@@ -169,10 +169,10 @@ def test_places_computed_at_once_are_those_of_each_direction(name: str) -> None:
     case, config = SAMPLES[name]
     found = []
     for parity, window in product(range(config.propagation.period), (whole(case.domain), *WINDOWS)):
-        (at_once,) = placement.blocks(case, config, parity, np, window)
-        each = list(placement.placements(case, config, parity, np, window))
+        (at_once,) = placement.PopulationPlaces(case, config, parity, np, window).blocks()
+        each = list(placement.PopulationPlaces(case, config, parity, np, window).each())
         np.testing.assert_array_equal(at_once.indices, np.stack([one.indices for one in each]))
-        for gain, one in zip(at_once.gain, each, strict=True):
+        for gain, one in zip(np.broadcast_to(at_once.gain, at_once.indices.shape), each, strict=True):
             np.testing.assert_array_equal(gain, np.broadcast_to(one.gain, gain.shape))
         found.append(at_once.indices.tobytes())
     assert len(set(found)) == len(found)  # of each parity and window others

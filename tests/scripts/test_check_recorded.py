@@ -98,6 +98,19 @@ def test_finals_are_told_by_family_with_their_share_of_the_winner(check: ModuleT
     assert check.finals("a/b", study) == []
 
 
+def test_a_final_that_left_early_is_compared_by_the_rounds_of_both(check: ModuleType) -> None:
+    study = made.gpu_study()
+    winner, second, *_ = [trial for trial in study.ranked if trial.final]
+    assert winner.final
+    assert second.final
+    rounds = len(winner.final.samples_s) // 2
+    early = replace(second.final, samples_s=tuple(2 * s for s in winner.final.samples_s[:rounds]))
+    led = replace(second, final=early, stands_for="the second kind")
+    trials = tuple(led if trial.number == second.number else trial for trial in study.trials)
+    (line,) = check.finals("a/b", replace(study, trials=trials))
+    assert "| 0.500 |" in line
+
+
 def test_a_row_holds_the_figures_of_the_trials(check: ModuleType) -> None:
     study = made.gpu_study()
     trials = tuple(replace(t, elapsed_s=0.5 * (n + 1)) for n, t in enumerate(study.trials))

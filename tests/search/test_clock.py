@@ -12,6 +12,7 @@ import pytest
 
 from lbmtune.errors import TimeOverError
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.output import Output, OutputCost, rounds_s
 from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.records.store import read_study
 from lbmtune.search import clock as clocks
@@ -33,13 +34,14 @@ class Costs(SimpleNamespace):
     proof: float
     sample: float
     accuracy: float
+    output: float
 
 
 MACHINES = {
-    "a GPU": Costs(start=9.0, compile=0.05, trial=0.08, proof=1.2, sample=0.1, accuracy=2.0),
-    "64 cubed": Costs(start=6.0, compile=0.3, trial=0.2, proof=0.5, sample=0.055, accuracy=2.0),
-    "128 cubed": Costs(start=6.5, compile=0.3, trial=0.4, proof=1.5, sample=0.06, accuracy=2.5),
-    "256 cubed": Costs(start=7.0, compile=0.3, trial=1.4, proof=3.5, sample=0.25, accuracy=2.0),
+    "a GPU": Costs(start=9.0, compile=0.05, trial=0.08, proof=1.2, sample=0.1, accuracy=2.0, output=1.3),
+    "64 cubed": Costs(start=6.0, compile=0.3, trial=0.2, proof=0.5, sample=0.055, accuracy=2.0, output=1.4),
+    "128 cubed": Costs(start=6.5, compile=0.3, trial=0.4, proof=1.5, sample=0.06, accuracy=2.5, output=3.1),
+    "256 cubed": Costs(start=7.0, compile=0.3, trial=1.4, proof=3.5, sample=0.25, accuracy=2.0, output=6.5),
 }
 
 
@@ -84,9 +86,15 @@ class Timed(FakeEvaluator):
         self.spend(self.costs.accuracy, "accuracy")
         return super().accuracy(config, brief=brief)
 
+    def output(self, configs):
+        (config,) = configs
+        self.spend(self.costs.output, "output")
+        cost = OutputCost(kind="save", every=500, apart=50, event_s=0.02, low_s=0.01, high_s=0.03, step_s=1e-3)
+        return [Trial(number=0, key=config.key, config=config.flat(), outcome=Outcome.OK, output=(cost,))]
 
-def held(monkeypatch, tmp_path, machine: Costs, seconds: float, **changes):
-    """Return the evaluator, the record and the seconds of the whole of a study."""
+
+def held(monkeypatch, tmp_path, machine: Costs, seconds: float, event_s: float = 0.0, **changes):
+    """Return the evaluator, the record and the seconds of the whole of a study. event_s: of an output, by its rates."""
     evaluator = Timed(machine)
     monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: evaluator.now_s))
     study = spec("cpu", budget=Budget(seconds=seconds), **changes)
@@ -97,6 +105,8 @@ def held(monkeypatch, tmp_path, machine: Costs, seconds: float, **changes):
         clock=Clock(begun_s, seconds),
         sustain=evaluator.sustained,
         accuracy=evaluator.accuracy,
+        output=evaluator.output if study.output else None,
+        predict_output=lambda *_: {"file": event_s},
     )
     record = run_study(needs, header(study, "cpu"), space_of(study, "cpu"))
     return evaluator, record, evaluator.now_s - begun_s
@@ -119,6 +129,39 @@ def test_a_study_ends_within_its_time(monkeypatch, tmp_path, machine, seconds):
     for part in ("sustained", "accuracy"):
         said = any(text.startswith(part) for text in record.header.left_out)
         assert (part in evaluator.asked) != said, "it is made, or its absence is said"
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("seconds", [30.0, 60.0, 120.0])
+def test_output_is_measured_if_its_time_is_left(monkeypatch, tmp_path, machine, seconds):
+    costs = MACHINES[machine]
+    changes = {"output": Output(save=500), "protocol": TimingProtocol(finalists=3), "strategy": "list"}
+    evaluator, record, whole_s = held(monkeypatch, tmp_path, costs, seconds, costs.output / 20, **changes)
+    finalists = [trial for trial in record.ranked if trial.final]
+    measured = [trial for trial in finalists if trial.output]
+    assert measured == finalists[: len(measured)], "the best come first"
+    assert len(measured) == evaluator.asked.count("output") >= 1
+    assert whole_s + FILES_S / 2 <= 1.1 * seconds
+    left = [text for text in record.header.left_out if text.startswith("output")]
+    assert len(left) == (len(measured) < len(finalists))
+    if left:
+        rest = len(finalists) - len(measured)
+        assert left[0].startswith(f"output of {rest} kernels: {costs.output:.1f} s, ")
+        assert seconds - whole_s < FILES_S + costs.output, "no time that would do stays unused"
+
+
+def test_the_time_of_output_is_what_was_measured_or_at_most_what_rates_say():
+    needs = Needs(replace(spec("cpu"), output=Output(save=500, residual=100)), "cpu")
+    unknown = needs.output_s
+    assert 0 < unknown < 3, "as long as no kernel has a speed"
+    needs.step_s = 1e-3
+    assert needs.output_s == pytest.approx(unknown + 2 * rounds_s(0.0, 1e-3, 100))
+    needs.outputs_s = {"save": 0.1}
+    assert needs.output_s == pytest.approx(unknown + rounds_s(0.1, 1e-3, 500) + rounds_s(0.0, 1e-3, 100))
+    needs.output_took(0.7)
+    needs.output_took(0.5)
+    assert needs.output_s == 0.7
+    assert Needs(spec("cpu"), "cpu").output_s == 0
 
 
 def test_a_time_in_which_nothing_fits_is_said_and_gives_a_winner(monkeypatch, tmp_path, caplog):

@@ -16,14 +16,15 @@ from lbmtune import api
 from lbmtune.backend.registry import open_device
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
-from lbmtune.records import SCHEMA_VERSION
+from lbmtune.records import SCHEMA_VERSION, Costs, Outcome, Trial
 from lbmtune.records.spec import Budget
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study
 from lbmtune.search import lock
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.joint.ledger import open_storage
 from lbmtune.search.joint.sharing import joint
-from lbmtune.search.lock import device_lock, folder_lock
+from lbmtune.search.lock import device_lock, device_locks, folder_lock
+from lbmtune.search.loop import budget_left
 from lbmtune.search.optuna_storage import JOURNAL, Journal, optuna_name, write_journal
 from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
@@ -312,6 +313,35 @@ def test_a_device_is_locked_where_there_is_no_folder_for_the_file(monkeypatch, t
     monkeypatch.setattr(lock, "_SHARED", tmp_path / "gone")
     with device_lock(one), pytest.raises(InputError, match="is in use"):
         device_lock(one).__enter__()
+
+
+def test_several_devices_are_locked_together(tmp_path):
+    one = header(spec()).environment
+    other = replace(one, device="Made-up 2", device_id=f"another than {one.device_id}")
+    with device_locks([one, other]):
+        for taken in (one, other):
+            with pytest.raises(InputError, match=f"^{taken.device} is in use by process"):
+                device_lock(taken).__enter__()
+    with device_lock(other), pytest.raises(InputError, match=r"^Made-up 2 is in use"), device_locks([one, other]):
+        pass
+    with device_lock(one):
+        pass
+
+
+@pytest.mark.parametrize(("devices", "left_s"), [(("", "", "", ""), 60.0), (("", "another", "", ""), 70.0)])
+def test_the_time_of_earlier_runs_is_that_of_the_busiest_device(devices, left_s):
+    done = [
+        Trial(
+            number=n,
+            key=str(n),
+            config={},
+            outcome=Outcome.OK,
+            costs=Costs(compile_s=99.0, verify_s=1.0, measure_s=9.0),
+            device=device,
+        )
+        for n, device in enumerate(devices)
+    ]
+    assert budget_left(spec(budget=Budget(search_seconds=100.0, trials=9)), done) == (5, left_s)
 
 
 HOLDER = """

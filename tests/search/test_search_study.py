@@ -23,6 +23,7 @@ from tests.support.studies.fake_study import (
     search,
     space_of,
     spec,
+    verification,
 )
 
 
@@ -381,6 +382,8 @@ def test_what_was_dismissed_beside_a_false_winner_is_measured_again(tmp_path):
     class Dismissing(FakeEvaluator):
         def next(self):
             trial = super().next()
+            first = self.tried.count(trial.key) == 1
+            trial = replace(trial, device="another" if first else "")  # of two devices
             if not trial.mlups:
                 return trial
             false.setdefault("key", trial.key)
@@ -407,6 +410,7 @@ def test_what_was_dismissed_beside_a_false_winner_is_measured_again(tmp_path):
     for trial in others:
         assert trial.measurement.dismissed == (trial.measurement.mlups < fastest / 1.25)
         assert again[trial.key] == (1 if trial.measurement.dismissed else 2)
+        assert trial.device == ("another" if trial.measurement.dismissed else "")
     assert len(record.trials) == 8
 
 
@@ -440,6 +444,32 @@ def test_why_a_finalist_has_no_final_measurement_is_told(tmp_path):
     finalists = [trial for trial in record.trials if trial.key in evaluator.finalists]
     assert {trial.reason for trial in finalists} == {"in the finals: killed by SIGKILL"}
     assert all(trial.mlups == trial.measurement.mlups for trial in finalists)
+
+
+@pytest.mark.parametrize("reason", ["", "killed by SIGKILL"])
+def test_finalists_that_the_search_has_proven_have_finals_too(tmp_path, reason):
+    """Once, if they cannot be measured there."""
+
+    class Early(FakeEvaluator):
+        held = 0
+
+        def next(self):
+            answer = super().next()
+            return replace(answer, verification=answer.measurement and verification())
+
+        def finals(self, configs, **how):
+            self.held += 1
+            found = super().finals(configs, **how)
+            return [replace(trial, final=None, reason=reason) for trial in found] if reason else found
+
+    evaluator = Early()
+    record = run(tmp_path, spec(), evaluator)
+    assert all(trial.proven for trial in record.ranked)
+    assert evaluator.held == 1
+    assert {trial.key for trial in record.trials if trial.final} == ({*evaluator.finalists} if not reason else set())
+    again = run_study(search(tmp_path, evaluator), header(spec()), space_of(spec()), resume=True)
+    assert evaluator.held == 1
+    assert again.ranked == record.ranked
 
 
 def test_the_cost_of_searching_is_recorded(tmp_path):

@@ -133,3 +133,23 @@ def test_other_ends_are_said_as_well(tmp_path, trials):
     record = run_study(search(tmp_path, FakeEvaluator()), header(study), space_of(study))
     count, why = (3, "the limit of trials is reached") if trials == 3 else (4, "all 4 legal configurations are tried")
     assert record.header.stopped == f"stopped after {count} evaluations: {why}"
+
+
+@pytest.mark.parametrize(
+    ("target", "bandwidths", "calibration", "reached"),
+    [
+        (Target(share=0.1), 0.99, 0.99, True),
+        (Target(share=0.1), 0.99, 0.17, False),
+        (Target(share=0.1), 0.17, None, False),
+        (Target(share=0.1), 0.17, 0.99, True),
+        (Target(share=0.1, of="ceiling"), 0.17, 0.99, False),
+        (Target(share=0.1, of="ceiling"), 0.99, 0.17, True),
+    ],
+)
+def test_a_share_of_what_is_not_reliable_is_never_reached(tmp_path, caplog, target, bandwidths, calibration, reached):
+    asked = spec(budget=Budget(trials=9, target=target), strategy="list")
+    plain = header(asked)
+    kept = replace(plain, ceiling=replace(plain.ceiling, cpu_share=bandwidths), calibration_cpu_share=calibration)
+    record = run_study(search(tmp_path, FakeEvaluator()), kept, space_of(asked))
+    assert (len(record.trials) < 9) is reached
+    assert (f"does not end at 10% of the {target.of}, which is not reliable" in caplog.text) is not reached

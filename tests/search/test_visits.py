@@ -92,3 +92,5 @@ def test_visits_are_spread_over_the_early_search_and_leave_out_what_was_dismisse
     assert chosen == [*sorted(chosen)[::2], *sorted(chosen)[1::2]]
     dismissed = [replace(t, measurement=replace(t.measurement, dismissed=True)) for t in trials]  # type: ignore[type-var]
     assert chosen_trials(dismissed) == []
+    elsewhere = [replace(t, device="another" if t.number % 2 else "") for t in trials]
+    assert {trial.number % 2 for trial in chosen_trials(elsewhere)} == {0}

@@ -22,10 +22,12 @@ import numpy as np
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.rules import Limits
+from lbmtune.codegen.cuda.exchange import PIECES, PUT, TAKEN
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
-from lbmtune.codegen.program import BARRIER, MACROSCOPICS, SENT_SUMS, STEPS, Launch, Program
+from lbmtune.codegen.program import BARRIER, FIRST_PLANE, LAST_PLANE, MACROSCOPICS, SENT_SUMS, STEPS, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
 from lbmtune.records.store import cache_folder, write_atomically
+from tests.shim.queues import Host, LateQueue
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
 COMPILER = shutil.which("g++")
@@ -129,6 +131,7 @@ def _launcher(program: Program, launch: Launch) -> str:
 
 def _type(argument: str) -> str:
     kinds = {"f0": "Stored*", "f1": "Stored*", "links": "Word*", MACROSCOPICS: "Real*", SENT_SUMS: "Real*"}
+    kinds |= {TAKEN: "const Word*", PUT: "Word*", **dict.fromkeys((FIRST_PLANE, LAST_PLANE, PIECES), "int")}
     if argument in ("flags", "moving"):
         return "const Word*"
     if argument in ("along", "places", "cells"):
@@ -166,7 +169,10 @@ class HostExecutable:
 
 
 class HostDevice:
-    """One CPU thread that stands for a CUDA device."""
+    """One CPU thread that stands for a CUDA device. host: holds the work of its queues, and of those of its peers."""
+
+    def __init__(self, host: Host | None = None) -> None:
+        self._host = host or Host()
 
     limits = Limits(
         shared_bytes_per_block=227 << 10,
@@ -197,7 +203,22 @@ class HostDevice:
         return HostExecutable(program, binary)
 
     def synchronize(self) -> None:
-        pass
+        self._host.synchronize()
+
+    def current(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def queue(self, *, first: bool = False) -> LateQueue:
+        return self._host.queue()
+
+    def copy(self, target: Any, source: Any) -> None:
+        target[...] = source
+
+    def reaches(self, other: HostDevice) -> bool:
+        return True
+
+    def recorded_in(self, queue: LateQueue, run: Callable[[], None]) -> Callable[[], None]:
+        return run
 
     def time_s(self, run: Callable[[], None]) -> float:
         raise NotImplementedError("the host shim proves results; it has no speed")

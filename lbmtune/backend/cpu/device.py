@@ -24,6 +24,7 @@ from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.cpu.numa import nodes
 from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
 from lbmtune.backend.cpu.threads import ALLOWED, bind
+from lbmtune.backend.immediate import ImmediateQueue
 from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
@@ -160,6 +161,26 @@ class CpuDevice:
 
     def synchronize(self) -> None:
         """Return at once: launches end before they return."""
+
+    def current(self) -> AbstractContextManager[None]:
+        """Return a range without effect: there is one processor."""
+        return nullcontext()
+
+    def queue(self, *, first: bool = False) -> ImmediateQueue:
+        """Return a queue, which works at once."""
+        return ImmediateQueue()
+
+    def copy(self, target: Array, source: Array) -> None:
+        """Copy an array to another one."""
+        target[...] = source
+
+    def reaches(self, other: CpuDevice) -> bool:
+        """Return that it does: there is one memory."""
+        return True
+
+    def recorded_in(self, queue: ImmediateQueue, run: Callable[[], None]) -> Callable[[], None]:
+        """Return `run` itself: work is not recorded."""
+        return run
 
     def time_s(self, run: Callable[[], None]) -> float:
         """Return the wall-clock seconds of `run`."""

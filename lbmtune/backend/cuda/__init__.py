@@ -45,6 +45,16 @@ def _reports_power(spec: str) -> bool:
     return Monitor(cupy().cuda.runtime.deviceGetPCIBusId(int(spec))).conditions().power_w is not None
 
 
+def _link(one: str, other: str) -> str:
+    from lbmtune.backend.cuda.attributes import cupy
+    from lbmtune.backend.cuda.nvml import Monitor
+
+    runtime = cupy().cuda.runtime
+    here, there = (Monitor(runtime.deviceGetPCIBusId(int(spec))) for spec in (one, other))
+    reached = runtime.deviceCanAccessPeer(int(one), int(other))
+    return here.link_to(there) + ("" if reached else ", no peer access")
+
+
 BACKEND = BackendPackage(
     default_device="0",
     accepts=str.isdecimal,
@@ -53,4 +63,5 @@ BACKEND = BackendPackage(
     compiler=_compiler,
     reassembled=_reassembled,
     reports_power=_reports_power,
+    link=_link,
 )

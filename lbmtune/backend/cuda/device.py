@@ -15,6 +15,7 @@ import numpy as np
 from lbmtune.backend.cuda.attributes import Attributes, cupy, device_count, environment, limits
 from lbmtune.backend.cuda.nvml import Monitor
 from lbmtune.backend.cuda.programmatic_launch import launch_dependent
+from lbmtune.backend.cuda.queues import CudaQueue, recorded_in
 from lbmtune.backend.protocol import Array, Binary, DeviceFaultError, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
@@ -22,6 +23,7 @@ from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Conditions, Environment, Resources
 
 _INVALID_VALUE, _OUT_OF_MEMORY, _OUT_OF_RESOURCES, _TOO_MANY_AT_ONCE = 1, 2, 701, 720
+_PEER_ACCESS_ALREADY_ENABLED = 704
 _STATIC_SHARED_BYTES = 48 << 10
 """Dynamic shared memory beyond this must be enabled per kernel."""
 
@@ -160,6 +162,52 @@ class CudaDevice:
         with self._faults():
             self._runtime.deviceSynchronize()
 
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Return the range in which this GPU is the current one."""
+        with self._cupy.cuda.Device(self._index):
+            yield
+
+    def queue(self, *, first: bool = False) -> CudaQueue:
+        """Return a new stream. first: of the highest priority."""
+        return CudaQueue(self._cupy, self._index, first=first)
+
+    def copy(self, target: Array, source: Array) -> None:
+        """Enqueue a copy in the current stream, by a copy engine if a GPU is not the same."""
+        stream = self._cupy.cuda.get_current_stream().ptr
+        with self._faults():
+            self._runtime.memcpyAsync(
+                _address(target), _address(source), source.nbytes, self._runtime.memcpyDefault, stream
+            )
+
+    def reaches(self, other: CudaDevice) -> bool:
+        """Enable peer access to another GPU; return whether there is such access."""
+        if other._index == self._index:
+            return True
+        if not self._runtime.deviceCanAccessPeer(self._index, other._index):
+            return False
+        with self.current():
+            try:
+                self._runtime.deviceEnablePeerAccess(other._index)
+            except self._runtime.CUDARuntimeError as error:
+                if error.status != _PEER_ACCESS_ALREADY_ENABLED:
+                    raise
+        return True
+
+    def recorded_in(self, queue: CudaQueue, run: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that launches what `run` enqueues in streams of any GPUs as one CUDA graph.
+
+        Raises DeviceFaultError.
+        """
+        with self._faults():
+            replay = recorded_in(self._cupy, self._index, queue.stream, run)
+
+        def launched() -> None:
+            with self._faults():
+                replay()
+
+        return launched
+
     def time_s(self, run: Callable[[], None]) -> float:
         """Return the seconds between two events around what `run` enqueues. Raises DeviceFaultError."""
         start, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
@@ -229,6 +277,10 @@ class CudaDevice:
         if size_bytes > _STATIC_SHARED_BYTES:
             attribute = self._driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self._driver.funcSetAttribute(function.ptr, attribute, size_bytes)
+
+
+def _address(array: Any) -> int:
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
 
 
 def open_cuda(index: int) -> CudaDevice:

@@ -77,6 +77,22 @@ class Monitor:
         width, clock = self._query("nvmlDeviceGetMemoryBusWidth"), self._hz("nvmlDeviceGetMaxClockInfo", _MEMORY_CLOCK)
         return 2 * clock * float(width) / 8 if width and clock else None
 
+    def link_to(self, other: "Monitor") -> str:
+        """Return the name of the link to another GPU, such as 'NVLink 4, 18 links' or 'PCIe 5 x16'."""
+        joined = self._query("nvmlDeviceGetP2PStatus", other._handle, _OVER_NVLINK) == _OK
+        if joined and (links := self._nvlinks(other)):
+            generation = _NVLINKS.get(self._query("nvmlDeviceGetNvLinkVersion", links[0]), "")
+            return f"{' '.join(('NVLink', *generation))}, {len(links)} link{'s' if len(links) > 1 else ''}"
+        generation, width = (self._query(f"nvmlDeviceGetMaxPcieLink{name}") for name in ("Generation", "Width"))
+        return f"PCIe {generation} x{width}" if generation and width else "unknown"
+
+    def _nvlinks(self, other: "Monitor") -> list[int]:
+        """Return the numbers of the links that are up and lead to another GPU, or to a switch."""
+        up = [n for n in range(_MOST_LINKS) if self._query("nvmlDeviceGetNvLinkState", n) == _ENABLED]
+        bus = _bus_of(other._query("nvmlDeviceGetPciInfo"))
+        direct = [n for n in up if _bus_of(self._query("nvmlDeviceGetNvLinkRemotePciInfo", n)) == bus]
+        return direct or up
+
     def _strangers(self) -> tuple[str, ...]:
         """Return name and number of each process of others that computes on the GPU.
 
@@ -94,11 +110,14 @@ class Monitor:
     def _hz(self, query: str, kind: int) -> float | None:
         return _scaled(self._query(query, kind), 1e6)
 
-    def _query(self, query: str, *arguments: int) -> Any:
+    def _query(self, query: str, *arguments: Any) -> Any:
         return None if self._handle is None else _queried(query, self._handle, *arguments)
 
 
 _SM_CLOCK, _MEMORY_CLOCK, _GPU_SENSOR = 1, 2, 0
+_OVER_NVLINK, _OK, _ENABLED, _MOST_LINKS = 2, 0, 1, 36
+_NVLINKS = {1: "1", 2: "2", 3: "2", 4: "3", 5: "3", 6: "4", 7: "5", 8: "6"}
+"""Generations of NVLink by the numbers NVML_NVLINK_VERSION (nvml.h)."""
 
 
 def reason_names(bits: int) -> tuple[str, ...]:
@@ -141,6 +160,11 @@ def _queried(query: str, *arguments: Any) -> Any:
         return function(*arguments)
     except library.NVMLError:
         return None
+
+
+def _bus_of(info: Any) -> str:
+    """Return the PCI bus of a description; empty if it is unknown."""
+    return (_text(info.busId) or "").lower() if info else ""
 
 
 def _scaled(value: Any, unit: float) -> float | None:

@@ -46,7 +46,7 @@ def launch_dependent(
     )
     values = [_value(argument) for argument in arguments]
     pointers = (c_void_p * len(values))(*map(ctypes.addressof, values))
-    status: int = _driver().cuLaunchKernelEx(ctypes.byref(config), c_void_p(function), pointers, None)
+    status: int = driver().cuLaunchKernelEx(ctypes.byref(config), c_void_p(function), pointers, None)
     return status
 
 
@@ -57,6 +57,6 @@ def _value(argument: Any) -> Any:
 
 
 @cache
-def _driver() -> ctypes.CDLL:
+def driver() -> ctypes.CDLL:
     """Return the library of the driver, which CuPy has loaded."""
     return ctypes.CDLL("libcuda.so.1")

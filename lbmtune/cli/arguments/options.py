@@ -9,8 +9,24 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from lbmtune.api.folders import RESULTS
-from lbmtune.cli.arguments.numbers import whole
-from lbmtune.files.ranges import PARTS
+from lbmtune.cli.arguments.numbers import time_s, whole
+from lbmtune.files.ranges import PARTS, Range
+
+
+def option(flag: str, metavar: str, said: str, parser: Callable[[str], Any] | None = None) -> Any:
+    """Return an option that takes a value. said: its help."""
+    return typer.Option(flag, metavar=metavar, help=said, parser=parser)
+
+
+def count(flag: str, metavar: str, said: str, allowed: Range, example: int) -> Any:
+    """Return an option that takes a whole number. said: its help; example: for the sentence that refuses another."""
+    return option(flag, metavar, said, whole(flag, allowed, example))
+
+
+def duration(flag: str, said: str) -> Any:
+    """Return an option that takes a time such as '90s'. said: its help."""
+    return option(flag, "TIME", said, time_s(flag))
+
 
 Device = Annotated[
     str | None,
@@ -23,48 +39,30 @@ Device = Annotated[
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="override a field of the study file: storage=fp64, case.domain=128x128x128"
-    ),
+    option("--set", "KEY=VALUE", "override a field of the study file: storage=fp64, case.domain=128x128x128"),
 ]
 Study = Annotated[
     str | None,
-    typer.Option(
-        "--study",
-        metavar="STUDY",
-        help="study file, shipped study or study folder that gives the case (default: quick)",
-    ),
+    option("--study", "STUDY", "study file, shipped study or study folder that gives the case (default: quick)"),
 ]
 Machine = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--machine",
-        metavar="NAME|FILE",
-        help="a device that need not be here: h200, h100, a100, v100, k20, or a file that describes it",
+        "NAME|FILE",
+        "a device that need not be here: h200, h100, a100, v100, k20, or a file that describes it",
     ),
 ]
 Geometry = Annotated[
     Path | None,
-    typer.Option(
-        "--geometry",
-        metavar="FILE",
-        help="where the voxel file of a best.json or a study folder lies, if it was moved",
-    ),
+    option("--geometry", "FILE", "where the voxel file of a best.json or a study folder lies, if it was moved"),
 ]
-Parts = Annotated[
-    int | None,
-    typer.Option(
-        "--parts", metavar="N", help="cut the domain into parts for as many devices", parser=whole("--parts", PARTS, 8)
-    ),
-]
+Parts = Annotated[int | None, count("--parts", "N", "cut the domain into parts for as many devices", PARTS, 8)]
 CutText = Annotated[
-    str,
-    typer.Option(
-        "--cut", metavar="CUT", help="z:2 for slabs, 2x1x4 for boxes, bisection:8 for equal numbers of fluid cells"
-    ),
+    str, option("--cut", "CUT", "z:2 for slabs, 2x1x4 for boxes, bisection:8 for equal numbers of fluid cells")
 ]
 Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]
-Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="folder that holds the study folders")]
+Out = Annotated[Path, option("--out", "FOLDER", "folder that holds the study folders")]
 Config = Annotated[
     str,
     typer.Argument(

@@ -2,17 +2,21 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import Any, cast
 
 from lbmtune import api
 from lbmtune.api.devices import doubt
+from lbmtune.backend.registry import link
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import CudaConfig, KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli.arguments.configs import Subject
-from lbmtune.model.machine.description import Machine
+from lbmtune.cli.format import output
+from lbmtune.model.machine.description import Links, Machine
 from lbmtune.records import Prediction, Resources
-from lbmtune.records.remarks import idle_threads, in_cache, last_cache, left_alone
+from lbmtune.records.idle_threads import idle_threads
+from lbmtune.records.remarks import in_cache, last_cache, left_alone, prediction_doubt
 from lbmtune.records.repeats import percent
 from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups, format_rate
@@ -76,6 +80,42 @@ def _copy_name(streams: int, access: str) -> str:
     return f"{streams}-stream copy, {width} bytes at once" + (f", {kind} stores" if kind else "")
 
 
+_STEADY = 0.1
+"""Distance of the median of all rounds of a figure from its best, beyond which links were disturbed."""
+_LINKS = ("from>", "to>", "link", "one way>", "both ways>", "64 KiB>", "wait>")
+
+
+def print_links(machines: Mapping[str, Machine]) -> None:
+    """Print the links of several GPUs, as measured if they were; nothing without several."""
+    if not machines:
+        return
+    pairs = permutations(machines.items(), 2)
+    output.stdout().print(output.table("links", _LINKS, (_link_row(*one, *other) for one, other in pairs)))
+    if any(not one.links or not one.links.peers for one in machines.values()):
+        output.stdout().print("not all are measured (run: lbmtune devices --links)", markup=False)
+    for name, machine in machines.items():
+        if remark := _disturbed(machine.links):
+            LOG.warning(f"links of device {name}: {remark}; lbmtune devices --links --refresh measures them again.")
+
+
+def _link_row(name: str, machine: Machine, other: str, peer: Machine) -> tuple[object, ...]:
+    links, key = machine.links, peer.environment.device_id
+    if links is None or key not in links.peers:
+        return name, other, link(name, other), *["-"] * 4
+    rates = (format_rate(found[key]) for found in (links.peer_copy_bytes_per_s, links.peer_both_ways_bytes_per_s))
+    times = (f"{found[key] * 1e6:.1f} us" for found in (links.peer_small_s, links.peer_wait_s))
+    return name, other, links.peers[key], *rates, *times
+
+
+def _disturbed(links: Links | None) -> str:
+    """Return by what the measurement of links was disturbed; empty if by nothing."""
+    if links and links.others:
+        return f"other processes used the GPUs ({', '.join(links.others)})"
+    if links and (links.spread or 0.0) > _STEADY:
+        return f"rounds of a figure lay up to {links.spread:.0%} apart"
+    return ""
+
+
 def config_text(config: KernelConfig) -> str:
     """Return a configuration in words: the knobs that are not at their default."""
     return ", ".join([*(f"{name}={value}" for name, value in config.identity.items()), "all else at its default"])
@@ -91,13 +131,28 @@ def arithmetic_text(facts: Mapping[str, Any]) -> str:
     return f"{facts['flops_per_update']} ({facts['flops_per_byte']:.2f} flop/B)"
 
 
-def prediction_rows(prediction: Prediction, subject: Subject, compiled: Resources | None) -> list[tuple[str, object]]:
-    """Return names and values of a prediction: speed, terms with the largest first, bandwidth, registers, hints."""
+def unreliable(machine: Machine) -> str:
+    """Return why predictions for a machine are not reliable; '' if they are."""
+    return prediction_doubt(*machine.cpu_shares)
+
+
+def doubted(title: str, machine: Machine) -> str:
+    """Return a title of predictions, with a line on why they are not reliable if so."""
+    return f"{title}\n{doubtful}" if (doubtful := unreliable(machine)) else title
+
+
+def prediction_rows(
+    prediction: Prediction, subject: Subject, compiled: Resources | None, doubtful: str
+) -> list[tuple[str, object]]:
+    """Return names and values of a prediction: speed, terms with the largest first, bandwidth, registers, hints.
+
+    doubtful: see `unreliable`.
+    """
     first, *others = (
         f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in prediction.significant_terms
     )
     return [
-        ("expected", f"{format_mlups(prediction.mlups)} MLUPS"),
+        ("expected", f"{format_mlups(prediction.mlups)} MLUPS{', ' * bool(doubtful)}{doubtful}"),
         ("expected limit", first),
         *(("", other) for other in others),
         ("bandwidth", f"{format_rate(prediction.bandwidth_bytes_per_s)} ({prediction.ceiling_source})"),

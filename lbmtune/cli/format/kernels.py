@@ -4,7 +4,8 @@ from rich.table import Table
 
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.cli.format import output
-from lbmtune.cli.format.description import config_text
+from lbmtune.cli.format.description import config_text, unreliable
+from lbmtune.model.machine.description import Machine
 from lbmtune.records import Accuracy, Measurement, Trial, Verification
 from lbmtune.records.repeats import repeat_interval
 from lbmtune.search.kinds import kind_of
@@ -21,12 +22,12 @@ def deviation(verification: Verification) -> str:
     )
 
 
-def measurement_rows(trial: Trial, measurement: Measurement, between: float | None) -> list[tuple[str, object]]:
+def measurement_rows(trial: Trial, measurement: Measurement, machine: Machine) -> list[tuple[str, object]]:
     """Return names and values of a measured trial: speed, interval, samples, bandwidth, prediction.
 
-    between: spread between runs of the device, or None.
+    machine: the description of the device.
     """
-    interval = repeat_interval(measurement, between)
+    interval = repeat_interval(measurement, machine.between_runs)
     rows: list[tuple[str, object]] = [
         ("configuration", config_text(from_flat(trial.config))),
         ("key", trial.key),
@@ -36,8 +37,8 @@ def measurement_rows(trial: Trial, measurement: Measurement, between: float | No
         ("bandwidth", format_rate(measurement.bandwidth_bytes_per_s)),
     ]
     if trial.prediction:
-        share = 100 * measurement.mlups / trial.prediction.mlups
-        rows.append(("expected", f"{format_mlups(trial.prediction.mlups)} MLUPS, measured is {share:.1f} % of it"))
+        share = f"measured is {100 * measurement.mlups / trial.prediction.mlups:.1f} % of it"
+        rows.append(("expected", f"{format_mlups(trial.prediction.mlups)} MLUPS, {unreliable(machine) or share}"))
     if measurement.disturbed:
         rows.append(("disturbed", "other programs used the device while samples were taken"))
     return rows

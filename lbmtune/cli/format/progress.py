@@ -17,6 +17,7 @@ from rich.table import Table
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format.output import short
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.remarks import predictions_hold
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.loop import budget_left
@@ -55,12 +56,13 @@ class Progress(Shown, Observer):
         self._begun_s = begun_s()
         self._begin_s = self._printed_s = time.monotonic()
         self._limit_trials = self._limit_s = self._whole_s = inf
-        self._here = 0
+        self._here, self._doubtful = 0, ""
 
     def started(self, header: StudyHeader, done: Sequence[Trial]) -> None:
         """Print the size of the space, and what a limit of the trials alone covers."""
         self._begin_s = time.monotonic()
         self._trials = list(done)
+        self._doubtful = "" if predictions_hold(*header.cpu_shares) else " not reliable"
         self._whole_s = header.spec.budget.seconds or inf
         self._limit_trials, self._limit_s = budget_left(header.spec, done)
         self._limit_trials = min(self._limit_trials, header.legal_configurations - len(done))
@@ -98,9 +100,8 @@ class Progress(Shown, Observer):
             self._live.update(self._display(), refresh=True)
         elif better or trial.outcome is not Outcome.OK or time.monotonic() - self._printed_s > _QUIET_S:
             self._printed_s = time.monotonic()
-            self._console.print(
-                f"trial {trial.number}, {self._counted()}: {_line(trial)}; {self._state()}", markup=False
-            )
+            said = _line(trial, self._doubtful)
+            self._console.print(f"trial {trial.number}, {self._counted()}: {said}; {self._state()}", markup=False)
 
     def finals(self, finalists: Sequence[Trial], expected_s: float | None = None) -> None:
         """Show that finalists are measured again."""
@@ -156,7 +157,7 @@ class Progress(Shown, Observer):
         for name in ("trial", "configuration", "predicted", "measured", "outcome"):
             table.add_column(name, justify="right" if name in ("trial", "predicted", "measured") else "left")
         for trial in self._trials[-_LAST:]:
-            predicted = format_mlups(trial.prediction.mlups) if trial.prediction else ""
+            predicted = f"{format_mlups(trial.prediction.mlups)}{self._doubtful}" if trial.prediction else ""
             measured = format_mlups(trial.mlups) if trial.mlups is not None else ""
             table.add_row(str(trial.number), short(trial.config), predicted, measured, f"{trial.outcome}{_mark(trial)}")
         bar = ProgressBar(100, self._share() * 100, width=_BAR)
@@ -177,10 +178,10 @@ def _best(trials: Sequence[Trial]) -> float:
     return max((trial.mlups or 0.0 for trial in trials), default=0.0)
 
 
-def _line(trial: Trial) -> str:
+def _line(trial: Trial, doubtful: str) -> str:
     if trial.mlups is None:
         return f"{short(trial.config)}: {trial.outcome}: {trial.reason}"
-    predicted = f" (predicted {format_mlups(trial.prediction.mlups)})" if trial.prediction else ""
+    predicted = f" (predicted {format_mlups(trial.prediction.mlups)}{doubtful})" if trial.prediction else ""
     return f"{short(trial.config)}: {format_mlups(trial.mlups)} MLUPS{predicted}{_mark(trial)}"
 
 

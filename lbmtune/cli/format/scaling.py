@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 _SWITCH = "each device exchanges with all others at the bandwidth of a pair (a switch)"
 
 
-def print_scaling(found: Scaling, case: str) -> None:
-    """Print what is predicted, on what it rests, and a table for each kind of scaling. case: in words."""
+def print_scaling(found: Scaling, case: str, doubtful: str) -> None:
+    """Print what is predicted, on what it rests, and a table for each kind of scaling.
+
+    case: in words; doubtful: why predictions for the machine are not reliable, or ''.
+    """
     rows: list[tuple[str, object]] = [
         ("case", case),
         ("configuration", config_text(found.config)),
@@ -28,6 +31,7 @@ def print_scaling(found: Scaling, case: str) -> None:
         rows += [("links", found.links), ("measured", found.source)]
     assumed = [found.assumed, _SWITCH if any(one.devices > 2 for one in found.points) else ""]
     rows += [("assumed", said) for said in assumed if said]
+    rows += [("predictions", doubtful)] if doubtful else []
     rows += [("left out", f"{what}: {reason}") for what, reason in found.left_out.items()]
     output.print_pairs(rows)
     for kind in dict.fromkeys(one.kind for one in found.points):

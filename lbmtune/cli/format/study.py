@@ -8,7 +8,19 @@ from rich.table import Table
 
 from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
-from lbmtune.records.remarks import disturbance, doubt, in_cache_of, race_text, too_much_power, unsteadiness
+from lbmtune.records.remarks import (
+    description_disturbance,
+    devices_text,
+    disturbance,
+    doubt,
+    in_cache_of,
+    left_alone,
+    prediction_doubt,
+    predictions_hold,
+    race_text,
+    too_much_power,
+    unsteadiness,
+)
 from lbmtune.records.repeats import percent
 from lbmtune.records.study import StudyRecord, prior_text
 from lbmtune.report.study.output import output_row
@@ -22,6 +34,7 @@ SPARE = ("predicted", "footprint", "registers", "sustained")
 _MEMBER = "lbmtune export STUDY --member N writes another one."
 _TIED = 5
 """Trials that are named as tied with the winner."""
+_UNRELIABLE = " not reliable"
 _COLUMNS = (
     "MLUPS>",
     "+->",
@@ -50,7 +63,8 @@ def print_study(record: StudyRecord, report: Path, best: Path) -> None:
     output.print_pairs(_cost_rows(record))
     console.print(f"report     {report}", markup=False)
     console.print(f"best.json  {best}", markup=False)
-    remarks = (faster_first(record), disturbance(record), unsteadiness(record), in_cache_of(record))
+    described = description_disturbance(*record.header.cpu_shares)
+    remarks = (faster_first(record), disturbance(record), described, unsteadiness(record), in_cache_of(record))
     for remark in filter(None, remarks):
         LOG.warning(remark)
 
@@ -91,14 +105,16 @@ def _row(record: StudyRecord, trial: Trial) -> tuple[object, ...]:
     interval = record.interval(trial)
     half = f"{'>= ' * (interval.between is None)}{percent(interval.half_width)}"
     registers = trial.resources.registers if trial.resources else 0
+    bandwidths, calibration = record.header.cpu_shares
+    doubtful = "" if predictions_hold(bandwidths, calibration) else _UNRELIABLE
     return (
         format_mlups(measured.mlups),
         f"{half}{' disturbed' if measured.disturbed else ''}{' tied' if trial.number in record.tied else ''}",
         _sustained(trial.sustained) if trial.sustained else "",
         "final" if trial.final else "first",
         "yes" if trial.proven else "no",
-        format_mlups(trial.prediction.mlups) if trial.prediction else "",
-        f"{100 * record.share_of_ceiling(trial):.1f} %",
+        f"{format_mlups(trial.prediction.mlups)}{doubtful}" if trial.prediction else "",
+        f"{100 * record.share_of_ceiling(trial):.1f} %{'' if left_alone(bandwidths) else _UNRELIABLE}",
         format_bytes(trial.prediction.footprint_bytes) if trial.prediction else "",
         registers or "-",
         trial.key,
@@ -114,6 +130,11 @@ def _interval(record: StudyRecord) -> str:
         f"; tied with {', '.join(tied[:_TIED])}{f' and {len(tied) - _TIED} more' * (len(tied) > _TIED)}" if tied else ""
     )
     return f"{format_mlups(winner.best_measurement.mlups)} MLUPS {record.interval(winner)}{others}"
+
+
+def _how_predicted(record: StudyRecord) -> str:
+    """Return by what predictions are calibrated, and why they are not reliable if so."""
+    return "; ".join(filter(None, (record.header.calibrated_how, prediction_doubt(*record.header.cpu_shares))))
 
 
 def _sustained(run: Sustained) -> str:
@@ -140,9 +161,10 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
             f"{len(record.trials)} of {record.header.legal_configurations} legal, {failed} without speed"
             + (f", {record.verified_per_s:.1f} verified kernels per second" if record.verified_per_s else ""),
         ),
+        *([("devices", text)] if (text := devices_text(record)) else []),
         ("cost", seconds),
         *([("search", record.header.stopped)] if record.header.stopped else []),
         *([("left out", "; ".join(record.header.left_out))] if record.header.left_out else []),
-        *([("predictions", how)] if (how := record.header.calibrated_how) else []),
+        *([("predictions", how)] if (how := _how_predicted(record)) else []),
         *([("prior", text)] if (text := prior_text(record.header.earlier)) else []),
     ]

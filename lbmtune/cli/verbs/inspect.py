@@ -19,10 +19,13 @@ from lbmtune.cli.format.description import (
     fluid_rows,
     machine_rows,
     prediction_rows,
+    print_links,
     print_remarks,
+    unreliable,
 )
 from lbmtune.model.machine.description import Extent
 from lbmtune.records import Prediction, Resources
+from lbmtune.records.idle_threads import idle_threads
 from lbmtune.units import format_bytes, format_mlups
 
 LOG = logging.getLogger("lbmtune")
@@ -50,11 +53,21 @@ def devices(
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="measure also what the model needs besides bandwidths; about a minute")
     ] = False,
+    links: Annotated[
+        bool, typer.Option("--links", help="measure the links of several GPUs; seconds, and part of --calibrate")
+    ] = False,
 ) -> None:
-    """List devices that can be tuned here, with measured bandwidths, and the files of their descriptions."""
+    """List devices that can be tuned here, with measured bandwidths, and the files of their descriptions.
+
+    Of several GPUs also their links, with measured bandwidths and latencies.
+    """
     names = registry.available() if device is None else (device,)
     extent: Extent = "full" if calibrate else "bandwidths"
-    found = {name: api.measured_machine(name, refresh=refresh, extent=extent) for name in names}
+    # the links alone need no new bandwidths
+    again = refresh and (calibrate or not links)
+    found = {name: api.measured_machine(name, refresh=again, extent=extent) for name in names}
+    if calibrate or links:
+        found = api.measured_links(found, refresh=refresh)
     paths = {name: api.machine_file(machine) for name, machine in found.items()}
     files = {name: str(path) if path else None for name, path in paths.items()}
     if as_json:
@@ -63,6 +76,7 @@ def devices(
     for name, machine in found.items():
         output.print_pairs([*machine_rows(name, machine), ("for --machine", files[name] or "not kept")])
         output.stdout().print()
+    print_links(api.linked(found))
 
 
 def explain(
@@ -76,8 +90,8 @@ def explain(
         _explain_parts(config, options, parts, cut, as_json)
         return
     subject = resolve(config, options)
-    prediction, compiled = _predicted(subject)
-    facts = _facts(subject, prediction)
+    prediction, compiled, doubtful = _predicted(subject)
+    facts = {**_facts(subject, prediction), "unreliable": doubtful}
     if as_json:
         output.emit_json(facts)
     else:
@@ -100,14 +114,14 @@ def _explain_parts(config: str, options: Options, parts: int | None, cut: str, a
         print_parts(found, compared, api.case_summary(case), config_text(kernel))
 
 
-def _predicted(subject: Subject) -> tuple[Prediction | None, Resources | None]:
-    """Return the prediction of a legal configuration on a known machine, and its compiled resources."""
+def _predicted(subject: Subject) -> tuple[Prediction | None, Resources | None, str]:
+    """Return the prediction of a legal configuration on a known machine, its compiled resources, and `unreliable`."""
     if subject.reason or not subject.bounds.known:
-        return None, None
+        return None, None, ""
     machine = subject.bounds.machine or api.measured_machine(subject.device)
     print_remarks(machine, subject)
     compiled = subject.compiled(machine)
-    return api.predictor(subject.case, machine)(subject.config, resources=compiled), compiled
+    return api.predictor(subject.case, machine)(subject.config, resources=compiled), compiled, unreliable(machine)
 
 
 def _facts(subject: Subject, prediction: Prediction | None) -> dict[str, Any]:
@@ -124,6 +138,7 @@ def _facts(subject: Subject, prediction: Prediction | None) -> dict[str, Any]:
         **(api.costs(subject.case, subject.config) if legal else dict.fromkeys(COSTS)),
         "measured": recorded and {"mlups": recorded.mlups, "device": recorded.made_on.device},
         "prediction": prediction,
+        "remark": idle_threads(subject.case, subject.config) if legal else "",
     }
 
 
@@ -145,7 +160,7 @@ def _rows(subject: Subject, facts: dict[str, Any], compiled: Resources | None) -
     if recorded and recorded.mlups:
         rows.append(("measured", f"{format_mlups(recorded.mlups)} MLUPS on {recorded.made_on.device}, as recorded"))
     if facts["prediction"]:
-        rows += prediction_rows(facts["prediction"], subject, compiled)
+        rows += prediction_rows(facts["prediction"], subject, compiled, facts["unreliable"])
     return rows
 
 

@@ -34,6 +34,8 @@ def _print_listing(facts: dict[str, Any]) -> None:
     console = output.stdout()
     for kind in _KINDS:
         console.print(output.table(kind, ("name", "title"), facts[kind].items()), "")
+    if without := facts["schemes_without_kernels"]:
+        console.print(output.table("schemes without kernels here", ("name", "reason"), without.items()), "")
     lattices = tuple(facts["lattices"])
     operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
     console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")
@@ -56,7 +58,8 @@ def knob_rows(name: str, knob: dict[str, Any], families: Sequence[str] = ()) -> 
 
     families: of the backend; they are left out if all of them have the knob.
     """
-    spaces = [", ".join(map(str, values)) or f"({knob['default']})" for values in knob["spaces"]]
+    default = f"({knob['default']}{f', of the device: {how}' if (how := knob['by_device']) else ''})"
+    spaces = [", ".join(map(str, values)) or default for values in knob["spaces"]]
     yield name, knob["title"]
     yield from ((f"  in {family}", title) for family, title in knob["other_titles"].items())
     if len(set(spaces)) == 1:

@@ -6,8 +6,8 @@ import typer
 
 from lbmtune import api
 from lbmtune.cli.arguments.configs import other_machine, study_spec
-from lbmtune.cli.arguments.numbers import memory_bytes, whole
-from lbmtune.cli.arguments.options import Json, Options
+from lbmtune.cli.arguments.numbers import memory_bytes
+from lbmtune.cli.arguments.options import Json, Options, count, option
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import print_remarks
 from lbmtune.cli.format.planning import print_plan
@@ -17,15 +17,9 @@ PlannedStudy = Annotated[
     str, typer.Argument(metavar="CASE", help="study file, shipped study or study folder that gives the case")
 ]
 Memory = Annotated[
-    str | None,
-    typer.Option("--memory", metavar="SIZE", help="memory of a device, such as 80GiB (default: that of the device)"),
+    str | None, option("--memory", "SIZE", "memory of a device, such as 80GiB (default: that of the device)")
 ]
-Devices = Annotated[
-    int,
-    typer.Option(
-        "--devices", metavar="N", help="devices that share a domain (default: 1)", parser=whole("--devices", DEVICES, 4)
-    ),
-]
+Devices = Annotated[int, count("--devices", "N", "devices that share a domain (default: 1)", DEVICES, 4)]
 
 
 def plan(

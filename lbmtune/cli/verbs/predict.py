@@ -21,10 +21,17 @@ from lbmtune.cli.arguments.configs import (
     searched,
     study_spec,
 )
-from lbmtune.cli.arguments.numbers import whole
-from lbmtune.cli.arguments.options import CutText, Json, OnMachine, Options
+from lbmtune.cli.arguments.options import CutText, Json, OnMachine, Options, count, option
 from lbmtune.cli.format import output
-from lbmtune.cli.format.description import arithmetic_text, fluid_rows, prediction_rows, print_cached, print_remarks
+from lbmtune.cli.format.description import (
+    arithmetic_text,
+    doubted,
+    fluid_rows,
+    prediction_rows,
+    print_cached,
+    print_remarks,
+    unreliable,
+)
 from lbmtune.cli.format.output_costs import output_facts, output_rows
 from lbmtune.cli.format.predictions import print_ranking, print_variation, single_value
 from lbmtune.cli.format.scaling import print_scaling, speeds_by_kind
@@ -32,6 +39,7 @@ from lbmtune.errors import InputError
 from lbmtune.files.ranges import COMPILABLE, PARTS, PRINTED
 from lbmtune.files.studyfile import check_acts
 from lbmtune.model.machine.description import Machine as Description
+from lbmtune.records.idle_threads import idle_threads
 from lbmtune.records.store import check_writable
 
 LOG = logging.getLogger("lbmtune")
@@ -46,38 +54,21 @@ ConfigOrStudy = Annotated[
     ),
 ]
 RankedStudy = Annotated[str, typer.Argument(metavar="STUDY", help="study file, shipped study or study folder")]
-Top = Annotated[
-    int | None,
-    typer.Option(
-        "--top",
-        metavar="N",
-        help="rows of the ranking to print (default: 10)",
-        parser=whole("--top", PRINTED, 20),
-    ),
-]
+Top = Annotated[int | None, count("--top", "N", "rows of the ranking to print (default: 10)", PRINTED, 20)]
 Compiled = Annotated[
     int,
-    typer.Option(
+    count(
         "--compile",
-        metavar="N",
-        help="compile the first N configurations of a ranking for the device, if NVRTC is installed; 0: none",
-        parser=whole("--compile", COMPILABLE, 50),
+        "N",
+        "compile the first N configurations of a ranking for the device, if NVRTC is installed; 0: none",
+        COMPILABLE,
+        50,
     ),
 ]
 KnobName = Annotated[str, typer.Argument(metavar="KNOB", help="knob whose values are compared (see lbmtune list)")]
-Page = Annotated[
-    Path | None, typer.Option("--page", metavar="FILE", help="also an HTML page of the values of a knob, or of scaling")
-]
-DeviceCount = Annotated[
-    int | None,
-    typer.Option(
-        "--devices", metavar="N", help="weak and strong scaling on up to N devices", parser=whole("--devices", PARTS, 8)
-    ),
-]
-OverlapName = Annotated[
-    str,
-    typer.Option("--overlap", metavar="NAME", help="with --devices: none, or edge-first (default: the faster)"),
-]
+Page = Annotated[Path | None, option("--page", "FILE", "also an HTML page of the values of a knob, or of scaling")]
+DeviceCount = Annotated[int | None, count("--devices", "N", "weak and strong scaling on up to N devices", PARTS, 8)]
+OverlapName = Annotated[str, option("--overlap", "NAME", "with --devices: none, or edge-first (default: the faster)")]
 
 
 def predict(
@@ -86,8 +77,7 @@ def predict(
     top: Top = None,
     compiled: Compiled = _COMPILED,
     vary_knob: Annotated[
-        str,
-        typer.Option("--vary", metavar="KNOB", help="as lbmtune vary, around CONFIG or the first of STUDY's ranking"),
+        str, option("--vary", "KNOB", "as lbmtune vary, around CONFIG or the first of STUDY's ranking")
     ] = "",
     page: Page = None,
     device_count: DeviceCount = None,
@@ -132,7 +122,9 @@ def _predict(subject: Subject, as_json: bool) -> None:
         named = {"case": subject.case, "config": subject.config.flat(), "key": subject.config.key}
         counts = {name: costs[name] for name in ("flops_per_update", "flops_per_byte", "fluid_cells")}
         costs_of = output_facts(subject.case, subject.config, machine, subject.output)
-        output.emit_json({**named, "machine": machine.name, **counts, "prediction": prediction, **costs_of})
+        said = {"unreliable": unreliable(machine), "remark": idle_threads(subject.case, subject.config)}
+        predicted = {"prediction": prediction, **costs_of, **said}
+        output.emit_json({**named, "machine": machine.name, **counts, **predicted})
         return
     output.print_pairs(
         [
@@ -141,7 +133,7 @@ def _predict(subject: Subject, as_json: bool) -> None:
             ("machine", machine.name),
             ("bytes per update", f"{prediction.bytes_per_update:g}"),
             ("flop per update", arithmetic_text(costs)),
-            *prediction_rows(prediction, subject, compiled),
+            *prediction_rows(prediction, subject, compiled, unreliable(machine)),
             *output_rows(subject.case, subject.config, machine, subject.output),
         ]
     )
@@ -164,13 +156,13 @@ def _scaling(
         config, resources = api.first_on_parts(spec, on, compiled), None
     made = api.scaling(case, config, on, count, cut=cut, overlap=overlap, resources=resources)
     if page:
-        title = f"scaling of {config_text(config)} on {made.machine}\n{api.case_summary(case)}"
+        title = doubted(f"scaling of {config_text(config)} on {made.machine}\n{api.case_summary(case)}", on)
         api.write_scaling(page, title, speeds_by_kind(made), made.alone, case.speed_unit)
         LOG.info("page  %s", page)
     if as_json:
-        output.emit_json(made.facts())
+        output.emit_json({**made.facts(), "unreliable": unreliable(on)})
     else:
-        print_scaling(made, api.case_summary(case))
+        print_scaling(made, api.case_summary(case), unreliable(on))
 
 
 def rank(
@@ -187,9 +179,9 @@ def rank(
     ranked = api.rank(spec, on, top or _TOP, compiled)
     print_cached([one.first.prediction for one in (*ranked.rows, *ranked.families)], on, spec.case)
     if as_json:
-        output.emit_json(ranked.facts())
+        output.emit_json({**ranked.facts(), "unreliable": unreliable(on)})
     else:
-        print_ranking(ranked, api.case_summary(spec.case))
+        print_ranking(ranked, doubted(api.case_summary(spec.case), on))
         if spec.output:
             output.print_pairs(output_rows(spec.case, ranked.rows[0].first.config, on, spec.output))
 
@@ -225,12 +217,12 @@ def vary(
     has_record = around is not None and not ("=" in subject or around.ranked)
     if remark := single_value(found, has_record=has_record):
         LOG.info(remark)
-    title = f"{knob} around {config_text(found.around)} on {found.machine}\n{api.case_summary(found.case)}"
+    title = doubted(f"{knob} around {config_text(found.around)} on {found.machine}\n{api.case_summary(found.case)}", on)
     if page:
         api.write_varied(page, title, knob, {str(value): one for value, one in found.predictions.items()})
         LOG.info("page  %s", page)
     if as_json:
-        output.emit_json(found.facts)
+        output.emit_json({**found.facts, "unreliable": unreliable(on)})
     else:
         print_variation(found, title)
 

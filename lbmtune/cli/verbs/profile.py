@@ -10,7 +10,7 @@ import lbmtune.cli.format as formats
 from lbmtune import api
 from lbmtune.api.machines import named_machine
 from lbmtune.cli.arguments.configs import resolve, study_spec
-from lbmtune.cli.arguments.options import Config, Json, Options
+from lbmtune.cli.arguments.options import Config, Json, Options, option
 from lbmtune.cli.format import output
 from lbmtune.errors import InputError
 from lbmtune.records.profile import Profile
@@ -23,21 +23,16 @@ def profile(
     config: Config,
     options: Annotated[Options, "study", "sets", "device", "geometry"],
     machine: Annotated[
-        str | None,
-        typer.Option("--machine", metavar="NAME|FILE", help="description for the model (default: of the device)"),
+        str | None, option("--machine", "NAME|FILE", "description for the model (default: of the device)")
     ] = None,
     counters: Annotated[
         bool, typer.Option("--counters/--no-counters", help="also read hardware counters: Nsight Compute, perf")
     ] = True,
     sources: Annotated[
         Path | None,
-        typer.Option(
-            "--sources", metavar="FOLDER", help="write the kernel's source to this folder, and print how to profile it"
-        ),
+        option("--sources", "FOLDER", "write the kernel's source to this folder, and print how to profile it"),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="HTML page to write; the record goes beside it")
-    ] = None,
+    out: Annotated[Path | None, option("--out", "FILE", "HTML page to write; the record goes beside it")] = None,
     as_json: Json = False,
 ) -> None:
     """Split the lost speed of a kernel by cause."""

@@ -2,22 +2,24 @@
 
 import logging
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import to_builtins
 
 import lbmtune.cli.format as formats
 from lbmtune import api
 from lbmtune.api.devices import chosen, folder_name
 from lbmtune.api.folders import RESULTS, check_begun
+from lbmtune.claims.figures import figures
 from lbmtune.claims.sizing import domain_texts
 from lbmtune.claims.store import PAGE
 from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.cli.arguments.numbers import memory_bytes
-from lbmtune.cli.arguments.options import Device, Json
+from lbmtune.cli.arguments.options import Device, Json, option
 from lbmtune.cli.format import output
 from lbmtune.errors import NothingValidError
 from lbmtune.records.claims import Claims
@@ -29,20 +31,12 @@ LOG = logging.getLogger("lbmtune")
 def reproduce(
     device: Device = None,
     only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="NAME", help="one document, or one file of it (default: all); may be repeated"),
+        list[str] | None, option("--only", "NAME", "one document, or one file of it (default: all); may be repeated")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="default: claims-DEVICE under lbmtune-studies")
-    ] = None,
+    out: Annotated[Path | None, option("--out", "FOLDER", "default: claims-DEVICE under lbmtune-studies")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in the output folder")] = False,
     max_footprint: Annotated[
-        str,
-        typer.Option(
-            "--max-footprint",
-            metavar="SIZE",
-            help="memory that claims on capacity may use, in place of the device's",
-        ),
+        str, option("--max-footprint", "SIZE", "memory that claims on capacity may use, in place of the device's")
     ] = BUDGET,
     as_json: Json = False,
 ) -> None:
@@ -72,10 +66,19 @@ def _how_to_go_on(device: str, only: Sequence[str], folder: Path, budget: str) -
     return f"stopped; every finished group is in {folder}. Go on with: {shlex.join(again)}"
 
 
+def _remarks(found: Claims) -> Iterator[dict[str, str]]:
+    """Yield the remarks on variants, with the place of each."""
+    for document in found.documents:
+        for one in figures(found, document):
+            if one.remark:
+                place = {"document": document.name, "series": one.series, "domain": one.domain, "variant": one.title}
+                yield {**place, "remark": one.remark}
+
+
 def show(found: Claims, folder: Path, *, as_json: bool) -> None:
     """Print the tables of each document and the counts of all. Raises NothingValidError if nothing was measured."""
     if as_json:
-        output.emit_json(found)
+        output.emit_json({**to_builtins(found), "remarks": list(_remarks(found))})
     else:
         for document in found.documents:
             output.stdout().print(formats.variant_table(found, document), "")

@@ -8,8 +8,7 @@ import typer
 from lbmtune import api
 from lbmtune.api.folders import RESULTS, study_folder
 from lbmtune.claims.store import PAGE, claims_folder, read_claims
-from lbmtune.cli.arguments.numbers import whole
-from lbmtune.cli.arguments.options import Folder, Geometry, Json, Out
+from lbmtune.cli.arguments.options import Folder, Geometry, Json, Out, count, option
 from lbmtune.cli.format import output as printing
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import MEMBERS
@@ -36,16 +35,11 @@ def report(
 def export(
     study: Folder,
     kind: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="best (best.json), or all trials: t4 (results schema), csv")
+        str, option("--format", "NAME", "best (best.json), or all trials: t4 (results schema), csv")
     ] = "best",
     member: Annotated[
         int | None,
-        typer.Option(
-            "--member",
-            metavar="N",
-            help="of the Pareto set between several objectives, in place of the winner",
-            parser=whole("--member", MEMBERS, 2),
-        ),
+        count("--member", "N", "of the Pareto set between several objectives, in place of the winner", MEMBERS, 2),
     ] = None,
     output: Target = None,
     out: Out = RESULTS,

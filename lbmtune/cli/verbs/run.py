@@ -1,8 +1,10 @@
 """Verbs that run one configuration: verify, measure, accuracy."""
 
+import logging
 from typing import Annotated
 
 import typer
+from msgspec import to_builtins
 
 from lbmtune import api
 from lbmtune.cli.arguments.configs import resolve, study_spec
@@ -11,6 +13,9 @@ from lbmtune.cli.format import output
 from lbmtune.cli.format.kernels import accuracy_table, deviation, measurement_rows
 from lbmtune.errors import NothingValidError
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.idle_threads import idle_threads
+
+LOG = logging.getLogger("lbmtune")
 
 
 def verify(
@@ -49,11 +54,13 @@ def measure(config: Config, options: OnDevice, as_json: Json = False) -> None:
     subject = resolve(config, options).legal()
     machine = api.measured_machine(subject.device)
     protocol = study_spec(options).protocol
+    if remark := idle_threads(subject.case, subject.config):
+        LOG.warning(remark)
     trial = api.measure(subject.case, subject.config, subject.device, machine=machine, protocol=protocol)
     if as_json:
-        output.emit_json(trial)
+        output.emit_json({**to_builtins(trial), "remark": remark})
     elif trial.measurement and trial.mlups is not None:
-        output.print_pairs(measurement_rows(trial, trial.measurement, machine.between_runs))
+        output.print_pairs(measurement_rows(trial, trial.measurement, machine))
     if trial.mlups is None:
         raise NothingValidError(f"{trial.outcome}: {trial.reason}")
 

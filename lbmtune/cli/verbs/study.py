@@ -16,8 +16,7 @@ from lbmtune.api.devices import chosen, place, several
 from lbmtune.api.folders import new_folder
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import settled
-from lbmtune.cli.arguments.numbers import time_s, whole
-from lbmtune.cli.arguments.options import Device, Geometry, Json, Sets
+from lbmtune.cli.arguments.options import Device, Geometry, Json, Sets, count, duration, option
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
 from lbmtune.cli.format.study import print_study
@@ -45,80 +44,46 @@ def study(
     ] = None,
     device: Device = None,
     devices: Annotated[
-        str | None, typer.Option("--devices", metavar="LIST", help="several GPUs of one kind in this host: 0,1")
+        str | None, option("--devices", "LIST", "several GPUs of one kind that measure side by side: 0,1 or all")
     ] = None,
-    trials: Annotated[
-        int | None,
-        typer.Option("--trials", metavar="N", help="end after N trials", parser=whole("--trials", TRIALS, 100)),
-    ] = None,
+    trials: Annotated[int | None, count("--trials", "N", "end after N trials", TRIALS, 100)] = None,
     time: Annotated[
-        float | None,
-        typer.Option(
-            "--time",
-            metavar="TIME",
-            help="time of the whole, from the start to the last file: 90s, 5m, 1h",
-            parser=time_s("--time"),
-        ),
+        float | None, duration("--time", "time of the whole, from the start to the last file: 90s, 5m, 1h")
     ] = None,
-    search_time: Annotated[
-        float | None,
-        typer.Option("--search-time", metavar="TIME", help="limit of the trials alone", parser=time_s("--search-time")),
-    ] = None,
+    search_time: Annotated[float | None, duration("--search-time", "limit of the trials alone")] = None,
     objective: Annotated[
         str | None,
-        typer.Option(
-            "--objective",
-            metavar="NAMES",
-            help=f"{', '.join(OBJECTIVES)}, or several for a Pareto set: mlups,footprint",
-        ),
+        option("--objective", "NAMES", f"{', '.join(OBJECTIVES)}, or several for a Pareto set: mlups,footprint"),
     ] = None,
-    max_footprint: Annotated[
-        str | None, typer.Option("--max-footprint", metavar="SIZE", help="of all buffers of a kernel: 20GiB")
-    ] = None,
+    max_footprint: Annotated[str | None, option("--max-footprint", "SIZE", "of all buffers of a kernel: 20GiB")] = None,
     max_error: Annotated[
-        str | None,
-        typer.Option("--max-error", metavar="E", help="relative, of the velocity of a vortex after 1000 steps: 1e-4"),
+        str | None, option("--max-error", "E", "relative, of the velocity of a vortex after 1000 steps: 1e-4")
     ] = None,
     max_power: Annotated[
-        str | None, typer.Option("--max-power", metavar="WATTS", help="mean of a sustained run of the winner: 350")
+        str | None, option("--max-power", "WATTS", "mean of a sustained run of the winner: 350")
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(
-            "--target", metavar="SHARE", help="end at this share of the predicted best, or of the ceiling: ceiling:0.97"
-        ),
+        option("--target", "SHARE", "end at this share of the predicted best, or of the ceiling: ceiling:0.97"),
     ] = None,
-    strategy: Annotated[
-        str | None, typer.Option("--strategy", metavar="NAME", help=f"{', '.join(STRATEGIES)} (default: auto)")
-    ] = None,
-    domain: Annotated[
-        str | None, typer.Option("--domain", metavar="CELLS", help="cells of the case, for example 300x200x500")
-    ] = None,
-    lattice: Annotated[str | None, typer.Option("--lattice", metavar="NAME", help="lattice of the case")] = None,
-    collision: Annotated[str | None, typer.Option("--collision", metavar="NAME", help="collision of the case")] = None,
-    flow: Annotated[str | None, typer.Option("--flow", metavar="NAME", help="flow of the case")] = None,
+    strategy: Annotated[str | None, option("--strategy", "NAME", f"{', '.join(STRATEGIES)} (default: auto)")] = None,
+    domain: Annotated[str | None, option("--domain", "CELLS", "cells of the case, for example 300x200x500")] = None,
+    lattice: Annotated[str | None, option("--lattice", "NAME", "lattice of the case")] = None,
+    collision: Annotated[str | None, option("--collision", "NAME", "collision of the case")] = None,
+    flow: Annotated[str | None, option("--flow", "NAME", "flow of the case")] = None,
     families: Annotated[
-        str | None,
-        typer.Option("--families", metavar="NAMES", help="all, or families whose values are made for case and device"),
+        str | None, option("--families", "NAMES", "all, or families whose values are made for case and device")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="default: one under lbmtune-studies")
-    ] = None,
+    out: Annotated[Path | None, option("--out", "FOLDER", "default: one under lbmtune-studies")] = None,
     sets: Sets = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="seed of the search", parser=whole("--seed", SEED, 2))
-    ] = None,
+    seed: Annotated[int | None, count("--seed", "N", "seed of the search", SEED, 2)] = None,
     storage: Annotated[
-        str | None,
-        typer.Option(
-            "--storage", metavar="URL", help="where Optuna keeps its trials (default: a journal in the study folder)"
-        ),
+        str | None, option("--storage", "URL", "where Optuna keeps its trials (default: a journal in the study folder)")
     ] = None,
     geometry: Geometry = None,
     scratch: Annotated[
-        Path | None,
-        typer.Option("--scratch", metavar="FOLDER", help="where a study with output writes its file (default: TMPDIR)"),
+        Path | None, option("--scratch", "FOLDER", "where a study with output writes its file (default: TMPDIR)")
     ] = None,
     refresh: Annotated[bool, typer.Option("--refresh", help="measure the device's bandwidths again first")] = False,
     no_calibration: Annotated[
@@ -126,11 +91,7 @@ def study(
     ] = False,
     sources: Annotated[
         list[str] | None,
-        typer.Option(
-            "--from",
-            metavar="STUDY",
-            help="earlier study to learn from, may be repeated; or none (default: similar ones)",
-        ),
+        option("--from", "STUDY", "earlier study to learn from, may be repeated; or none (default: similar ones)"),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -33,6 +33,7 @@ from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions, Environment
 from lbmtune.records.output import OutputRates
 from lbmtune.records.remarks import left_alone
+from lbmtune.records.spec import TimingProtocol
 
 if TYPE_CHECKING:
     from lbmtune.codegen.program import Program, Target
@@ -43,8 +44,8 @@ _OUTPUT_BYTES = 64 << 20
 """Bytes of the fields by which rates of output are measured."""
 _UNKNOWN_CACHE_BYTES = 64 << 20
 _STEP_LIMIT_S = 180.0
-_QUICK_SHARE = 0.8
-"""Least share of the processor for a quick calibration."""
+_QUICK_SHARE, _LEFT_ALONE = 0.8, TimingProtocol().min_cpu_share
+"""Least share of the processor for a quick calibration, and for one that replaces a disturbed one."""
 _COMPILE_PROCESSES = 8
 """Processes that compile the texts of a calibration while bandwidths are measured; each takes a while to start."""
 
@@ -64,8 +65,8 @@ def describe(
     refresh: measure in any case; max_age_s: ignore an older file, and one measured while other programs used the
     processor; extent: what it has to hold; lender: gives the machine whose tables a quick calibration of a GPU scales;
     alone: holds the device meanwhile. A calibration on file is kept if it holds as much as is asked for. One that other
-    programs disturbed is measured again to refresh it, or if a full one is asked for.
-    Raises InputError, DeviceUnavailableError.
+    programs disturbed is measured again if one is asked for, or to refresh it; what is quiet is not replaced by what
+    they disturbed. Raises InputError, DeviceUnavailableError.
     """
     with temporary_worker("devices", partial(open_describer, partial(opener, spec)), _STEP_LIMIT_S) as worker:
         environment: Environment = await_answer(worker, None)
@@ -74,18 +75,21 @@ def describe(
         known = None if refresh else _known(path, environment, max_age_s)
         if known and not _lacking(known, extent, refresh=refresh):
             return known
-        lacking = _lacking(on_file, extent, refresh=refresh)
+        lacking, least = _lacking(on_file, extent, refresh=refresh), _QUICK_SHARE
+        if on_file and on_file.calibrated:
+            least = _LEFT_ALONE  # one that is no better would be made in vain
         if progress and (reason := _reason(on_file, extent, lacking)):
             progress(reason)
         with alone(environment):
             visit = partial(repeats.visit, partial(opener, spec), progress or (lambda _: None))
             first = visit() if lacking == "full" else {}
-            worker.send(spec, (lacking or "bandwidths", lender(environment) if lacking == "quick" else None))
+            worker.send(spec, (lacking or "bandwidths", lender(environment) if lacking == "quick" else None, least))
             machine: Machine = await_answer(worker, progress)
             machine = replace(machine, repeats=repeats.apart(first, visit() if first else {}))
-        if on_file and not lacking:
-            machine = replace(machine, **{name: getattr(on_file, name) for name in _OF_CALIBRATION})
-    _write(path, machine, progress)
+        if on_file:
+            machine = _trusted(machine, on_file, progress or (lambda _: None), calibrated=lacking is not None)
+            machine = replace(machine, links=on_file.links)
+    keep(machine, progress)
     return machine
 
 
@@ -96,22 +100,44 @@ _OF_CALIBRATION = ("calibration", "cpu", "repeats", "quick", "calibrated_as")
 def _lacking(known: Machine | None, extent: Extent, *, refresh: bool) -> Extent | None:
     """Return the extent to which a device has to be calibrated besides its bandwidths; None if it was."""
     held: Extent = known.extent if known else "bandwidths"
-    disturbed = known is not None and not left_alone(known.calibration_cpu_share)
-    if disturbed and (refresh or extent == "full"):
-        return max(held, extent, key=EXTENTS.index)
+    if known and not left_alone(known.calibration_cpu_share) and (refresh or extent != "bandwidths"):
+        return held if extent == "bandwidths" else extent
     return extent if EXTENTS.index(extent) > EXTENTS.index(held) else None
 
 
 def _reason(on_file: Machine | None, asked: Extent, lacking: Extent | None) -> str:
     """Return why a device is calibrated although that was not asked for in full; else an empty text."""
-    if on_file and lacking == on_file.extent and asked != "full":
+    if on_file and on_file.calibrated and lacking and asked != "full":
         return "calibration: measured again, because other programs used the processor during the one on file"
     return "calibrating in about 15 s: this device is not known yet" if lacking == "quick" else ""
 
 
-def _write(path: Path, machine: Machine, progress: Progress | None) -> None:
+def _trusted(machine: Machine, on_file: Machine, progress: Progress, *, calibrated: bool) -> Machine:
+    """Return a description without parts that other programs disturbed and that are on file as quiet ones.
+
+    calibrated: a calibration was asked for.
+    """
+    now, then = machine.conditions.cpu_share, on_file.conditions.cpu_share
+    found = machine
+    if left_alone(then) and not left_alone(now):
+        progress(f"bandwidths: those on file are kept, because other programs left {now:.0%} of the processor")
+        found = on_file
+    better = max(machine, on_file, key=_trust)  # the new one of equals
+    if better is on_file and calibrated:
+        progress("calibration: the one on file is kept, because other programs use the processor")
+    return replace(found, **{name: getattr(better, name) for name in _OF_CALIBRATION})
+
+
+def _trust(machine: Machine) -> tuple[object, ...]:
+    """Return by what the calibrations of a device are compared: quiet ones first, then those that hold more."""
+    share = machine.calibration_cpu_share
+    return machine.calibrated, left_alone(share), EXTENTS.index(machine.extent), share or 1.0
+
+
+def keep(machine: Machine, progress: Progress | None) -> None:
+    """Write the description of a device into its file, or report why it is not kept."""
     try:
-        write_machine(path, machine)
+        write_machine(machine_path(machine.environment), machine)
     except InputError as error:
         if progress:
             reason = str(error).partition(";")[0]
@@ -119,19 +145,27 @@ def _write(path: Path, machine: Machine, progress: Progress | None) -> None:
 
 
 def open_describer(opener: Callable[[], Device]) -> tuple[Environment, Session]:
-    """Open a session that answers with a Machine; a request is its extent and the lender of a quick calibration."""
+    """Open a session that answers with a Machine; a request has the arguments of `measured` from the extent on."""
     device = opener()
 
-    def session(request: tuple[Extent, Machine | None], progress: Progress) -> Machine:
+    def session(request: tuple[Extent, Machine | None, float], progress: Progress) -> Machine:
         return measured(device, progress, *request)
 
     return device.environment, session
 
 
 def measured(
-    device: Device, progress: Progress, extent: Extent = "bandwidths", lender: Machine | None = None
+    device: Device,
+    progress: Progress,
+    extent: Extent = "bandwidths",
+    lender: Machine | None = None,
+    least: float = _QUICK_SHARE,
 ) -> Machine:
-    """Measure an open device. lender: the machine whose tables a quick calibration of a GPU scales."""
+    """Measure an open device.
+
+    lender: the machine whose tables a quick calibration of a GPU scales; least: share of the processor below which a
+    quick one of a CPU is left out.
+    """
     environment, caches = device.environment, caches_bytes(device)
     last_cache_bytes = max(caches.values(), default=_UNKNOWN_CACHE_BYTES)
     # no compilation beside samples of a CPU
@@ -158,7 +192,7 @@ def measured(
             streams_digest=_streams_digest(environment),
         )
         if extent != "bandwidths":
-            machine = _CALIBRATIONS[environment.backend](machine, device, compiler, progress, lender)
+            machine = _CALIBRATIONS[environment.backend](machine, device, compiler, progress, lender, least)
     return replace(
         machine,
         output=None if extent == "quick" else _output_rates(device),  # a study with output measures them itself
@@ -188,7 +222,7 @@ def _twin(environment: Environment, lender: Machine | None) -> bool:
 
 
 def _calibrated_gpu(
-    machine: Machine, device: Device, compiler: Compiler, progress: Progress, lender: Machine | None
+    machine: Machine, device: Device, compiler: Compiler, progress: Progress, lender: Machine | None, _: float
 ) -> Machine:
     borrowed = with_borrowed_calibration(machine, lender) if lender else machine
     if borrowed.calibration is None:
@@ -199,26 +233,26 @@ def _calibrated_gpu(
 
 
 def _calibrated_cpu(
-    machine: Machine, device: Device, compiler: Compiler, progress: Progress, _: Machine | None
+    machine: Machine, device: Device, compiler: Compiler, progress: Progress, _: Machine | None, least: float
 ) -> Machine:
     from lbmtune.measure.calibration.cpu import calibrate_cpu  # here: it needs SymPy
 
     before, share = usage(), machine.conditions.cpu_share
-    if not (machine.quick and _busy(share)):
+
+    def idle() -> bool:
+        # one sample of each benchmark says nothing beside others: threads that wait for each other take many times
+        return not machine.quick or share is None or share >= least
+
+    if idle():
         found = calibrate_cpu(device, compiler, machine.caches_bytes, progress, quick=machine.quick)
         share = _cpu_share(device.environment, before)
-        if not (machine.quick and _busy(share)):
+        if idle():
             return replace(machine, cpu=replace(found, conditions=Conditions(cpu_share=share)))
     progress(f"calibration: left out, because other programs left {share:.0%} of the processor")
     return replace(machine, quick=False)
 
 
-def _busy(share: float | None) -> bool:
-    """Return whether one sample of each benchmark says nothing: threads that wait for each other take many times."""
-    return share is not None and share < _QUICK_SHARE
-
-
-_CALIBRATIONS: Mapping[str, Callable[[Machine, Device, Compiler, Progress, Machine | None], Machine]] = {
+_CALIBRATIONS: Mapping[str, Callable[[Machine, Device, Compiler, Progress, Machine | None, float], Machine]] = {
     "cuda": _calibrated_gpu,
     "cpu": _calibrated_cpu,
 }

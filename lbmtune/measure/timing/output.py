@@ -31,16 +31,23 @@ from lbmtune.catalogue.problem.flows import box
 from lbmtune.measure.timing.host_output import FieldFile, residual, residual_of_threads, to_host
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
 from lbmtune.model.output import CELLS, GROUPS, LISTED, pass_bytes
-from lbmtune.records.output import MACROSCOPICS, RESIDUAL, SAVE, Output, OutputCost, OutputRates
+from lbmtune.records.output import (
+    ENOUGH_S,
+    FEWEST,
+    MACROSCOPICS,
+    MOST,
+    RESIDUAL,
+    SAVE,
+    Output,
+    OutputCost,
+    OutputRates,
+    steps_apart,
+)
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.macroscopic_pass import FieldsKernel, MacroscopicPass
 from lbmtune.runtime.macroscopic_places import places_of
 from lbmtune.runtime.states import summed
 
-FEWEST, MOST, _ENOUGH_S = 5, 15, 2.0
-"""Rounds of a kind of output, and seconds after which there are no more than the fewest."""
-_TIMES, _SHORTEST_S, _LONGEST_S = 2.0, 5e-3, 0.1
-"""How much longer than an output the steps before it are, and their limits: noise of longer ones would hide it."""
 _OVERLAP = 1.5
 """How much longer than a residual the steps are behind which it is hidden, if the interval is as long."""
 _MOST_BYTES = 1 << 28
@@ -189,14 +196,13 @@ def _measured(simulation: Simulation, output: Outputs, kind: str, every: int, st
     act = output.kinds[kind]
     alone_s = min(_timed_s(simulation, act) for _ in range(2))
     hidden_s = _OVERLAP * output.residual_s if kind == RESIDUAL else 0.0
-    wanted_s = max(hidden_s, min(_LONGEST_S, max(_SHORTEST_S, _TIMES * alone_s)))
-    steps = min(every, _whole_launches(simulation, ceil(wanted_s / step_s)))
+    steps = _whole_launches(simulation, steps_apart(alone_s, step_s, every, hidden_s))
 
     def interval() -> None:
         simulation.step(steps)
         act()
 
-    plain, events, end = list[float](), list[float](), time.perf_counter() + _ENOUGH_S
+    plain, events, end = list[float](), list[float](), time.perf_counter() + ENOUGH_S
     while len(events) < FEWEST or (len(events) < MOST and time.perf_counter() < end):
         _ = output.residual
         simulation.step(steps)  # caches hold what steps leave there
@@ -263,7 +269,7 @@ def measure_rates(device: Device, fields_bytes: int, folder: Path | None) -> Out
         return 4 * elements / median(_seconds(run) for _ in range(_RATE_RUNS))
 
     device.synchronize()
-    here, threads = device.environment.backend == "cpu", device.limits.cores
+    here, threads = BACKENDS[device.environment.backend].shares_host, device.limits.cores
     now, before = hosts
     compared = partial(residual, now, before)
     if here:

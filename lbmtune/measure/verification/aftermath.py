@@ -145,18 +145,18 @@ def _expected(kept: State, f: Array, place: Place, steps: int, walls: Walls) -> 
         f[:, solid_in(case, place.read, xp)] = kept.weights[:, 0, 0]  # what is stored there is of no step
     first, read = _reached(kept, f, place.read), place.read
     for left in reversed(range(steps)):
-        f = oracle.step(f, case, xp, read, walls=walls)
         needed = _around(place, left)
-        f, read = f[:, *_slices(needed, read)], needed
+        f, read = oracle.step(f, case, xp, read, walls=walls, part=needed), needed
     return f, [max(_LEAST, *both) for both in zip(first, _reached(kept, f, place.part), strict=True)]
 
 
 def _reached(kept: State, f: Array, window: Window) -> list[float]:
     """Return the largest deviation of each population of the fluid cells of a window from its weight."""
-    deviations = kept.xp.abs(f - kept.weights)
+    xp, weights = kept.xp, kept.weights
     if kept.case.geometry:
-        deviations[:, solid_in(kept.case, window, kept.xp)] = 0.0
-    found: list[float] = deviations.reshape(len(f), -1).max(axis=1).tolist()
+        f = xp.where(solid_in(kept.case, window, xp), weights, f)
+    rows, weights = f.reshape(len(f), -1), weights[:, 0, 0, 0]
+    found: list[float] = xp.maximum(rows.max(axis=1) - weights, weights - rows.min(axis=1)).tolist()
     _require_finite(found)
     return found
 
@@ -175,15 +175,10 @@ def _around(place: Place, layers: int) -> Window:
     return x, y, z
 
 
-def _slices(part: Window, window: Window) -> tuple[slice, slice, slice]:
-    """Return the slices of a part of a window in it, along z, y and x."""
-    x, y, z = (slice(p.start - r.start, p.stop - r.start) for p, r in zip(part, window, strict=True))
-    return z, y, x
-
-
 def _populations(simulation: Simulation, window: Window) -> Array:
     """Return the populations of a window as an array of the host."""
-    return np.concatenate(list(simulation.population_blocks(window, on_host=True)))
+    first, *others = simulation.population_blocks(window, on_host=True)
+    return np.concatenate([first, *others]) if others else first  # without a copy, as of all but large windows
 
 
 class Sums(NamedTuple):

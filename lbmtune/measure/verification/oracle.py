@@ -29,6 +29,7 @@ __all__ = [
     "interpolate",
     "random_state",
     "scattered_state",
+    "slices_in",
     "step",
     "stream",
     "velocity",
@@ -43,49 +44,71 @@ def collide(f: Array, case: Case, xp: ModuleType = np, out: Array | None = None)
 
     On a host only some cells are processed at a time, so that intermediate values stay in caches.
     """
+    parts = -(-f[0].size // _CELLS_AT_ONCE) if xp is np else 1
+    if parts == 1 and out is None and case.relaxes:
+        return COLLISIONS[case.collision](f, case, xp)
     out = xp.empty(f.shape) if out is None else out
     if not case.relaxes:
         out[...] = f
         return out
-    formula = COLLISIONS[case.collision]
-    parts = -(-f[0].size // _CELLS_AT_ONCE) if xp is np else 1
     each = [xp.array_split(a.reshape(len(f), -1, 1, 1), parts, axis=1) for a in (f, out)] if parts > 1 else [[f], [out]]
     for before, after in zip(*each, strict=True):
-        after[...] = formula(before, case, density(before), velocity(before, case, xp), xp)
+        after[...] = COLLISIONS[case.collision](before, case, xp)
     return out
 
 
-def stream(g: Array, case: Case, xp: ModuleType = np, window: Window | None = None, out: Array | None = None) -> Array:
+def stream(
+    g: Array,
+    case: Case,
+    xp: ModuleType = np,
+    window: Window | None = None,
+    out: Array | None = None,
+    part: Window | None = None,
+) -> Array:
     """Return the populations after streaming with the case's walls and solid cells. out: the array for them, not g.
 
     window: the cells of the domain that g holds; None: all. A window is periodic over its rim.
+    part: the cells of the window whose populations are returned; None: all.
     """
-    lattice, out = case.stencil, xp.empty_like(g) if out is None else out
-    moved = wall_velocity(case, window, xp)
+    lattice, window = case.stencil, window or whole(case.domain)
+    inside = slices_in(part or window, window)
+    bounds = tuple((one.start, one.stop) for one in inside)
+    out = xp.empty((lattice.q, *(stop - start for start, stop in bounds))) if out is None else out
+    moved, cuts = wall_velocity(case, part or window, xp), case.walled or case.geometry
     for i, c in enumerate(lattice.velocities):
-        for there, here in _moves(c, g.shape[1:]):
+        for there, here in _moves(c, g.shape[1:], bounds):
             out[i][there] = g[i][here]
-        if not may_cut(case, negate(c)):
+        if not (cuts and may_cut(case, negate(c))):
             continue
-        kind = cut_kind(case, negate(c), window, xp)
-        bounced = g[lattice.opposite[i]]
+        kind = cut_kind(case, negate(c), part or window, xp)
+        bounced = g[lattice.opposite[i]][inside]
         gain = 6 * float(lattice.weights[i]) * sum(a * b for a, b in zip(c, moved, strict=True))
         out[i] = xp.where(kind != OPEN, bounced + gain * (kind == MOVING), out[i])
     return out
 
 
+def slices_in(part: Window, window: Window) -> Cells:
+    """Return the slices of a part of a window in it, along z, y and x."""
+    x, y, z = (slice(p.start - r.start, p.stop - r.start) for p, r in zip(part, window, strict=True))
+    return z, y, x
+
+
 @lru_cache(maxsize=1 << 12)
-def _moves(c: Vector, shape: tuple[int, ...]) -> tuple[tuple[Cells, Cells], ...]:
-    """Return where the cells of a periodic box go with a velocity, and where they are: of each part that stays one."""
-    z, y, x = (_shifts(move, n) for move, n in zip(reversed(c), shape, strict=True))
+def _moves(c: Vector, shape: tuple[int, ...], part: tuple[tuple[int, int], ...]) -> tuple[tuple[Cells, Cells], ...]:
+    """Return where cells of a periodic box come to lie in a part of it, and where they are: of each piece.
+
+    part: the first cell and that behind the last one along each axis.
+    """
+    z, y, x = (_shifts(move, n, *ends) for move, n, ends in zip(reversed(c), shape, part, strict=True))
     return tuple(((k[0], j[0], i[0]), (k[1], j[1], i[1])) for k, j, i in product(z, y, x))
 
 
-def _shifts(move: int, n: int) -> tuple[tuple[slice, slice], ...]:
-    """Return where n cells in a ring go along an axis, and where they are: those that stay in the row first."""
-    move %= n
-    inside = slice(move, n), slice(0, n - move)
-    return (inside, (slice(0, move), slice(n - move, n))) if move else (inside,)
+def _shifts(move: int, n: int, start: int, stop: int) -> list[tuple[slice, slice]]:
+    """Return where cells of a ring of n come to lie in a part of it, and where they are: of each piece."""
+    first, length = (start - move) % n, stop - start
+    here = min(length, n - first)
+    pieces = (slice(0, here), slice(first, first + here)), (slice(here, length), slice(0, length - here))
+    return [(there, of) for there, of in pieces if there.start < there.stop]
 
 
 def step(
@@ -96,8 +119,9 @@ def step(
     *,
     walls: Walls = Walls.HALF_WAY,
     out: Array | None = None,
+    part: Window | None = None,
 ) -> Array:
-    """Return the state after one time step of the whole domain or of a window (`stream`).
+    """Return the state after one time step of the whole domain, of a window or of a part of that (`stream`).
 
     out: the array for the new state; f is then overwritten.
     walls: if implicit, solid cells do not cut links but reverse the populations that reach them instead of colliding
@@ -106,13 +130,14 @@ def step(
     """
     if walls is not Walls.IMPLICIT:
         relaxed = collide(bounded(f, case, xp, window), case, xp, None if out is None else f)
-        streamed = stream(relaxed, case, xp, window, out)
         if walls is Walls.INTERPOLATED:
+            streamed = stream(relaxed, case, xp, window, out)
             interpolate(relaxed, streamed, case, xp, window)
-        return streamed
+            return streamed if part is None else streamed[:, *slices_in(part, window or whole(case.domain))]
+        return stream(relaxed, case, xp, window, out, part)
     solid = solid_in(case, window or whole(case.domain), xp)
     relaxed = xp.where(solid, f[list(case.stencil.opposite)], collide(f, case, xp))
-    return stream(relaxed, replace(case, geometry=""), xp, window, out)
+    return stream(relaxed, replace(case, geometry=""), xp, window, out, part)
 
 
 def interpolate(g: Array, f: Array, case: Case, xp: ModuleType = np, window: Window | None = None) -> None:

@@ -1,7 +1,7 @@
 """Density, velocity, equilibrium and collision operators of the oracle, from their definitions in float64.
 
-A collision takes populations (q, nz, ny, nx), not shifted, the case, density and velocity, and the array module. Sums
-over directions or moments are loops or matrices written as their definition, without the symbolic derivations.
+A collision takes populations (q, nz, ny, nx), not shifted, the case, and the array module. Sums over directions or
+moments are loops or matrices written as their definition, without the symbolic derivations.
 Source: Krueger et al., The Lattice Boltzmann Method, 2017, chapters 3 and 6.
 """
 
@@ -45,12 +45,17 @@ def equilibrium(rho: Array, u: Array, lattice: Lattice, xp: ModuleType = np) -> 
     w_i rho (1 + 3 c.u + 9/2 (c c - I/3) : u u), one matrix times its ten moments, because each operation has an
     overhead.
     """
+    return _times(_expansion(lattice), _ten_moments(rho, u, xp), xp)
+
+
+def _ten_moments(rho: Array, u: Array, xp: ModuleType) -> Array:
+    """Return rho, rho u_a and rho u_a u_b of each pair, shape (10, nz, ny, nx)."""
     moments = xp.empty((1 + 3 + len(_PAIRS), *rho.shape))
     moments[0] = rho
     xp.multiply(rho, u, out=moments[1:4])
     for n, (a, b) in enumerate(_PAIRS, 4):
         xp.multiply(moments[1 + a], u[b], out=moments[n])
-    return _times(_expansion(lattice), moments, xp)
+    return moments
 
 
 def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
@@ -63,20 +68,22 @@ def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
     return source
 
 
-def bgk(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+def bgk(f: Array, case: Case, xp: ModuleType) -> Array:
     """Return f - omega (f - f_eq) + (1 - omega/2) S. Source: Krueger et al. 2017, equations 3.9 and 6.14."""
+    u = velocity(f, case, xp)
     omega, source = case.relaxation_rate, guo_source(u, case, xp)
-    departure = _departure(f, case, rho, u, xp)
+    departure = _departure(f, case, u, xp)
     departure *= omega
     after = xp.subtract(f, departure, out=departure)
     after += (1 - omega / 2) * source
     return after
 
 
-def trt(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+def trt(f: Array, case: Case, xp: ModuleType) -> Array:
     """Relax even and odd parts of f - f_eq with two rates of a given magic parameter. Source: Ginzburg et al. 2008."""
+    u = velocity(f, case, xp)
     omega, source = case.relaxation_rate, guo_source(u, case, xp)
-    departure = _departure(f, case, rho, u, xp)
+    departure = _departure(f, case, u, xp)
     omega_minus = 1 / (case.magic / (1 / omega - 0.5) + 0.5)
     (even, odd), (source_even, source_odd) = (_halves(values, case.stencil) for values in (departure, source))
     return f - omega * even - omega_minus * odd + (1 - omega / 2) * source_even + (1 - omega_minus / 2) * source_odd
@@ -88,21 +95,27 @@ def _halves(values: Array, lattice: Lattice) -> tuple[Array, Array]:
     return (values + turned) / 2, (values - turned) / 2
 
 
-def _departure(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
-    rest = equilibrium(rho, u, case.stencil, xp)
+def _departure(f: Array, case: Case, u: Array, xp: ModuleType) -> Array:
+    rest = equilibrium(density(f), u, case.stencil, xp)
     return xp.subtract(f, rest, out=rest)
 
 
-def regularised(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+def regularised(f: Array, case: Case, xp: ModuleType) -> Array:
     """Keep second-order departures: f_eq + (1 - omega) w (3 c.n + 9/2 (c c - I/3) : N) + (1 - omega/2) S.
 
-    n, N: first and second moments of f - f_eq; n is not zero but -F/2 if a force acts.
+    n, N: first and second moments of f - f_eq; n is not zero but -F/2 if a force acts. They have the factors that
+    rho u and rho u u have in f_eq, so that all ten are summed first.
     Source: Latt, Chopard 2006.
     """
-    omega, rest = case.relaxation_rate, equilibrium(rho, u, case.stencil, xp)
-    out = _times(_second_order(case.stencil), f - rest, xp)
-    out *= 1 - omega  # in place, because the allocation of large arrays takes most of the time
-    out += rest
+    lattice, omega = case.stencil, case.relaxation_rate
+    found = _times(_ten_sums(lattice), f, xp)
+    rho, u = found[0], (found[1:4] + 0.5 * xp.asarray(case.force).reshape(-1, 1, 1, 1)) / found[0]
+    moments = _ten_moments(rho, u, xp)
+    departures = found[1:] - moments[1:]
+    departures[3 : 3 + lattice.dimensions] -= rho / 3  # n, and N without the second moments rho (u u + I/3)
+    departures *= 1 - omega
+    moments[1:] += departures
+    out = _times(_expansion(lattice), moments, xp)
     if any(case.force):
         out += (1 - omega / 2) * guo_source(u, case, xp)
     return out
@@ -116,11 +129,16 @@ def _times(matrix: Array, values: Array, xp: ModuleType) -> Array:
     """Return a matrix (m, n) times values (n, nz, ny, nx); on a host rounded alike for any number of cells."""
     if xp is not np:
         return xp.tensordot(xp.asarray(matrix), values, axes=1)
-    cells, rows = values[0].size, values.reshape(len(values), -1)
-    if cells % _COLUMNS:
-        rows = np.zeros((len(values), -(-cells // _COLUMNS) * _COLUMNS))
-        rows[:, :cells] = values.reshape(len(values), -1)
-    return (matrix @ rows)[:, :cells].reshape(len(matrix), *values.shape[1:])
+    rows = values.reshape(len(values), -1)
+    cells, out = rows.shape[1], np.empty((len(matrix), rows.shape[1]))
+    rest = cells % _COLUMNS
+    if cells > rest:
+        np.matmul(matrix, rows[:, : cells - rest], out=out[:, : cells - rest])
+    if rest:
+        last = np.zeros((len(values), _COLUMNS))
+        last[:, :rest] = rows[:, cells - rest :]
+        out[:, cells - rest :] = (matrix @ last)[:, :rest]
+    return out.reshape(len(matrix), *values.shape[1:])
 
 
 @cache
@@ -146,15 +164,13 @@ def _forcing(lattice: Lattice, force: tuple[float, float, float]) -> tuple[Any, 
 
 
 @cache
-def _second_order(lattice: Lattice) -> Any:
-    """Return the matrix that projects a departure on its first and second moments, shape (q, q)."""
-    weights, c = np.array([float(w) for w in lattice.weights]), _velocities(lattice)
-    products = np.einsum("ia,ib->iab", c, c)
-    second = np.einsum("iab,jab->ij", products - np.eye(3) / 3, products)
-    return weights[:, None] * (3 * c @ c.T + 4.5 * second)
+def _ten_sums(lattice: Lattice) -> Any:
+    """Return the factors of f_i in density, momentum and the second moment of each pair, shape (10, q)."""
+    c = _velocities(lattice)
+    return np.array([np.ones(lattice.q), *c.T, *(c[:, a] * c[:, b] for a, b in _PAIRS)])
 
 
-def central_moments(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+def central_moments(f: Array, case: Case, xp: ModuleType) -> Array:
     """Relax shear moments with omega; set all others to those of the Maxwellian with half the force.
 
     k_n = sum f_i (c_i - u)^n for all exponents n of the lattice; rest: those of the Maxwellian over rho, products of
@@ -163,7 +179,7 @@ def central_moments(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) 
     Source: De Rosis 2017; Fei, Luo, Li 2018.
     """
     lattice, omega, flat = case.stencil, case.relaxation_rate, case.stencil.dimensions
-    orders = _orders(lattice)
+    orders, rho, u = _orders(lattice), density(f), velocity(f, case, xp)
     before = {_sum(a, b): _central(f, lattice, _sum(a, b), u) for a in range(flat) for b in range(flat)}
     trace = sum(before[n] for n in before if 2 in n)
     after = {}
@@ -209,14 +225,14 @@ def _populations(raw: Mapping[Order, Array], lattice: Lattice, xp: ModuleType) -
     return xp.stack([sum(float(inverse[i, k]) * raw[n] for k, n in enumerate(orders)) for i in range(lattice.q)])
 
 
-def cumulants(f: Array, case: Case, rho: Array, u: Array, xp: ModuleType) -> Array:
+def cumulants(f: Array, case: Case, xp: ModuleType) -> Array:
     """Relax second-order cumulants, add the force to the mean, set higher cumulants to zero (D3Q27).
 
     Cumulants c_n from moments mu_n (both over rho) and back by their recursive definition, for any axis j of n:
     mu_n = sum over m <= n - e_j of binomial(n - e_j, m) mu_m c_(n - m).
     Source: Geier et al. 2015, with rates one of the trace and of higher orders.
     """
-    lattice, omega = case.stencil, case.relaxation_rate
+    lattice, omega, rho, u = case.stencil, case.relaxation_rate, density(f), velocity(f, case, xp)
     orders = sorted(_orders(lattice), key=sum)
     moments = {n: _central(f, lattice, n, (0.0, 0.0, 0.0)) / rho for n in orders}
     found: dict[Order, Array] = {}
@@ -260,7 +276,7 @@ def _mixed(n: Order, moments: Mapping[Order, Array], cumulants_: Mapping[Order, 
     )
 
 
-COLLISIONS: Mapping[str, Callable[[Array, Case, Array, Array, ModuleType], Array]] = {
+COLLISIONS: Mapping[str, Callable[[Array, Case, ModuleType], Array]] = {
     "bgk": bgk,
     "trt": trt,
     "regularised": regularised,

@@ -34,7 +34,7 @@ class Evaluator(Pipeline):
     @property
     def max_in_flight(self) -> int:
         """Return the number of configurations that may usefully be in progress at once."""
-        return self.compile_workers if self._quiet else self.compile_workers + 2
+        return self.compile_workers if self._quiet else self.compile_workers + 1 + len(self.pool.measurers)
 
     def prepare(self, configs: Sequence[KernelConfig]) -> None:
         """Start the workers of a GPU and have them prepare for configurations that may be submitted."""
@@ -42,15 +42,17 @@ class Evaluator(Pipeline):
             return  # nothing else may run beside a sample
         one_of_each = {(config.storage, config.family, config.order): config for config in reversed(configs)}
         request = DryRunRequest(case=self.case, configs=tuple(one_of_each.values()), renderer=self._renderer)
-        self.pool.measurer.send(None, request)
+        for worker in self.pool.measurers:
+            worker.send(None, request)
         while len(self.pool.compilers) < self.compile_workers:
             self._new_compiler().send(None, replace(request, configs=request.configs[:1]))
 
     def restart(self) -> None:
         """Measure what follows in a new process with new memory. Call it when idle."""
         assert not self.in_flight
-        self.pool.measurer.end()
-        self.pool.replace(self.pool.measurer)
+        for worker in list(self.pool.measurers):
+            worker.end()
+            self.pool.replace(worker)
 
     def submit(self, number: int, config: KernelConfig) -> None:
         """Queue a configuration. For an illegal one the next `next` returns the reason of the rule."""
@@ -84,10 +86,10 @@ class Evaluator(Pipeline):
         return min(self.max_in_flight - busy, _MOST_READY - ready)
 
     def measure_room(self) -> int:
-        """Return how many configurations the measurer takes now."""
+        """Return how many configurations the measurers take now."""
         if self._quiet and (self._to_compile or any(worker.jobs for worker in self.pool.compilers)):
             return 0
-        return (1 if self._quiet else _LATE_DEPTH) - self._measuring
+        return (1 if self._quiet else _LATE_DEPTH) * len(self.pool.measurers) - self._measuring
 
     def event(self) -> Compiled | Trial:
         """Wait until a configuration is compiled or a trial finished. Raises IndexError if nothing is in progress."""

@@ -22,7 +22,7 @@ from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.aftermath import Sums, check_line, check_slab, check_slabs, check_sums, sums
 from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation, verify_single
 from lbmtune.measure.workers.messages import MeasureRequest, MeasureResult
-from lbmtune.measure.workers.side_tasks import pooled_simulations, simulation_with
+from lbmtune.measure.workers.side_tasks import Reporting, pooled_simulations, simulation_with
 from lbmtune.records import Environment, Outcome, Sustained, Verification
 from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime.memory import array_names
@@ -122,7 +122,10 @@ def _verify(
         device.check_guards(array_names(program))
         return found
     every_step = replace(side_task, every=1) if side_task else None  # few steps are verified, and it must be due
-    found = verify_simulation(simulation_with(every_step, program, binary, device, program.case))
+    simulation = simulation_with(every_step, program, binary, device, program.case)
+    found = verify_simulation(simulation)
+    if isinstance(simulation, Reporting):
+        simulation.check()
     device.check_guards(array_names(program))
     if not found.passed or side_task:
         return found

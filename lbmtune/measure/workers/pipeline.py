@@ -1,12 +1,13 @@
 """The way of configurations through processes that may die: they are rendered and compiled, verified and measured.
 
-Compile workers write programs and binaries to a spool folder, from which the one measurer of the device reads them, so
-that messages stay small. On a GPU compilation runs ahead of measurement. On a CPU nothing else of the tool runs
-while a sample is taken: no compilation, and the caller waits.
+Compile workers write programs and binaries to a spool folder, from which the measurer of each device reads them, so
+that messages stay small. A search measures on the device that is free first; all else is done on the first device. On a
+GPU compilation runs ahead of measurement. On a CPU nothing else of the tool runs while a sample is taken: no
+compilation, and the caller waits.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,7 +27,7 @@ from lbmtune.measure.workers.messages import CompileResult, MeasureRequest, Meas
 from lbmtune.measure.workers.outcomes import after_death
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import open_compiler
-from lbmtune.records import Compiled, Outcome, Prediction, Resources, Trial, Verification
+from lbmtune.records import Compiled, Environment, Outcome, Prediction, Resources, Trial, Verification
 from lbmtune.records.claims import SideTask
 from lbmtune.records.spec import TimingProtocol
 
@@ -47,7 +48,8 @@ class Job:
     """A configuration in progress. request: to the measurer, once it is compiled.
 
     killed: a worker was killed over it before, by something else; ahead: it is compiled, and whether it is measured is
-    decided later; proof: of a finalist that was verified at full size before.
+    decided later; anywhere: any of several devices may measure it; proof: of a finalist that was verified at full size
+    before.
     """
 
     trial: Trial
@@ -56,6 +58,7 @@ class Job:
     side_task: SideTask | None = None
     killed: bool = False
     ahead: bool = False
+    anywhere: bool = False
     proof: Verification | None = None
 
 
@@ -81,12 +84,14 @@ class Pipeline:
         opener: Callable[[], Device] | None = None,
         on_stage: Callable[[int, str], None] | None = None,
         pool: WorkerPool | None = None,
+        others: Sequence[str] = (),
     ) -> None:
-        """Start the measurer. compiler, renderer and opener run in workers and must be picklable.
+        """Start the measurers. compiler, renderer and opener run in workers and must be picklable.
 
-        pool: workers of the same device that are left running for the next case, instead of workers of its own.
+        pool: workers of the same devices that are left running for the next case, instead of workers of its own;
+        others: further devices.
 
-        Raises DeviceUnavailableError if the device cannot be opened.
+        Raises DeviceUnavailableError if a device cannot be opened, InputError if they are not alike.
         """
         self.case, self.protocol = case, protocol
         self.incumbent_s: float | None = None
@@ -101,7 +106,8 @@ class Pipeline:
         self._verified: dict[int, Path] = {}
         self._jobs = 0
         self._own_pool = pool is None
-        self.pool = pool or WorkerPool(opener or partial(open_device, device_spec), protocol)
+        further = [partial(open_device, one) for one in others]
+        self.pool = pool or WorkerPool(opener or partial(open_device, device_spec), protocol, further)
         try:
             self.environment, self.limits = self.pool.wait_ready()
         except BaseException:
@@ -110,7 +116,12 @@ class Pipeline:
         self._compiler = compiler or compiler_for(self.environment)
         self._quiet = BACKENDS[self.environment.backend].shares_host
         cores = usable_cores()
-        self.compile_workers = min(cores, 4) if self._quiet else max(1, cores - 2)
+        self.compile_workers = min(cores, 4) if self._quiet else max(1, cores - 1 - len(self.pool.measurers))
+
+    @property
+    def environments(self) -> tuple[Environment, ...]:
+        """Return the devices that are there; the first holds the finals."""
+        return tuple(self.pool.environments)
 
     @property
     def in_flight(self) -> int:
@@ -126,7 +137,7 @@ class Pipeline:
         """Queue a configuration that was compiled to be verified and measured."""
         job = self._ready.pop(config.key)
         trial = replace(job.trial, number=number, date=_now())
-        self._to_measure.append(replace(job, trial=trial, ahead=False))
+        self._to_measure.append(replace(job, trial=trial, ahead=False, anywhere=True))
 
     def forget(self) -> None:
         """Forget what is compiled, or will be, and was not measured."""
@@ -202,7 +213,7 @@ class Pipeline:
 
     @property
     def _measuring(self) -> int:
-        return len(self._to_measure) + len(self.pool.measurer.jobs)
+        return len(self._to_measure) + sum(len(worker.jobs) for worker in self.pool.measurers)
 
     def _step(self) -> None:
         self._start_measuring()
@@ -210,15 +221,19 @@ class Pipeline:
         self._process_events()
 
     def _start_measuring(self) -> None:
-        """Keep the measurer busy; on a GPU with queued requests, so that it never waits for the search."""
+        """Keep the measurers busy; on a GPU with queued requests, so that it never waits for the search."""
         depth = 1 if self._quiet else _QUEUE_DEPTH
         compiling = any(worker.jobs for worker in self.pool.compilers)
-        while self._to_measure and len(self.pool.measurer.jobs) < depth and not (self._quiet and compiling):
+        while self._to_measure and not (self._quiet and compiling):
+            fit = self.pool.measurers if self._to_measure[0].anywhere else [self.pool.measurer]
+            worker = min(fit, key=lambda one: len(one.jobs))
+            if len(worker.jobs) >= depth:
+                return
             job = self._to_measure.popleft()
-            self.pool.measurer.send(job, replace(job.request, incumbent_s=self.incumbent_s))
+            worker.send(job, replace(job.request, incumbent_s=self.incumbent_s))
 
     def _start_compiling(self) -> None:
-        if self._quiet and (self.pool.measurer.jobs or self._to_measure):
+        if self._quiet and self._measuring:
             return
         while self._to_compile and (worker := self._free_compiler()):
             job = self._to_compile.popleft()
@@ -237,24 +252,25 @@ class Pipeline:
             if isinstance(event, Death):
                 self._replace(worker, event)
             elif isinstance(event, Answer) and event.job:
-                self._process_answer(event.job, event.value)
+                self._process_answer(self._at(event.job, worker), event.value)
             elif isinstance(event, Stage) and worker.job:
                 self._on_stage(worker.job.trial.number, event.name)
 
     def _replace(self, worker: Worker, death: Death) -> None:
-        """Fail the job in progress and requeue the others on a new worker.
+        """Fail the job in progress and requeue the others on a new worker, or on those of other devices.
 
         A first SIGKILL, of the operator or for want of memory, is no fault of the kernel: the job is tried once more.
         """
+        queue = self._to_compile if worker in self.pool.compilers else self._to_measure
+        if self.pool.lost(worker, death):
+            queue.extendleft(reversed([job for job in worker.jobs if job]))
+            return
         if death.error:
             raise death.error
         if death.stage == STAGE_START:
             raise unavailable("a worker could not start", death)
-        queue = self._to_measure if worker is self.pool.measurer else self._to_compile
+        job = self._at(worker.jobs.popleft(), worker) if worker.jobs else None
         self.pool.replace(worker)
-        if not worker.jobs:
-            return
-        job = worker.jobs.popleft()
         queue.extendleft(reversed(worker.jobs))
         if job is None:
             return  # a dry run: the first trial of its kind will report the fault
@@ -265,6 +281,13 @@ class Pipeline:
             return
         job.request.path.unlink(missing_ok=True)
         self._end(after_death(job.trial, death), ahead=job.ahead)
+
+    def _at(self, job: Job | None, worker: Worker) -> Any:
+        """Return a job with the device that had it, unless that is the first of the study."""
+        if job is None or worker not in self.pool.measurers:
+            return job
+        device = self.pool.environment(worker).device_id
+        return replace(job, trial=replace(job.trial, device="" if device == self.environment.device_id else device))
 
     def _dropped(self, job: Job) -> bool:
         """Return whether a job was forgotten while a worker had it; if so, its program goes as well."""

@@ -1,7 +1,8 @@
 """Side tasks of a simulation whose cost is measured: store, save or compare macroscopic fields, stage the domain.
 
 De Oliveira, Lugarini, Franco 2019, section 4: the kernel of a step writes density and velocity; they are copied to
-the host to be saved, or the host compares them with the previous ones while the device goes on.
+the host to be saved, or the host compares them with the previous ones while the device goes on. On a CPU a pass of its
+own computes them between two steps (`timing.output`).
 Valero-Lara 2017: a domain larger than the device memory stays on the host, and its parts pass through the device.
 """
 
@@ -17,14 +18,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lbmtune.backend.protocol import Array, Binary, Device, Placing
+from lbmtune.backend.registry import compiler_for
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.passes import REFRESH
-from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
+from lbmtune.codegen.program import MACROSCOPICS as FIELDS
+from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import with_walls
 from lbmtune.measure.timing.host_output import FieldFile, residual, to_host
 from lbmtune.measure.timing.pooled_device import PooledDevice, WrappedDevice, pooled_bytes
 from lbmtune.measure.timing.state import stable_case
+from lbmtune.records.output import MACROSCOPICS, RESIDUAL, SAVE
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.simulation import Plan
 
@@ -36,8 +41,10 @@ PARTS = 2
 
 
 def with_side_task(program: Program, side_task: SideTask | None) -> Program:
-    """Return the program with the entries that a side task needs. Fields are written by CUDA kernels alone."""
+    """Return the program with the entries that a side task needs. Only CUDA kernels write fields in a step."""
     if side_task is None or side_task.kind in ("staged", "refresh") or program.with_macroscopics:
+        return program
+    if _between_steps(side_task, program):
         return program
     if side_task.kind == "walls":
         return with_walls(program)
@@ -46,12 +53,19 @@ def with_side_task(program: Program, side_task: SideTask | None) -> Program:
     return with_macroscopics(program)
 
 
+def _between_steps(side_task: SideTask, program: Program) -> bool:
+    """Return whether fields are computed between two steps, in place of by the kernel of a step."""
+    return side_task.kind in (MACROSCOPICS, SAVE, RESIDUAL) and BACKENDS[program.target].shares_host
+
+
 def simulation_with(
     side_task: SideTask | None, program: Program, binary: Binary, device: Device, case: Case
 ) -> Simulation:
     """Create a simulation with a side task. Raises OutOfMemoryError, TooManyResourcesError."""
     if side_task is None:
         return Simulation(program, binary, device, case)
+    if _between_steps(side_task, program):
+        return Reporting(program, binary, device, case, side_task)
     kind = _SIMULATIONS[side_task.kind]
     every = (side_task.every,) if issubclass(kind, Storing) else ()
     return kind(program, binary, device, case, *every)
@@ -94,17 +108,16 @@ class Storing(Simulation):
     def macroscopics(self) -> Array:
         """Return the density and velocity stored last, shape (4, nz, ny, nx)."""
         nx, ny, nz = self.case.domain
-        return self.outputs[MACROSCOPICS].reshape(MACROSCOPIC_FIELDS, nz, ny, nx)
+        return self.outputs[FIELDS].reshape(MACROSCOPIC_FIELDS, nz, ny, nx)
 
     def _process(self) -> None:
         """Process the fields on the host; here: not at all."""
 
     def _outputs(self) -> dict[str, Array]:
-        # not pooled: other simulations would start from densities of one instead of small deviations
-        device = self.device.device if isinstance(self.device, PooledDevice) else self.device
+        device = _unpooled(self.device)
         fields = device.empty(MACROSCOPIC_FIELDS * self.case.sites, self.program.config.computed.dtype)
         fields.fill(np.nan)
-        return {MACROSCOPICS: fields}
+        return {FIELDS: fields}
 
 
 class Saving(Storing):
@@ -116,7 +129,7 @@ class Saving(Storing):
         self.file = FieldFile()
 
     def _process(self) -> None:
-        to_host(self.outputs[MACROSCOPICS], self.host)
+        to_host(self.outputs[FIELDS], self.host)
         self.file.write(self.host)
 
 
@@ -141,9 +154,50 @@ class Comparing(Storing):
         if self._pending is not None:
             self._pending.result()
             self._now, self._before = self._before, self._now
-        to_host(self.outputs[MACROSCOPICS], self._now)
+        to_host(self.outputs[FIELDS], self._now)
         velocities = (array[self.case.sites :] for array in (self._now, self._before))
         self._pending = self._worker.submit(residual, *velocities)
+
+
+class Reporting(Simulation):
+    """Has output of the state after every n-th step, by a pass of its own between two steps."""
+
+    def __init__(self, program: Program, binary: Binary, device: Device, case: Case, side_task: SideTask) -> None:
+        super().__init__(program, binary, device, case)
+        from lbmtune.measure.timing.output import Outputs  # here: its import takes long
+
+        self._every = side_task.every
+        self.output = Outputs(self, _unpooled(device), compiler_for(device.environment), None)
+        self._act = self.output.kinds[side_task.kind]
+
+    def check(self) -> None:
+        """Raise WrongResultError if the fields of the state are not those of its populations."""
+        from lbmtune.measure.timing.output import check_fields
+
+        check_fields(self, self.output.fields())
+
+    @property
+    def cycle_steps(self) -> int:
+        """Return the time steps of a cycle, in which the side task is due at least once."""
+        return lcm(super().cycle_steps, self._every)
+
+    def step(self, steps: int) -> None:
+        """Enqueue time steps; the side task is due after the last of each interval."""
+        while steps:
+            until_due = self._every - self.steps_done % self._every
+            taken = min(steps, until_due)
+            super().step(taken)
+            steps -= taken
+            if taken == until_due:
+                self._act()
+
+
+def _unpooled(device: Device) -> Device:
+    """Return the device on which fields are allocated.
+
+    They are not pooled: other simulations would start from densities of one instead of small deviations.
+    """
+    return device.device if isinstance(device, PooledDevice) else device
 
 
 class Refreshing(Simulation):

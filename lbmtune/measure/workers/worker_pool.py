@@ -1,9 +1,11 @@
-"""The worker processes of an evaluator: one that measures on the device, and some that compile.
+"""The worker processes of an evaluator: one that measures on each device, and some that compile.
 
 A single one is `measure.processes.worker`; pure functions without a device run in a `lbmtune.process_pool`.
 """
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from math import inf
 from multiprocessing.connection import wait
@@ -11,8 +13,10 @@ from typing import Any, Self
 
 from lbmtune.backend.protocol import Device
 from lbmtune.catalogue.families.rules import Limits
+from lbmtune.errors import InputError, TimeOverError
 from lbmtune.measure.processes.worker import (
     POLL_S,
+    STAGE_START,
     Answer,
     Death,
     Event,
@@ -28,6 +32,7 @@ from lbmtune.records import Environment
 from lbmtune.records.spec import TimingProtocol
 from lbmtune.scratch import remove_scratch, scratch_folder
 
+LOG = logging.getLogger("lbmtune")
 _ACCURACY_LIMIT_S = 300.0
 _OUTPUT_FACTOR = 5
 """Time limit of a measurement of output, which writes files, in multiples of that of a kernel alone."""
@@ -40,23 +45,58 @@ _FULL_SIZE_FACTOR = 10
 class WorkerPool:
     """Starts workers, collects their events, and replaces those that died.
 
-    measurer, compilers: the present workers; spool: the folder through which programs travel between them.
+    measurers, compilers: the present workers, of the former one for each device; spool: the folder through which
+    programs travel between them; environments: of the devices, in their order.
     """
 
-    def __init__(self, opener: Callable[[], Device], protocol: TimingProtocol) -> None:
-        """Start the measurer. opener: runs in the worker and must be picklable."""
-        self._opener, self._protocol, self._started = opener, protocol, 0
+    def __init__(
+        self, opener: Callable[[], Device], protocol: TimingProtocol, others: Sequence[Callable[[], Device]] = ()
+    ) -> None:
+        """Start the measurers. opener, others: of each device; they run in workers and must be picklable."""
+        self._protocol, self._started = protocol, 0
         self._deadline_s = inf
         self.spool = scratch_folder()
         self.compilers: list[Worker] = []
-        self._opened: tuple[Environment, Limits] | None = None
-        self.measurer = self._new_measurer()
+        self.environments: list[Environment] = []
+        self._limits: Limits | None = None
+        self._openers = [opener, *others]
+        self.measurers = [self._new_measurer(one) for one in self._openers]
+
+    @property
+    def measurer(self) -> Worker:
+        """Return the worker of the first device, which does all that is compared: finals, and what follows them."""
+        return self.measurers[0]
 
     def wait_ready(self) -> tuple[Environment, Limits]:
-        """Wait for the first measurer to open its device. Raises DeviceUnavailableError."""
-        if self._opened is None:
-            self._opened = await_answer(self.measurer, None, "the measuring process could not start")
-        return self._opened
+        """Wait for the first measurers to open their devices, and return what holds for all of them.
+
+        Raises DeviceUnavailableError, and InputError for devices that are not alike.
+        """
+        if self._limits is None:
+            failed = "the measuring process could not start"
+            opened: list[tuple[Environment, Limits]] = [await_answer(one, None, failed) for one in self.measurers]
+            self.environments = [environment for environment, _ in opened]
+            _check_alike(self.environments)
+            first, least = opened[0][1], min(limits.memory_bytes for _, limits in opened)
+            self._limits = replace(first, memory_bytes=least)
+        return self.environments[0], self._limits
+
+    def environment(self, worker: Worker) -> Environment:
+        """Return the device of a measurer."""
+        return self.environments[self.measurers.index(worker)]
+
+    def lost(self, worker: Worker, death: Death) -> bool:
+        """Return whether a device cannot be opened again and others are left, which then go on without it."""
+        if worker not in self.measurers or len(self.measurers) == 1:
+            return False
+        if death.stage != STAGE_START or isinstance(death.error, TimeOverError):
+            return False
+        place = self.measurers.index(worker)
+        del self.measurers[place], self._openers[place]
+        gone, left = self.environments.pop(place), len(self.measurers)
+        others = f"{left} other devices" if left > 1 else self.environments[0].device_id
+        LOG.warning(f"{gone.device} {gone.device_id} is lost ({death.reason}): the study goes on with {others}")
+        return True
 
     def add_compiler(self, opener: Opener) -> Worker:
         """Start another compile worker."""
@@ -66,7 +106,7 @@ class WorkerPool:
     def workers(self) -> Iterator[Worker]:
         """Yield all running workers."""
         yield from self.compilers
-        yield self.measurer
+        yield from self.measurers
 
     def expire_at(self, deadline_s: float) -> None:
         """End what is in progress then, on `time.monotonic`: a TimeOverError is raised."""
@@ -101,20 +141,24 @@ class WorkerPool:
         return self._answer(job, request, on_stage) if isinstance(event, Death) and event.killed else event
 
     def _answer(self, job: Any, request: Any, on_stage: Callable[[str], None] | None) -> Answer | Death:
-        self.measurer.send(job, request)
-        while not isinstance(event := next_event(self.measurer), (Answer, Death)):
+        worker = self.measurer
+        worker.send(job, request)
+        while not isinstance(event := next_event(worker), (Answer, Death)):
             if isinstance(event, Stage) and on_stage:
                 on_stage(event.name)
         if isinstance(event, Death):
+            if self.lost(worker, event):
+                return self._answer(job, request, on_stage)
             if event.error:
                 raise event.error
-            self.replace(self.measurer)
+            self.replace(worker)
         return event
 
     def replace(self, worker: Worker) -> None:
         """Start another measurer for a dead one; forget a dead compiler, since those are started on demand."""
-        if worker is self.measurer:
-            self.measurer = self._new_measurer()
+        if worker in self.measurers:
+            place = self.measurers.index(worker)
+            self.measurers[place] = self._new_measurer(self._openers[place])
         else:
             self.compilers.remove(worker)
 
@@ -130,8 +174,8 @@ class WorkerPool:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _new_measurer(self) -> Worker:
-        return self._new_worker("measure", partial(open_measurer, self._opener, self._protocol))
+    def _new_measurer(self, opener: Callable[[], Device]) -> Worker:
+        return self._new_worker("measure", partial(open_measurer, opener, self._protocol))
 
     def _new_worker(self, name: str, opener: Opener) -> Worker:
         self._started += 1
@@ -139,6 +183,19 @@ class WorkerPool:
         worker = Worker(name, opener, _limits_s(self._protocol), log, computing=("compile",))
         worker.deadline_s = self._deadline_s
         return worker
+
+
+def _check_alike(found: Sequence[Environment]) -> None:
+    """Raise InputError if speeds of some devices do not belong into one ranking."""
+    first, *others = found
+    for other in others:
+        for field, one, two in first.differences(other):
+            if field != "device_id":
+                raise InputError(
+                    f"devices {first.device} ({first.device_id}) and {other.device} ({other.device_id}) are not "
+                    f"supported in one study (use one of them, or devices that are alike): {field} is {one!r} and "
+                    f"{two!r}, and speeds of unlike devices are not one ranking."
+                )
 
 
 def _limits_s(protocol: TimingProtocol) -> dict[str, float]:

@@ -138,7 +138,12 @@ class Links:
     name: of the links; copy: seconds of a peer copy in one direction, by its bytes; both_ways: bandwidth of two copies
     at once, one in each direction, both counted; store, store_both_ways: of stores of a kernel into the memory of a
     peer; load: of its loads from there; flag: from a store into the memory of a peer until the answer of its kernel is
-    there; source: of the figures; assumed: what was not measured on these devices, '' if all was.
+    there; wait: how much longer a launch waits for a launch of a peer than for one of its own device; source: of the
+    figures; assumed: what was not measured on these devices, '' if all was.
+    Of several peers these are the figures of the one that takes longest. By the id of each peer: the name of its link,
+    the bandwidth of the largest copy in one direction and in both, and the seconds of the smallest copy and of a wait.
+    spread: how far the median of all rounds of a figure lies from its best, at most; others: processes of others on the
+    devices; date: ISO 8601, UTC.
     """
 
     name: str
@@ -149,7 +154,16 @@ class Links:
     store_both_ways_bytes_per_s: float | None = None
     load_bytes_per_s: float | None = None
     flag_s: float | None = None
+    wait_s: float | None = None
     assumed: str = ""
+    peers: dict[str, str] = field(default_factory=dict)
+    peer_copy_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    peer_both_ways_bytes_per_s: dict[str, float] = field(default_factory=dict)
+    peer_small_s: dict[str, float] = field(default_factory=dict)
+    peer_wait_s: dict[str, float] = field(default_factory=dict)
+    spread: float | None = None
+    others: tuple[str, ...] = ()
+    date: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,6 +226,11 @@ class Machine:
         if not self.calibrated:
             return "bandwidths"
         return "quick" if self.quick else "full"
+
+    @property
+    def cpu_shares(self) -> tuple[float | None, float | None]:
+        """Return the shares of the processor during the measurement of bandwidths and the calibration, or None."""
+        return self.conditions.cpu_share, self.calibration_cpu_share
 
     @property
     def calibration_cpu_share(self) -> float | None:

@@ -1,6 +1,9 @@
 """The cost of output every n steps: of each finalist, measured and predicted."""
 
+from collections.abc import Sequence
+
 from lbmtune.records import Trial
+from lbmtune.records.output import OutputCost
 from lbmtune.records.study import StudyRecord
 from lbmtune.units import format_mlups
 
@@ -12,7 +15,7 @@ def output_table(study: StudyRecord) -> list[dict[str, str]]:
             "trial": str(trial.number),
             "output": f"{one.kind} every {one.every:,} steps",
             "share": _percent(one.share),
-            "range": " to ".join(map(_percent, one.range)),
+            "range": _range(one),
             "predicted": "-" if one.predicted_share is None else _percent(one.predicted_share),
             "each": f"{1e3 * one.event_s:.3g} ms",
             "parts": ", ".join(f"{name} {1e3 * s:.3g} ms" for name, s in (one.predicted_s or {}).items()),
@@ -33,22 +36,33 @@ def output_note(study: StudyRecord) -> str:
 
 def with_output_mlups(trial: Trial) -> float:
     """Return the speed of a trial whose steps are interrupted by its output; each kind is due at its own times."""
-    step_s = 1.0 + sum(one.share / (1 - one.share) for one in trial.output)
-    return (trial.mlups or 0.0) / step_s
+    return _interrupted(trial, [one.share for one in trial.output])
+
+
+def _interrupted(trial: Trial, shares: Sequence[float]) -> float:
+    return (trial.mlups or 0.0) / (1.0 + sum(share / (1 - share) for share in shares))
 
 
 def output_text(trial: Trial) -> str:
-    """Return what the output of a trial costs, in a phrase: 'save every 500 steps 3.1 % (predicted 2.9 %)'."""
+    """Return what the output of a trial costs: 'save every 500 steps 3.1 % (2.8 % to 3.3 %, predicted 2.9 %)'."""
     return ", ".join(
-        f"{one.kind} every {one.every:,} steps {_percent(one.share)}"
-        + ("" if one.predicted_share is None else f" (predicted {_percent(one.predicted_share)})")
+        f"{one.kind} every {one.every:,} steps {_percent(one.share)} ({_range(one)}"
+        + (")" if one.predicted_share is None else f", predicted {_percent(one.predicted_share)})")
         for one in trial.output
     )
 
 
 def output_row(trial: Trial) -> str:
-    """Return the cost of a trial's output and the speed that remains; empty without output."""
-    return f"{output_text(trial)}; with it {format_mlups(with_output_mlups(trial))} MLUPS" if trial.output else ""
+    """Return the cost of a trial's output and the speed that remains, by all rounds; empty without output."""
+    if not trial.output:
+        return ""
+    fast, slow = (_interrupted(trial, shares) for shares in zip(*(one.range for one in trial.output), strict=True))
+    speeds = f"{format_mlups(with_output_mlups(trial))} MLUPS ({format_mlups(slow)} to {format_mlups(fast)})"
+    return f"{output_text(trial)}; with it {speeds}"
+
+
+def _range(cost: OutputCost) -> str:
+    return " to ".join(map(_percent, cost.range))
 
 
 def _percent(share: float) -> str:

@@ -6,7 +6,15 @@ from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.kernel_format import Kernel
-from lbmtune.records.remarks import description_disturbance, disturbance, doubt, unfinished, unsteadiness
+from lbmtune.records.remarks import (
+    description_disturbance,
+    disturbance,
+    doubt,
+    left_alone,
+    prediction_doubt,
+    unfinished,
+    unsteadiness,
+)
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, script_json
@@ -52,7 +60,7 @@ def page(study: StudyRecord, kernel: Kernel | None = None, cells_read: CellsRead
         disturbance=disturbance(study),
         doubt="" if disturbance(study) else doubt(study),
         unsteadiness=unsteadiness(study),
-        description_disturbance=description_disturbance(header.ceiling.cpu_share, header.calibration_cpu_share),
+        description_disturbance=description_disturbance(*header.cpu_shares),
         subject=subject(header.spec.case, [from_flat(trial.config) for trial in study.trials]),
         cards=cards(study),
         outcomes=outcome_info(study),
@@ -113,16 +121,21 @@ def cards(study: StudyRecord) -> list[tuple[str, str, str]]:
         found.append(("sustained", f"{format_mlups(run.mlups)} {unit}", remark))
     if text := output_text(best):
         found.append(("with output", f"{format_mlups(with_output_mlups(best))} {unit}", text))
+    bound = f"{ceiling.name}{no_bound}"
+    if left_alone(study.header.ceiling.cpu_share):
+        share, rate = f"{study.share_of_ceiling(best):.1%}", format_rate(ceiling.bytes_per_s)
+        found.append(("of the ceiling", share, f"{rate}, {bound}"))
+    else:
+        found.append(("ceiling", format_rate(ceiling.bytes_per_s), f"not reliable; {bound}"))
     found += [
-        (
-            "of the ceiling",
-            f"{study.share_of_ceiling(best):.1%}",
-            f"{format_rate(ceiling.bytes_per_s)}, {ceiling.name}{no_bound}",
-        ),
         ("bandwidth", format_rate(m.bandwidth_bytes_per_s), f"{moved(m.bytes_per_update)} per update"),
     ]
     if p := best.prediction:
-        found.append(("of prediction", f"{m.mlups / p.mlups:.1%}", f"predicted {format_mlups(p.mlups)} {unit}"))
+        predicted = f"{format_mlups(p.mlups)} {unit}"
+        if doubtful := prediction_doubt(*study.header.cpu_shares):
+            found.append(("predicted", predicted, doubtful))
+        else:
+            found.append(("of prediction", f"{m.mlups / p.mlups:.1%}", f"predicted {predicted}"))
         found.append(("footprint", format_bytes(p.footprint_bytes), "all buffers"))
     if (r := best.resources) and r.registers:
         found.append(("registers", str(r.registers), f"per thread, {r.spill_bytes} B spilled"))

@@ -8,6 +8,7 @@ from typing import Any
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.records import Trial
+from lbmtune.records.remarks import prediction_doubt
 from lbmtune.records.statistics import relative_error
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import NEUTRAL, PALE, Figure, choose, look, plain_figure, scatter, scheme_colour, wrapped
@@ -197,7 +198,9 @@ def parity_panels(study: StudyRecord) -> list[Panel]:
     info = parity_info(study)
     if not info.points:
         return []
-    return [panel("parity", "Predicted against measured", error_caption(info), parity_figure(info))]
+    doubtful = prediction_doubt(*study.header.cpu_shares)
+    caption = error_caption(info) + (f" Predictions are {doubtful}." if doubtful else "")
+    return [panel("parity", "Predicted against measured", caption, parity_figure(info))]
 
 
 def parity_figure(info: ParityInfo) -> Figure:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.records import Trial
+from lbmtune.records.remarks import devices_text
 from lbmtune.records.study import StudyHeader, StudyRecord, prior_text
 from lbmtune.report.study.trials import flaws, varied_knobs
 from lbmtune.report.tables import Pairs, product_text
@@ -51,7 +52,8 @@ class TrialTable(NamedTuple):
 def trial_table(study: StudyRecord) -> TrialTable:
     """Return all trials, in order."""
     varied, sustained = varied_knobs(study), any(trial.sustained for trial in study.trials)
-    rows = [_row(study, trial, varied, sustained=sustained) for trial in study.trials]
+    several = len(study.devices) > 1
+    rows = [_row(study, trial, varied, sustained=sustained, several=several) for trial in study.trials]
     columns = list(rows[0]) if rows else []
     return TrialTable(
         columns=columns,
@@ -63,8 +65,8 @@ def trial_table(study: StudyRecord) -> TrialTable:
     )
 
 
-def _row(study: StudyRecord, trial: Trial, varied: Sequence[str], *, sustained: bool) -> dict[str, Cell]:
-    """Return the values of a trial by column; those of sustained runs if the study has any."""
+def _row(study: StudyRecord, trial: Trial, varied: Sequence[str], *, sustained: bool, several: bool) -> dict[str, Cell]:
+    """Return the values of a trial by column; those of sustained runs if the study has any, the device of several."""
     m = trial.best_measurement if trial.mlups is not None else None
     spread = study.interval(trial) if m else None
     predicted = trial.prediction.mlups if trial.prediction else None
@@ -88,6 +90,7 @@ def _row(study: StudyRecord, trial: Trial, varied: Sequence[str], *, sustained: 
         }
     return {
         **{name: round(x, _DIGITS[name]) if isinstance(x, float) else x for name, x in row.items()},
+        **({"device": trial.device or study.header.environment.device_id} if several else {}),
         **{name: trial.config.get(name) for name in varied},
         "registers": resources.registers if resources else None,
         "spills (B)": resources.spill_bytes if resources else None,
@@ -153,6 +156,7 @@ def case_table(study: StudyRecord) -> Pairs:
         ("end of the search", header.stopped),
         ("left out", "; ".join(header.left_out)),
         ("legal configurations", f"{header.legal_configurations:,}"),
+        ("devices", devices_text(study)),
         ("seed", str(spec.seed)),
         ("lbmtune", header.version),
         ("begun", header.date),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.records import Measurement, Trial
+from lbmtune.records.remarks import left_alone, predictions_hold
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import Kind, kind_of
 from lbmtune.units import format_mlups
@@ -94,12 +95,19 @@ def headline(study: StudyRecord) -> str:
         return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}."
     winner = study.ranked[0]
     m = winner.best_measurement
-    against = f", {m.mlups / winner.prediction.mlups:.1%} of prediction" if winner.prediction else ""
     title = _TITLES[study.header.spec.objective]
-    share = study.share_of_ceiling(winner)
     unit = study.header.spec.case.speed_unit
     run = winner.sustained
     sustained = f" ({format_mlups(run.mlups)} sustained{', disturbed' if run.disturbed else ''})" if run else ""
-    return (
-        f"{title}: {format_mlups(m.mlups)} {unit}{sustained} on {device}, {share:.1%} of the measured ceiling{against}."
-    )
+    return f"{title}: {format_mlups(m.mlups)} {unit}{sustained} on {device}{_shares(study, winner)}."
+
+
+def _shares(study: StudyRecord, winner: Trial) -> str:
+    """Return the shares of the ceiling and of the prediction; none of one that other programs disturbed."""
+    bandwidths, calibration = study.header.cpu_shares
+    shares = []
+    if left_alone(bandwidths):
+        shares.append(f", {study.share_of_ceiling(winner):.1%} of the measured ceiling")
+    if winner.prediction and predictions_hold(bandwidths, calibration):
+        shares.append(f", {winner.best_measurement.mlups / winner.prediction.mlups:.1%} of prediction")
+    return "".join(shares)

@@ -6,7 +6,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.records import Accuracy, Measurement, Prediction, Trial, Verification
 from lbmtune.records.kernel_format import Kernel
-from lbmtune.records.remarks import race_text, too_much_power
+from lbmtune.records.remarks import prediction_doubt, race_text, too_much_power
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.roofline import roofline_info
 from lbmtune.report.study.tables import moved
@@ -71,7 +71,7 @@ def winner_table(study: StudyRecord, kernel: Kernel | None = None) -> Pairs:
         ("bandwidth", format_rate(m.bandwidth_bytes_per_s)),
         ("bytes per update", moved(m.bytes_per_update)),
         *_shares(study, m),
-        *(_prediction(winner.prediction, case.speed_unit) if winner.prediction else ()),
+        *(_prediction(study, winner.prediction) if winner.prediction else ()),
     ]
     if m.disturbed:
         rows.append(("remark", "the conditions of the protocol were not met, even after repeats"))
@@ -91,10 +91,12 @@ def _shares(study: StudyRecord, measurement: Measurement) -> Pairs:
     ]
 
 
-def _prediction(prediction: Prediction, unit: str) -> Pairs:
+def _prediction(study: StudyRecord, prediction: Prediction) -> Pairs:
+    unit, doubtful = study.header.spec.case.speed_unit, prediction_doubt(*study.header.cpu_shares)
     made = f", made on {prediction.date} from the record" if prediction.date else ""
     return [
         ("prediction", f"{format_mlups(prediction.mlups)} {unit}{made}, limited by {prediction.limit}"),
+        *([("remark on the prediction", doubtful)] if doubtful else []),
         (
             "bandwidth of the prediction",
             f"{format_rate(prediction.bandwidth_bytes_per_s)} ({prediction.ceiling_source})",

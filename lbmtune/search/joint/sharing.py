@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -35,17 +35,15 @@ def joint(
     header: StudyHeader,
     space: Space,
     beat_s: float = BEAT_S,
-    helpers: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> Iterator[Search]:
     """Begin a joint study, or go on with that of the folder, and yield the search as its first worker runs it.
 
-    It waits for the others and holds the finals. beat_s: seconds between two signs of life; helpers: runs others
-    for the study of that name.
+    It waits for the others and holds the finals. beat_s: seconds between two signs of life.
     """
     goes_on = holds_study(search.folder)
     header = replace(read_study(search.folder).header, spec=header.spec) if goes_on else header
     begin(storage, optuna_name(header), header)
-    with Ledger(storage, optuna_name(header), space.configs, beat_s) as ledger, helpers(optuna_name(header)):
+    with Ledger(storage, optuna_name(header), space.configs, beat_s) as ledger:
         if goes_on:
             absorb(search, ledger)
         yield replace(shared(search, ledger), gather=partial(gather, search, ledger, space.configs))
@@ -133,6 +131,8 @@ class SharedEvaluator:
         self._inner, self._complete = search.evaluator, search.complete
         self._ledger, self._claims = ledger, claims
         self._limit = ledger.header.spec.budget.trials
+        own, first = search.evaluator.environments[0].device_id, ledger.header.environment.device_id
+        self._device = "" if own == first else own
         self._claimed: dict[int, int] = {}
         self._compiling = 0
         self._elsewhere: list[tuple[int, KernelConfig]] = []
@@ -183,7 +183,9 @@ class SharedEvaluator:
         if isinstance(found, Compiled):
             self._compiling -= 1
             self._note_failure(found.trial)
-        elif found.number in self._claimed:
+            return found
+        found = replace(found, device=found.device or self._device)
+        if found.number in self._claimed:
             self._ledger.finish(self._claimed.pop(found.number), self._complete(found))
         return found
 

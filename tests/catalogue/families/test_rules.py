@@ -19,6 +19,7 @@ from lbmtune.catalogue.config import (
     knobs,
     parse_config,
 )
+from lbmtune.catalogue.families import module_of
 from lbmtune.catalogue.families.common_rules import FIRST, bundles, tiles_of_layout, value_of, value_rules
 from lbmtune.catalogue.families.rules import Limits, broken, rules
 from lbmtune.catalogue.family_knobs import layout_knobs
@@ -27,8 +28,7 @@ from lbmtune.catalogue.layouts import SoA
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
 from lbmtune.search.rule_cache import tracked
-from tests.catalogue.families import rule_examples_cpu, rule_examples_cuda
-from tests.catalogue.families.rule_examples import (
+from tests.catalogue.families.examples import (
     CASE,
     DEVICE,
     MOMENTS,
@@ -40,7 +40,6 @@ from tests.catalogue.families.rule_examples import (
     walled,
 )
 
-EXAMPLES = {"cuda": rule_examples_cuda.EXAMPLES, "cpu": rule_examples_cpu.EXAMPLES}
 LIMITS = Limits(cores=16, memory_bytes=2**36)
 """What every device has."""
 RECORDS = [record for families in FAMILIES.values() for record in families.values()]
@@ -56,7 +55,8 @@ def parsed(record: type[KernelConfig], text: str) -> KernelConfig:
 
 
 def examples_of(record: type[KernelConfig]) -> tuple[Example, ...]:
-    return EXAMPLES[record.backend][record.family]
+    found: tuple[Example, ...] = module_of(f"tests.catalogue.families.examples.{record.backend}", record).EXAMPLES
+    return found
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from lbmtune.catalogue.schemes.pull import SCHEME
 from lbmtune.catalogue.schemes.scheme import Phase, Place, bundled
 from lbmtune.lattice import LATTICES, Lattice, Vector, negate
 from lbmtune.measure.verification import oracle
-from lbmtune.runtime.placement import placements
+from lbmtune.runtime.placement import PopulationPlaces
 
 # the storage of blocks with rings is no array of the domain: such schemes are proved through their kernels
 WHOLE = [name for name, table in SCHEMES.items() if not table.phase(LATTICES["d2q9"], 0).blockwise]
@@ -120,7 +120,7 @@ def test_table_reproduces_the_oracle(scheme: str, flow: str, lattice: str) -> No
     table, config = SCHEMES[scheme], cuda.Direct(compute="fp64", storage="fp64", scheme=scheme)
     state = oracle.random_state(case)
     stored = np.full((case.stencil.q, *case.domain[::-1]), np.nan)
-    found = [list(placements(case, config, parity, np)) for parity in range(table.period)]
+    found = [list(PopulationPlaces(case, config, parity, np).each()) for parity in range(table.period)]
     for i, place in enumerate(found[0]):
         stored.reshape(-1)[place.indices] = state[i] - place.gain
     lattices = [stored, np.full_like(stored, np.nan)][: table.lattices]

@@ -104,19 +104,27 @@ def test_an_old_description_does_not_count_where_age_matters(
 
 
 class InThisProcess:
-    """Stands for the worker that measures a device; asked: the extent, each time."""
+    """Stands for the worker that measures a device; asked: the extent, each time.
+
+    share: of the processor during a calibration, 0: it is left out; bandwidths: during that of bandwidths.
+    """
 
     asked: list[Extent] = []
+    least: list[float] = []
+    share: float | None = 0.98
+    bandwidths: float | None = None
 
     def __init__(self, *_: object) -> None:
         self.answers: list[object] = [fake_study.machine().environment]
 
-    def send(self, _: str, request: tuple[Extent, Machine | None]) -> None:
-        extent, _lender = request
+    def send(self, _: str, request: tuple[Extent, Machine | None, float]) -> None:
+        extent, _lender, least = request
         self.asked.append(extent)
+        self.least.append(least)
         found = replace(fake_study.machine(), streams_digest=streams_digest("cpu"), copy_bytes_per_s=2e12)
-        calibrated = replace(found, cpu=_calibrated(0.98), quick=extent == "quick")
-        self.answers.append(found if extent == "bandwidths" else calibrated)
+        found = replace(found, conditions=Conditions(cpu_share=self.bandwidths))
+        calibrated = replace(found, cpu=_calibrated(self.share), quick=extent == "quick")
+        self.answers.append(found if extent == "bandwidths" or not self.share else calibrated)
 
     def end(self) -> None:
         pass
@@ -155,17 +163,16 @@ NEW = "calibrating in about 15 s: this device is not known yet"
         # of a version that did not note it
         (FULL, None, True, NONE, [NONE], True, ""),
         (FULL, None, False, FULL, [], True, ""),
-        # a quick calibration never replaces a full one, not even one that was disturbed
+        # a quick calibration replaces a full one only if that was disturbed
         (FULL, 0.99, False, QUICK, [], True, ""),
         (FULL, 0.99, True, QUICK, [NONE], True, ""),
-        (FULL, 0.4, False, QUICK, [], True, ""),
-        (FULL, 0.4, True, QUICK, [FULL], False, AGAIN),
+        (FULL, 0.4, False, QUICK, [QUICK], False, AGAIN),
+        (FULL, 0.4, True, QUICK, [QUICK], False, AGAIN),
         # a full one replaces a quick one
         (QUICK, 0.99, False, FULL, [FULL], False, ""),
         (QUICK, 0.99, False, QUICK, [], True, ""),
         (QUICK, 0.99, True, QUICK, [NONE], True, ""),
-        # no study waits for a quick one again because others used the processor meanwhile
-        (QUICK, 0.4, False, QUICK, [], True, ""),
+        (QUICK, 0.4, False, QUICK, [QUICK], False, AGAIN),
         (QUICK, 0.4, True, NONE, [QUICK], False, AGAIN),
         (NONE, None, False, QUICK, [QUICK], False, NEW),
         (NONE, None, True, QUICK, [QUICK], False, NEW),
@@ -207,6 +214,57 @@ def test_a_calibration_is_kept_if_it_holds_what_is_asked_for_and_was_left_alone(
     assert [text[: len(said)] for text in heard] == ([said] if said else [])
 
 
+CAL_KEPT, BANDWIDTHS_KEPT = "calibration: the one on file is kept", "bandwidths: those on file are kept"
+
+
+@pytest.mark.parametrize(
+    ("held", "share", "extent", "now", "bandwidths", "kept", "said"),
+    [
+        # what is quiet is not replaced by what others disturbed, even if that holds more
+        (QUICK, 0.99, FULL, 0.4, None, True, [CAL_KEPT]),
+        (QUICK, 0.99, FULL, 0.98, None, False, []),
+        (QUICK, 0.99, FULL, 0.4, 0.5, True, [BANDWIDTHS_KEPT, CAL_KEPT]),
+        (QUICK, 0.99, FULL, 0.98, 0.5, False, [BANDWIDTHS_KEPT]),
+        # a disturbed one is better than none, which was left out
+        (FULL, 0.4, QUICK, 0.0, None, True, [AGAIN, CAL_KEPT]),
+        # and one that holds more than another that is no better
+        (QUICK, 0.4, FULL, 0.3, None, False, []),
+        (FULL, 0.4, FULL, 0.5, None, False, []),
+        (FULL, 0.4, FULL, 0.3, None, True, [CAL_KEPT]),
+    ],
+)
+def test_what_was_left_alone_is_not_replaced_by_what_others_disturbed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    held: Extent,
+    share: float,
+    extent: Extent,
+    now: float,
+    bandwidths: float | None,
+    kept: bool,
+    said: list[str],
+) -> None:
+    monkeypatch.setenv(devices.CONFIG_VARIABLE, str(tmp_path))
+    monkeypatch.setattr("lbmtune.measure.processes.worker.Worker", InThisProcess)
+    monkeypatch.setattr(devices, "await_answer", lambda worker, _: worker.answers.pop(0))
+    monkeypatch.setattr(repeats, "visit", lambda *_: {})
+    for name, value in {"asked": [], "least": [], "share": now, "bandwidths": bandwidths}.items():
+        monkeypatch.setattr(InThisProcess, name, value)
+    on_file = replace(fake_study.machine(), streams_digest=streams_digest("cpu"), repeats=(0.5, -0.25))
+    on_file = replace(on_file, cpu=_calibrated(share), quick=held == QUICK, conditions=Conditions(cpu_share=0.99))
+    write_machine(devices.machine_path(on_file.environment), on_file)
+    heard: list[str] = []
+    found = devices.describe("cpu", extent=extent, progress=heard.append)
+    assert (InThisProcess.asked, InThisProcess.least) == ([extent], [0.95])
+    assert (found.cpu, found.extent) == ((on_file.cpu, held) if kept else (_calibrated(now), extent))
+    assert found.copy_bytes_per_s == (on_file.copy_bytes_per_s if bandwidths else 2e12)
+    assert found.conditions.cpu_share == (0.99 if bandwidths else None)
+    assert found.repeats == (on_file.repeats if kept else ())
+    assert len(heard) == len(said)
+    for text, begin in zip(heard, said, strict=True):
+        assert text.startswith(begin)
+
+
 def test_each_part_is_kept_with_the_share_of_the_processor_that_it_was_measured_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -220,16 +278,17 @@ def test_each_part_is_kept_with_the_share_of_the_processor_that_it_was_measured_
 
 
 @pytest.mark.parametrize(
-    ("extent", "shares", "runs", "kept"),
+    ("extent", "shares", "least", "runs", "kept"),
     [
-        (QUICK, (0.97, 0.9), 1, True),
-        (QUICK, (0.97, 0.3), 1, False),
-        (QUICK, (0.3, 0.97), 0, False),  # it is not even begun
-        (FULL, (0.3, 0.3), 1, True),  # the user asked for it, and it is the median of rounds
+        (QUICK, (0.97, 0.9), 0.8, 1, True),
+        (QUICK, (0.97, 0.3), 0.8, 1, False),
+        (QUICK, (0.3, 0.97), 0.8, 0, False),  # it is not even begun
+        (QUICK, (0.9, 0.97), 0.95, 0, False),  # it would replace one that is as good
+        (FULL, (0.3, 0.3), 0.95, 1, True),  # the user asked for it, and it is the median of rounds
     ],
 )
 def test_a_quick_calibration_beside_other_programs_is_worse_than_none(
-    monkeypatch: pytest.MonkeyPatch, extent: Extent, shares: tuple[float, float], runs: int, kept: bool
+    monkeypatch: pytest.MonkeyPatch, extent: Extent, shares: tuple[float, float], least: float, runs: int, kept: bool
 ) -> None:
     left, ran, heard = iter(shares), list[str](), list[str]()
     monkeypatch.setattr(devices, "cpu_share", lambda *_: next(left))
@@ -238,11 +297,12 @@ def test_a_quick_calibration_beside_other_programs_is_worse_than_none(
     monkeypatch.setattr(
         "lbmtune.measure.calibration.cpu.calibrate_cpu", lambda *_, **__: (ran.append("ran"), _calibrated(None))[1]
     )
-    found = devices.measured(open_cpu(), heard.append, extent)
+    found = devices.measured(open_cpu(), heard.append, extent, None, least)
     assert len(ran) == runs
     assert found.extent == (extent if kept else NONE)
     assert found.conditions.cpu_share == shares[0]
-    assert heard == ([] if kept else ["calibration: left out, because other programs left 30% of the processor"])
+    left_out = f"calibration: left out, because other programs left {min(shares):.0%} of the processor"
+    assert heard == ([] if kept else [left_out])
 
 
 @pytest.mark.parametrize("backend", ["cpu", "cuda"])

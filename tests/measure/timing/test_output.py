@@ -6,6 +6,7 @@ import errno
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
+from lbmtune.measure.timing import output as timing
 from lbmtune.measure.timing.host_output import residual, residual_of_threads
 from lbmtune.measure.timing.output import Outputs, check_fields, measure_output, measure_rates, outputs
 from lbmtune.measure.timing.state import WrongResultError, excite
 from lbmtune.measure.verification import oracle
-from lbmtune.records.output import MACROSCOPICS, RESIDUAL, SAVE, Output
+from lbmtune.records.output import MACROSCOPICS, RESIDUAL, SAVE, Output, rounds_s, steps_apart
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 
@@ -169,3 +171,28 @@ def test_rates_are_those_of_this_machine(tmp_path: Path) -> None:
     assert set(rates.pass_values_per_s) == {"groups", "cells", "list"}
     assert min(rates.pass_values_per_s.values()) > 0
     assert rates.threads == open_cpu().limits.cores
+
+
+@pytest.mark.parametrize("event_s", [2e-4, 0.01, 0.4])
+@pytest.mark.parametrize(("step_s", "every"), [(1e-4, 500), (1e-4, 20), (0.02, 100)])
+def test_the_seconds_of_all_rounds_are_known_beforehand(
+    monkeypatch: pytest.MonkeyPatch, event_s: float, step_s: float, every: int
+) -> None:
+    clock = SimpleNamespace(now_s=50.0)
+
+    def spend(seconds: float) -> None:
+        clock.now_s += seconds
+
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: clock.now_s))
+    simulation: Any = SimpleNamespace(
+        device=SimpleNamespace(synchronize=lambda: None),
+        program=SimpleNamespace(any_steps=True, steps=1),
+        step=lambda steps: spend(steps * step_s),
+    )
+    output: Any = SimpleNamespace(kinds={SAVE: lambda: spend(event_s)}, residual=0.0, residual_s=0.0)
+    output.kinds[SAVE]()  # whatever is made at first use
+    cost = timing._measured(simulation, output, SAVE, every, step_s)
+    assert cost.event_s == pytest.approx(event_s)
+    assert cost.apart == steps_apart(event_s, step_s, every)
+    assert clock.now_s - 50.0 == pytest.approx(rounds_s(event_s, step_s, every), rel=0.15)
+    assert clock.now_s - 50.0 <= rounds_s(event_s, step_s, every) * (1 + 1e-9)

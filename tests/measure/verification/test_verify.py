@@ -26,7 +26,7 @@ from lbmtune.measure.verification import oracle, verify
 from lbmtune.measure.verification import reference_states as refs
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.runtime import Simulation, moments
-from lbmtune.runtime.placement import placements
+from lbmtune.runtime.placement import PopulationPlaces
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.devices.fake_device import FakeDevice, compiler, config, renderer
 from tests.support.full_size import verify_full_size
@@ -206,7 +206,7 @@ def test_a_wrong_cell_of_any_plane_is_found(
         monkeypatch.setattr(verify, "whole_state", lambda *_, **__: None)
     program = renderer(case, config("right"))
     simulation = Simulation(program, compiler(program), FakeDevice())
-    step, places = simulation.step, list(placements(case, program.config, 0, np))[7]
+    step, places = simulation.step, list(PopulationPlaces(case, program.config, 0, np).each())[7]
 
     def spoiled(steps: int) -> None:
         step(steps)

@@ -11,13 +11,14 @@ import pytest
 
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import CompileError
-from lbmtune.backend.registry import open_device
+from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.config import CudaConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.host_output import residual
 from lbmtune.measure.timing.pooled_device import PooledDevice
+from lbmtune.measure.timing.state import WrongResultError
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import verify_simulation
 from lbmtune.measure.workers import side_tasks
@@ -27,6 +28,7 @@ from lbmtune.measure.workers.one_kernel import verify_and_measure
 from lbmtune.measure.workers.side_tasks import (
     Comparing,
     Refreshing,
+    Reporting,
     Saving,
     Staged,
     Storing,
@@ -190,6 +192,70 @@ def test_an_evaluator_measures_a_staged_domain_beside_a_resident_one() -> None:
         assert trial.proven
         assert trial.final
         assert trial.final.sites == case.sites
+
+
+def on_processor(side_task: SideTask, scheme: str) -> Reporting:
+    case = small("cavity", "d3q19")
+    chosen = cpu.Direct(compute="fp64", storage="fp64", scheme=scheme, row_offset=0, vector_bits=0, wrap="select")
+    program = with_side_task(render(case, chosen), side_task)
+    device = open_device("cpu")
+    simulation = simulation_with(side_task, program, compiler_for(device.environment)(program), device, case)
+    assert isinstance(simulation, Reporting)
+    simulation.initialise(oracle.random_state(case))
+    return simulation
+
+
+@pytest.mark.parametrize("scheme", ["push", "aa"])
+def test_a_processor_has_output_of_the_state_between_two_steps(scheme: str) -> None:
+    simulation = on_processor(SideTask("save", 3), scheme)
+    assert simulation.cycle_steps == 6, "populations or parities take turns"
+    simulation.step(2)
+    assert simulation.output.file.content() == b"", "it is due after the third step"
+    simulation.step(5)
+    saved = np.frombuffer(simulation.output.file.content()).reshape(4, *simulation.case.domain[::-1])
+    again = on_processor(SideTask("save", 3), scheme)
+    again.step(6)
+    density, velocity = again.macroscopic()
+    assert np.abs(saved[0] - density).max() < 1e-12
+    assert np.abs(saved[1:] - velocity).max() < 1e-12
+    assert (simulation.populations() != again.populations()).any(), "it has done one step more"
+    again.step(1)
+    assert (simulation.populations() == again.populations()).all(), "output does not change the flow"
+
+
+def test_a_residual_of_a_processor_compares_velocities_of_two_times() -> None:
+    simulation, velocities = on_processor(SideTask("residual", 4), "push"), []
+    for _ in range(2):
+        simulation.step(4)
+        velocities.append(simulation.macroscopic()[1])
+    change, size = abs(velocities[1] - velocities[0]), abs(velocities[1])
+    assert simulation.output.residual == pytest.approx(change.sum() / size.sum())
+
+
+def test_wrong_fields_of_a_processor_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = on_processor(SideTask("macroscopics", 2), "pull")
+    simulation.step(2)
+    simulation.check()
+    wrong = simulation.output.fields().copy()
+    wrong[1] += 1e-3
+    monkeypatch.setattr(simulation.output, "fields", lambda: wrong)
+    with pytest.raises(WrongResultError, match="u_x of the output is off"):
+        simulation.check()
+
+
+def test_an_evaluator_measures_output_beside_the_steps_alone() -> None:
+    case = box("d3q19", "bgk", (32, 16, 16))
+    chosen = cpu.Direct(compute="fp64", row_offset=0, storage="fp64", vector_bits=0, wrap="select")
+    protocol = TimingProtocol(final_rounds=3, final_sample_s=0.005, finalists=3, warmup_s=0.005, min_cpu_share=0.0)
+    tasks = {1: SideTask("save", 2), 2: SideTask("residual", 2)}
+    with Evaluator(case, "cpu", protocol) as evaluator:
+        alone, saving, comparing = evaluator.finals([chosen] * 3, tasks)
+    for trial in (alone, saving, comparing):
+        assert trial.outcome is Outcome.OK, trial.reason
+        assert trial.proven
+        assert trial.final
+    assert saving.source_digest == alone.source_digest, "a pass of its own writes the fields"
+    assert alone.mlups > max(saving.mlups, comparing.mlups)
 
 
 @pytest.mark.parametrize("kind", ["macroscopics", "save", "residual"])

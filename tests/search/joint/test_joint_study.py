@@ -240,7 +240,7 @@ def test_a_trial_with_a_known_accuracy_counts_for_all_workers(tmp_path: Path, ur
     with joint(storage, known, header, SPACE, replayed.BEAT_S) as leading:
         other = Ledger(storage, "replayed", SPACE.configs, replayed.BEAT_S)
         other.claim(second)  # it never beats: the leader measures it at the end
-        with Ledger(storage, "replayed", SPACE.configs) as ledger:
+        with Ledger(storage, "replayed", SPACE.configs, replayed.BEAT_S) as ledger:
             helping = SharedEvaluator(replace(known, evaluator=ReplayedEvaluator(RECORD)), ledger, {})
             helping.measure(0, first)
             helping.event()
@@ -253,6 +253,26 @@ def test_a_trial_with_a_known_accuracy_counts_for_all_workers(tmp_path: Path, ur
     found = read_study(tmp_path)
     assert {trial.key for trial in found.trials} == {trial.key for trial in RECORD.trials}
     assert {trial.accuracy for trial in found.trials} == {accuracy}
+
+
+@pytest.mark.parametrize("own", [HEADER.environment.device_id, "GPU-of-another-host"])
+def test_a_trial_says_which_device_measured_it(url: str, own: str) -> None:
+    """Nothing, if it was the one of the study's environment; of several at a worker the one that had it."""
+    one, ledger = ledgers(url, 2)
+    first, second, *_ = SPACE.configs
+    with one, ledger:
+        tries = ReplayedEvaluator(RECORD)
+        tries.environments = (replace(tries.environment, device_id=own),)
+        evaluator = SharedEvaluator(search_in(Path(), RECORD, tries), ledger, {})
+        wanted = "" if own == HEADER.environment.device_id else own
+        for number, config, device in ((1, first, ""), (2, second, "another of its own")):
+            tries.device = device
+            evaluator.measure(number, config)
+            found = evaluator.event()
+            assert isinstance(found, Trial)
+            assert found.device == (device or wanted)
+        ledger.flush()
+        assert [trial.device for trial in one.results()] == [wanted, "another of its own"]
 
 
 def test_a_search_of_which_others_made_the_last_trials_says_why_it_ended(tmp_path: Path, url: str) -> None:

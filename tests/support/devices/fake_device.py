@@ -35,7 +35,7 @@ from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.verification import oracle
 from lbmtune.records import Conditions, Environment, Resources
-from lbmtune.runtime.placement import placements
+from lbmtune.runtime.placement import PopulationPlaces
 
 CASE = box("d2q9", "bgk", (16, 12, 1))
 FAULTS = (
@@ -69,7 +69,11 @@ FAULTS = (
     "chatter",
     "busy compilation",
     "slow compilation",
+    "waits for the other",
+    "is waited for",
 )
+MEETING = ("waits for the other", "is waited for")
+"""Kernels that run once the other one runs as well."""
 ONCE = "LBMTUNE_TEST_ONCE"
 """Variable with the file that says that a fault which happens once has happened."""
 _REPEATED = 3
@@ -132,12 +136,50 @@ def fork() -> None:
         time.sleep(0.01)
 
 
+def meet(fault: str) -> None:
+    """Say that this kernel runs, and wait for the other."""
+    marks = {one: Path(os.environ[ONCE]).with_name(one) for one in MEETING}
+    marks[fault].touch()
+    while not all(mark.exists() for mark in marks.values()):
+        time.sleep(0.01)
+
+
 def open_cpu() -> FakeDevice:
     return FakeDevice("cpu")
 
 
 def open_cuda() -> FakeDevice:
     return FakeDevice("cuda")
+
+
+def open_second() -> FakeDevice:
+    return FakeDevice("cuda", number=1)
+
+
+def open_another() -> FakeDevice:
+    return FakeDevice("cuda", number=1, name="another")
+
+
+def open_second_once() -> FakeDevice:
+    """Open the second device, which is gone from then on."""
+    if (mark := Path(os.environ[ONCE])).exists():
+        raise DeviceUnavailableError("it has fallen off the bus.")
+    mark.touch()
+    return open_second()
+
+
+def open_first_once() -> FakeDevice:
+    """Open the first device, which is gone from then on."""
+    open_second_once()
+    return open_cuda()
+
+
+def open_second_gone() -> FakeDevice:
+    """Open the second device, which is gone from then on, as the first one is."""
+    if (mark := Path(os.environ[ONCE]).with_name("second")).exists():
+        raise DeviceUnavailableError("it has fallen off the bus.")
+    mark.touch()
+    return open_second()
 
 
 def open_late() -> FakeDevice:
@@ -177,6 +219,8 @@ class FakeExecutable:
             fork()
         if fault == "forks and dies":
             os._exit(3)
+        if fault in MEETING:
+            meet(fault)
         while fault == "endless":
             time.sleep(0.01)
         if fault == "device fault":
@@ -187,7 +231,7 @@ class FakeExecutable:
 
 def step(case: Case, config: KernelConfig, source: Any, target: Any, fault: str) -> None:
     """Take a pull step of unscaled storage."""
-    places = list(placements(case, config, 0, np))
+    places = list(PopulationPlaces(case, config, 0, np).each())
     weights = np.asarray([float(w) for w in case.stencil.weights]).reshape(-1, 1, 1, 1)
     f = np.stack([source[place.indices] for place in places]) + weights
     after = oracle.step(f, case) - weights
@@ -213,13 +257,15 @@ class FakeDevice:
     durations_s: Callable[[], float] | None = None
     weather: Callable[[], Conditions] = Conditions
     counter_j: Callable[[], float | None] = lambda: None
+    number: int = 0
+    name: str = "fake"
 
     @property
     def environment(self) -> Environment:
         return Environment(
             backend=self.backend,
-            device="fake",
-            device_id="fake-0",
+            device=self.name,
+            device_id=f"fake-{self.number}",
             architecture="none",
             max_sm_clock_hz=2e9 if self.backend == "cuda" else None,
         )

@@ -130,6 +130,7 @@ class FakeEvaluator:
 
     def __init__(self, backend: str = "cuda", fails: Outcome | None = None, at: At = ignore) -> None:
         self.environment = environment(backend)
+        self.environments = (self.environment,)
         self.tried: list[str] = []
         self.finalists: list[str] = []
         self.proved: list[str] = []

@@ -34,6 +34,7 @@ class ReplayedEvaluator(FakeEvaluator):
         super().__init__()
         self._recorded = {trial.key: trial for trial in record.trials}
         self._each_s, self._stops = each_s, stops
+        self.device = ""
 
     def next(self) -> Trial:
         number, config = self._queue.popleft()
@@ -41,7 +42,7 @@ class ReplayedEvaluator(FakeEvaluator):
         time.sleep(self._each_s)
         self.tried.append(config.key)
         found = self._recorded[config.key]
-        return replace(found, number=number, final=None, sustained=None, again=None, accuracy=None)
+        return replace(found, number=number, device=self.device, final=None, sustained=None, again=None, accuracy=None)
 
 
 def replayed(record: StudyRecord, config: KernelConfig, /, *, resources: Resources | None = None) -> Prediction:

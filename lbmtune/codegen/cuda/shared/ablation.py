@@ -61,7 +61,7 @@ def can_be_ablated(program: Program) -> bool:
     The module of its family says ABLATABLE if its `render` takes `Parts`.
     """
     one_kernel = not any(entry.startswith(REFRESH) for entry in program.entries)
-    return one_kernel and program.target == "cuda" and getattr(_module(program), "ABLATABLE", False)
+    return one_kernel and getattr(_module(program), "ABLATABLE", False)
 
 
 def ablated(program: Program, *, reads: bool, writes: bool) -> Program:
@@ -71,4 +71,4 @@ def ablated(program: Program, *, reads: bool, writes: bool) -> Program:
 
 
 def _module(program: Program) -> Any:
-    return module_of("lbmtune.codegen.cuda", program.config)
+    return module_of(f"lbmtune.codegen.{program.target}", program.config)

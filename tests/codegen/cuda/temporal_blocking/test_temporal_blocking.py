@@ -21,7 +21,7 @@ from lbmtune.codegen.render import render
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Verification
-from lbmtune.runtime.placement import placements
+from lbmtune.runtime.placement import PopulationPlaces
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support import compiled
 from tests.support.configs import configured, refusal
@@ -69,7 +69,7 @@ STORED: list[tuple[str, dict[str, object]]] = [
 def test_every_population_has_a_place_and_a_formula(lattice: str, axes: dict[str, object]) -> None:
     flat = lattice == "d2q9"
     case, one = replace(flow(lattice), domain=(13, 5, 1 if flat else 3)), config(**axes)
-    found = [np.ravel(place.indices) for place in placements(case, one, 0, np)]
+    found = [np.ravel(place.indices) for place in PopulationPlaces(case, one, 0, np).each()]
     assert len(set(np.concatenate(found).tolist())) == case.stencil.q * case.sites
     described = describe_storage(render(case, one))
     assert [(at.slot, at.offset) for at in described.locations[0]] == [(i, (0, 0, 0)) for i in range(case.stencil.q)]

@@ -20,8 +20,8 @@ from lbmtune.errors import InputError
 from lbmtune.lattice import negate
 from lbmtune.measure.verification.oracle import random_state
 from lbmtune.runtime import Simulation
-from lbmtune.runtime.decomposed import DecomposedSimulation
-from lbmtune.runtime.placement import placements
+from lbmtune.runtime.parts.decomposed import DecomposedSimulation
+from lbmtune.runtime.placement import PopulationPlaces
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.configs import configured
 from tests.support.cuda_samples import LAYOUT_NAMES, PRECISIONS, config, flows
@@ -263,7 +263,7 @@ def test_what_is_put_is_read_by_the_next_step_and_nothing_twice(scheme: str, flo
             put = np.concatenate([m.put for m in parts._sent if m.target == part.number])
             window = part.local(part.box).window
             seen, read = seen_by(simulation.case, one), []
-            places = placements(simulation.case, one, simulation.parity, np, window)
+            places = PopulationPlaces(simulation.case, one, simulation.parity, np, window).each()
             for c, place in zip(case.stencil.velocities, places, strict=True):
                 read.append(place.indices[cut_kind(seen, negate(c), window) == OPEN])
             assert len(set(put.tolist())) == len(put)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.catalogue.families.rule_examples import (
+from tests.catalogue.families.examples import (
     BARE,
     CASE,
     DEVICE,
@@ -18,7 +18,7 @@ from tests.catalogue.families.rule_examples import (
     walled,
 )
 
-TEMPORAL_BLOCKING: tuple[Example, ...] = (
+EXAMPLES: tuple[Example, ...] = (
     Example(
         "steps=2",
         "steps=1",

@@ -1,6 +1,6 @@
 """Examples of rules of the CUDA family face-exchange: a configuration that each refuses, and a legal neighbour."""
 
-from tests.catalogue.families.rule_examples import (
+from tests.catalogue.families.examples import (
     BARE,
     CASE,
     MOMENTS,
@@ -14,7 +14,7 @@ from tests.catalogue.families.rule_examples import (
     walled,
 )
 
-FACE_EXCHANGE: tuple[Example, ...] = (
+EXAMPLES: tuple[Example, ...] = (
     Example(
         "",
         "",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.catalogue.families.rule_examples import (
+from tests.catalogue.families.examples import (
     DEVICE,
     FLAT,
     SMALL,
@@ -15,7 +15,7 @@ from tests.catalogue.families.rule_examples import (
     walled,
 )
 
-PERSISTENT: tuple[Example, ...] = (
+EXAMPLES: tuple[Example, ...] = (
     Example(
         "representation=moments",
         "representation=moments",

@@ -1,0 +1,132 @@
+"""How parts exchange: the knobs of a decomposition besides its cut, their rules, and the planes of its launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, get_args
+
+from lbmtune.catalogue.knobs import Acts, converted, knob, own_knobs
+from lbmtune.decomposition.parts import Decomposition, Part
+from lbmtune.errors import InputError, unknown
+
+Transport = Literal["copy", "pack", "host"]
+Overlap = Literal["none", "edge-first", "edge-priority"]
+Launching = Literal["call", "graph"]
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """The knobs of the exchange between the parts of a cut."""
+
+    transport: Transport = knob(
+        "copy",
+        "way of what crosses a face: copies between devices, a kernel that stores into the memory of the other device, "
+        "or copies to the host and back",
+        allowed=get_args(Transport),
+        search=("copy", "pack"),
+    )
+    overlap: Overlap = knob(
+        "edge-priority",
+        "order of launches: one of all planes before the exchange, edges before the interior and the exchange, or all "
+        "at once with the edges in a queue of higher priority",
+        allowed=get_args(Overlap),
+        search=get_args(Overlap),
+    )
+    edge_planes: int = knob(
+        0,
+        "planes of an edge; 0: as many as the halo has layers",
+        unit="planes",
+        search=(0, 8, 32, 64),
+        acts=(Acts(on="overlap", values=("none",), unless=True, because="one launch updates all planes"),),
+    )
+    launching: Launching = knob(
+        "graph",
+        "launches and copies one by one, or as a graph of all devices",
+        allowed=get_args(Launching),
+        search=get_args(Launching),
+    )
+
+    def __str__(self) -> str:
+        """Return the values that are not the default, as 'transport=pack,overlap=none'."""
+        given = ((one, getattr(self, one.name)) for one in own_knobs(Coupling))
+        return ",".join(f"{one.name}={value}" for one, value in given if value != one.default)
+
+
+def parse_coupling(text: str) -> Coupling:
+    """Return the coupling of a text such as 'transport=pack,overlap=none'. Raises InputError."""
+    known, given = {one.name: one for one in own_knobs(Coupling)}, dict[str, Any]()
+    for pair in filter(None, map(str.strip, text.split(","))):
+        name, _, value = pair.partition("=")
+        if name not in known:
+            raise unknown("knob of a decomposition", name, known)
+        one, given[name] = known[name], converted(known[name], value)
+        if (one.allowed and given[name] not in one.allowed) or (not one.allowed and given[name] < one.least):
+            raise InputError(f"{name}={value} is not supported for a decomposition ({one.use}).")
+    return replace(Coupling(), **given)
+
+
+class Bands(NamedTuple):
+    """The planes of the launches of a part, in its storage: those of its edges, and the ones between them."""
+
+    edges: tuple[range, ...]
+    inner: range
+
+
+def bands(found: Decomposition, part: Part, coupling: Coupling) -> Bands:
+    """Return the planes of the launches of a part along z; without overlap there are no edges."""
+    first = part.low[2]
+    last = first + part.box.extents[2]
+    if coupling.overlap == "none":
+        return Bands((), range(first, last))
+    low, high = (edge_planes(found, coupling) if layers else 0 for layers in (part.low[2], part.high[2]))
+    edges = (range(first, first + low), range(last - high, last))
+    return Bands(tuple(filter(None, edges)), range(first + low, last - high))
+
+
+def edge_planes(found: Decomposition, coupling: Coupling) -> int:
+    """Return the planes of an edge."""
+    return coupling.edge_planes or found.depth
+
+
+def coupling_refusal(found: Decomposition, coupling: Coupling, *, planes: bool, reached: bool) -> str | None:
+    """Return why parts cannot exchange so, or None.
+
+    planes: whether there is a kernel that updates some planes; reached: whether each device reaches the memory of those
+    that it sends to.
+    """
+    what = f"overlap={coupling.overlap} is not supported"
+    if coupling.transport != "host" and not reached:
+        return (
+            f"transport={coupling.transport} is not supported on these devices (use host): they have no access to the "
+            "memory of each other"
+        )
+    if found.steps != found.config.fused_steps:
+        return (
+            f"depth={found.depth} is not supported for parts on devices (use {found.config.fused_steps}): "
+            "they exchange after each launch"
+        )
+    if coupling.overlap == "none":
+        if coupling.edge_planes:
+            return f"edge_planes={coupling.edge_planes} is not supported for overlap=none (use 0): it has no edges"
+        return None
+    if not planes:
+        return f"{what} for family={found.config.family} (use none): its kernel has no launches on some planes"
+    if any(part.low[axis] or part.high[axis] for part in found.parts for axis in (0, 1)):
+        return f"{what} for cut={found.cut} (use none, or slabs along z): edges are planes across z"
+    return _too_thin(found, coupling)
+
+
+def _too_thin(found: Decomposition, coupling: Coupling) -> str | None:
+    edge = edge_planes(found, coupling)
+    if edge < found.depth:
+        return (
+            f"edge_planes={edge} is not supported for a halo of {found.depth} layers (use 0, or {found.depth} or "
+            "more): all that is sent comes from edges"
+        )
+    for part in found.parts:
+        if len(bands(found, part, coupling).inner) < 1:
+            return (
+                f"edge_planes={edge} is not supported for cut={found.cut} (use fewer planes, or parts): part "
+                f"{part.number} has {part.box.extents[2]} planes, which leaves none between its edges"
+            )
+    return None

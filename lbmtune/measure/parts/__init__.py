@@ -1,0 +1,1 @@
+"""Parts on several devices: proof against one device, and times beside it."""

@@ -1,0 +1,122 @@
+"""Messages between parts: which elements of the state of one part go to which of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lbmtune.catalogue.boundaries.cut_links import OPEN, Window, cells_around, cut_kind, seen_by
+from lbmtune.catalogue.schemes.scheme import HERE, Place
+from lbmtune.catalogue.sparse.nodes import nodes
+from lbmtune.decomposition.boxes import Box
+from lbmtune.decomposition.parts import Decomposition, Part
+from lbmtune.decomposition.transfers import Transfer, transfers
+from lbmtune.lattice import negate
+from lbmtune.runtime.moments import places
+from lbmtune.runtime.placement import ElementIndices, PopulationPlaces
+from lbmtune.runtime.simulation import Simulation
+
+Array = Any
+
+
+class Message(NamedTuple):
+    """The message of one part to another: elements of the states of both, in the same order, numpy."""
+
+    source: int
+    target: int
+    taken: Array
+    put: Array
+
+
+class Run(NamedTuple):
+    """Elements that follow one another in the states of both parts: the first of each, and their number."""
+
+    source: int
+    target: int
+    elements: int
+
+
+def messages(found: Decomposition, parts: list[Simulation], parity: int) -> Iterator[Message]:
+    """Yield the messages after a step of a parity."""
+    for face in found.faces:
+        source, target = parts[face.source], parts[face.target]
+        taken, put = [], []
+        for one in transfers(found, face, parity):
+            open_ = _open(found, one)
+            taken.append(_elements(source, one.slot, one.source)[open_])
+            put.append(_elements(target, one.slot, one.target)[open_])
+        yield Message(face.source, face.target, np.concatenate(taken), np.concatenate(put))
+
+
+def runs(message: Message) -> Array:
+    """Return the runs of a message, in the order of its source: int64, (runs, 3), columns as the fields of `Run`."""
+    order = np.argsort(message.taken, kind="stable")
+    taken, put = message.taken[order], message.put[order]
+    if not len(order):
+        return np.empty((0, 3), np.int64)
+    breaks = np.flatnonzero((np.diff(taken) != 1) | (np.diff(put) != 1)) + 1
+    first = np.concatenate([[0], breaks]).astype(np.int64)
+    counts = np.diff(np.concatenate([first, [len(taken)]]))
+    return np.stack([taken[first], put[first], counts], axis=1)
+
+
+def _open(found: Decomposition, one: Transfer) -> Array:
+    """Return which of the links of a transfer no wall cuts: bool, (nz, ny, nx)."""
+    if one.direction is None or one.readers is None:
+        return np.ones(one.source.extents[::-1], bool)
+    case = seen_by(found.case, found.config)
+    return cut_kind(case, negate(case.stencil.velocities[one.direction]), one.readers.window) == OPEN
+
+
+def halo_elements(part: Part, one: Simulation) -> Array:
+    """Return the elements of all values of cells of the halo, but for those that links of own cells have to themselves.
+
+    A scheme may keep the population of a cut link at the neighbour's cell, where no other cell accesses it.
+    """
+    stored, own = part.local(part.stored), part.local(part.box).window
+    halo = np.ones(stored.extents[::-1], bool)
+    halo[tuple(slice(of.start, of.stop) for of in reversed(own))] = False
+    slots = range(one.program.config.kept.values(one.case.stencil))
+    elements = np.concatenate([_elements(one, slot, stored)[halo] for slot in slots])
+    return np.setdiff1d(elements[elements >= 0], _of_cut_links(one, own))
+
+
+def _of_cut_links(one: Simulation, window: Window) -> Array:
+    """Return the elements of populations that arrive by cut links at the cells of a window, at every parity."""
+    case, config = one.case, one.program.config
+    if config.place_source == "fixed":
+        return np.empty(0, np.int64)
+    seen = seen_by(case, config)
+    read = zip(case.stencil.velocities, PopulationPlaces(case, config, 0, np, window).each(), strict=True)
+    return np.concatenate([place.indices[cut_kind(seen, negate(c), window) != OPEN] for c, place in read])
+
+
+def _elements(one: Simulation, slot: int, cells: Box) -> Array:
+    """Return the element of a slot, or of a value, at each cell of the storage of a part: int64, (nz, ny, nx)."""
+    return _BY_SOURCE[one.program.config.place_source](one, slot, cells)
+
+
+def _by_scheme(one: Simulation, slot: int, cells: Box) -> Array:
+    return ElementIndices(one.case, one.program.config, cells.window, np)(Place(slot, HERE), wrap=True)
+
+
+def _fixed(one: Simulation, value: int, cells: Box) -> Array:
+    return list(places(one.case, one.program.config, np, cells.window))[value]
+
+
+def _of_sites(one: Simulation, slot: int, cells: Box) -> Array:
+    """Return the elements of nodes; below 0 at cells that are none."""
+    case, config = one.case, one.program.config
+    node = cells_around(nodes(case, config, np).at, case.domain, cells.window, HERE, np).astype(np.int64)
+    extents = config.stored_extents(case)
+    elements = config.memory.along_x(node, extents) + int(config.memory.component(slot, extents))
+    return np.where(node >= 0, elements, -1)
+
+
+_BY_SOURCE: Mapping[str, Callable[[Simulation, int, Box], Array]] = {
+    "scheme": _by_scheme,
+    "fixed": _fixed,
+    "list": _of_sites,
+}

@@ -1,0 +1,219 @@
+"""The queues in which parts of a domain compute and exchange, and what waits for what.
+
+Each part has a queue for its edges, of a higher priority, one for its interior, and one for each message that it sends.
+Whatever reads or overwrites what another queue writes waits for a mark of that queue:
+
+    edges      of a launch wait for the messages to and from the part after the launch before, and for its interior
+    interior   waits for the edges of the launch before, and with overlap `edge-first` for those of the same launch
+    messages   wait for the edges at both ends
+
+Edges are as thick as the halo at least. So all that is sent comes from edges, and nothing in the interior is read or
+written by a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from lbmtune.backend.protocol import Queue
+from lbmtune.decomposition.coupling import Coupling, bands
+from lbmtune.runtime.parts.decomposed import DecomposedSimulation
+from lbmtune.runtime.parts.messages import halo_elements
+from lbmtune.runtime.parts.transports import TRANSPORTS, End, Movers, Way
+from lbmtune.runtime.simulation import Bound
+
+Array = Any
+Kept = Literal["all", "launches", "exchange"]
+"""What is enqueued of a step, so that the times of launches and of the exchange can be measured alone."""
+GRAPH_LAUNCHES = 32
+"""Most launches of a part in a graph."""
+
+
+class Schedule:
+    """The launches and messages of parts for one coupling.
+
+    planes: whether the kernel takes planes; movers: kernels that move what crosses; poisons: whether halos are
+    poisoned before each exchange.
+    """
+
+    def __init__(
+        self, whole: DecomposedSimulation, coupling: Coupling, movers: Movers, *, planes: bool, poisons: bool
+    ) -> None:
+        """Make the queues of all devices."""
+        self._whole, self.coupling, self._movers = whole, coupling, movers
+        self.decomposition, self.parts, self.devices = whole.decomposition, whole.parts, whole.devices
+        self._planes, self._poisons = planes, poisons
+        faces, through_host = self.decomposition.faces, coupling.transport == "host"
+        self._edges = [device.queue(first=True) for device in self.devices]
+        self._inner = [device.queue() for device in self.devices]
+        self._senders = [self.devices[face.source].queue(first=True) for face in faces]
+        self._receivers = [self.devices[face.target].queue(first=True) for face in faces if through_host]
+        self._queues: list[Queue] = [*self._edges, *self._inner, *self._senders, *self._receivers]
+        self._launches = [self._planned(number) for number in range(len(self.parts))]
+        self._ways: dict[int, list[Way]] = {}
+        self._poisoned: dict[tuple[int, int], Array] = {}
+        self._graphs: dict[tuple[int, Kept], Callable[[], None]] = {}
+        self._joined = False
+        self._forget()
+
+    def enqueue(self, launches: int, kept: Kept) -> None:
+        """Enqueue launches with the exchange after each, as graphs if the coupling has them and a cycle begins."""
+        while launches:
+            together = self._together(launches)
+            if together:
+                self._replay(self._graph(together, kept))
+            else:
+                self._part()
+                self._enqueue_one(self.parts[0].place, kept)
+            for one in self.parts:
+                one.advance(together or 1)
+            launches -= together or 1
+
+    def prepare(self, launches: int, kept: Kept) -> None:
+        """Make what launches from the beginning of a cycle need, so that nothing is made while timed."""
+        for place in range(self.parts[0].places):
+            self._ways_after(place)
+        while together := self._together(launches):
+            self._graph(together, kept)
+            launches -= together
+
+    def _enqueue_one(self, place: int, kept: Kept) -> None:
+        for number in range(len(self.parts)):
+            self._launch(number, place, kept)
+        if kept != "launches":
+            self._send(place)
+
+    def _launch(self, number: int, place: int, kept: Kept) -> None:
+        """Enqueue the launches of a part: on its edges, then on its other planes."""
+        part, first, second = self.parts[number], self._edges[number], self._inner[number]
+        edges, inner = self._launches[number][place] if kept != "exchange" else ([], [])
+        before = self._edge_marks[number]
+        _wait(first, *self._sent_marks[number], self._inner_marks[number])
+        first.run(partial(part.enqueue, edges))
+        if self._poisons:
+            first.run(partial(self._poison, number, place))
+        self._edge_marks[number] = first.mark()
+        if inner:
+            _wait(second, self._edge_marks[number] if self.coupling.overlap == "edge-first" else before)
+            second.run(partial(part.enqueue, inner))
+            self._inner_marks[number] = second.mark()
+
+    def _send(self, place: int) -> None:
+        """Enqueue all messages after the launches at a place of a cycle."""
+        self._sent_marks = self._no_marks
+        for number, (face, way) in enumerate(zip(self.decomposition.faces, self._ways_after(place), strict=True)):
+            queue = self._senders[number]
+            _wait(queue, self._edge_marks[face.source], self._edge_marks[face.target])
+            queue.run(way.send)
+            if way.receive:
+                sent, queue = queue.mark(), self._receivers[number]
+                queue.wait(sent)
+                queue.run(way.receive)
+            mark = queue.mark()
+            for part in {face.source, face.target}:
+                self._sent_marks[part].append(mark)
+
+    def _poison(self, number: int, place: int) -> None:
+        """Poison the halo of a part, but for what it sends from there."""
+        part = self.parts[number]
+        parity = part.parity_at((place + 1) % part.places)
+        sent = [one.taken for one in self._whole.messages_before(parity) if one.source == number]
+        if (number, parity) not in self._poisoned:
+            kept = np.setdiff1d(halo_elements(self.decomposition.parts[number], part), np.concatenate(sent))
+            self._poisoned[number, parity] = part.xp.asarray(kept)
+        self._state_after(number, place)[self._poisoned[number, parity]] = part.program.config.stored.poison
+
+    def _planned(self, number: int) -> list[tuple[list[Bound], list[Bound]]]:
+        """Return the launches of a part for each place of a cycle: on edges, and on the planes between them.
+
+        Without overlap all planes are those of an edge.
+        """
+        part = self.parts[number]
+        with self.devices[number].current():
+            if not self._planes:
+                return [(step, []) for step in part.whole_plan]
+            found = bands(self.decomposition, self.decomposition.parts[number], self.coupling)
+            edges, inner = [part.plan_of(planes) for planes in found.edges], part.plan_of(found.inner)
+        if not edges:
+            return [(step, []) for step in inner]
+        return [([one for edge in edges for one in edge[place]], step) for place, step in enumerate(inner)]
+
+    def _ways_after(self, place: int) -> list[Way]:
+        """Return the ways of the messages after the launches at a place of a cycle."""
+        if place not in self._ways:
+            first, make = self.parts[0], TRANSPORTS[self.coupling.transport]
+            states = [self._state_after(number, place) for number in range(len(self.parts))]
+            ends = [End(*each) for each in zip(self.parts, states, self.devices, strict=True)]
+            sent = self._whole.messages_before(first.parity_at((place + 1) % first.places))
+            self._ways[place] = [make(one, ends[one.source], ends[one.target], self._movers) for one in sent]
+        return self._ways[place]
+
+    def _state_after(self, number: int, place: int) -> Array:
+        """Return the buffer that holds the state of a part after the launches at a place of a cycle."""
+        part = self.parts[number]
+        return part.state_at((place + 1) % part.places)
+
+    def _together(self, launches: int) -> int:
+        """Return how many of the next launches one graph enqueues; 0: none."""
+        cycle = self.parts[0].places
+        if self.coupling.launching != "graph" or self._poisons or self.parts[0].place:
+            return 0
+        return min(launches // cycle * cycle, GRAPH_LAUNCHES)
+
+    def _graph(self, launches: int, kept: Kept) -> Callable[[], None]:
+        """Return a function that enqueues launches from the beginning of a cycle in the first queue."""
+        if (launches, kept) not in self._graphs:
+            recorded = partial(self._forked, launches, kept)
+            self._graphs[launches, kept] = self.devices[0].recorded_in(self._queues[0], recorded)
+        return self._graphs[launches, kept]
+
+    def _forked(self, launches: int, kept: Kept) -> None:
+        """Enqueue launches in all queues, which begin behind the first one and end before its later work."""
+        self._fork()
+        for n in range(launches):
+            self._enqueue_one(n % self.parts[0].places, kept)
+        self._join()
+
+    def _replay(self, graph: Callable[[], None]) -> None:
+        """Enqueue a graph behind all that is enqueued."""
+        if not self._joined:
+            self._join()
+        graph()
+        self._joined = True
+
+    def _part(self) -> None:
+        """Let all queues wait for the graphs that are enqueued in the first one."""
+        if self._joined:
+            self._fork()
+        self._joined = False
+
+    def _fork(self) -> None:
+        mark = self._queues[0].mark()
+        for one in self._queues[1:]:
+            one.wait(mark)
+        self._forget()
+
+    def _join(self) -> None:
+        for one in self._queues[1:]:
+            self._queues[0].wait(one.mark())
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget all marks: every queue waits for what they stand for."""
+        self._edge_marks: list[Any] = [None] * len(self.parts)
+        self._inner_marks: list[Any] = [None] * len(self.parts)
+        self._sent_marks = self._no_marks
+
+    @property
+    def _no_marks(self) -> list[list[Any]]:
+        return [[] for _ in self.parts]
+
+
+def _wait(queue: Queue, *marks: Any) -> None:
+    for mark in marks:
+        if mark is not None:
+            queue.wait(mark)

@@ -1,0 +1,234 @@
+"""Parts that exchange while they compute, bit for bit as one device: every transport and overlap, in any order.
+
+The work of the host's queues is done as late as their marks allow, in a random order, and in the two extreme ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lbmtune.backend.cuda.nvrtc import compile_cuda
+from lbmtune.backend.registry import compiler_for, open_device
+from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cuda.exchange import WORDS, mover
+from lbmtune.codegen.cuda.planes import on_planes
+from lbmtune.codegen.render import render
+from lbmtune.decomposition.coupling import Coupling, parse_coupling
+from lbmtune.decomposition.cuts import parse_cut
+from lbmtune.decomposition.parts import decomposed
+from lbmtune.errors import InputError
+from lbmtune.measure.verification.oracle import random_state
+from lbmtune.runtime import Simulation
+from lbmtune.runtime.parts.coupled import CoupledSimulation
+from lbmtune.runtime.parts.schedule import Schedule
+from tests.runtime.parts.test_decomposed import case_named, config, needs_compiler, tiles, words
+from tests.shim.device import HostDevice, compile_on_host
+from tests.shim.queues import Host
+
+TRANSPORTS = ("copy", "pack", "host")
+OVERLAPS = ("none", "edge-first", "edge-priority")
+
+
+def coupled(
+    case: Case, one: KernelConfig, cut: str, coupling: Coupling, *, order: str | int = "random", poisons: bool = True
+) -> tuple[Simulation, CoupledSimulation]:
+    """One device and several of them, at the same random state."""
+    host, chosen, program = Host(order), parse_cut(cut), render(case, one)
+    alone, state = Simulation(program, compile_on_host(program), HostDevice()), random_state(case)
+    taking = on_planes(program) or program
+    devices = [HostDevice(host) for _ in range(chosen.parts)]
+    found = decomposed(case, one, chosen)
+    parts = CoupledSimulation(
+        taking, compile_on_host(taking), devices, found, coupling, compile_on_host, poisons=poisons
+    )
+    alone.initialise(state)
+    parts.initialise(state)
+    return alone, parts
+
+
+def differences(case: Case, one: KernelConfig, cut: str, coupling: Coupling, exchanges: int = 4, **how: Any) -> Any:
+    """How far the populations of fluid cells lie apart after some exchanges; NaN where poison was read."""
+    alone, parts = coupled(case, one, cut, coupling, **how)
+    steps = exchanges * parts.decomposition.steps
+    alone.step(steps)
+    parts.step(steps)
+    expected, found = alone.populations(), parts.populations()
+    fluid = ~solid_in(case, whole(case.domain))
+    assert np.isfinite(expected[:, fluid]).all()
+    assert np.abs(expected - random_state(case))[:, fluid].max() > 1e-3
+    return np.where(fluid & (expected != found), found - expected, 0.0)
+
+
+@needs_compiler
+@pytest.mark.parametrize("order", ["random", "first", "last", 0, 3, 6])
+@pytest.mark.parametrize("overlap", OVERLAPS)
+@pytest.mark.parametrize("scheme", ["pull", "push", "aa", "esoteric-pull"])
+def test_no_order_of_queues_changes_the_state(scheme: str, overlap: Any, order: str | int) -> None:
+    one = config(scheme=scheme, storage="fp64", block=(4, 2, 1))
+    assert not differences(case_named("grinder"), one, "z:3", Coupling("copy", overlap), order=order).any()
+
+
+@needs_compiler
+@pytest.mark.parametrize("flow", ["box", "cavity", "channel", "sphere", "porous"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_transports_and_flows(transport: Any, flow: str) -> None:
+    case = case_named(flow)
+    one = config(scheme="aa", storage="fp64", block=(4, 2, 1), **words(case))
+    assert not differences(case, one, "z:2", Coupling(transport)).any()
+
+
+@needs_compiler
+@pytest.mark.parametrize("cut", ["y:3", "2x2x2", "x:2"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_cuts_across_any_axis(transport: Any, cut: str) -> None:
+    one = config(scheme="pull", storage="fp64", block=(4, 2, 1))
+    assert not differences(case_named("grinder"), one, cut, Coupling(transport, "none")).any()
+
+
+@needs_compiler
+@pytest.mark.parametrize("storage", ["fp32", "fp16s", "bf16"])
+def test_words_of_all_lengths(storage: str) -> None:
+    one = config(scheme="pull", storage=storage, block=(4, 2, 1))
+    assert not differences(case_named("box"), one, "z:2", Coupling("pack")).any()
+
+
+@needs_compiler
+@pytest.mark.parametrize(("kept", "steps", "edge"), [("moments", 1, 0), ("moments", 2, 4), ("populations", 3, 3)])
+@pytest.mark.parametrize("overlap", OVERLAPS)
+def test_edges_of_several_steps(kept: str, steps: int, edge: int, overlap: Any) -> None:
+    case = replace(case_named("box", collision="regularised"), domain=(33, 23, 41))
+    one = tiles(representation=kept, steps=steps)
+    coupling = Coupling("pack", overlap, 0 if overlap == "none" else edge)
+    assert not differences(case, one, "z:2", coupling, exchanges=3).any()
+
+
+@needs_compiler
+def test_columns() -> None:
+    one = config(family="column", scheme="pull", storage="fp64", block=(8, 2, 1), z_cells=4)
+    assert not differences(case_named("box"), one, "z:2", Coupling()).any()
+
+
+@needs_compiler
+def test_index_lists_have_no_planes() -> None:
+    case = case_named("porous")
+    one = config(family="sparse", scheme="aa", storage="fp64", block=(32, 1, 1))
+    assert on_planes(render(case, one)) is None
+    assert not differences(case, one, "bisection:3", Coupling("pack", "none")).any()
+    with pytest.raises(InputError, match=r"overlap=edge-first is not supported for family=sparse \(use none\)"):
+        coupled(case, one, "z:2", Coupling("pack", "edge-first"))
+
+
+@needs_compiler
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_graphs_have_the_state_of_launches(transport: Any) -> None:
+    """Steps that are no whole graph come one by one, before and behind graphs."""
+    case, one = case_named("grinder"), config(scheme="pull", storage="fp64", block=(4, 2, 1))
+    alone, parts = coupled(case, one, "z:2", Coupling(transport), poisons=False)
+    for steps in (1, 4, 3, 70, 1):
+        alone.step(steps)
+        parts.step(steps)
+    assert {launches for launches, _ in parts._schedule._graphs} >= {32}
+    assert np.array_equal(alone.populations(), parts.populations())
+
+
+@needs_compiler
+@pytest.mark.parametrize("left_out", ["edge", "inner", "sent"])
+def test_each_mark_is_needed(left_out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the marks of one kind of queue some order spoils the state."""
+    case, one = case_named("grinder"), config(scheme="aa", storage="fp64", block=(4, 2, 1))
+    spoiled = []
+    for order in ("first", "last", 0, 2, 4):
+        _, parts = coupled(case, one, "z:2", Coupling("copy", "edge-priority"), order=order)
+        never = property(lambda _: [[], []] if left_out == "sent" else [None, None], lambda *_: None)
+        monkeypatch.setattr(Schedule, f"_{left_out}_marks", never, raising=False)
+        alone, _ = coupled(case, one, "z:2", Coupling())
+        alone.step(4)
+        parts.step(4)
+        spoiled.append(not np.array_equal(alone.populations(), parts.populations()))
+        monkeypatch.undo()
+    assert any(spoiled)
+
+
+def test_parts_of_a_processor() -> None:
+    from lbmtune.catalogue.config import from_flat
+
+    case, device = case_named("grinder"), open_device("cpu")
+    usual = {"backend": "cpu", "storage": "fp64", "compute": "fp64", "threads": 1, "vector_bits": 0}
+    one = from_flat({**usual, "family": "direct", "scheme": "pull"})
+    program, compiler = render(case, one), compiler_for(device.environment)
+    binary = compiler(program)
+    found: Any = device
+    parts = CoupledSimulation(
+        program,
+        binary,
+        [found] * 2,
+        decomposed(case, one, parse_cut("z:2")),
+        Coupling("copy", "none"),
+        compiler,
+        poisons=True,
+    )
+    alone = Simulation(program, binary, device)
+    for each in (parts, alone):
+        each.initialise(random_state(case))
+        each.step(3)
+    assert np.array_equal(parts.populations(), alone.populations())
+
+
+@pytest.mark.parametrize(
+    ("text", "cut", "reason"),
+    [
+        ("overlap=none,edge_planes=4", "z:2", r"edge_planes=4 is not supported for overlap=none \(use 0\)"),
+        ("edge_planes=6", "z:2", r"edge_planes=6 is not supported for cut=z:2 \(use fewer planes, or parts\): part 0"),
+        (
+            "overlap=edge-first",
+            "y:2",
+            r"overlap=edge-first is not supported for cut=y:2 \(use none, or slabs",
+        ),
+    ],
+)
+@needs_compiler
+def test_refusals(text: str, cut: str, reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        coupled(case_named("box"), config(scheme="pull", block=(4, 2, 1)), cut, parse_coupling(text))
+
+
+@needs_compiler
+def test_devices_that_do_not_reach_each_other_exchange_through_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HostDevice, "reaches", lambda self, other: self is other)
+    case, one = case_named("box"), config(scheme="pull", storage="fp64", block=(4, 2, 1))
+    with pytest.raises(InputError, match=r"transport=pack is not supported on these devices \(use host\)"):
+        coupled(case, one, "z:2", Coupling("pack"))
+    assert not differences(case, one, "z:2", Coupling("host")).any()
+
+
+def test_couplings_have_a_text() -> None:
+    assert str(Coupling()) == ""
+    text = "transport=pack,overlap=edge-first,edge_planes=8"
+    assert str(parse_coupling(text)) == text
+    with pytest.raises(InputError, match="unknown knob of a decomposition 'transprt'; did you mean 'transport'"):
+        parse_coupling("transprt=copy")
+    with pytest.raises(InputError, match=r"overlap=all is not supported for a decomposition \(use none, edge-first or"):
+        parse_coupling("overlap=all")
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_nvrtc_compiles_the_kernel_that_moves_runs(word: int) -> None:
+    compiled = partial(compile_cuda, architecture="sm_90")(mover(case_named("box"), config(), word))
+    assert compiled.resources.entries["move_runs"].spill_bytes == 0
+
+
+@pytest.mark.parametrize("scheme", ["pull", "aa", "esoteric-pull"])
+def test_nvrtc_compiles_kernels_that_take_planes(scheme: str) -> None:
+    """Limits that are arguments cost no registers."""
+    program = render(case_named("box"), config(scheme=scheme, block=(32, 1, 1)))
+    taking = on_planes(program)
+    assert taking
+    wide, narrow = (max(e.registers for e in compile_cuda(p).resources.entries.values()) for p in (taking, program))
+    assert wide <= narrow + 2
