@@ -124,8 +124,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """What collection made stays to the end: the garbage collector need not go through it again and again."""
+    """What collection made stays to the end: the garbage collector need not go through it again and again.
+
+    It looks for more at a time than usually: hypothesis takes the time whenever it begins and ends.
+    """
     gc.freeze()
+    gc.set_threshold(20_000)
     gc.enable()
 
 
