@@ -75,11 +75,16 @@ def named(kind: str, name: str, known: Mapping[str, T]) -> T:
     return known[name]
 
 
+_MANY = 24
+"""Names up to which a sentence lists them all."""
+
+
 def suggestion(value: object, known: Iterable[str], otherwise: str = "") -> str:
     """Return a question with the nearest known name; if none is near, `otherwise`, by default the list of names."""
     names = list(known)
     near = nearest(value, names)
-    return f"did you mean {near!r}?" if near else otherwise or f"choose one of {', '.join(names)}."
+    listed = f"choose one of {', '.join(names)}." if len(names) <= _MANY else "lbmtune list shows all."
+    return f"did you mean {near!r}?" if near else otherwise or listed
 
 
 def nearest(value: object, known: Iterable[str]) -> str | None:

@@ -17,7 +17,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
-from lbmtune.records.legacy.configurations import DEFAULTS, is_legacy, migrated, name_in
+from lbmtune.records.legacy.configurations import DEFAULTS, gone, is_legacy, migrated, name_in
 
 LOG = logging.getLogger("lbmtune")
 Config = KernelConfig | Mapping[str, Scalar] | str
@@ -86,7 +86,11 @@ def current_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
         now = migrated(values)
     except InputError as error:
         raise InputError(f"without a family this is read as a configuration of version 0.1: {error}") from error
-    known = backend_knobs(str(values["backend"]))
+    backend = str(values["backend"])
+    off = {name for name, value in now.items() if name not in values and str(value).startswith("0x")}
+    if off and not gone(backend) & values.keys():  # no configuration of version 0.1 that could be run
+        return dict(values)
+    known = backend_knobs(backend)
     said = {
         name: value
         for name, value in now.items()

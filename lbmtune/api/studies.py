@@ -245,7 +245,7 @@ def study_header(spec: StudySpec, machine: Machine, evaluator: Evaluator) -> Stu
         ceiling=made_of(Ceiling, machine, cpu_share=machine.conditions.cpu_share),
         calibration_cpu_share=machine.calibration_cpu_share,
         calibrated_how=measured_machines.how_calibrated(machine),
-        repeats=machine.repeats,
+        repeats=machine.quiet_repeats,
         last_cache_bytes=last_cache(machine.environment.backend, machine.caches_bytes),
         legal_configurations=0,
         date=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -23,16 +23,17 @@ _FEW_VALUES = 1 << 18
 """Moments of a window whose places are computed at once."""
 
 
-def moments_of(shifted: Array, lattice: Lattice, xp: ModuleType) -> Iterator[Array]:
-    """Yield M_n of each order from f_i - w_i, shape (q, nz, ny, nx), in units of the smallest weight."""
-    return iter(_products(_powers(lattice), shifted, xp))
+def moments_of(shifted: Array, lattice: Lattice, xp: ModuleType) -> Iterable[Array]:
+    """Return M_n of each order from f_i - w_i, shape (q, nz, ny, nx), in units of the smallest weight.
+
+    In one array if they are few; on a GPU they follow one by one if they are many.
+    """
+    products: Iterable[Array] = _products(_powers(lattice), shifted, xp)
+    return products
 
 
 def populations_of(moments: Array, lattice: Lattice, xp: ModuleType) -> Iterable[Array]:
-    """Return each f_i, not shifted, of the state with some moments, shape (moments, nz, ny, nx): in one array if few.
-
-    On a GPU they follow one by one if they are many.
-    """
+    """Return each f_i, not shifted, of the state with some moments, shape (moments, nz, ny, nx), as `moments_of`."""
     products, weights = _products(polynomials(lattice), moments, xp), xp.asarray(weights_of(lattice))
     if isinstance(products, Iterator):
         return (w + found for w, found in zip(weights, products, strict=True))
@@ -43,8 +44,13 @@ def populations_of(moments: Array, lattice: Lattice, xp: ModuleType) -> Iterable
 
 def seen(populations: Array, lattice: Lattice, xp: ModuleType) -> Array:
     """Return the populations that remain of a state stored as moments: shape (q, nz, ny, nx), not shifted."""
-    moments = xp.stack(list(moments_of(populations - xp.asarray(weights_of(lattice)), lattice, xp)))
-    return xp.stack(list(populations_of(moments, lattice, xp)))
+    moments = joined(moments_of(populations - xp.asarray(weights_of(lattice)), lattice, xp), xp)
+    return joined(populations_of(moments, lattice, xp), xp)
+
+
+def joined(values: Iterable[Array], xp: ModuleType) -> Array:
+    """Return values that follow one by one in one array."""
+    return xp.stack(list(values)) if isinstance(values, Iterator) else values
 
 
 def moved_by_moments(shifted: Sequence[float], lattice: Lattice) -> list[float]:

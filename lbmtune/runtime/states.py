@@ -10,6 +10,8 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.moments.basis import orders, smallest_weight
@@ -58,7 +60,8 @@ class State(ABC):
     def totals(self, buffer: Array, parity: int, window: Window, fluid: Array | None) -> tuple[Array, Array]:
         """Return the sum of f_i - w_i over a window and a bound of its largest size, each of every direction, (q,).
 
-        fluid: whether a cell counts, (nz, ny, nx); None: all do.
+        fluid: whether a cell counts, (nz, ny, nx); None: all do. The results are arrays of the host: products of few
+        values would load a library of the device.
         """
 
     def sums(self, buffer: Array, parity: int) -> Sums:
@@ -95,9 +98,7 @@ class PopulationState(State):
 
     def totals(self, buffer: Array, parity: int, window: Window, fluid: Array | None) -> tuple[Array, Array]:
         """Return the sums and the largest sizes."""
-        each = (_totals(f, fluid, self.xp) for f in self._deviations(buffer, parity, window))
-        sums, sizes = zip(*each, strict=True)
-        return self.xp.concatenate(sums), self.xp.concatenate(sizes)
+        return _totals(self._deviations(buffer, parity, window), fluid, self.xp)
 
     def _deviations(self, buffer: Array, parity: int, window: Window | None) -> Iterator[Array]:
         """Yield f_i - w_i as `blocks` yields f_i."""
@@ -121,7 +122,7 @@ class MomentState(State):
         few = moments.few_places(self.case, self.config, window)
         if few is not None:
             held = self._value(buffer, self.xp.asarray(few))
-            yield self.xp.asarray(moments.populations_of(held, self.case.stencil, self.xp))
+            yield moments.joined(moments.populations_of(held, self.case.stencil, self.xp), self.xp)
             return
         held = self.xp.stack([self._value(buffer, at) for at in self._places(window)])
         for population in moments.populations_of(held, self.case.stencil, self.xp):
@@ -129,11 +130,10 @@ class MomentState(State):
 
     def totals(self, buffer: Array, parity: int, window: Window, fluid: Array | None) -> tuple[Array, Array]:
         """Return the sums and bounds of the largest sizes, from those of the moments."""
-        xp = self.xp
-        each = (_totals(self._value(buffer, at)[None], fluid, xp) for at in self._places(window))
-        sums, sizes = (xp.concatenate(of) for of in zip(*each, strict=True))
-        matrix = xp.asarray(moments.polynomials(self.case.stencil))
-        return matrix @ sums, xp.abs(matrix) @ sizes
+        values = (self._value(buffer, at)[None] for at in self._places(window))
+        sums, sizes = _totals(values, fluid, self.xp)
+        matrix = moments.polynomials(self.case.stencil)
+        return matrix @ sums, np.abs(matrix) @ sizes
 
     def sums(self, buffer: Array, parity: int) -> Sums:
         """Return density and momentum, which are stored."""
@@ -162,12 +162,19 @@ class MomentState(State):
         return list(moments.places(self.case, self.config, self.xp))
 
 
-def _totals(values: Array, fluid: Array | None, xp: ModuleType) -> tuple[Array, Array]:
-    """Return the sum and the largest size of values of the shape (k, nz, ny, nx), each (k,)."""
-    values = values if fluid is None else xp.where(fluid, values, 0.0)
-    # rows first: a GPU is slow at reducing many values to one
-    highest, lowest = values.max(axis=3).max(axis=(1, 2)), values.min(axis=3).min(axis=(1, 2))
-    return values.sum(axis=3).sum(axis=(1, 2)), xp.maximum(highest, -lowest)
+def _totals(blocks: Iterable[Array], fluid: Array | None, xp: ModuleType) -> tuple[Array, Array]:
+    """Return the sum and the largest size of all values of blocks (k, nz, ny, nx), each (k,), on the host."""
+    found: list[tuple[float, ...]] = []
+    for block in blocks:
+        values = block if fluid is None else xp.where(fluid, block, 0.0)
+        # rows first: a GPU is slow at reducing many values to one; both have two axes, for which it has one kernel
+        rows = values.reshape(-1, values.shape[-1])
+        of_rows = rows.sum(axis=1), rows.max(axis=1), rows.min(axis=1)
+        total, highest, lowest = (one.reshape(len(values), -1) for one in of_rows)
+        each = total.sum(axis=1), highest.max(axis=1), lowest.min(axis=1)
+        found += zip(*(one.tolist() for one in each), strict=True)
+    totals, highest, lowest = np.array(found).T
+    return totals, np.maximum(highest, -lowest)
 
 
 _STATES: Mapping[str, type[State]] = {"populations": PopulationState, "moments": MomentState}

@@ -17,7 +17,7 @@ from lbmtune.search.space import Space, check_any_is_legal, legal_set
 Accurate = Callable[[KernelConfig], Accuracy | None]
 """Measures the accuracy of a configuration; None if it has none."""
 T = TypeVar("T")
-_MIB = 1 << 20
+_KIB, _MIB = 1 << 10, 1 << 20
 
 
 def allowed(limits: Limits, spec: StudySpec) -> Limits:
@@ -56,7 +56,8 @@ def _found(find: Callable[..., T], spec: StudySpec, backend: str, limits: Limits
 
 def _size(size_bytes: int) -> str:
     """Return a size as it is given to an option, not rounded down."""
-    return f"{ceil(size_bytes / _MIB)}MiB" if size_bytes >= _MIB else str(size_bytes)
+    unit, name = (_MIB, "MiB") if size_bytes >= _MIB else (_KIB, "KiB")
+    return f"{ceil(size_bytes / unit)}{name}" if size_bytes >= unit else str(size_bytes)
 
 
 def within(space: Space, bound: float, accuracy: Accurate) -> Space:

@@ -177,12 +177,34 @@ def test_a_configuration_without_a_family_that_is_read_as_of_version_0_1_says_so
         ("tile=8x8x8,backend=cuda", "add family=face-exchange."),
         ("z_cells=2,family=temporal-blocking", "add family=column."),
         ("tile=8x8,threads=1", "add family=moments-wavefront or family=wavefront."),
+        ("steps=2,threads=1", "add family=moments-wavefront or family=wavefront."),
     ],
 )
 def test_a_knob_of_another_family_names_the_family_to_add(refused, config, add):
     said = refused("explain", config, *(() if "threads" in config else ("--machine", "h200")))
     assert "is not a knob of family" in said
     assert said.endswith(add)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--target", "2", "--target: 2 is not a share above 0 and at most 1.2"),
+        ("--domain", "12", "--domain: 12 is not two or three cell counts"),
+        ("--max-error", "-1", "--max-error: -1.0 must be positive"),
+        ("--max-footprint", "3X", "--max-footprint: size '3X' is not"),
+        ("--strategy", "foo", "--strategy: unknown strategy 'foo'"),
+        ("--lattice", "d3q18", "--lattice: unknown lattice 'd3q18'; did you mean 'd3q19'?"),
+        ("--set", "budget.target=2", "--set budget.target: 2 is not a share"),
+        ("--max-footprint", "1KiB", "--max-footprint 1KiB is not supported for quick (use 19MiB or more)"),
+    ],
+)
+def test_an_error_names_the_option_as_it_was_given(refused, gpu, option, value, said):
+    assert said in refused("study", "quick", *SMALL, option, value)
+
+
+def test_a_long_list_of_names_is_not_printed(refused):
+    assert refused("vary", "blok", "--device", "cpu").endswith("'blok'; lbmtune list shows all.")
 
 
 def test_block_over_the_device_limit(refused, gpu):
@@ -673,7 +695,7 @@ def test_an_axis_to_vary_is_looked_up_before_the_device_is(refused, monkeypatch)
     said = refused("predict", "quick", "--device", "0", "--vary", "blcok")
     assert "unknown knob of cuda kernels 'blcok'; did you mean 'block'?" in said
     said = refused("predict", "quick", "--device", "cpu", "--vary", "colour")
-    assert "unknown knob of cpu kernels 'colour'; choose one of boundary, collision_passes, " in said
+    assert "unknown knob of cpu kernels 'colour'; lbmtune list shows all." in said
 
 
 # -- folders of the user

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from lbmtune.api.studies import study_header
 from lbmtune.cli.app import app
 from lbmtune.cli.format.kernels import measurement_rows
 from lbmtune.cli.format.progress import Progress
@@ -26,6 +27,7 @@ from lbmtune.report.study.trials import headline
 from lbmtune.report.study.winner import winner_table
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
+from tests.support.studies.fake_study import FakeEvaluator
 
 SHIPPED = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
 ON_SMALL = ("--set", "case.domain=128x128x128")
@@ -105,6 +107,15 @@ def test_the_end_of_a_study_says_so(
         progress.finished(study.ranked[0])
     assert (" not reliable); " in console.file.getvalue()) is bool(said)  # type: ignore[attr-defined]
     assert "(predicted " in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.17, False), (0.99, True), (None, True)])
+def test_repeats_beside_other_programs_tell_of_those(share: float | None, kept: bool) -> None:
+    machine = replace(described(0.99, share), repeats=(0.6, -0.7) * 6)
+    assert machine.quiet_repeats == (machine.repeats if kept else ())
+    assert (machine.between_runs is not None) is kept
+    header = study_header(made.gpu_study().header.spec, machine, FakeEvaluator())  # type: ignore[arg-type]
+    assert header.repeats == machine.quiet_repeats
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.17, BY_CALIBRATION), (0.99, "")])

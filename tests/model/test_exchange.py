@@ -57,8 +57,8 @@ def test_more_bytes_take_no_less_time_and_never_exceed_the_bandwidth(sent: list[
 @pytest.mark.parametrize("overlap", OVERLAPS)
 def test_both_waits_of_an_exchange_take_their_time_and_are_hidden_like_it(overlap: Overlap) -> None:
     case = box("d3q19", "bgk", (256, 256, 256))
-    waiting = replace(CARD, links=replace(LINKS, wait_s=8e-6))
-    without, found = (of(case, PULL, "z:2", overlap, card) for card in (CARD, waiting))
+    unknown, waiting = (replace(CARD, links=replace(LINKS, wait_s=wait_s)) for wait_s in (None, 8e-6))
+    without, found = (of(case, PULL, "z:2", overlap, card) for card in (unknown, waiting))
     assert found.exchange_s == pytest.approx(without.exchange_s + 16e-6)
     assert found.shown_s == pytest.approx(without.shown_s + (16e-6 if overlap == "none" else 0.0))
     alone = of(case, PULL, "z:1", overlap, waiting)
@@ -102,7 +102,9 @@ def test_time_is_that_of_own_cells_and_of_what_is_added(
     assert one.steps == config.fused_steps
     assert one.extra_s > 0
     assert 0 <= one.shown_s <= one.exchange_s
-    assert one.exchange_s == pytest.approx(max(exchange_s(machine.links, sent) for sent in sent_bytes(found).values()))
+    copied_s = max(exchange_s(machine.links, sent) for sent in sent_bytes(found).values())
+    assert machine.links.wait_s
+    assert one.exchange_s == pytest.approx(copied_s + 2 * machine.links.wait_s)
     assert one.total_s == one.own_s + one.extra_s + one.shown_s
     assert case.sites * one.steps / one.total_s / 1e6 < found.cut.parts * predict(case, config, CARD).mlups * 1.1
 

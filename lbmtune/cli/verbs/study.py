@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import shlex
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,12 +103,14 @@ def study(
     case = {"case.domain": domain, "case.lattice": lattice, "case.collision": collision, "case.flow": flow}
     case |= {"families": families}
     options |= case
-    overrides = [*(sets or ()), *(f"{key}={value}" for key, value in options.items() if value is not None)]
+    given = {key: value for key, value in options.items() if value is not None}
+    overrides = [*(sets or ()), *(f"{key}={value}" for key, value in given.items())]
     where, *others = several(devices) if devices is not None else (chosen(device),)
-    if resume and out and study_file is None:
-        spec = overridden(settled(read_study(out).header.spec, geometry), overrides)
-    else:
-        spec = settled(_asked(study_file, overrides, case_given=any(case.values())), geometry)
+    with _as_given(given):
+        if resume and out and study_file is None:
+            spec = overridden(settled(read_study(out).header.spec, geometry), overrides)
+        else:
+            spec = settled(_asked(study_file, overrides, case_given=any(case.values())), geometry)
     check_acts(sets or (), backend_of(where), place(where))
     asked = ("--device", where) if devices is None else ("--devices", devices)
     folder = out or new_folder(spec.name, where, resume=resume)
@@ -137,6 +140,20 @@ def study(
         if (folder / HEADER).exists():
             _stopped(asked, folder, storage)
         raise
+
+
+@contextmanager
+def _as_given(options: Iterable[str]) -> Iterator[None]:
+    """Name options in errors, in place of the keys of a study file that they set: --time, not --set budget.time."""
+    try:
+        yield
+    except InputError as error:
+        text = str(error)
+        for key in options:
+            last = key.rpartition(".")[2].replace("_", "-")
+            flag = f"--max-{last}" if key.startswith("limits.") else f"--{last}"
+            text = text.replace(f"--set {key}: ", f"{flag}: ")
+        raise InputError(text) from error
 
 
 def _sources(given: list[str] | None) -> list[str] | None:

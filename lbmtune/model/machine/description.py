@@ -5,6 +5,7 @@ from typing import Literal, get_args
 
 from lbmtune.records import Conditions, Environment
 from lbmtune.records.output import OutputRates
+from lbmtune.records.remarks import left_alone
 from lbmtune.records.statistics import repeat_spread
 
 ACCESS_BYTES, WORD_BYTES = 16, 4
@@ -213,7 +214,12 @@ class Machine:
     @property
     def between_runs(self) -> float | None:
         """Return how far a repeat in another run lies away (`repeat_spread`), or None."""
-        return repeat_spread(self.repeats)
+        return repeat_spread(self.quiet_repeats)
+
+    @property
+    def quiet_repeats(self) -> tuple[float, ...]:
+        """Return the repeats; none if other programs used the processor meanwhile, of which they would tell."""
+        return self.repeats if left_alone(self.calibration_cpu_share) else ()
 
     @property
     def calibrated(self) -> bool:

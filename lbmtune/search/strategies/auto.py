@@ -36,6 +36,10 @@ _USUAL = 2
 """Trials without a failure that count for each kind before any was made."""
 _EXACT = 0.01
 """Noise of what the compiler says of a configuration."""
+_HOPE = 2.0
+"""Standard deviations above what it is expected to say of another one that count as the best that it may say."""
+_HOPEFUL_EVERY = 2
+"""Kernels to compile of which one is chosen by that: one spills where another that differs in a knob does not."""
 _FAILED = 0.05
 """The same, of what a failure tells of the speed of its neighbours."""
 _SLOW = 1.0
@@ -54,6 +58,7 @@ class Auto(Listed):
         self._estimated: Array = self._log_expected.copy()
         self._told: dict[int, float] = {}
         self._told_at = 0
+        self._hope: Array = np.zeros(len(self._free))
         self._asked = {True: 0, False: 0}
         self._best, self._looks = 0.0, 0
         self._foretold: dict[int, tuple[float, float]] = {}
@@ -76,18 +81,22 @@ class Auto(Listed):
         if len(told) < _FEWEST or not len(rest) or not np.ptp(changes):
             return
         found = Errors(self._features, self._row[told], changes, np.full(len(told), _EXACT), rest[:0])
-        change, _ = found.expected(self._row[rest])
-        self._log_expected[rest] = self._estimated[rest] + np.minimum(change, 0.0) + self._shift[rest]
+        change, deviation = found.expected(self._row[rest])
+        expected, best = np.minimum(change, 0.0), np.minimum(change + _HOPE * deviation, 0.0)
+        self._log_expected[rest] = self._estimated[rest] + expected + self._shift[rest]
+        self._hope[rest] = best - expected
 
     def observe(self, index: int, seen: Seen) -> None:
         """Note a result, of which the model's errors are learned anew when they are needed."""
         super().observe(index, seen)
+        self._hope[index] = 0.0
         self._learned = self._pooled = None
         self._stale = bool(self._sources)
 
     def refine(self, index: int, mlups: float | None) -> None:
         """Replace what the model predicts of a configuration; what earlier studies say of its error stays."""
         super().refine(index, mlups)
+        self._hope[index] = 0.0
         if mlups is not None:
             self._told[index] = float(self._log_expected[index] - self._estimated[index])
             self._log_expected[index] += self._shift[index]
@@ -113,6 +122,16 @@ class Auto(Listed):
         self._expect()
         turn = self._asked[compiled]
         self._asked[compiled] += 1
+        if compiled or turn % _HOPEFUL_EVERY == 1:
+            return self._chosen(among, turn, compiled=compiled)
+        expected = self._log_expected
+        self._log_expected = expected + self._hope
+        try:
+            return self._chosen(among, turn, compiled=compiled)
+        finally:
+            self._log_expected = expected
+
+    def _chosen(self, among: Indices, turn: int, *, compiled: bool) -> int:
         known = among[self._row[among] >= 0]
         if turn < _LED or not len(known):
             return super()._pick(among, compiled=compiled)
@@ -142,8 +161,9 @@ class Auto(Listed):
             return Gain(0.0, 0.0)
         if len(self._measured) < _FIRST:
             return None
-        mean, deviation = self._expected(self._pool(left))
-        deviation = deviation * self._doubt()
+        pool = self._pool(left)
+        mean, deviation = self._expected(pool)
+        deviation = np.hypot(deviation * self._doubt(), self._hope[pool] / _HOPE)
         noise = max(self._seen.values(), key=lambda seen: seen.mlups or 0.0).noise
         gained = surrogate.most_gained(mean, deviation, self._best, DOUBT)
         return Gain(gained, surrogate.any_beyond(mean, deviation, self._best + noise))

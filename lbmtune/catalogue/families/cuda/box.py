@@ -112,7 +112,9 @@ def _covers_row(case: Case, config: Box, limits: Limits) -> Iterator[Condition]:
     threads, cells = config.block[0], config.cells_per_thread
     if threads > 32:
         what = f"block {extents(config.block)} x {cells} cells"
-        said = f"{what} covers {threads * cells} cells of a row of {case.domain[0]}"
+        most = max(32, (2 * case.domain[0] - 1) // cells // 32 * 32)
+        covers = f"{threads * cells} cells of a row of {case.domain[0]}"
+        said = f"{what} covers {covers} (use at most {most} threads along x)"
         yield Condition(value=along(0), least=threads // 2 * cells + 1, because=what, said=said)
 
 

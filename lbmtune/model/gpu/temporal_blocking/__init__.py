@@ -10,7 +10,13 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.model.gpu.families import Family
 from lbmtune.model.gpu.temporal_blocking import spills
 from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs, column, passed_planes
-from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency, issue, registers, together
+from lbmtune.model.gpu.temporal_blocking.instruction_issue import (
+    efficiency,
+    issue,
+    needed_registers,
+    registers,
+    together,
+)
 from lbmtune.model.gpu.temporal_blocking.overlap import overlapped, planes_wait, stages
 from lbmtune.model.gpu.terms.concurrency import rate_in_use
 from lbmtune.model.gpu.terms.copies import bandwidth
@@ -31,7 +37,8 @@ _TO_MEET = 16
 
 def estimated(case: Case, config: TemporalBlocking) -> Resources:
     """Estimate the resources of a kernel that was not compiled."""
-    return estimated_by_registers(case, config, registers(case, config), prod(config.block))
+    wanted, needed = registers(case, config), needed_registers(case, config)
+    return estimated_by_registers(case, config, wanted, prod(config.block), less=wanted - needed, within=1)
 
 
 def terms(inputs: TemporalInputs, without: Collection[str]) -> list[Term]:

@@ -63,7 +63,7 @@ BOX: tuple[Example, ...] = (
     Example(
         "block=128x1x1,cells_per_thread=2",
         "block=256x1x1,cells_per_thread=2",
-        "block 256x1x1 x 2 cells covers 512 cells of a row of 256",
+        "block 256x1x1 x 2 cells covers 512 cells of a row of 256 (use at most 224 threads along x)",
     ),
     Example(
         "register_limit=32-registers",
