@@ -3,6 +3,7 @@
     predict, render, verify, measure, accuracy, profile    one configuration of one case
     rank, vary                                             the space of a study, by the model
     plan                                                   the largest domain in a memory, and the devices needed
+    prove_parts, race_parts                                one kernel on several devices: against one, and beside it
     scaling                                                weak and strong scaling over the devices of a host
     decompose, cuts                                        parts of a domain for several devices, and their faces
     study, Study, trials                                   a search on a device, and what it found
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from lbmtune.api.ranking import rank, ranked_before
     from lbmtune.api.reproduction import reproduce
     from lbmtune.api.results import Study, trials
+    from lbmtune.api.several import prove_parts, race_parts
     from lbmtune.api.studies import study
     from lbmtune.api.variation import check_knob, vary
     from lbmtune.api.workers import work
@@ -59,6 +61,7 @@ _NAMES = {
     "lbmtune.api.reproduction": ("reproduce",),
     "lbmtune.api.parallel": ("check_links", "first_on_parts", "scaling"),
     "lbmtune.api.results": ("Study", "trials"),
+    "lbmtune.api.several": ("prove_parts", "race_parts"),
     "lbmtune.api.studies": ("study",),
     "lbmtune.api.variation": ("check_knob", "vary"),
     "lbmtune.api.workers": ("work",),
@@ -76,7 +79,19 @@ _NAMES = {
     "lbmtune.search.study": ("nothing_valid",),
 }
 __all__ = ["Case", "Study", "accuracy", "load", "measure", "plan", "predict", "profile", "prove", "rank", "render"]
-__all__ += ["cuts", "decompose", "reproduce", "scaling", "study", "trials", "vary", "verify", "work"]
+__all__ += [
+    "cuts",
+    "decompose",
+    "prove_parts",
+    "race_parts",
+    "reproduce",
+    "scaling",
+    "study",
+    "trials",
+    "vary",
+    "verify",
+    "work",
+]
 # of the command line
 __all__ += [
     "case_summary",

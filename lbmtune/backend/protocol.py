@@ -63,12 +63,16 @@ class Queue(Protocol):
         """Enqueue what a function enqueues: launches and copies."""
         ...
 
-    def mark(self) -> Any:
-        """Return a mark behind all work of now."""
+    def mark(self, *, timed: bool = False) -> Any:
+        """Return a mark behind all work of now. timed: for `seconds`."""
         ...
 
     def wait(self, mark: Any) -> None:
         """Let later work wait for a mark of any queue of this process."""
+        ...
+
+    def seconds(self, first: Any, last: Any) -> float:
+        """Wait for the later one of two timed marks of this queue, and return the seconds between both."""
         ...
 
 

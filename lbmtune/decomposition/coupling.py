@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
+from lbmtune.catalogue.backend_records import CudaConfig
 from lbmtune.catalogue.knobs import Acts, converted, knob, own_knobs
 from lbmtune.decomposition.parts import Decomposition, Part
 from lbmtune.errors import InputError, unknown
@@ -34,7 +35,8 @@ class Coupling:
     )
     edge_planes: int = knob(
         0,
-        "planes of an edge; 0: as many as the halo has layers",
+        "planes of an edge; 0: those of a thread block, a quarter of the part at most, and as many as the halo has "
+        "layers at least",
         unit="planes",
         search=(0, 8, 32, 64),
         acts=(Acts(on="overlap", values=("none",), unless=True, because="one launch updates all planes"),),
@@ -78,14 +80,22 @@ def bands(found: Decomposition, part: Part, coupling: Coupling) -> Bands:
     last = first + part.box.extents[2]
     if coupling.overlap == "none":
         return Bands((), range(first, last))
-    low, high = (edge_planes(found, coupling) if layers else 0 for layers in (part.low[2], part.high[2]))
+    edge = edge_planes(found, part, coupling)
+    low, high = (edge if layers else 0 for layers in (part.low[2], part.high[2]))
     edges = (range(first, first + low), range(last - high, last))
     return Bands(tuple(filter(None, edges)), range(first + low, last - high))
 
 
-def edge_planes(found: Decomposition, coupling: Coupling) -> int:
-    """Return the planes of an edge."""
-    return coupling.edge_planes or found.depth
+def edge_planes(found: Decomposition, part: Part, coupling: Coupling) -> int:
+    """Return the planes of an edge of a part.
+
+    Blocks that go up along z compute planes before and after their own ones redundantly. With edges as thick as a block
+    there are as many blocks as without edges.
+    """
+    if coupling.edge_planes:
+        return coupling.edge_planes
+    block = found.config.block_cells(found.case.stencil)[2] if isinstance(found.config, CudaConfig) else 1
+    return max(found.depth, min(block, part.box.extents[2] // 4))
 
 
 def coupling_refusal(found: Decomposition, coupling: Coupling, *, planes: bool, reached: bool) -> str | None:
@@ -100,6 +110,8 @@ def coupling_refusal(found: Decomposition, coupling: Coupling, *, planes: bool, 
             f"transport={coupling.transport} is not supported on these devices (use host): they have no access to the "
             "memory of each other"
         )
+    if coupling.transport == "pack" and found.config.backend == "cpu":
+        return "transport=pack is not supported for backend=cpu (use copy): all parts lie in one memory"
     if found.steps != found.config.fused_steps:
         return (
             f"depth={found.depth} is not supported for parts on devices (use {found.config.fused_steps}): "
@@ -117,13 +129,13 @@ def coupling_refusal(found: Decomposition, coupling: Coupling, *, planes: bool, 
 
 
 def _too_thin(found: Decomposition, coupling: Coupling) -> str | None:
-    edge = edge_planes(found, coupling)
-    if edge < found.depth:
-        return (
-            f"edge_planes={edge} is not supported for a halo of {found.depth} layers (use 0, or {found.depth} or "
-            "more): all that is sent comes from edges"
-        )
     for part in found.parts:
+        edge = edge_planes(found, part, coupling)
+        if edge < found.depth:
+            return (
+                f"edge_planes={edge} is not supported for a halo of {found.depth} layers (use 0, or {found.depth} or "
+                "more): all that is sent comes from edges"
+            )
         if len(bands(found, part, coupling).inner) < 1:
             return (
                 f"edge_planes={edge} is not supported for cut={found.cut} (use fewer planes, or parts): part "

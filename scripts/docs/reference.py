@@ -18,7 +18,8 @@ from lbmtune import errors
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import FAMILIES
 from lbmtune.catalogue.family_knobs import knobs
-from lbmtune.catalogue.knobs import Acts, Knob
+from lbmtune.catalogue.knobs import Acts, Knob, own_knobs
+from lbmtune.decomposition.coupling import Coupling
 from lbmtune.errors import LbmtuneError
 from scripts.paths import ROOT
 
@@ -26,6 +27,7 @@ FOLDER = ROOT / "docs" / "reference"
 DECISIONS = ROOT / "docs" / "decisions"
 SCHEMA = ROOT / "lbmtune" / "records" / "best.schema.json"
 _WRITTEN = "<!-- Written by scripts/docs/reference.py from the code; edit the code, not this page. -->"
+_KNOB_COLUMNS = ("knob", "meaning", "unit", "default", "values", "acts if")
 _OTHER_CODES = {
     0: "Done. `explain` of an illegal configuration is an answer, too.",
     130: "Stopped with Ctrl-C, SIGTERM or SIGHUP. Every finished trial is kept; `--resume` continues.",
@@ -65,7 +67,10 @@ def families_page() -> str:
     for family in families():
         lines += ["", f"## {family.backend}: {family.name}", "", family.summary, ""]
         rows = [_cells(one, family.by_device) for one in family.knobs]
-        lines += _table(("knob", "meaning", "unit", "default", "values", "acts if"), rows)
+        lines += _table(_KNOB_COLUMNS, rows)
+    said = "How the parts of a domain exchange (`--coupling`), whatever the family."
+    rows = [_cells(one, {}) for one in own_knobs(Coupling)]
+    lines += ["", "## Several devices", "", said, "", *_table(_KNOB_COLUMNS, rows)]
     lines += ["", "## Which families have a knob", "", *_table(("knob", "cuda", "cpu"), list(_knob_rows()))]
     return _page(lines)
 

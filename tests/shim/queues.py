@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 
 class Mark:
-    """A place in a queue; `reached` once all work before it is done."""
+    """A place in a queue; `reached` at the time when all work before it is done."""
 
-    reached = False
+    reached = 0.0
 
 
 class LateQueue:
     """A queue that keeps its work until the devices are synchronised."""
 
-    def __init__(self) -> None:
-        self.work = deque[Any]()
+    def __init__(self, host: Host) -> None:
+        self._host, self.work = host, deque[Any]()
 
     def run(self, work: Callable[[], None]) -> None:
         self.work.append(work)
 
-    def mark(self) -> Mark:
+    def mark(self, *, timed: bool = False) -> Mark:
         made = Mark()
         self.work.append(made)
         return made
 
     def wait(self, mark: Mark) -> None:
         self.work.append((mark,))
+
+    def seconds(self, first: Mark, last: Mark) -> float:
+        self._host.synchronize()
+        return last.reached - first.reached
 
     def advance(self) -> bool:
         """Do the next item; False if there is none that can be done."""
@@ -40,7 +45,7 @@ class LateQueue:
             return False
         self.work.popleft()
         if isinstance(item, Mark):
-            item.reached = True
+            item.reached = time.perf_counter()
         elif not isinstance(item, tuple):
             item()
         return True
@@ -56,7 +61,7 @@ class Host:
         self._order, self._random, self._queues = order, random.Random(seed), list[LateQueue]()
 
     def queue(self) -> LateQueue:
-        self._queues.append(LateQueue())
+        self._queues.append(LateQueue(self))
         return self._queues[-1]
 
     def synchronize(self) -> None:

@@ -31,16 +31,21 @@ class CudaQueue:
         with self._cupy.cuda.Device(self._index), self.stream:
             work()
 
-    def mark(self) -> Any:
+    def mark(self, *, timed: bool = False) -> Any:
         """Return an event."""
         with self._cupy.cuda.Device(self._index):
-            event = self._cupy.cuda.Event(disable_timing=True)
+            event = self._cupy.cuda.Event(disable_timing=not timed)
             event.record(self.stream)
         return event
 
     def wait(self, mark: Any) -> None:
         """Let later work wait for an event of any GPU."""
         self.stream.wait_event(mark)
+
+    def seconds(self, first: Any, last: Any) -> float:
+        """Return the seconds between two timed events, once both have happened."""
+        last.synchronize()
+        return float(self._cupy.cuda.get_elapsed_time(first, last)) / 1e3
 
 
 def recorded_in(cupy: Any, index: int, stream: Any, run: Callable[[], None]) -> Callable[[], None]:

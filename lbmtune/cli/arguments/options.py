@@ -61,6 +61,19 @@ Parts = Annotated[int | None, count("--parts", "N", "cut the domain into parts f
 CutText = Annotated[
     str, option("--cut", "CUT", "z:2 for slabs, 2x1x4 for boxes, bisection:8 for equal numbers of fluid cells")
 ]
+OnGpus = Annotated[
+    str | None, option("--devices", "LIST", "parts of the domain on several GPUs of one kind: 0,1 or all")
+]
+PartsOfOne = Annotated[int | None, count("--parts", "N", "so many parts of the domain, on one device", PARTS, 2)]
+CouplingText = Annotated[
+    str | None,
+    option(
+        "--coupling",
+        "KNOBS",
+        "how parts exchange: transport=copy|pack|host,overlap=none|edge-first|edge-priority,edge_planes=64,"
+        "launching=graph|call (default: all transports and overlaps)",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]
 Out = Annotated[Path, option("--out", "FOLDER", "folder that holds the study folders")]
 Config = Annotated[

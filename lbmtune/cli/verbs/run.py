@@ -7,11 +7,23 @@ import typer
 from msgspec import to_builtins
 
 from lbmtune import api
-from lbmtune.cli.arguments.configs import resolve, study_spec
-from lbmtune.cli.arguments.options import Config, Json, OnDevice
+from lbmtune.api.devices import several
+from lbmtune.cli.arguments.configs import Subject, resolve, study_spec
+from lbmtune.cli.arguments.options import (
+    Config,
+    CouplingText,
+    CutText,
+    Json,
+    OnDevice,
+    OnGpus,
+    Options,
+    PartsOfOne,
+)
 from lbmtune.cli.format import output
+from lbmtune.cli.format.description import config_text
 from lbmtune.cli.format.kernels import accuracy_table, deviation, measurement_rows
-from lbmtune.errors import NothingValidError
+from lbmtune.cli.format.several import print_race, show_agreement
+from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.idle_threads import idle_threads
 
@@ -22,10 +34,21 @@ def verify(
     config: Config,
     options: OnDevice,
     full_size: Annotated[bool, typer.Option("--full-size", help="also on the case's own domain")] = False,
+    devices: OnGpus = None,
+    parts: PartsOfOne = None,
+    cut: CutText = "",
+    coupling: CouplingText = None,
     as_json: Json = False,
 ) -> None:
-    """Check a configuration against the oracle, on small domains."""
+    """Check a configuration against the oracle, on small domains.
+
+    With --devices or --parts, parts of the domain that exchange are compared with one device, bit for bit.
+    """
     subject = resolve(config, options).legal()
+    if where := _places(subject, options, devices, parts):
+        show_agreement(api.prove_parts(subject.case, subject.config, where, cut, coupling), as_json)
+        return
+    _alone(cut, coupling)
     trials = api.prove(subject.case, subject.config, subject.device, full_size, study_spec(options).protocol)
     show_proofs(subject.config.key, trials, as_json)
 
@@ -49,9 +72,25 @@ def show_proofs(key: str, trials: list[Trial], as_json: bool) -> None:
         raise NothingValidError(f"{worst.outcome}: {deviation(wrong[0])}{blame}.")
 
 
-def measure(config: Config, options: OnDevice, as_json: Json = False) -> None:
-    """Verify a configuration, then time it on the case's domain."""
+def measure(
+    config: Config,
+    options: OnDevice,
+    devices: OnGpus = None,
+    parts: PartsOfOne = None,
+    cut: CutText = "",
+    coupling: CouplingText = None,
+    weak: Annotated[bool, typer.Option("--weak", help="with --devices: the case's domain on each device")] = False,
+    as_json: Json = False,
+) -> None:
+    """Verify a configuration, then time it on the case's domain.
+
+    With --devices or --parts, parts of the domain that exchange are proved, then timed in turns with one device.
+    """
     subject = resolve(config, options).legal()
+    if where := _places(subject, options, devices, parts):
+        _measure_parts(subject, where, cut, coupling, weak=weak, as_json=as_json)
+        return
+    _alone(cut, coupling, weak=weak)
     machine = api.measured_machine(subject.device)
     protocol = study_spec(options).protocol
     if remark := idle_threads(subject.case, subject.config):
@@ -73,3 +112,35 @@ def accuracy(config: Config, options: OnDevice, as_json: Json = False) -> None:
         output.emit_json({"key": subject.config.key, "accuracy": found})
     else:
         output.stdout().print(accuracy_table(found, subject.config))
+
+
+def _measure_parts(
+    subject: Subject, where: tuple[str, ...], cut: str, coupling: str | None, *, weak: bool, as_json: bool
+) -> None:
+    """Prove parts, then time them in turns with one device."""
+    proof = api.prove_parts(subject.case, subject.config, where, cut, coupling)
+    if not proof.passed:
+        show_agreement(proof, as_json)
+    machine = api.measured_machine(where[0])
+    raced = api.race_parts(subject.case, subject.config, where, proof.cut, coupling, weak=weak, machine=machine)
+    if as_json:
+        output.emit_json({"config": subject.config.flat(), "key": subject.config.key, **raced.facts()})
+    else:
+        print_race(raced, config_text(subject.config), proof)
+
+
+def _places(subject: Subject, options: Options, devices: str | None, parts: int | None) -> tuple[str, ...]:
+    """Return the device of each part; none if there is one. Raises InputError."""
+    if devices is None:
+        return (subject.device,) * parts if parts else ()
+    if options.device is not None or parts is not None:
+        other = "--parts" if parts is not None else "--device"
+        raise InputError(f"--devices {devices} does not go with {other}; leave one of them out.")
+    return several(devices)
+
+
+def _alone(cut: str, coupling: str | None, *, weak: bool = False) -> None:
+    """Refuse options of several devices. Raises InputError."""
+    given = {"--cut": cut, "--coupling": coupling, "--weak": weak}
+    if name := next((name for name, value in given.items() if value), ""):
+        raise InputError(f"{name} goes with --devices or --parts; add one of them.")

@@ -5,9 +5,11 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.shared.assemble import fill
 from lbmtune.codegen.program import Launch, Program
 
-THREADS, PIECE_WORDS = 256, 1024
-"""Threads of a block, and most words that it moves at once."""
-MOST_BLOCKS = 32
+THREADS, PIECE_WORDS = 256, 128
+"""Threads of a block, and most words that a warp moves at once."""
+PIECES_OF_BLOCK = THREADS // 32
+"""Pieces that a block moves at once."""
+MOST_BLOCKS = 64
 """Blocks of a launch: most multiprocessors are left to the kernel that runs beside."""
 WORDS = {16: "uint4", 8: "uint2", 4: "unsigned", 2: "unsigned short", 1: "unsigned char"}
 """Types of the words that are moved, by their bytes."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import ceil
 from statistics import median
 
 from lbmtune.decomposition.coupling import Coupling
 from lbmtune.errors import InputError
+from lbmtune.measure.timing.state import excite
 from lbmtune.records.statistics import Interval, paired_ratio
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 from lbmtune.runtime.parts.schedule import GRAPH_LAUNCHES
 from lbmtune.runtime.simulation import Simulation
+
+_ENQUEUED_S = 0.02
+"""Time in which the exchanges are enqueued that are timed together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +50,8 @@ class Coupled:
 class Race:
     """Times of couplings beside those of one device.
 
-    alone: seconds of a launch of one device, a sample before each turn; alone_cells, cells: of one device and of all;
-    steps: time steps of a launch.
+    alone: seconds of a launch of one device, a sample before each turn; alone_cells, cells: fluid cells of one device
+    and of all; steps: time steps of a launch.
     """
 
     alone: tuple[float, ...]
@@ -76,52 +83,66 @@ def race(
     *,
     repeats: int = 5,
     sample_s: float = 0.15,
-    say: Callable[[str], None] = lambda _: None,
 ) -> Race:
     """Time one device and each coupling in turns. repeats: turns; sample_s: least seconds of a sample.
 
-    The states become those of any number of steps; without their exchange, or their launches, they are wrong.
+    States are small random deviations, as those of trials. Devices rest after each sample for as long as it took: a
+    kernel that draws all power that a device has would slow the next one down. Raises InputError if no coupling is
+    legal.
     """
+    for one, device in ((alone, parts.devices[0]), *zip(parts.parts, parts.devices, strict=True)):
+        with device.current():
+            excite(one)
     between = parts.decomposition.steps
     own = _sample_steps(lambda steps: _alone_s(alone, parts, steps), between * GRAPH_LAUNCHES, sample_s)
-    legal, refused, found = [], [], dict[Coupling, list[float]]()
-    for coupling in couplings:
-        try:
-            parts.couple(coupling)
-            parts.time_s(between * GRAPH_LAUNCHES)
-        except InputError as error:
-            refused.append(Coupled(coupling=coupling, refused=str(error)))
-            continue
-        legal.append((coupling, _sample_steps(parts.time_s, between * GRAPH_LAUNCHES, sample_s)))
-        found[coupling] = []
-        say(str(coupling) or "default")
-    first = list[float]()
+    legal, refused = _legal(parts, couplings, sample_s)
+    if not legal:
+        raise InputError(refused[0].refused)
+    first, found = list[float](), {coupling: list[float]() for coupling in legal}
     for _ in range(repeats):
-        first.append(_alone_s(alone, parts, own) * between / own)
-        for coupling, steps in legal:
+        first.append(_rested(lambda: _alone_s(alone, parts, own)) * between / own)
+        for coupling, steps in legal.items():
             parts.couple(coupling)
-            found[coupling].append(parts.time_s(steps) * between / steps)
-    timed = [_with_shares(parts, coupling, found[coupling], steps) for coupling, steps in legal]
+            found[coupling].append(_rested(partial(parts.time_s, steps)) * between / steps)
     return Race(
         alone=tuple(first),
-        alone_cells=alone.case.sites,
-        cells=parts.decomposition.case.sites,
+        alone_cells=alone.case.fluid_sites,
+        cells=parts.decomposition.case.fluid_sites,
         steps=between,
-        devices=len({part.device for part in parts.decomposition.parts}),
-        coupled=(*timed, *refused),
+        devices=len({id(device) for device in parts.devices}),
+        coupled=(*(_timed(parts, coupling, found[coupling], steps) for coupling, steps in legal.items()), *refused),
     )
 
 
-def _with_shares(parts: CoupledSimulation, coupling: Coupling, samples: list[float], steps: int) -> Coupled:
+def _legal(
+    parts: CoupledSimulation, couplings: Sequence[Coupling], sample_s: float
+) -> tuple[dict[Coupling, int], list[Coupled]]:
+    """Return the steps of a sample of each legal coupling, and the others with the reason."""
+    legal, refused = dict[Coupling, int](), list[Coupled]()
+    for coupling in couplings:
+        try:
+            parts.couple(coupling)
+            legal[coupling] = _sample_steps(parts.time_s, parts.decomposition.steps * GRAPH_LAUNCHES, sample_s)
+        except InputError as error:
+            refused.append(Coupled(coupling=coupling, refused=str(error)))
+    return legal, refused
+
+
+def _rested(timed: Callable[[], float]) -> float:
+    seconds = timed()
+    time.sleep(seconds)
+    return seconds
+
+
+def _timed(parts: CoupledSimulation, coupling: Coupling, samples: list[float], steps: int) -> Coupled:
     """Return the times of a coupling with those of its launches and of its exchange alone."""
-    between = parts.decomposition.steps
     parts.couple(coupling)
-    shares = {}
-    for kept in ("launches", "exchange"):
-        parts.time_s(between * GRAPH_LAUNCHES, kept)
-        shares[kept] = parts.time_s(steps, kept) * between / steps
+    launches_s = _rested(lambda: parts.time_s(steps, "launches")) * parts.decomposition.steps / steps
     return Coupled(
-        coupling=coupling, samples=tuple(samples), launches_s=shares["launches"], exchange_s=shares["exchange"]
+        coupling=coupling,
+        samples=tuple(samples),
+        launches_s=launches_s,
+        exchange_s=parts.exchange_s(ceil(_ENQUEUED_S / launches_s)),
     )
 
 

@@ -70,3 +70,10 @@ class CoupledSimulation(DecomposedSimulation):
         self._schedule.enqueue(launches, kept)
         self.synchronize()
         return time.perf_counter() - start
+
+    def exchange_s(self, busy: int) -> float:
+        """Return the seconds of an exchange alone, by events on a device; the state is wrong then (`Schedule`)."""
+        self.synchronize()
+        found = self._schedule.exchange_s(busy)
+        self.synchronize()
+        return found

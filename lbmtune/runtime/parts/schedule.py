@@ -28,7 +28,7 @@ from lbmtune.runtime.simulation import Bound
 
 Array = Any
 Kept = Literal["all", "launches", "exchange"]
-"""What is enqueued of a step, so that the times of launches and of the exchange can be measured alone."""
+"""What is enqueued of a step; parts of it alone have other times, and leave a wrong state."""
 GRAPH_LAUNCHES = 32
 """Most launches of a part in a graph."""
 
@@ -80,6 +80,24 @@ class Schedule:
         while together := self._together(launches):
             self._graph(together, kept)
             launches -= together
+
+    def exchange_s(self, busy: int, rounds: int = 16) -> float:
+        """Return the seconds of an exchange between idle parts, by events; the state is wrong then.
+
+        busy: launches that keep all devices at work until the exchanges are enqueued.
+        """
+        place, first = self.parts[0].place, self._edges[0]
+        self._ways_after(place)
+        self._part()
+        for _ in range(busy):
+            self._enqueue_one(place, "launches")
+        marks = []
+        for n in range(rounds + 1):
+            self._enqueue_one(place, "exchange")
+            if n in (0, rounds):
+                _wait(first, *self._sent_marks[0])
+                marks.append(first.mark(timed=True))
+        return first.seconds(*marks) / rounds
 
     def _enqueue_one(self, place: int, kept: Kept) -> None:
         for number in range(len(self.parts)):

@@ -10,7 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.backend.protocol import Binary, Compiler, Executable, PeerDevice
-from lbmtune.codegen.cuda.exchange import ALONG, MOST_BLOCKS, PIECE_WORDS, PIECES, PUT, TAKEN, WORDS, mover
+from lbmtune.codegen.cuda.exchange import (
+    ALONG,
+    MOST_BLOCKS,
+    PIECE_WORDS,
+    PIECES,
+    PIECES_OF_BLOCK,
+    PUT,
+    TAKEN,
+    WORDS,
+    mover,
+)
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import InputError
 from lbmtune.runtime.parts.messages import Message, runs
@@ -75,7 +85,9 @@ def by_kernel(message: Message, source: End, target: End, movers: Movers) -> Way
         given = {TAKEN: source.state, PUT: target.state, ALONG: source.device.xp.asarray(pieces.ravel())}
     arguments = [*(given[name] for name in (TAKEN, PUT, ALONG)), np.int32(len(pieces))]
     assert launch.arguments == (*given, PIECES)
-    return Way(partial(executable.launch, launch, (min(len(pieces), MOST_BLOCKS), 1, 1), arguments))
+    return Way(
+        partial(executable.launch, launch, (min(-(-len(pieces) // PIECES_OF_BLOCK), MOST_BLOCKS), 1, 1), arguments)
+    )
 
 
 def by_host(message: Message, source: End, target: End, _: Movers) -> Way:

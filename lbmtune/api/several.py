@@ -1,0 +1,289 @@
+"""One kernel on several devices of this machine: proof against one device, and times beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from lbmtune.api.configs import Config, legal_config
+from lbmtune.api.decompositions import decompose
+from lbmtune.api.parallel import with_links
+from lbmtune.backend.protocol import Compiler, DeviceFaultError, OutOfMemoryError, PeerDevice, TooManyResourcesError
+from lbmtune.backend.registry import backend_of, compiler_for, open_device
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.limits import extents
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.cuda.planes import on_planes
+from lbmtune.codegen.render import render
+from lbmtune.decomposition.boxes import Cells
+from lbmtune.decomposition.coupling import Coupling, Overlap, Transport, coupling_refusal, parse_coupling
+from lbmtune.decomposition.cuts import Cut, Grid, parse_cut
+from lbmtune.decomposition.parts import Decomposition, decomposed
+from lbmtune.decomposition.rules import refusal
+from lbmtune.decomposition.transfers import sent_bytes
+from lbmtune.errors import InputError, NothingValidError
+from lbmtune.measure.parts.proof import Agreement, agreement
+from lbmtune.measure.parts.race import Coupled, Race, race
+from lbmtune.model.exchange import Period, period
+from lbmtune.model.machine.description import Machine
+from lbmtune.runtime.parts.coupled import CoupledSimulation
+from lbmtune.runtime.simulation import Simulation
+from lbmtune.search.lock import device_lock
+
+_MOST_PLANES = 512
+"""Planes along an axis beyond the least ones within which a small domain is looked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """The agreement of parts with one device for each coupling. domain: on which they are compared."""
+
+    cut: str
+    domain: Cells
+    found: dict[Coupling, Agreement]
+    refused: dict[Coupling, str]
+
+    @property
+    def passed(self) -> bool:
+        """Return whether all agree."""
+        return all(one.passed for one in self.found.values())
+
+    def facts(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "cut": self.cut,
+            "domain": self.domain,
+            "passed": self.passed,
+            "couplings": [{**vars(one), **vars(each)} for one, each in self.found.items()],
+            "refused": [{**vars(one), "reason": reason} for one, reason in self.refused.items()],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raced:
+    """Times of couplings beside one device, with what the model predicts for each overlap.
+
+    alone, case: the cases of one device and of all; sent_bytes: of the part that sends most.
+    """
+
+    alone: Case
+    case: Case
+    cut: str
+    devices: tuple[str, ...]
+    sent_bytes: int
+    times: Race
+    predicted: dict[str, Period]
+
+    def facts(self) -> dict[str, Any]:
+        """Return plain data."""
+        times = self.times
+        return {
+            "devices": self.devices,
+            "cut": self.cut,
+            "domain": self.case.domain,
+            "domain_of_one": self.alone.domain,
+            "mlups_of_one": times.alone_mlups,
+            "steps_between_exchanges": times.steps,
+            "sent_bytes": self.sent_bytes,
+            "couplings": [self._facts_of(one) for one in times.coupled],
+        }
+
+    def _facts_of(self, one: Coupled) -> dict[str, Any]:
+        expected, share = self.expected(one.coupling), self.times.efficiency(one)
+        return {
+            **vars(one.coupling),
+            "mlups": self.times.mlups(one),
+            "efficiency": share.median,
+            "efficiency_interval": (share.low, share.high),
+            "period_s": one.samples,
+            "launches_s": one.launches_s,
+            "exchange_s": one.exchange_s,
+            "predicted_period_s": expected and expected.total_s,
+            "predicted_exchange_s": expected and expected.exchange_s,
+        }
+
+    def expected(self, coupling: Coupling) -> Period | None:
+        """Return what the model predicts; None through the host, or if nothing is known of links."""
+        if coupling.transport == "host":
+            return None
+        return self.predicted.get("none" if coupling.overlap == "none" else "edge-first")
+
+
+def prove_parts(
+    case: Case, config: Config, devices: Sequence[str], cut: str = "", coupling: str | None = None
+) -> Proof:
+    """Compare the state of parts with that of one device, on a small domain from a random state.
+
+    devices: one for each part, the same one several times for several parts; cut: as in `decompose`; coupling:
+    'transport=pack,overlap=none'; None: each legal one. Halos are poisoned before each exchange. Raises InputError,
+    NothingValidError if a device fails, DeviceUnavailableError.
+    """
+    with _opened(devices) as opened, _failures():
+        one = _legal(case, config, opened[0], devices[0])
+        chosen, small = _small(case, one, cut, opened)
+        pair = _Pair(small, small, one, chosen, opened)
+        found, refused = dict[Coupling, Agreement](), dict[Coupling, str]()
+        for each in _couplings(coupling):
+            try:
+                found[each] = agreement(*pair.made(each, poisons=True))
+            except InputError as error:
+                refused[each] = str(error)
+        if not found:
+            raise InputError(next(iter(refused.values())))
+        return Proof(cut=str(chosen), domain=small.domain, found=found, refused=refused)
+
+
+def race_parts(
+    case: Case,
+    config: Config,
+    devices: Sequence[str],
+    cut: str = "",
+    coupling: str | None = None,
+    *,
+    weak: bool = False,
+    machine: Machine | None = None,
+    repeats: int = 5,
+) -> Raced:
+    """Time parts on several devices beside one device, in turns.
+
+    weak: each device has the domain of the case; otherwise all share it. machine: for the prediction. devices, cut,
+    coupling, errors: as in `prove_parts`, which proves what is timed here.
+    """
+    with _opened(devices) as opened, _failures():
+        one = _legal(case, config, opened[0], devices[0])
+        chosen = _cut(case, one, cut, opened)
+        whole = _grown(case, chosen) if weak else case
+        _check(whole, one, chosen, opened)
+        pair = _Pair(case, whole, one, chosen, opened)
+        couplings = _couplings(coupling)
+        legal = [each for each in couplings if not pair.refused(each)]
+        if not legal:
+            raise InputError(f"{pair.refused(couplings[0])}.")
+        alone, parts = pair.made(legal[0], poisons=False)
+        times = race(alone, parts, legal, repeats=repeats)
+        return Raced(
+            alone=case,
+            case=whole,
+            cut=str(chosen),
+            devices=tuple(devices),
+            sent_bytes=max(sent_bytes(pair.found).values()),
+            times=times,
+            predicted=_predicted(pair.found, machine),
+        )
+
+
+class _Pair:
+    """One device and the parts on all of them, for any coupling."""
+
+    def __init__(self, alone: Case, whole: Case, config: KernelConfig, cut: Cut, devices: Sequence[PeerDevice]) -> None:
+        self._devices, self._alone = devices, render(alone, config)
+        program = render(whole, config)
+        self._program = (on_planes(program) if config.backend == "cuda" else None) or program
+        self._planes = self._program is not program
+        self.found = decomposed(whole, config, cut)
+        self._compiler: Compiler = compiler_for(devices[0].environment)
+        self._binaries = [self._compiler(one) for one in (self._alone, self._program)]
+
+    def refused(self, coupling: Coupling) -> str | None:
+        """Return why the parts cannot exchange so, or None."""
+        pairs = ((face.source, face.target) for face in self.found.faces)
+        owners = [self._devices[part.device] for part in self.found.parts]
+        reached = all(owners[source].reaches(owners[target]) for source, target in pairs)
+        return coupling_refusal(self.found, coupling, planes=self._planes, reached=reached)
+
+    def made(self, coupling: Coupling, *, poisons: bool) -> tuple[Simulation, CoupledSimulation]:
+        """Return both at a poisoned state. Raises InputError."""
+        first, second = self._binaries
+        with self._devices[0].current():
+            alone = Simulation(self._alone, first, self._devices[0])
+        parts = CoupledSimulation(
+            self._program, second, self._devices, self.found, coupling, self._compiler, poisons=poisons
+        )
+        return alone, parts
+
+
+@contextmanager
+def _opened(devices: Sequence[str]) -> Iterator[list[Any]]:
+    """Open and lock devices, each once. Raises InputError if one is in use."""
+    if len({backend_of(name) for name in devices}) > 1:
+        raise InputError(f"devices={','.join(devices)} is not supported (use GPUs alone): they take different kernels.")
+    known: dict[str, Any] = {name: open_device(name) for name in dict.fromkeys(devices)}
+    with ExitStack() as stack:
+        for device in known.values():
+            stack.enter_context(device_lock(device.environment))
+        kinds = {device.environment.device for device in known.values()}
+        if len(kinds) > 1:
+            raise InputError(
+                f"devices={','.join(devices)} is not supported (use devices of one kind): "
+                f"{' and '.join(sorted(kinds))} take different times for equal parts."
+            )
+        yield [known[name] for name in devices]
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except (OutOfMemoryError, TooManyResourcesError) as error:
+        raise NothingValidError(f"the parts do not fit: {error}; choose a smaller domain.") from error
+    except DeviceFaultError as error:
+        raise NothingValidError(f"a device failed: {error}; nothing that ran since is proved.") from error
+
+
+def _legal(case: Case, config: Config, device: PeerDevice, name: str) -> KernelConfig:
+    with device.current():
+        return legal_config(config, case, device.limits, backend_of(name))
+
+
+def _couplings(text: str | None) -> list[Coupling]:
+    if text is not None:
+        return [parse_coupling(text)]
+    ways: list[Transport] = ["copy", "pack", "host"]
+    overlaps: list[Overlap] = ["none", "edge-first", "edge-priority"]
+    return [Coupling(transport, overlap) for transport, overlap in product(ways, overlaps)]
+
+
+def _cut(case: Case, config: KernelConfig, cut: str, devices: Sequence[PeerDevice]) -> Cut:
+    if cut:
+        return parse_cut(cut, len(devices))
+    return decompose(case, config, "", len(devices), limits=devices[0].limits).decomposition.cut
+
+
+def _check(case: Case, config: KernelConfig, cut: Cut, devices: Sequence[PeerDevice]) -> None:
+    if reason := refusal(case, config, cut, devices[0].limits):
+        raise InputError(f"{reason}.")
+
+
+def _grown(case: Case, cut: Cut) -> Case:
+    """Return the case with its domain once for each part. Raises InputError."""
+    if not isinstance(cut, Grid) or case.geometry:
+        raise InputError(f"cut={cut} is not supported for equal domains (leave --weak out): its parts are not alike.")
+    x, y, z = (cells * parts for cells, parts in zip(case.domain, cut.along, strict=True))
+    return replace(case, domain=(x, y, z))
+
+
+def _small(case: Case, config: KernelConfig, cut: str, devices: Sequence[PeerDevice]) -> tuple[Cut, Case]:
+    """Return the cut, and the case on a small domain whose parts are legal. Raises InputError if there is none."""
+    chosen = _cut(case, config, cut, devices)
+    along = chosen.along if isinstance(chosen, Grid) else (1, 1, chosen.parts)
+    least = config.awkward_domain(case)
+    axis, thick = max(range(3), key=lambda axis: (along[axis], axis)), 2 * config.fused_steps + 1
+    x, y, z = (n if parts == 1 else max(n, thick) * parts for n, parts in zip(least, along, strict=True))
+    for more in range(_MOST_PLANES):
+        domain = [n + (more if axis == a else 0) for a, n in enumerate((x, y, z))]
+        small = replace(case, domain=(domain[0], domain[1], domain[2]))
+        if not refusal(small, config, chosen, devices[0].limits):
+            return chosen, small
+    reason = refusal(case, config, chosen, devices[0].limits)
+    raise InputError(f"{reason or f'no domain up to {extents(small.domain)} has parts that can be compared'}.")
+
+
+def _predicted(found: Decomposition, machine: Machine | None) -> dict[str, Period]:
+    known = with_links(machine) if machine else None
+    if known is None or known.links is None:
+        return {}
+    overlaps = ("none", "edge-first")
+    return {overlap: period(found, known, overlap) for overlap in overlaps}  # type: ignore[arg-type]
