@@ -92,6 +92,8 @@ class Raced:
         }
 
     def _facts_of(self, one: Coupled) -> dict[str, Any]:
+        if one.refused:
+            return {**vars(one.coupling), "refused": one.refused}
         expected, share = self.expected(one.coupling), self.times.efficiency(one)
         return {
             **vars(one.coupling),

@@ -75,12 +75,11 @@ def takes_planes(case: Case, config: KernelConfig) -> bool:
     """Return whether there is a kernel of a configuration that updates some planes (`codegen.cuda.planes`)."""
     if config.backend != "cuda" or config.family not in _ALONG_Z or case.stencil.dimensions < 3:
         return False
-    knobs: Any = config
     if config.family == "temporal-blocking":
-        return bool(knobs.chunk_schedule == "uniform")
+        return True
     from lbmtune.catalogue.boundaries.cell_flags import by_words  # here: others need no arrays
 
-    refreshed = knobs.wrap == "ghost" and not by_words(case, config)
+    refreshed = getattr(config, "wrap", "") == "ghost" and not by_words(case, config)
     return not refreshed and not config.propagation.phase(case.stencil, 0).blockwise
 
 
