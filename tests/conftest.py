@@ -32,6 +32,7 @@ REQUIRE_ALL = os.environ.get("LBMTUNE_REQUIRE_ALL") == "1"
 HARDWARE = ("this processor has no", "one processor", "no transparent huge pages")
 """How the reason of a skip begins that nothing which is installed would spare; beside the tests marked gpu."""
 
+gc.disable()  # until what stays to the end has been imported and collected
 os.environ.setdefault("LBMTUNE_CACHE", str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "kernels"))
 # runs of other programs and of the tests beside each other need not have the device to themselves
 os.environ["LBMTUNE_LOCKS"] = f"tests of {os.getpid()}"
@@ -123,9 +124,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """What collection made stays to the end: the garbage collector need not go through it again and again."""
-    gc.collect()
+    """What collection made stays to the end: the garbage collector need not go through it again and again.
+
+    It looks for more at a time than usually: hypothesis takes the time whenever it begins and ends.
+    """
     gc.freeze()
+    gc.set_threshold(20_000)
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from lbmtune.api.devices import LOG
 from lbmtune.backend.registry import backend_of
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.measure.calibration.links import describe_links
 from lbmtune.model.machine.description import Machine
 from lbmtune.search.lock import device_locks
@@ -11,7 +12,7 @@ from lbmtune.search.lock import device_locks
 
 def linked(machines: Mapping[str, Machine]) -> dict[str, Machine]:
     """Return those of some described devices that have links to each other: the GPUs, if they are several."""
-    found = {name: machine for name, machine in machines.items() if backend_of(name) == "cuda"}
+    found = {name: machine for name, machine in machines.items() if not BACKENDS[backend_of(name)].shares_host}
     return found if len(found) > 1 else {}
 
 

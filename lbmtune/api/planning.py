@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import product
-from math import isqrt, prod
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, Sca
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.decomposition.cuts import grids
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import DEVICES
 from lbmtune.files.studyfile import as_spec
@@ -90,15 +90,7 @@ class MemoryPlan:
 
     def facts(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
-            "study": self.study,
-            "case": self.case,
-            "memory_bytes": self.memory_bytes,
-            "devices": self.devices,
-            "machine": self.machine,
-            "kernels": [one.facts() for one in self.kernels],
-            "illegal": self.illegal,
-        }
+        return {**vars(self), "kernels": [one.facts() for one in self.kernels]}
 
 
 def plan(
@@ -235,7 +227,7 @@ class Capacity:
 
         None if no cut fits.
         """
-        cuts = (one for one in factors(devices) if all(n <= d for n, d in zip(one, domain, strict=True)))
+        cuts = (grid.along for grid in grids(devices) if all(n <= d for n, d in zip(grid.along, domain, strict=True)))
         by_halo = sorted(cuts, key=lambda parts: prod(with_halo(domain, parts, config.fused_steps)))
         return next((parts for parts in by_halo if self.fits(config, domain, parts)), None)
 
@@ -314,11 +306,3 @@ def with_halo(domain: Cells, parts: Cells, layers: int) -> Cells:
     """Return the cells of the largest part, and those of its neighbours that a launch of some time steps reads."""
     x, y, z = (cells + 2 * layers * (n > 1) for cells, n in zip(share(domain, parts), parts, strict=True))
     return x, y, z
-
-
-@lru_cache(maxsize=1024)
-def factors(devices: int) -> tuple[Cells, ...]:
-    """Return the ways to write a number as a product of three."""
-    small = [n for n in range(1, isqrt(devices) + 1) if devices % n == 0]
-    divisors = sorted({*small, *(devices // n for n in small)})
-    return tuple((x, y, devices // (x * y)) for x in divisors for y in divisors if devices % (x * y) == 0)

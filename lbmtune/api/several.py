@@ -183,7 +183,7 @@ class _Pair:
     def __init__(self, alone: Case, whole: Case, config: KernelConfig, cut: Cut, devices: Sequence[PeerDevice]) -> None:
         self._devices, self._alone = devices, render(alone, config)
         program = render(whole, config)
-        self._program = (on_planes(program) if config.backend == "cuda" else None) or program
+        self._program = on_planes(program) or program
         self._planes = self._program is not program
         self.found = decomposed(whole, config, cut)
         self._compiler: Compiler = compiler_for(devices[0].environment)

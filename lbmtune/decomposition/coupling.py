@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from lbmtune.catalogue.backend_records import CudaConfig
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.knobs import Acts, converted, knob, own_knobs
 from lbmtune.catalogue.problem.case import Case
@@ -73,7 +74,7 @@ def parse_coupling(text: str) -> Coupling:
 
 def takes_planes(case: Case, config: KernelConfig) -> bool:
     """Return whether there is a kernel of a configuration that updates some planes (`codegen.cuda.planes`)."""
-    if config.backend != "cuda" or config.family not in _ALONG_Z or case.stencil.dimensions < 3:
+    if BACKENDS[config.backend].shares_host or config.family not in _ALONG_Z or case.stencil.dimensions < 3:
         return False
     if config.family == "temporal-blocking":
         return True
@@ -110,7 +111,8 @@ def edge_planes(found: Decomposition, part: Part, coupling: Coupling) -> int:
     """
     if coupling.edge_planes:
         return coupling.edge_planes
-    block = found.config.block_cells(found.case.stencil)[2] if isinstance(found.config, CudaConfig) else 1
+    shared, config = BACKENDS[found.config.backend].shares_host, cast("CudaConfig", found.config)
+    block = 1 if shared else config.block_cells(found.case.stencil)[2]
     return max(found.depth, min(block, part.box.extents[2] // 4))
 
 
@@ -126,7 +128,7 @@ def coupling_refusal(found: Decomposition, coupling: Coupling, *, planes: bool, 
             f"transport={coupling.transport} is not supported on these devices (use host): they have no access to the "
             "memory of each other"
         )
-    if coupling.transport == "pack" and found.config.backend == "cpu":
+    if coupling.transport == "pack" and BACKENDS[found.config.backend].shares_host:
         return "transport=pack is not supported for backend=cpu (use copy): all parts lie in one memory"
     if found.steps != found.config.fused_steps:
         return (

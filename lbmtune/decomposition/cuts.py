@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise, product
-from math import prod
+from math import isqrt, prod
 from typing import TYPE_CHECKING
 
 from lbmtune.decomposition.boxes import Box, Cells
@@ -111,12 +112,12 @@ def _read(text: str, parts: int | None) -> Cut:
     raise InputError(f"cut={text} is not supported (use {FORMS}): it is no cut into boxes.")
 
 
-def grids(parts: int) -> Iterator[Grid]:
-    """Yield all grids of a number of boxes, slabs along z first."""
-    divisors = [n for n in range(1, parts + 1) if parts % n == 0]
-    for x, y in product(divisors, divisors):
-        if parts % (x * y) == 0:
-            yield Grid((x, y, parts // (x * y)))
+@lru_cache(maxsize=1024)
+def grids(parts: int) -> tuple[Grid, ...]:
+    """Return all grids of a number of boxes, slabs along z first."""
+    small = [n for n in range(1, isqrt(parts) + 1) if parts % n == 0]
+    divisors = sorted({*small, *(parts // n for n in small)})
+    return tuple(Grid((x, y, parts // (x * y))) for x, y in product(divisors, divisors) if parts % (x * y) == 0)
 
 
 def _equal(cells: int, parts: int) -> list[tuple[int, int]]:

@@ -124,6 +124,10 @@ class Evaluator(Protocol):
         """Wait until a configuration is compiled or a trial is finished."""
         ...
 
+    def has_event(self) -> bool:
+        """Return whether there is an event without a wait."""
+        ...
+
     def forget(self) -> None:
         """Forget what is compiled, or will be, and was not measured."""
         ...

@@ -103,11 +103,14 @@ class Loop:
             self._compile()
         if not self._measuring and not (self._compiling and self._may_start()):
             return False
-        event = self._search.evaluator.event()
-        if isinstance(event, Compiled):
-            self._note(event)
-        else:
-            self._take(event)
+        waiting = True
+        while waiting:  # all that has ended meanwhile: several devices are faster than a strategy that learns each time
+            event = self._search.evaluator.event()
+            if isinstance(event, Compiled):
+                self._note(event)
+            else:
+                self._take(event)
+            waiting = self._search.evaluator.has_event()
         return True
 
     def _may_start(self) -> bool:

@@ -79,6 +79,9 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
         LOG.warning(remark)
     if header.earlier:
         LOG.info("prior: %s", prior_text(header.earlier))
+    first, *others = (one.device_id for one in search.evaluator.environments)
+    if others:
+        LOG.info("devices: %s, which holds the finals, %s", first, ", ".join(others))
     search.observer.started(header, done)
     if plan.search_left_s() <= 0:
         enough_s = ceil(clock.spent_s + 1.5 * plan.after_search_s)

@@ -2,13 +2,13 @@
 
 A value is an offset, a slope along each axis, a smooth function (Matern 5/2) and what is the point's own. Each
 combination of their standard deviations counts by how likely it makes the values.
-Source: Rasmussen, Williams 2006, chapters 2, 4, 5.
+Source: Rasmussen, Williams 2006, chapters 2, 4, 5; expected improvement: Jones, Schonlau, Welch 1998.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import erf, log, sqrt
+from math import erf, log, pi, sqrt
 
 import numpy as np
 
@@ -26,6 +26,8 @@ _LEAST = 0.02
 """Share of the likelihood below which a combination is left out."""
 _FAR, _FINE = 8.0, 1e-4
 """Standard deviations beyond which nothing lies, and how exact a gain is looked for."""
+_TAIL = 5.0
+"""Standard deviations below the best from which on the improvement is that of the tail of a normal distribution."""
 _ROOT5 = sqrt(5.0)
 
 
@@ -132,6 +134,16 @@ def _log_likelihood(kernel: Array, values: Array, least: float) -> float:
     lower = np.linalg.cholesky(wider)
     white = lower[n, :n]
     return -0.5 * float(white @ white) - float(np.log(np.diag(lower)[:n]).sum())
+
+
+def log_improvement(mean: Array, deviation: Array, best: float) -> Array:
+    """Return logarithms of the expected improvement over `best`, which rank points far below it, too."""
+    z = (mean - best) / deviation
+    tail, density = np.minimum(z, -_TAIL), np.exp(-0.5 * z**2) / sqrt(2.0 * pi)
+    far = -0.5 * tail**2 - 0.5 * log(2.0 * pi) - np.log(tail**2 + 3.0)
+    near = np.log(np.maximum(density + z * below(z), 1e-300))
+    found: Array = np.log(deviation) + np.where(z < -_TAIL, far, near)
+    return found
 
 
 def any_beyond(mean: Array, deviation: Array, bound: Array | float) -> float:

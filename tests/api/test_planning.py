@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbmtune import Case, plan
-from lbmtune.api.planning import STEP, Capacity, factors, share, with_halo
+from lbmtune.api.planning import STEP, Capacity, share, with_halo
 from lbmtune.catalogue.config import parse_config
 from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.catalogue.problem.faces import Patch
+from lbmtune.decomposition.cuts import grids
 from lbmtune.errors import InputError
 
 CASE = Case("box", "d3q19", "bgk", (128, 128, 128), 1.6)
@@ -62,7 +63,7 @@ def test_the_devices_hold_a_domain_and_fewer_do_not(text, memory, domain):
     part = with_halo(domain, parts, config.fused_steps)
     assert footprint_bytes(replace(CASE, domain=part), config) <= memory
     assert devices * memory >= footprint_bytes(replace(CASE, domain=domain), config)
-    for cut in factors(devices - 1) if devices > 1 else ():
+    for cut in (grid.along for grid in grids(devices - 1)) if devices > 1 else ():
         fits = one.fits(config, domain, cut) and one.form(config, share(domain, cut))
         assert not fits or not all(n <= d for n, d in zip(cut, domain, strict=True))
 
@@ -77,7 +78,7 @@ def test_several_devices_hold_more_than_one_and_less_than_without_halo():
 def test_one_layer_of_cells_for_each_step_along_axes_that_are_cut():
     assert with_halo((100, 64, 64), (1, 3, 2), 2) == (100, 26, 36)
     assert share((100, 64, 64), (1, 3, 2)) == (100, 22, 32)
-    assert factors(4) == ((1, 1, 4), (1, 2, 2), (1, 4, 1), (2, 1, 2), (2, 2, 1), (4, 1, 1))
+    assert tuple(grid.along for grid in grids(4)) == ((1, 1, 4), (1, 2, 2), (1, 4, 1), (2, 1, 2), (2, 2, 1), (4, 1, 1))
 
 
 def test_half_the_memory_holds_twice_the_cells():

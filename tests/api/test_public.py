@@ -17,12 +17,20 @@ from lbmtune.api import kernels, results, studies
 from lbmtune.api.folders import study_folder
 from lbmtune.api.machines import as_machine, named_machine
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.files.studyfile import load_study
+from lbmtune.files.studyfile import as_spec, load_study
 from lbmtune.records.spec import TimingProtocol
 from tests.support.paths import RECORDED, ROOT
 from tests.support.studies.fake_study import FakeEvaluator, stand_in
 
 CASE = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
+QUICK = {
+    "bail_out": 1000.0,
+    "min_cpu_share": 0.0,
+    "final_sample_s": 0.005,
+    "sustained_s": 0.2,
+    "settling_s": 0.05,
+}
+"""Settings with which measurements are short, and take any speed: other tests may run beside them."""
 EXAMPLES = (kernels.render, kernels.predict, kernels.verify, kernels.measure, studies.study, results.Study)
 
 
@@ -32,8 +40,9 @@ def test_examples_of_docstrings(example, monkeypatch, tmp_path) -> None:
     if example in (kernels.measure, studies.study):
         described = named_machine(str(RECORDED / "epyc-2-cores" / "machine.toml"))
         monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", lambda *_, **__: described)
-        # whatever else runs here
-        monkeypatch.setattr(kernels, "TimingProtocol", partial(TimingProtocol, bail_out=1000.0))
+        monkeypatch.setattr(kernels, "TimingProtocol", partial(TimingProtocol, **QUICK))
+        quick = [f"protocol.{name}={value}" for name, value in QUICK.items()]
+        monkeypatch.setattr(studies, "as_spec", lambda spec, overrides: as_spec(spec, [*overrides, *quick]))
     if example is not results.Study:
         monkeypatch.chdir(tmp_path)
     names = {name: getattr(lbmtune, name) for name in lbmtune.__all__}

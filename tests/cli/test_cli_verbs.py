@@ -523,6 +523,32 @@ def test_a_study_that_is_read_takes_overrides_as_its_file_does(name):
             assert overridden(kept, [override]) == load_study(name, [override])
 
 
+def test_a_study_on_several_gpus_is_asked_for_and_resumed_by_all_of_them(run, monkeypatch):
+    def at(stage, trial):
+        if (stage, trial) == ("measure", 5):
+            raise KeyboardInterrupt
+
+    stand_in(monkeypatch, fake := FakeEvaluator("cuda", at=at))
+    monkeypatch.setattr("lbmtune.api.devices.available", lambda: ("0", "1", "cpu"))
+    asked = []
+
+    def evaluator(_case, device, *_, others=()):
+        asked.append((device, *others))
+        return fake
+
+    monkeypatch.setattr("lbmtune.api.studies.Evaluator", evaluator)
+    command = ["study", "quick", "--trials", 12, "--out", "here"]
+    code, _, err = run(*command, "--devices", "1,0")
+    assert code == 130
+    assert err.splitlines()[-1].endswith("Go on with: lbmtune study --devices 1,0 --out here --resume")
+    fake._at = lambda *_: None
+    assert run("study", "--devices", "1,0", "--out", "here", "--resume", "--trials", 12)[0] == 0
+    assert run("study", "quick", "--trials", 3, "--devices", "all")[0] == 0
+    assert asked == [("1", "0"), ("1", "0"), ("0", "1")]
+    code, _, err = run(*command, "--devices", "0,1", "--device", "0")
+    assert (code, err.split(": ", 1)[1]) == (2, "--devices 0,1 does not go with --device 0; leave one of them out.\n")
+
+
 def test_a_folder_is_enough_to_resume(run, monkeypatch):
     stand_in(monkeypatch)
     study(run, "--out", "here")

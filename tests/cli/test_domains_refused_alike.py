@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from lbmtune.api.devices import limits_of
 from lbmtune.api.machines import named_machine
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.record import Cells
-from lbmtune.cli.arguments.configs import resolve
+from lbmtune.cli.arguments import configs
 from lbmtune.cli.arguments.options import Options
 from lbmtune.errors import InputError
 from lbmtune.records.best import Best, encode_best, read_best
@@ -75,7 +76,7 @@ def admitted_by_file(best: Best, domain: Cells, limits: Limits) -> bool:
 def admitted_by_command_line(path: Path, domain: Cells, options: Options) -> bool:
     sets = [f"case.domain={'x'.join(map(str, domain))}"]
     try:
-        return resolve(str(path), replace(options, sets=sets)).reason is None
+        return configs.resolve(str(path), replace(options, sets=sets)).reason is None
     except InputError:
         return False
 
@@ -97,6 +98,9 @@ def test_file_load_and_command_line_refuse_the_same_domains(
     monkeypatch.setattr(loading, "compiler_for", lambda _: compiled)
     monkeypatch.setattr(loading, "_check_support", lambda *_: None)
     monkeypatch.setattr("lbmtune.api.devices.open_device", lambda _: device)
+    for module in (loading, configs):  # the files stay the same, and are read and checked once
+        monkeypatch.setattr(module, "read_best", cache(read_best))
+    monkeypatch.setattr(configs, "named_machine", cache(named_machine))
     place = {"machine": MACHINE} if best.kernel.target == "cuda" else {"device": "cpu"}
     older = tmp_path / "older.json"
     older.write_bytes(

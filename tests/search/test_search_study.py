@@ -156,6 +156,23 @@ def test_the_next_is_chosen_when_the_measurer_is_free(tmp_path):
     assert set(strategy.seen.values()) >= {Seen(None)}, "a wrong kernel is known to be of no use"
 
 
+def test_what_has_ended_meanwhile_is_heard_before_the_next_is_chosen(tmp_path):
+    """Four are under way, as on two devices, and all end while the strategy is busy."""
+
+    class Quick(FakeEvaluator):
+        def compile_room(self, ready):
+            return 8 - ready - len(self._compiling)
+
+        def measure_room(self):
+            return 4 - len(self._queue)
+
+        def has_event(self):
+            return bool(self._compiling or self._queue)
+
+    _, strategy = recorded(tmp_path, spec(budget=Budget(trials=12)), Quick())
+    assert [count for _, count in strategy.choices] == [0] * 4 + [4] * 4 + [8] * 4
+
+
 def test_first_kernels_are_compiled_before_one_is_measured_if_trials_are_counted(tmp_path):
     counted, timed = (
         recorded(tmp_path / name, spec(budget=budget), FakeEvaluator(), compiled=3)[1].choices[0][0]

@@ -122,3 +122,19 @@ def test_what_may_be_gained_is_exceeded_with_the_doubt_alone(best):
     assert not gained or surrogate.any_beyond(mean, deviation, best + gained - 2e-4) > 0.05
     largest = (mean + deviation * random.normal(size=(4000, 50))).max(axis=1)
     assert np.mean(largest > best + gained) <= 0.065
+
+
+def test_the_improvement_is_that_of_a_normal_distribution_and_of_its_tail():
+    random = np.random.default_rng(3)
+    mean, deviation = np.array([0.1, 0.0, -0.02]), np.array([0.05, 0.1, 0.02])
+    drawn = np.maximum(mean + deviation * random.normal(size=(200_000, 3)) - 0.02, 0.0).mean(0)
+    assert np.exp(surrogate.log_improvement(mean, deviation, 0.02)) == pytest.approx(drawn, rel=0.05)
+    near, far = surrogate.log_improvement(np.array([-4.999, -5.001]), np.ones(2), 0.0)
+    assert near > far == pytest.approx(near, abs=0.02)
+
+
+def test_one_that_is_surely_slower_is_worth_less_than_one_that_is_in_doubt():
+    """One standard deviation above its mean the first is the better one; both are below the best."""
+    mean, deviation = np.array([-0.06, -0.15]), np.array([0.01, 0.05])
+    assert np.argmax(mean + deviation) == 0
+    assert np.argmax(surrogate.log_improvement(mean, deviation, 0.0)) == 1

@@ -105,6 +105,8 @@ def study(
     options |= case
     given = {key: value for key, value in options.items() if value is not None}
     overrides = [*(sets or ()), *(f"{key}={value}" for key, value in given.items())]
+    if device is not None and devices is not None:
+        raise InputError(f"--devices {devices} does not go with --device {device}; leave one of them out.")
     where, *others = several(devices) if devices is not None else (chosen(device),)
     with _as_given(given):
         if resume and out and study_file is None:

@@ -73,7 +73,8 @@ def warm_up(simulation: Simulation, protocol: TimingProtocol) -> WarmUp:
     """Run until the warm-up time is over and the clock is up.
 
     A sample is one cycle, or more to make it long enough: the clock of a device does not rise if it works for
-    microseconds between two queries, which take longer than the work.
+    microseconds between two queries, which take longer than the work. Nothing that runs here frees a processor that
+    others use, so that a low CPU share is not waited for.
     """
     steps, before = simulation.cycle_steps, probed(simulation)
     take(simulation, steps, protocol, with_conditions=False)
@@ -83,10 +84,11 @@ def warm_up(simulation: Simulation, protocol: TimingProtocol) -> WarmUp:
     spent_s = 0.0
     while True:
         warm = spent_s >= protocol.warmup_s and len(samples) >= WARM_SAMPLES - 1
-        samples.append(take(simulation, steps, protocol, with_conditions=warm))
-        sample_s = samples[-1].step_s * steps
+        samples.append(last := take(simulation, steps, protocol, with_conditions=warm))
+        sample_s = last.step_s * steps
         spent_s += sample_s
-        if warm and (not samples[-1].flaw or spent_s > _LONGEST_WARMUP * protocol.warmup_s):
+        rising = last.flaw and last.conditions.cpu_share is None and spent_s <= _LONGEST_WARMUP * protocol.warmup_s
+        if warm and not rising:
             return WarmUp(samples[-WARM_SAMPLES:], steps)
         if sample_s < _SHORTEST_SHARE * protocol.warmup_s:
             steps *= 2

@@ -60,15 +60,12 @@ def _ten_moments(rho: Array, u: Array, xp: ModuleType) -> Array:
 
 def guo_source(u: Array, case: Case, xp: ModuleType = np) -> Array:
     """Return Guo's source term without its relaxation prefactor, (q, nz, ny, nx); without a force (q, 1, 1, 1)."""
-    lattice, force = case.stencil, case.force
-    if not any(force):
-        return xp.zeros((lattice.q, 1, 1, 1))
-    out = xp.zeros((lattice.q, *u.shape[1:]))
-    for i, (c, w) in enumerate(zip(lattice.velocities, lattice.weights, strict=True)):
-        cu = c[0] * u[0] + c[1] * u[1] + c[2] * u[2]
-        for axis in range(3):
-            out[i] += float(w) * (3 * (c[axis] - u[axis]) + 9 * cu * c[axis]) * force[axis]
-    return out
+    if not any(case.force):
+        return xp.zeros((case.stencil.q, 1, 1, 1))
+    at_rest, of_velocity = _forcing(case.stencil, case.force)
+    source = _times(of_velocity, u, xp)
+    source += xp.asarray(at_rest).reshape(-1, 1, 1, 1)
+    return source
 
 
 def bgk(f: Array, case: Case, xp: ModuleType) -> Array:
@@ -88,10 +85,14 @@ def trt(f: Array, case: Case, xp: ModuleType) -> Array:
     omega, source = case.relaxation_rate, guo_source(u, case, xp)
     departure = _departure(f, case, u, xp)
     omega_minus = 1 / (case.magic / (1 / omega - 0.5) + 0.5)
-    opposite = list(case.stencil.opposite)
-    even, odd = ((departure + s * departure[opposite]) / 2 for s in (1, -1))
-    source_even, source_odd = ((source + s * source[opposite]) / 2 for s in (1, -1))
+    (even, odd), (source_even, source_odd) = (_halves(values, case.stencil) for values in (departure, source))
     return f - omega * even - omega_minus * odd + (1 - omega / 2) * source_even + (1 - omega_minus / 2) * source_odd
+
+
+def _halves(values: Array, lattice: Lattice) -> tuple[Array, Array]:
+    """Return the even and the odd part of values of all directions."""
+    turned = values[list(lattice.opposite)]
+    return (values + turned) / 2, (values - turned) / 2
 
 
 def _departure(f: Array, case: Case, u: Array, xp: ModuleType) -> Array:
@@ -152,6 +153,14 @@ def _expansion(lattice: Lattice) -> Any:
 def _velocities(lattice: Lattice) -> Any:
     """Return the components of all c_i, shape (q, 3)."""
     return np.array(lattice.velocities, dtype=float)
+
+
+@cache
+def _forcing(lattice: Lattice, force: tuple[float, float, float]) -> tuple[Any, Any]:
+    """Return Guo's source w (3 (c - u) + 9 (c.u) c) . F at u = 0, shape (q,), and its factors of u, shape (q, 3)."""
+    weights, c, acting = np.array([float(w) for w in lattice.weights]), _velocities(lattice), np.array(force)
+    along = c @ acting
+    return weights * 3 * along, weights[:, None] * (9 * along[:, None] * c - 3 * acting)
 
 
 @cache

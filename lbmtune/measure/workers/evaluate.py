@@ -99,6 +99,12 @@ class Evaluator(Pipeline):
             self._step()
         return self.next() if self._finished else self._compiled.popleft()
 
+    def has_event(self) -> bool:
+        """Return whether a configuration is compiled or a trial is finished by now."""
+        if not (self._finished or self._compiled):
+            self._process_events(0.0)
+        return bool(self._finished or self._compiled)
+
     def finals(
         self,
         configs: Sequence[KernelConfig],

@@ -26,8 +26,9 @@ _LEADING, _DRAWN = 20_000, 2_000
 """Configurations with features: the best of the model's list, and some of the others."""
 _POOL, _TRAINING = 2000, 200
 """Configurations that the process looks at, and trials that it learns from."""
-_DRAWN_EVERY = 8
-"""Looks of the process of which one draws, so that no search stays where a wrong lesson put it."""
+_DRAWN_EVERY, _IMPROVING_EVERY = 8, 2
+"""Looks of the process of which one draws, so that no search stays where a wrong lesson put it, and of which one asks
+for the improvement over the best."""
 _GROWTH = 1.25
 """Growth of the number of compiled configurations after which they are learned from anew."""
 _TRUST = 4
@@ -38,7 +39,7 @@ _EXACT = 0.01
 """Noise of what the compiler says of a configuration."""
 _HOPE = 2.0
 """Standard deviations above what it is expected to say of another one that count as the best that it may say."""
-_HOPEFUL_EVERY = 2
+_HOPEFUL_EVERY = 4
 """Kernels to compile of which one is chosen by that: one spills where another that differs in a knob does not."""
 _FAILED = 0.05
 """The same, of what a failure tells of the speed of its neighbours."""
@@ -122,7 +123,7 @@ class Auto(Listed):
         self._expect()
         turn = self._asked[compiled]
         self._asked[compiled] += 1
-        if compiled or turn % _HOPEFUL_EVERY == 1:
+        if compiled or turn % _HOPEFUL_EVERY:
             return self._chosen(among, turn, compiled=compiled)
         expected = self._log_expected
         self._log_expected = expected + self._hope
@@ -190,14 +191,18 @@ class Auto(Listed):
 
     def _by_list(self, among: Indices) -> int:
         """Return the first of the model's list; a share of failures of its kind counts as such a loss."""
+        speeds = self._predicted(among) + self._log_works(among)
+        return int(among[np.argmax(self._worth(among, speeds) + self._tie[among])])
+
+    def _log_works(self, indices: Indices) -> Array:
+        """Return logarithms of the shares of the trials of their kinds that did not fail."""
         tried = np.array([i for i in self._seen if self._row[i] >= 0 and self._seen[i].known], dtype=np.intp)
         kinds = int(self._kind.max()) + 1
         made = np.bincount(self._kind[self._row[tried]], minlength=kinds)
         well = np.array([i for i in tried if self._seen[i].mlups], dtype=np.intp)
         good = np.bincount(self._kind[self._row[well]], minlength=kinds)
-        loss = np.log((good + _USUAL) / (made + _USUAL))
-        speeds = self._predicted(among) + loss[self._kind[self._row[among]]]
-        return int(among[np.argmax(self._worth(among, speeds) + self._tie[among])])
+        found: Array = np.log((good + _USUAL) / (made + _USUAL))[self._kind[self._row[indices]]]
+        return found
 
     def _promise(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
         """Return by what the configurations are chosen that are looked at more closely."""
@@ -269,8 +274,8 @@ class Auto(Listed):
         seen = np.array([i for i in self._seen if self._seen[i].known and self._row[i] >= 0], dtype=np.intp)
         worst = min(self._seen[i].mlups or np.inf for i in seen)
         values = np.log([self._seen[i].mlups or worst for i in seen])
-        noise = np.array([self._seen[i].noise if self._seen[i].mlups else _FAILED for i in seen])
-        noise = np.hypot(noise, _SLOW * self._behind(seen, values) ** 2)
+        noise = np.hypot([self._seen[i].noise for i in seen], _SLOW * self._behind(seen, values) ** 2)
+        noise = np.where([self._seen[i].mlups is not None for i in seen], noise, _FAILED)
         if len(seen) > _TRAINING:
             keep = np.union1d(np.argsort(-values)[: _TRAINING // 2], np.arange(len(seen) - _TRAINING // 2, len(seen)))
             seen, values, noise = seen[keep], values[keep], noise[keep]
@@ -279,7 +284,9 @@ class Auto(Listed):
     def _by_process(self, among: Indices) -> int:
         """Return the one that may be the fastest: one standard deviation above its mean (Srinivas 2010).
 
-        Now and then speeds are drawn instead (Thompson 1933), with deviations as wide as forecasts erred.
+        In turns with the one that is expected to improve most on the best: of those that are sure to be a little slower
+        none is worth a trial, a doubtful one is. Now and then speeds are drawn instead (Thompson 1933), with deviations
+        as wide as forecasts erred.
         """
         pool = self._pool(among)
         mean, deviation = self._expected(pool)
@@ -287,7 +294,13 @@ class Auto(Listed):
         if self._looks % _DRAWN_EVERY == 0:
             drawn = mean + self._doubt() * deviation * self._random.normal(size=len(pool))
             return int(pool[np.argmax(self._worth(pool, drawn))])
+        if self._looks % _IMPROVING_EVERY == 0:
+            return int(pool[np.argmax(self._improvement(pool, mean, deviation) + self._tie[pool])])
         return int(pool[np.argmax(self._worth(pool, mean + deviation) + self._tie[pool])])
+
+    def _improvement(self, indices: Indices, mean: Array, deviation: Array) -> Array:
+        """Return logarithms of the improvement over the best that is expected of configurations, if they work."""
+        return surrogate.log_improvement(mean, deviation, self._best) + self._log_works(indices)
 
     def _expected(self, indices: Indices) -> tuple[Array, Array]:
         """Return mean and standard deviation of the logarithms of MLUPS."""

@@ -94,6 +94,10 @@ class Pareto(Auto):
         worth: Array = np.where(added > 0.0, added, self._promise(indices, log_speeds))
         return worth
 
+    def _improvement(self, indices: Indices, mean: Array, deviation: Array) -> Array:
+        """Return what they are worth one standard deviation above their means, which is an improvement, too."""
+        return self._worth(indices, mean + deviation)
+
     def _promise(self, indices: Indices, log_speeds: Array) -> Array:
         """Return how far they are above what costs no more, as logarithms of speeds."""
         return self._above(self._steps, indices, log_speeds)

@@ -39,12 +39,19 @@ def made(case: Case, backend: str, restricted: tuple[tuple[str, str], ...], limi
     return legal_set(case, backend, {name: (value,) for name, value in restricted}, limits, [ALL_FAMILIES])
 
 
+@cache
+def made_kernels(
+    case: Case, backend: str, restricted: tuple[tuple[str, str], ...], limits: Limits
+) -> frozenset[KernelConfig]:
+    return frozenset(made(case, backend, restricted, limits).configs)
+
+
 def holds(case: Case, config: KernelConfig, limits: Limits) -> bool:
     """Return whether a made space has a kernel, or one with chunks of planes that end no later."""
     restricted = (("family", config.family), ("storage", config.storage))
     if not case.geometry and getattr(config, "flags", "") == "memory":
         restricted += (("flags", "memory"),)
-    found = set(made(case, config.backend, restricted, limits).configs)
+    found = made_kernels(case, config.backend, restricted, limits)
     return config in found or any(one in found for one in with_better_chunks(case, config, limits))
 
 

@@ -76,6 +76,17 @@ def test_the_warm_up_waits_for_the_clock() -> None:
     assert not found.disturbed
 
 
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_the_warm_up_does_not_wait_for_a_processor(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """As others use it, it stays busy: 4 ms are over after as many runs of 1 ms as on one that is idle."""
+    monkeypatch.setattr(sampling, "kernel_share", lambda *_: share)
+    ran: list[float] = []
+    device = FakeDevice("cpu", durations_s=lambda: (ran.append(1e-3), 1e-3)[1])
+    looks = sampling.warm_up(simulation(device, backend="cpu"), PROTOCOL)
+    assert [bool(look.flaw) for look in looks.samples] == [share < PROTOCOL.min_cpu_share] * 3
+    assert len(ran) == TIMED
+
+
 def test_the_warm_up_of_a_tiny_domain_asks_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps of a microsecond, and a clock that stays low: looks grow until there are a few hundred of them at most."""
     taken: list[int] = []

@@ -17,10 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.backend.protocol import Binary, Device
-from lbmtune.catalogue.config import KernelConfig, cpu
-from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.program import Program
+from lbmtune.backend.protocol import Device
+from lbmtune.catalogue.config import cpu
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure.processes import worker as workers
 from lbmtune.measure.processes.worker import Death
@@ -39,6 +37,13 @@ from tests.support.devices.fake_device import (
     open_late,
     open_nothing,
     renderer,
+)
+from tests.support.devices.odd_compilers import (
+    EXAMPLE,
+    broken_renderer,
+    counted_compiler,
+    same_renderer,
+    slow_compiler,
 )
 from tests.support.paths import ROOT
 
@@ -281,11 +286,6 @@ def test_what_is_compiled_is_measured_if_it_is_chosen(backend: str, opener: Call
         assert evaluator.verify(config("right", backend)).outcome is Outcome.OK
 
 
-def slow_compiler(program: Program) -> Binary:
-    time.sleep(0.3)
-    return compiler(program)
-
-
 @pytest.mark.parametrize(("backend", "opener"), [("cpu", open_cpu), ("cuda", open_cuda)])
 def test_what_is_being_compiled_is_forgotten_too(backend: str, opener: Callable[[], Device]) -> None:
     with Evaluator(CASE, "0", PROTOCOL, predict, compiler=slow_compiler, renderer=renderer, opener=opener) as evaluator:
@@ -319,16 +319,6 @@ def test_what_is_dropped_when_the_time_is_over_leaves_no_files(backend: str, ope
         assert evaluator.verify(config("right", backend)).outcome is Outcome.OK
 
 
-def counted_compiler(program: Program) -> Binary:
-    with Path(os.environ[ONCE]).open("a") as file:
-        file.write("compiled\n")
-    return compiler(program)
-
-
-def same_renderer(case: Case, config: KernelConfig) -> Program:
-    return replace(renderer(case, config), source="right")
-
-
 def test_one_text_is_compiled_once(once: Path) -> None:
     protocol = replace(PROTOCOL, compile_limit_s=10.0)
     with Evaluator(
@@ -346,16 +336,6 @@ def test_one_text_is_compiled_once(once: Path) -> None:
         evaluator.measure(3, config("idle"))
         assert evaluator.next().number == 3
     assert once.read_text() == "compiled\n"
-
-
-def broken_renderer(case: Case, config: KernelConfig) -> Program:
-    """Ends the process at an example, and renders everything else."""
-    if config == EXAMPLE:
-        os._exit(3)
-    return renderer(case, config)
-
-
-EXAMPLE = config("idle", "cuda")
 
 
 @pytest.mark.parametrize("how", [renderer, broken_renderer])

@@ -88,6 +88,21 @@ def test_two_devices_measure_at_once(once: Path) -> None:
     assert {found[fault].device for fault in MEETING} == {"", "fake-1"}
 
 
+def test_whether_there_is_an_event_is_known_without_a_wait() -> None:
+    with opened() as evaluator:
+        assert not evaluator.has_event()
+        evaluator.compile(config("right", "cuda"))
+        assert not evaluator.has_event()
+        assert isinstance(evaluator.event(), Compiled)
+        evaluator.measure(0, config("right", "cuda"))
+        end = time.monotonic() + 60
+        while not evaluator.has_event() and time.monotonic() < end:
+            evaluator._start_measuring()
+        assert evaluator.has_event()
+        assert isinstance(evaluator.event(), Trial)
+        assert not evaluator.has_event()
+
+
 def test_a_search_has_room_for_each_device_and_a_core_for_each_measurer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lbmtune.measure.workers.pipeline.usable_cores", lambda: 16)
     with opened() as two, opened(open_cuda, *[open_second] * 3) as four:
@@ -180,7 +195,10 @@ def test_the_last_device_ends_the_study(once: Path) -> None:
             searched(evaluator, ("right", "litter"))
 
 
-def test_a_study_on_two_devices_tries_each_kernel_once_and_says_where(once: Path, tmp_path: Path) -> None:
+def test_a_study_on_two_devices_tries_each_kernel_once_and_says_where(
+    once: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "lbmtune")
     configs = tuple(config(fault, "cuda") for fault in FAULTS)
     study = replace(fake_study.spec("cuda", budget=Budget(seconds=60.0)), case=CASE, protocol=PROTOCOL)
     with opened() as evaluator:
@@ -189,6 +207,7 @@ def test_a_study_on_two_devices_tries_each_kernel_once_and_says_where(once: Path
         header = replace(made, environment=evaluator.environment)
         run_study(needs, header, Space(configs, {}, (len(configs),)))
         record = run_study(needs, header, Space(configs, {}, (len(configs),)), resume=True)
+    assert "devices: fake-0, which holds the finals, fake-1" in caplog.messages
     assert sorted(trial.key for trial in record.trials) == sorted(one.key for one in configs)
     assert record == read_study(tmp_path)
     assert record.winner

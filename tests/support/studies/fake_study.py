@@ -177,6 +177,9 @@ class FakeEvaluator:
     def event(self) -> Compiled | Trial:
         return self._compiling.popleft() if self._compiling else self.next()
 
+    def has_event(self) -> bool:
+        return False
+
     def forget(self) -> None:
         self._compiling.clear()
 

@@ -41,7 +41,7 @@ _MOST_THREADS = 1024
 """Resident threads of a multiprocessor if each has registers enough for temporal blocking."""
 _OTHER_REGISTERS = 44
 """Registers of addresses and loads in flight; from kernels compiled for compute capability 9.0."""
-_LEAST, _LINKS, _WAITING, _VALUE = 7, 16, 1.2, 1.7
+_LEAST, _LINKS, _WAITING, _VALUE = 3, 20, 1.2, 1.7
 """Registers that a thread needs at least besides those of its cells, if links can be cut more, of a word of the z
 buffer, and of a word of a cell, since a stage reads some while it writes others. From 6,453 kernels compiled for
 compute capability 9.0, of which 95 % spill if and only if these exceed their limit."""
