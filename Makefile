@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-durations test-slow check docs nvrtc-all conformance fuzz model-report profiles peer-cpu search-contest kills domains gpu wheel clean
+.PHONY: study test test-durations test-slow check docs nvrtc-all conformance fuzz model-report profiles peer-cpu search-contest kills domains lowest gpu wheel clean
 
 study: $(INSTALLED)
 	$(BIN)/lbmtune study $(if $(filter --device --device=% -d,$(ARGS)),,--device $(if $(EXTRA),0,cpu)) $(ARGS)
@@ -79,6 +79,10 @@ search-contest: $(VENV)/.installed-contest
 # studies that are killed at random moments and resumed: what is lost, doubled or left behind
 kills: $(DEVELOP)
 	$(BIN)/python -m scripts.kills $(ARGS)
+
+# the tests of records, files and command lines with the least versions of all dependencies, in build/lowest
+lowest: $(DEVELOP)
+	$(BIN)/python -m scripts.lowest build/lowest $(ARGS)
 
 wheel: $(DEVELOP)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -19,7 +19,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.planes import on_planes
 from lbmtune.codegen.render import render
 from lbmtune.decomposition.boxes import Cells
-from lbmtune.decomposition.coupling import Coupling, Overlap, Transport, coupling_refusal, parse_coupling
+from lbmtune.decomposition.coupling import Coupling, Transport, coupling_refusal, parse_coupling
 from lbmtune.decomposition.cuts import Cut, Grid, parse_cut
 from lbmtune.decomposition.parts import Decomposition, decomposed
 from lbmtune.decomposition.rules import refusal
@@ -27,7 +27,7 @@ from lbmtune.decomposition.transfers import sent_bytes
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.measure.parts.proof import Agreement, agreement
 from lbmtune.measure.parts.race import Coupled, Race, race
-from lbmtune.model.exchange import Period, period
+from lbmtune.model.exchange import OVERLAPS, Period, period
 from lbmtune.model.machine.description import Machine
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 from lbmtune.runtime.simulation import Simulation
@@ -92,6 +92,8 @@ class Raced:
         }
 
     def _facts_of(self, one: Coupled) -> dict[str, Any]:
+        if one.refused:
+            return {**vars(one.coupling), "refused": one.refused}
         expected, share = self.expected(one.coupling), self.times.efficiency(one)
         return {
             **vars(one.coupling),
@@ -109,7 +111,7 @@ class Raced:
         """Return what the model predicts; None through the host, or if nothing is known of links."""
         if coupling.transport == "host":
             return None
-        return self.predicted.get("none" if coupling.overlap == "none" else "edge-first")
+        return self.predicted.get(coupling.overlap)
 
 
 def prove_parts(
@@ -242,8 +244,7 @@ def _couplings(text: str | None) -> list[Coupling]:
     if text is not None:
         return [parse_coupling(text)]
     ways: list[Transport] = ["copy", "pack", "host"]
-    overlaps: list[Overlap] = ["none", "edge-first", "edge-priority"]
-    return [Coupling(transport, overlap) for transport, overlap in product(ways, overlaps)]
+    return [Coupling(transport, overlap) for transport, overlap in product(ways, OVERLAPS)]
 
 
 def _cut(case: Case, config: KernelConfig, cut: str, devices: Sequence[PeerDevice]) -> Cut:
@@ -285,5 +286,4 @@ def _predicted(found: Decomposition, machine: Machine | None) -> dict[str, Perio
     known = with_links(machine) if machine else None
     if known is None or known.links is None:
         return {}
-    overlaps = ("none", "edge-first")
-    return {overlap: period(found, known, overlap) for overlap in overlaps}  # type: ignore[arg-type]
+    return {overlap: period(found, known, overlap) for overlap in OVERLAPS}
