@@ -179,8 +179,7 @@ def run_sustained(search: Search, plan: Plan) -> None:
     while wanted := _to_run(read_study(search.folder), tried):
         wanted = plan.some(wanted, plan.needs.run_s)
         seconds = len(wanted) * plan.needs.run_s
-        asked_s = 0.0 if plan.needs.runs_decide else plan.needs.output_s  # what a user asked for comes first
-        if not plan.fits(seconds, "sustained runs", asked_s):
+        if not plan.fits(seconds, "sustained runs"):
             return
         tried |= {trial.number for trial in wanted}
         search.observer.sustained(wanted, seconds)
