@@ -12,11 +12,12 @@ from lbmtune.api.devices import limits_of
 from lbmtune.api.machines import as_machine, machine_of
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.decomposition.coupling import Overlap
 from lbmtune.decomposition.cuts import MOST_PARTS, Bisection, Cut, Grid, grids, parse_cut
 from lbmtune.decomposition.parts import decomposed
 from lbmtune.decomposition.rules import kernel_refusal, refusal
 from lbmtune.errors import InputError, unknown
-from lbmtune.model.exchange import OVERLAPS, Overlap, Period, period
+from lbmtune.model.exchange import OVERLAPS, Period, period
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Resources
 from lbmtune.records.spec import StudySpec
@@ -108,7 +109,8 @@ def scaling(
     """Predict the speed of a kernel on 1, 2, 4, ... devices of a host, up to a number.
 
     Weak: each device has the domain of the case; strong: all share it; with solid cells or a bisection strong alone.
-    cut: as in `decompose`, for that number of devices beside one; overlap: 'none' or 'edge-first'; '': the fastest.
+    cut: as in `decompose`, for that number of devices beside one; overlap: 'none', 'edge-first' or 'edge-priority'; '':
+    the fastest.
     A number of devices without a legal cut is left out.
 
     Raises InputError if the kernel is not supported, or if nothing is known of the links of the machine.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -19,7 +19,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.planes import on_planes
 from lbmtune.codegen.render import render
 from lbmtune.decomposition.boxes import Cells
-from lbmtune.decomposition.coupling import Coupling, Overlap, Transport, coupling_refusal, parse_coupling
+from lbmtune.decomposition.coupling import Coupling, Transport, coupling_refusal, parse_coupling
 from lbmtune.decomposition.cuts import Cut, Grid, parse_cut
 from lbmtune.decomposition.parts import Decomposition, decomposed
 from lbmtune.decomposition.rules import refusal
@@ -27,11 +27,11 @@ from lbmtune.decomposition.transfers import sent_bytes
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.measure.parts.proof import Agreement, agreement
 from lbmtune.measure.parts.race import Coupled, Race, race
-from lbmtune.model.exchange import Period, period
+from lbmtune.model.exchange import OVERLAPS, Period, period
 from lbmtune.model.machine.description import Machine
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 from lbmtune.runtime.simulation import Simulation
-from lbmtune.search.lock import device_lock
+from lbmtune.search.lock import device_locks
 
 _MOST_PLANES = 512
 """Planes along an axis beyond the least ones within which a small domain is looked for."""
@@ -92,6 +92,8 @@ class Raced:
         }
 
     def _facts_of(self, one: Coupled) -> dict[str, Any]:
+        if one.refused:
+            return {**vars(one.coupling), "refused": one.refused}
         expected, share = self.expected(one.coupling), self.times.efficiency(one)
         return {
             **vars(one.coupling),
@@ -109,7 +111,7 @@ class Raced:
         """Return what the model predicts; None through the host, or if nothing is known of links."""
         if coupling.transport == "host":
             return None
-        return self.predicted.get("none" if coupling.overlap == "none" else "edge-first")
+        return self.predicted.get(coupling.overlap)
 
 
 def prove_parts(
@@ -211,15 +213,13 @@ def _opened(devices: Sequence[str]) -> Iterator[list[Any]]:
     if len({backend_of(name) for name in devices}) > 1:
         raise InputError(f"devices={','.join(devices)} is not supported (use GPUs alone): they take different kernels.")
     known: dict[str, Any] = {name: open_device(name) for name in dict.fromkeys(devices)}
-    with ExitStack() as stack:
-        for device in known.values():
-            stack.enter_context(device_lock(device.environment))
-        kinds = {device.environment.device for device in known.values()}
-        if len(kinds) > 1:
-            raise InputError(
-                f"devices={','.join(devices)} is not supported (use devices of one kind): "
-                f"{' and '.join(sorted(kinds))} take different times for equal parts."
-            )
+    kinds = {device.environment.device for device in known.values()}
+    if len(kinds) > 1:
+        raise InputError(
+            f"devices={','.join(devices)} is not supported (use devices of one kind): "
+            f"{' and '.join(sorted(kinds))} take different times for equal parts."
+        )
+    with device_locks(device.environment for device in known.values()):
         yield [known[name] for name in devices]
 
 
@@ -242,8 +242,7 @@ def _couplings(text: str | None) -> list[Coupling]:
     if text is not None:
         return [parse_coupling(text)]
     ways: list[Transport] = ["copy", "pack", "host"]
-    overlaps: list[Overlap] = ["none", "edge-first", "edge-priority"]
-    return [Coupling(transport, overlap) for transport, overlap in product(ways, overlaps)]
+    return [Coupling(transport, overlap) for transport, overlap in product(ways, OVERLAPS)]
 
 
 def _cut(case: Case, config: KernelConfig, cut: str, devices: Sequence[PeerDevice]) -> Cut:
@@ -285,5 +284,4 @@ def _predicted(found: Decomposition, machine: Machine | None) -> dict[str, Perio
     known = with_links(machine) if machine else None
     if known is None or known.links is None:
         return {}
-    overlaps = ("none", "edge-first")
-    return {overlap: period(found, known, overlap) for overlap in overlaps}  # type: ignore[arg-type]
+    return {overlap: period(found, known, overlap) for overlap in OVERLAPS}

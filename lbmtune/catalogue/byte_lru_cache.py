@@ -6,6 +6,7 @@ With a limit on their number, a dozen small domains, on which kernels are verifi
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from functools import update_wrapper
+from types import ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -61,8 +62,17 @@ def forget_all() -> None:
         results.clear()
 
 
+def current_device(*args: Any) -> int:
+    """Return the number of the GPU that is current for a module of arrays among arguments; 0 if there is none.
+
+    Arrays of one GPU are slow on another one of the process.
+    """
+    modules = (one for one in args if isinstance(one, ModuleType) and hasattr(one, "cuda"))
+    return next((int(one.cuda.runtime.getDevice()) for one in modules), 0)
+
+
 def _key(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
-    return args, tuple(sorted(kwargs.items()))
+    return args, tuple(sorted(kwargs.items())), current_device(*args, *kwargs.values())
 
 
 def _shrink(results: OrderedDict[Hashable, Any], most_bytes: int) -> None:

@@ -7,13 +7,17 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from lbmtune.catalogue.backend_records import CudaConfig
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.knobs import Acts, converted, knob, own_knobs
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.decomposition.parts import Decomposition, Part
 from lbmtune.errors import InputError, unknown
 
 Transport = Literal["copy", "pack", "host"]
 Overlap = Literal["none", "edge-first", "edge-priority"]
 Launching = Literal["call", "graph"]
+_ALONG_Z = ("direct", "column", "temporal-blocking")
+"""Families whose loops are over planes of a box."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,18 @@ def parse_coupling(text: str) -> Coupling:
         if (one.allowed and given[name] not in one.allowed) or (not one.allowed and given[name] < one.least):
             raise InputError(f"{name}={value} is not supported for a decomposition ({one.use}).")
     return replace(Coupling(), **given)
+
+
+def takes_planes(case: Case, config: KernelConfig) -> bool:
+    """Return whether there is a kernel of a configuration that updates some planes (`codegen.cuda.planes`)."""
+    if BACKENDS[config.backend].shares_host or config.family not in _ALONG_Z or case.stencil.dimensions < 3:
+        return False
+    if config.family == "temporal-blocking":
+        return True
+    from lbmtune.catalogue.boundaries.cell_flags import by_words  # here: others need no arrays
+
+    refreshed = getattr(config, "wrap", "") == "ghost" and not by_words(case, config)
+    return not refreshed and not config.propagation.phase(case.stencil, 0).blockwise
 
 
 class Bands(NamedTuple):

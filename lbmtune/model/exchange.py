@@ -1,10 +1,10 @@
 """Predict a domain on several devices: launches on parts, the exchange between them, and what of it shows.
 
 Time from one exchange to the next: launch on a part's own cells + what edges or redundant layers add + what the
-interior does not hide of the exchange. Without overlap the unmodified kernel computes the halo, too. Edge first, there
-are launches on own cells alone: on each edge, then on the interior while the exchange runs. Launches are those of
-`model.predict` on the cells that they compute; a link is a measured curve. Nothing is fitted to lattice Boltzmann
-kernels on several devices.
+interior does not hide of the exchange. Kernels that take planes compute own planes alone, others the halo along z, too.
+Edges come before the interior, or beside it in a queue of higher priority; then their launches take no time of their
+own. Of an exchange that is hidden the traffic of memory shows. Launches are those of `model.predict` on the cells that
+they compute; a link is a measured curve. Nothing is fitted to lattice Boltzmann kernels on several devices.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
-from typing import Literal, get_args
+from typing import get_args
 
 from lbmtune.decomposition.balance import loads
 from lbmtune.decomposition.boxes import Cells
+from lbmtune.decomposition.coupling import Coupling, Overlap, bands, coupling_refusal, takes_planes
 from lbmtune.decomposition.parts import Decomposition, Part
 from lbmtune.decomposition.transfers import sent_bytes
 from lbmtune.model.machine.curves import copy_curve, enclosed
@@ -24,11 +25,8 @@ from lbmtune.model.machine.description import Links, Machine
 from lbmtune.model.predict import MODELS, predict
 from lbmtune.records import Resources
 
-Overlap = Literal["none", "edge-first"]
 OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
-"""The exchange after the launch, or after launches on the edges, while one on the interior runs."""
-_LINE_BYTES = 128
-"""Cache line of a GPU: the least width of an edge along x. Source: Robertsen 2018, section 6.1."""
+_UNHIDDEN = Coupling(overlap="none")
 _WAITS = 2
 """Waits for another device in an exchange: until it may be written to, and until it has written."""
 
@@ -98,7 +96,7 @@ def period(found: Decomposition, machine: Machine, overlap: Overlap, resources: 
         _Work(found, part, sent[part.number], partial(seconds, fluid=load / part.box.cells), start)
         for (load, *_), part in alike.items()
     )
-    return max((_of_part(work, machine.links, overlap) for work in works), key=lambda one: one.total_s)
+    return max((_of_part(work, machine, overlap) for work in works), key=lambda one: one.total_s)
 
 
 def _seconds(found: Decomposition, machine: Machine, resources: Resources | None) -> Callable[..., float]:
@@ -118,42 +116,36 @@ def _seconds(found: Decomposition, machine: Machine, resources: Resources | None
     return seconds
 
 
-def _of_part(work: _Work, links: Links | None, overlap: Overlap) -> Period:
-    found, own, exchange = work.found, work.own_s, 0.0
+def _of_part(work: _Work, machine: Machine, overlap: Overlap) -> Period:
+    found, part, own, links, exchange = work.found, work.part, work.own_s, machine.links, 0.0
     launches = found.steps // found.config.fused_steps
     if work.sent and links:
         exchange = exchange_s(links, work.sent) + _WAITS * (links.wait_s or 0.0)
-    inner, edges = _edges(found, work.part)
-    computed, hidden, chosen = launches * work.launch_s(work.part.stored.extents), 0.0, OVERLAPS[0]
-    if overlap == "edge-first" and edges:
-        hidden, chosen = work.launch_s(inner), overlap
-        computed = hidden + sum(map(work.launch_s, edges))
+    planes = takes_planes(found.case, found.config)
+    coupling, (x, y, z) = Coupling(overlap=overlap), part.stored.extents
+    if coupling_refusal(found, coupling, planes=planes, reached=True):
+        coupling = _UNHIDDEN
+    edges, inner = bands(found, part, coupling)
+    if not edges:
+        coupling = _UNHIDDEN
+    # without planes that are launched alone the halo is computed, too
+    computed = launches * work.launch_s((x, y, len(inner) if planes and launches == 1 else z))
+    hidden = work.launch_s((x, y, len(inner))) if edges else 0.0
+    moved = (
+        2 * work.sent / machine.copy_bytes_per_s if edges else 0.0
+    )  # read where it is sent from, written where it arrives
+    if coupling.overlap == "edge-first":
+        computed = hidden + sum(work.launch_s((x, y, len(edge))) for edge in edges)
+    elif coupling.overlap == "edge-priority":
+        computed = own
     return Period(
-        overlap=chosen,
+        overlap=coupling.overlap,
         steps=found.steps,
         own_s=launches * own,
         extra_s=computed - launches * own,
         exchange_s=exchange,
-        shown_s=max(0.0, exchange - hidden),
+        shown_s=min(exchange, max(moved, exchange - hidden)),
     )
-
-
-def _edges(found: Decomposition, part: Part) -> tuple[Cells, list[Cells]]:
-    """Return the own cells of the launches on the interior and on each edge of a part.
-
-    No edges if nothing would be left between them, or if a halo serves several launches.
-    """
-    config, edges, left = found.config, list[Cells](), list(part.box.extents)
-    line = -(-_LINE_BYTES // config.stored.bytes)
-    for axis in range(3):
-        wide = max(found.depth, line) if axis == 0 else found.depth
-        sides = (part.low[axis] > 0) + (part.high[axis] > 0)
-        x, y, z = (wide if n == axis else cells for n, cells in enumerate(left))
-        edges += sides * [(x, y, z)]
-        left[axis] -= sides * wide
-    if min(left) < 1 or found.steps > config.fused_steps:
-        return part.box.extents, []
-    return (left[0], left[1], left[2]), edges
 
 
 def exchange_s(links: Links, sent: float) -> float:

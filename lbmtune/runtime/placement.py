@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.catalogue.boundaries.cut_links import MOVING, OPEN, Window, cells_around, cut_kind, may_cut, seen_by, whole
+from lbmtune.catalogue.byte_lru_cache import current_device
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.patches import wall_velocity
@@ -72,7 +73,7 @@ class PopulationPlaces:
         """Yield placements with a leading axis for directions: one for all if the cells are few, else one each."""
         q = self.case.stencil.q
         if self.cells == whole(self.case.domain) and q * self.case.sites <= _FEW_VALUES:
-            yield _at_once(self.case, self.config, self.parity, self.xp)
+            yield _at_once(self.case, self.config, self.parity, self.xp, current_device(self.xp))
         elif q * prod(map(len, self.cells)) <= _VALUES_OF_FEW_CELLS:
             yield self.stacked()
         else:
@@ -90,8 +91,8 @@ class PopulationPlaces:
 
 
 @lru_cache(maxsize=8)
-def _at_once(case: Case, config: KernelConfig, parity: int, xp: ModuleType) -> Placement:
-    """Return one placement for all directions of a whole domain."""
+def _at_once(case: Case, config: KernelConfig, parity: int, xp: ModuleType, _device: int) -> Placement:
+    """Return one placement for all directions of a whole domain, on the current device."""
     return PopulationPlaces(case, config, parity, xp, None, np).stacked()
 
 

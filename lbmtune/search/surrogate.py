@@ -7,7 +7,7 @@ Source: Rasmussen, Williams 2006, chapters 2, 4, 5; expected improvement: Jones,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import compress, product
 from math import erf, log, pi, sqrt
 
 import numpy as np
@@ -85,7 +85,7 @@ class Regression:
         known = self.points[: len(self.members[0].weights)] - self.centre
         offset = sum(one.share * _OFFSET**2 * float(np.sum(one.weights)) for one in self.members)
         slopes = sum(one.share * one.slope**2 * (one.weights @ known) for one in self.members)
-        found: Array = offset + (points - self.centre) @ slopes
+        found: Array = offset - self.centre @ slopes + points @ slopes
         return found
 
 
@@ -101,39 +101,41 @@ def condition(
     centre, seen = points.mean(0), slice(len(points))
     along, near = (every - centre) @ (every - centre).T, _matern(_squares(every, every))
     found = []
-    for slope, curve, rest in product(scales.slopes, scales.curves, scales.rests):
-        kernel = _OFFSET**2 + slope**2 * along + curve**2 * near + np.diag(own + rest**2)
+    for slope, curve in product(scales.slopes, scales.curves):
+        smooth = _OFFSET**2 + slope**2 * along + curve**2 * near
         usual = -0.5 * (log(slope / _USUAL) ** 2 + log(curve / _USUAL) ** 2)
-        found.append(
-            (usual + _log_likelihood(kernel[seen, seen], values, rest**2 + own[seen].min()), slope, curve, rest, kernel)
-        )
+        likely = _log_likelihoods(smooth[seen, seen], values, [own[seen] + rest**2 for rest in scales.rests])
+        found += [(usual + one, slope, curve, rest) for one, rest in zip(likely, scales.rests, strict=True)]
     best = max(likely for likely, *_ in found)
     shares = np.exp([likely - best for likely, *_ in found])
     kept = shares >= _LEAST * shares.sum()
     total = float(shares[kept].sum())
-    members = tuple(
-        _Member(
-            float(share) / total, slope, curve, rest, np.linalg.solve(kernel[seen, seen], values), np.linalg.inv(kernel)
-        )
-        for share, keep, (_, slope, curve, rest, kernel) in zip(shares, kept, found, strict=True)
-        if keep
-    )
-    return Regression(every, centre, members)
+    members = []
+    for share, (_, slope, curve, rest) in compress(zip(shares, found, strict=True), kept):
+        kernel = _OFFSET**2 + slope**2 * along + curve**2 * near + np.diag(own + rest**2)
+        weights, inverse = np.linalg.solve(kernel[seen, seen], values), np.linalg.inv(kernel)
+        members.append(_Member(float(share) / total, slope, curve, rest, weights, inverse))
+    return Regression(every, centre, tuple(members))
 
 
-def _log_likelihood(kernel: Array, values: Array, least: float) -> float:
-    """Return the logarithm of the density of values with a covariance, but for a constant.
+def _log_likelihoods(smooth: Array, values: Array, scatters: Sequence[Array]) -> list[float]:
+    """Return the logarithm of the density of values for each scatter (n,) of them, but for a constant.
 
-    least: a lower bound of the eigenvalues of the covariance, so that values . K^-1 values <= values . values / least.
-    The last row of the Cholesky factor of the covariance with the values as one more row is L^-1 values.
+    Their covariance is the smooth one (n, n) with the scatter on its diagonal, which no eigenvalue is below:
+    values . K^-1 values <= values . values / min(scatter). The last row of the Cholesky factor of the covariance with
+    the values as one more row is L^-1 values.
     """
     n = len(values)
     wider = np.empty((n + 1, n + 1))
-    wider[:n, :n], wider[n, :n], wider[:n, n] = kernel, values, values
-    wider[n, n] = 1 + values @ values / least
-    lower = np.linalg.cholesky(wider)
-    white = lower[n, :n]
-    return -0.5 * float(white @ white) - float(np.log(np.diag(lower)[:n]).sum())
+    wider[:n, :n], wider[n, :n], wider[:n, n] = smooth, values, values
+    diagonal, found = wider.reshape(-1)[:: n + 2], list[float]()
+    variance, length = smooth.diagonal(), values @ values
+    for scatter in scatters:
+        diagonal[:n], diagonal[n] = variance + scatter, 1 + length / scatter.min()
+        lower = np.linalg.cholesky(wider)
+        white = lower[n, :n]
+        found.append(-0.5 * float(white @ white) - float(np.log(lower.diagonal()[:n]).sum()))
+    return found
 
 
 def log_improvement(mean: Array, deviation: Array, best: float) -> Array:

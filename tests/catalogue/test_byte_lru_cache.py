@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -79,3 +80,22 @@ def test_noise_is_the_same_each_time() -> None:
         fill_random(array, 0.1, np)
     assert (arrays[0] == arrays[1]).all()
     assert 0.05 <= arrays[0].min() < arrays[0].max() <= 0.15
+
+
+def test_each_gpu_has_arrays_of_its_own() -> None:
+    """Those of another one are slow to read."""
+    current = [0]
+    gpus = ModuleType("gpus")
+    gpus.cuda = SimpleNamespace(runtime=SimpleNamespace(getDevice=lambda: current[0]))  # type: ignore[attr-defined]
+    on: list[tuple[int, str]] = []
+
+    @remembered(1 << 20)
+    def empty(n: int, xp: ModuleType) -> Any:
+        on.append((current[0], xp.__name__))
+        return np.zeros(n)
+
+    for device in (0, 1, 0, 1):
+        current[0] = device
+        empty(3, gpus)
+        empty(3, np)
+    assert on == [(0, "gpus"), (0, "numpy"), (1, "gpus")]

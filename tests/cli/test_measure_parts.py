@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from lbmtune import Case, api
+from lbmtune.api.several import Proof
+from lbmtune.cli.format.several import print_race
+from lbmtune.decomposition.coupling import Coupling
 from lbmtune.errors import InputError
+from lbmtune.measure.parts.race import Coupled
 from tests.cli.conftest import Run
 
 KERNEL = ("scheme=aa,threads=1", "--device", "cpu", "--set", "case.domain=32x24x20", "--set", "storage=fp64")
@@ -43,6 +48,20 @@ def test_parts_are_timed_beside_one_device() -> None:
     assert one["mlups"] == pytest.approx(32 * 24 * 40 / sorted(one["period_s"])[1] / 1e6)
     assert one["predicted_period_s"] is None
     assert 0 < one["efficiency"] < 3
+
+
+def test_refused_couplings_follow_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """A message of more runs than copies may move is found when it is made."""
+    case = Case("box", "d3q19", "bgk", (32, 24, 20), 1.6)
+    found = api.race_parts(case, "scheme=aa,threads=1", ["cpu", "cpu"], "z:2", "overlap=none", repeats=3)
+    refused = Coupled(coupling=Coupling("copy"), refused="too many runs.")
+    raced = replace(found, times=replace(found.times, coupled=(refused, *found.times.coupled)))
+    proof = Proof(cut="z:2", domain=(8, 8, 8), found={}, refused={})
+    print_race(raced, "a kernel", proof)
+    out = capsys.readouterr().out
+    assert re.search(r"^overlap=none +\d", out, re.MULTILINE)
+    assert re.search(r"^default +refused: too many runs[.]$", out, re.MULTILINE)
+    assert raced.facts()["couplings"][0]["refused"] == "too many runs."
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -194,10 +195,16 @@ def test_the_page_opens_in_a_browser(claims: Claims, tmp_path: Path) -> None:
     assert "1 verdicts rest on" in page.html
 
 
+@pytest.fixture(scope="module")
+def on_screens(claims: Claims, tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("screens")
+    write_claims_page(claims, folder / PAGE)
+    return laid_out(folder / PAGE, folder, (400, 1400))
+
+
 @pytest.mark.parametrize("width", [400, 1400])
-def test_the_page_fits_the_screen(claims: Claims, width: int, tmp_path: Path) -> None:
-    write_claims_page(claims, tmp_path / PAGE)
-    check_fits(laid_out(tmp_path / PAGE, tmp_path, width), width)
+def test_the_page_fits_the_screen(on_screens: dict[int, dict[str, Any]], width: int) -> None:
+    check_fits(on_screens[width], width)
 
 
 def test_report_makes_the_page_from_the_records(claims: Claims, tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ import gzip
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from functools import cache
 from itertools import combinations, pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pytest
@@ -418,13 +420,26 @@ def test_the_report_opens_in_a_browser(name: str, tmp_path: Path) -> None:
         }
 
 
+@pytest.fixture(scope="module")
+def on_screens(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[int, dict[str, Any]]]:
+    """Return how the report of a study is laid out on a telephone and on a wide screen."""
+
+    @cache
+    def found(name: str) -> dict[int, dict[str, Any]]:
+        folder = tmp_path_factory.mktemp("screens")
+        write_report(STUDIES[name]() if name in STUDIES else read_study(RECORDED / name), folder / "report.html")
+        return laid_out(folder / "report.html", folder, (400, 1200))
+
+    return found
+
+
 @pytest.mark.parametrize("width", [400, 1200])
 @pytest.mark.parametrize("name", ["gpu", "epyc-2-cores/d3q19-box-fast-fp32"])
-def test_the_page_is_read_without_scrolling_it_sideways(name: str, width: int, tmp_path: Path) -> None:
+def test_the_page_is_read_without_scrolling_it_sideways(
+    name: str, width: int, on_screens: Callable[[str], dict[int, dict[str, Any]]]
+) -> None:
     """On a telephone, too: what is wider scrolls in a box of its own, and legends leave the plots their width."""
-    study = STUDIES[name]() if name in STUDIES else read_study(RECORDED / name)
-    write_report(study, tmp_path / "report.html")
-    found = laid_out(tmp_path / "report.html", tmp_path, width)
+    found = on_screens(name)[width]
     assert found["width"] == found["needed"] == width
     assert {"roofline", "parity", "distribution"} <= found["figures"].keys()
     scrolled = found["scrolled"]
@@ -442,11 +457,12 @@ def test_the_page_is_read_without_scrolling_it_sideways(name: str, width: int, t
             assert below or (beside and width > 400), figure
 
 
-def test_tables_of_the_winner_leave_no_gap_between_them(tmp_path: Path) -> None:
+def test_tables_of_the_winner_leave_no_gap_between_them(
+    on_screens: Callable[[str], dict[int, dict[str, Any]]],
+) -> None:
     """The axes of a kernel on a GPU are three times as many lines as what was measured of it."""
-    write_report(STUDIES["gpu"](), tmp_path / "report.html")
     columns: dict[float, list[tuple[float, float]]] = {}
-    for left, top, _, bottom in laid_out(tmp_path / "report.html", tmp_path, 1200)["pairs"]:
+    for left, top, _, bottom in on_screens("gpu")[1200]["pairs"]:
         columns.setdefault(left, []).append((top, bottom))
     assert len(columns) == 2
     assert max(map(len, columns.values())) > 2

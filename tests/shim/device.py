@@ -36,8 +36,8 @@ _NOT_HARDENED = "-U_FORTIFY_SOURCE"
 _OPTIONS = (_NOT_HARDENED, "-std=c++17", "-fPIC", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas")
 _LIBRARY = "-shared"
 # a kernel needs the C library alone, which comes with the engine: most of the time went into C++ headers and libraries;
-# and it runs for less time than the optimiser takes
-_OF_A_KERNEL = ("-nostdinc++",)
+# nor tables for exceptions and names of types; and it runs for less time than the optimiser takes
+_OF_A_KERNEL = ("-nostdinc++", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables")
 QUICKLY_MADE, QUICK = "-O0", "-O2"
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,15 +51,13 @@ class Page(NamedTuple):
         return found[1] if found else ""
 
 
+_FRAME = '<iframe src="{url}" style="position: absolute; width: {width}px; height: 800px; border: 0"></iframe>'
 _MEASURED = """<!doctype html><body style="margin: 0">
-<iframe src="{url}" style="width: {width}px; height: 800px; border: 0"></iframe>
+{frames}
 <script>
-const wait = setInterval(() => {{
-  const page = document.querySelector("iframe").contentDocument;
-  if (page.documentElement.dataset.ready !== "yes") return;
-  clearInterval(wait);
-  const box = (one) => {{ const r = one.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; }};
-  const boxes = (within, selector) => [...within.querySelectorAll(selector)].map(box);
+const box = (one) => {{ const r = one.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; }};
+const boxes = (within, selector) => [...within.querySelectorAll(selector)].map(box);
+const measured = (page) => {{
   const root = page.scrollingElement;
   const found = {{ width: root.clientWidth, needed: root.scrollWidth, figures: {{}} }};
   found.scrolled = [...page.querySelectorAll(".scroll")].map((one) => [...box(one), one.scrollWidth, one.clientWidth]);
@@ -68,25 +67,34 @@ const wait = setInterval(() => {{
     box: box(plot), areas: boxes(plot, ".nsewdrag"), legends: boxes(plot, ".legend .bg"),
     entries: boxes(plot, ".legend .legendtext"), titles: boxes(plot, ".xtitle, .ytitle, .y2title"),
   }};
-  document.body.textContent = JSON.stringify(found);
+  return found;
+}};
+const wait = setInterval(() => {{
+  const pages = [...document.querySelectorAll("iframe")].map((one) => one.contentDocument);
+  if (pages.some((page) => page.documentElement.dataset.ready !== "yes")) return;
+  clearInterval(wait);
+  document.body.textContent = JSON.stringify(pages.map(measured));
 }}, 50);
 </script></body>"""
 
 
-def laid_out(file: Path, folder: Path, width: int) -> dict[str, Any]:
-    """Where the parts of a page lie on a screen of so many pixels; boxes are left, top, right, bottom.
+def laid_out(file: Path, folder: Path, widths: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Where the parts of a page lie on screens of so many pixels: one browser has a frame of each.
 
-    width, needed: of the page; scrolled: boxes that scroll, each with the width that it needs and that it has; pairs:
-    tables of names and values of the winner; words: cells of tables that hold sentences, where they show; figures: by
-    name their box, areas of axes, legends, the entries of these, and titles of axes.
+    Boxes are left, top, right, bottom. width, needed: of the page; scrolled: boxes that scroll, each with the width
+    that it needs and that it has; pairs: tables of names and values of the winner; words: cells of tables that hold
+    sentences, where they show; figures: by name their box, areas of axes, legends, the entries of these, and titles of
+    axes.
     """
-    frame = folder / f"frame-{width}.html"
-    frame.write_text(_MEASURED.format(url=file.as_uri(), width=width))
-    page = visit(frame, folder, "--allow-file-access-from-files", "--hide-scrollbars", f"--window-size={width},800")
-    found = re.search(r"<body[^>]*>(\{.*\})</body>", page.html)
+    frame = folder / "frame.html"
+    frames = "".join(_FRAME.format(url=file.as_uri(), width=width) for width in widths)
+    frame.write_text(_MEASURED.format(frames=frames))
+    page = visit(
+        frame, folder, "--allow-file-access-from-files", "--hide-scrollbars", f"--window-size={max(widths)},800"
+    )
+    found = re.search(r"<body[^>]*>(\[.*\])</body>", page.html)
     assert found, page
-    measured: dict[str, Any] = json.loads(found[1])
-    return measured
+    return dict(zip(widths, json.loads(found[1]), strict=True))
 
 
 def _svg(plot: str) -> bool:

@@ -62,8 +62,12 @@ def print_race(found: Raced, config: str, proof: Proof) -> None:
     unit = found.case.speed_unit
     columns = ("coupling", f"{unit}>", "efficiency>", "period us>", "launches us>", "exchange us>", "shows us>")
     predicted = (f"predicted {unit}>", "predicted exchange us>")
-    rows = [_row(found, one) for one in sorted(times.coupled, key=lambda one: one.median_s)]
+    timed = sorted((one for one in times.coupled if not one.refused), key=lambda one: one.median_s)
+    rows = [_row(found, one) for one in timed]
     output.stdout().print("", output.table("medians of runs in turns", (*columns, *predicted), rows))
+    if refused := [(_text(one.coupling), f"refused: {one.refused}") for one in times.coupled if one.refused]:
+        output.stdout().print()
+        output.print_pairs(refused)
 
 
 def _row(found: Raced, one: Coupled) -> tuple[str, ...]:

@@ -68,7 +68,9 @@ Compiled = Annotated[
 KnobName = Annotated[str, typer.Argument(metavar="KNOB", help="knob whose values are compared (see lbmtune list)")]
 Page = Annotated[Path | None, option("--page", "FILE", "also an HTML page of the values of a knob, or of scaling")]
 DeviceCount = Annotated[int | None, count("--devices", "N", "weak and strong scaling on up to N devices", PARTS, 8)]
-OverlapName = Annotated[str, option("--overlap", "NAME", "with --devices: none, or edge-first (default: the faster)")]
+OverlapName = Annotated[
+    str, option("--overlap", "NAME", "with --devices: none, edge-first or edge-priority (default: fastest)")
+]
 
 
 def predict(

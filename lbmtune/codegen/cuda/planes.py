@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lbmtune.codegen.program import FIRST_PLANE, LAST_PLANE, Launch, Program
 
@@ -40,7 +40,19 @@ _TILES = (
         f"begin = {FIRST_PLANE} + blockIdx.z * depth, end = least(begin + depth, {LAST_PLANE}),",
     ),
 )
-_LIMITS: Mapping[str, tuple[_Limit, ...]] = {"direct": _DIRECT, "column": _COLUMN, "temporal-blocking": _TILES}
+_TAPERED = (
+    _TILES[0],
+    _Limit(
+        "return least(depth * k * (2 * chunks - k) / chunks, nz);",
+        f"return {FIRST_PLANE} + least(depth * k * (2 * chunks - k) / chunks, {LAST_PLANE} - {FIRST_PLANE});",
+    ),
+)
+_LIMITS: Mapping[str, tuple[_Limit, ...]] = {
+    "direct": _DIRECT,
+    "column": _COLUMN,
+    "temporal-blocking": _TILES,
+    "temporal-blocking, tapered": _TAPERED,
+}
 
 
 def on_planes(program: Program) -> Program | None:
@@ -49,7 +61,9 @@ def on_planes(program: Program) -> Program | None:
     Without other values the planes are those of the whole domain.
     """
     launches = [launch for step in (*program.period, *program.with_macroscopics) for launch in step]
-    limits = _LIMITS.get(program.config.family, ())
+    config: Any = program.config
+    tapered = ", tapered" if getattr(config, "chunk_schedule", "") == "tapered" else ""
+    limits = _LIMITS.get(f"{config.family}{tapered}", ())
     if program.case.stencil.dimensions < 3 or not limits or any(one.over != "cells" for one in launches):
         return None
     entries = len(program.entries)

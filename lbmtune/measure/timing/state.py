@@ -8,6 +8,7 @@ import numpy as np
 
 from lbmtune.backend.protocol import Array
 from lbmtune.catalogue.boundaries.cut_links import whole
+from lbmtune.catalogue.byte_lru_cache import current_device
 from lbmtune.catalogue.precision import Storage
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Real3
@@ -51,15 +52,15 @@ def fill_random(array: Array, amplitude: float, xp: ModuleType, stored: Storage 
     Hardware is faster and needs less power on zeros than on real data.
     stored: the format of deviations in the array; None: plain numbers of its type.
     """
-    tile = _tile(amplitude, str(array.dtype), xp, stored)
+    tile = _tile(amplitude, str(array.dtype), xp, current_device(xp), stored)
     whole = array.size // tile.size
     array[: whole * tile.size].reshape(whole, tile.size)[:] = tile
     array[whole * tile.size :] = tile[: array.size - whole * tile.size]
 
 
 @lru_cache(maxsize=8)
-def _tile(amplitude: float, dtype: str, xp: ModuleType, stored: Storage | None) -> Array:
-    """Return the values that repeat; cached, because every trial needs them."""
+def _tile(amplitude: float, dtype: str, xp: ModuleType, _device: int, stored: Storage | None) -> Array:
+    """Return the values that repeat, on the current device; cached, because every trial needs them."""
     noise = amplitude * np.random.default_rng(1).uniform(0.5, 1.5, _TILE_ELEMENTS)
     return xp.asarray(stored.stored(noise, np) if stored else noise.astype(dtype))
 

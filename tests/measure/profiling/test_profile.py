@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -462,10 +463,16 @@ def test_what_was_not_measured_is_not_within_the_bars() -> None:
 # the verb
 
 
+@pytest.fixture(scope="module")
+def on_screens(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("screens")
+    write_profile_page(PROFILE, folder / "profile.html")
+    return laid_out(folder / "profile.html", folder, (400, 1400))
+
+
 @pytest.mark.parametrize("width", [400, 1400])
-def test_the_page_fits_the_screen(width: int, tmp_path: Path) -> None:
-    write_profile_page(PROFILE, tmp_path / "profile.html")
-    check_fits(laid_out(tmp_path / "profile.html", tmp_path, width), width)
+def test_the_page_fits_the_screen(on_screens: dict[int, dict[str, Any]], width: int) -> None:
+    check_fits(on_screens[width], width)
 
 
 def test_the_page_needs_a_name_of_a_page(capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,6 +110,14 @@ def test_edges_of_several_steps(kept: str, steps: int, edge: int, overlap: Any) 
 
 
 @needs_compiler
+@pytest.mark.parametrize("flow", ["box", "sphere"])
+def test_edges_of_tapered_chunks(flow: str) -> None:
+    case = replace(case_named(flow, collision="regularised"), domain=(33, 23, 41))
+    one = tiles(representation="moments", steps=2, chunk_schedule="tapered", **words(case))
+    assert not differences(case, one, "z:2", Coupling("copy", "edge-priority", 4), exchanges=2).any()
+
+
+@needs_compiler
 def test_columns() -> None:
     one = config(family="column", scheme="pull", storage="fp64", block=(8, 2, 1), z_cells=4)
     assert not differences(case_named("box"), one, "z:2", Coupling()).any()

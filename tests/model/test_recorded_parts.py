@@ -1,0 +1,105 @@
+"""Predictions of two GPUs beside what was measured on two H100, and the page that shows both."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from statistics import median
+from typing import Any, NamedTuple
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.limits import extents
+from lbmtune.catalogue.problem.flows import box
+from lbmtune.decomposition.cuts import parse_cut
+from lbmtune.decomposition.parts import decomposed
+from lbmtune.model.exchange import Period, period
+from lbmtune.model.machine.toml import read_machine
+from lbmtune.records.statistics import paired_ratio
+from tests.support.paths import RECORDED, ROOT
+
+FOLDER = RECORDED / "nvidia-h100"
+PAGE = ROOT / "docs" / "lab" / "several-devices.md"
+
+
+class Row(NamedTuple):
+    """A coupling of a kernel: measured and predicted."""
+
+    group: dict[str, Any]
+    coupling: dict[str, Any]
+    mlups: float
+    efficiency: float
+    predicted: float
+    period: Period
+
+    @property
+    def name(self) -> str:
+        return f"{self.group['kind']} {self.group['name']} {self.coupling}"
+
+    @property
+    def cells(self) -> list[str]:
+        """The cells of its row of the page."""
+        exchange, expected = self.coupling["exchange_s"], self.period.exchange_s
+        through_host = self.coupling["transport"] == "host"
+        return [
+            self.group["kind"],
+            self.group["name"],
+            extents(self.group["domain"]),
+            self.coupling["transport"],
+            self.coupling["overlap"],
+            f"{self.mlups:,.0f}",
+            f"{self.efficiency:.3f}",
+            "" if through_host else f"{self.predicted:.3f}",
+            f"{1e6 * exchange:.0f}" if exchange else "",
+            "" if through_host else f"{1e6 * expected:.0f}",
+        ]
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """Graphs with edges of the usual thickness."""
+    return tuple(_rows())
+
+
+def _rows() -> Iterator[Row]:
+    machine = read_machine(FOLDER / "machine.toml")
+    for group in json.loads((FOLDER / "parts.json").read_text())["groups"]:
+        x, y, z = group["domain"]
+        case, one = box("d3q19", group["collision"], (x, y, z), 1.6), from_flat(group["config"])
+        whole = replace(case, domain=(x, y, 2 * z)) if group["kind"] == "weak" else case
+        alone = period(decomposed(case, one, parse_cut("1x1x1")), machine, "none").total_s
+        found, share = decomposed(whole, one, parse_cut(group["cut"])), whole.sites / case.sites / 2
+        for coupling in group["couplings"]:
+            if coupling["edge_planes"] or coupling["launching"] != "graph":
+                continue
+            expected = period(found, machine, coupling["overlap"])
+            efficiency = share * paired_ratio(group["alone_s"], coupling["period_s"]).median
+            mlups = whole.sites * group["steps"] / median(coupling["period_s"]) / 1e6
+            yield Row(group, coupling, mlups, efficiency, share * alone / expected.total_s, expected)
+
+
+def test_efficiency_is_predicted_within_a_few_percent() -> None:
+    errors = {row.name: row.predicted / row.efficiency - 1 for row in rows() if row.coupling["transport"] != "host"}
+    assert len(errors) > 25
+    assert median(map(abs, errors.values())) < 0.012
+    large = {name: error for name, error in errors.items() if abs(error) > 0.055}
+    assert all("strong moments fp32" in name and error < 0.105 for name, error in large.items()), large
+    assert len(large) == 3  # half of 256^3 cells: blocks of the interior keep those of edges waiting
+
+
+def test_an_exchange_by_a_kernel_takes_what_links_say() -> None:
+    """Nothing of it is fitted: bytes, the curve of copies, two waits."""
+    packed = [row for row in rows() if row.coupling["transport"] == "pack" and row.coupling["exchange_s"]]
+    ratios = {row.name: row.period.exchange_s / row.coupling["exchange_s"] for row in packed}
+    assert len(ratios) > 12
+    assert all(0.88 < ratio < 1.02 for ratio in ratios.values()), ratios
+
+
+def test_the_page_shows_what_is_recorded() -> None:
+    text = PAGE.read_text()
+    shown = re.findall(r"^\| (?:weak|strong) \|.*\|$", text, re.MULTILINE)
+    assert [[cell.strip() for cell in line.strip("|").split("|")] for line in shown] == [row.cells for row in rows()]
+    proofs = json.loads((FOLDER / "parts.json").read_text())["proofs"]
+    assert f"{proofs['equal_bit_for_bit']} of {proofs['compared']} comparisons" in text
