@@ -271,7 +271,8 @@ def record_output(search: Search, plan: Plan) -> None:
     case, output, rates = record.header.spec.case, record.header.spec.output, record.header.output_rates
     needs.step_s, needs.outputs_s = fastest_s(case, wanted[:1]) or 0.0, search.output_s(wanted[0], output)
     for place, trial in enumerate(wanted):
-        if not plan.fits(needs.output_s, f"output of {len(wanted) - place} kernels" if place else "output"):
+        others = len(wanted) - place
+        if not plan.fits(needs.output_s, f"output of {others} kernel{'s' * (others > 1)}" if place else "output"):
             return
         if not place:
             some = plan.some(wanted, needs.output_s)
