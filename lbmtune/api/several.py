@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -31,7 +31,7 @@ from lbmtune.model.exchange import OVERLAPS, Period, period
 from lbmtune.model.machine.description import Machine
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 from lbmtune.runtime.simulation import Simulation
-from lbmtune.search.lock import device_lock
+from lbmtune.search.lock import device_locks
 
 _MOST_PLANES = 512
 """Planes along an axis beyond the least ones within which a small domain is looked for."""
@@ -213,15 +213,13 @@ def _opened(devices: Sequence[str]) -> Iterator[list[Any]]:
     if len({backend_of(name) for name in devices}) > 1:
         raise InputError(f"devices={','.join(devices)} is not supported (use GPUs alone): they take different kernels.")
     known: dict[str, Any] = {name: open_device(name) for name in dict.fromkeys(devices)}
-    with ExitStack() as stack:
-        for device in known.values():
-            stack.enter_context(device_lock(device.environment))
-        kinds = {device.environment.device for device in known.values()}
-        if len(kinds) > 1:
-            raise InputError(
-                f"devices={','.join(devices)} is not supported (use devices of one kind): "
-                f"{' and '.join(sorted(kinds))} take different times for equal parts."
-            )
+    kinds = {device.environment.device for device in known.values()}
+    if len(kinds) > 1:
+        raise InputError(
+            f"devices={','.join(devices)} is not supported (use devices of one kind): "
+            f"{' and '.join(sorted(kinds))} take different times for equal parts."
+        )
+    with device_locks(device.environment for device in known.values()):
         yield [known[name] for name in devices]
 
 

@@ -82,11 +82,14 @@ def _member(found: Sequence[Trial], member: int, spec: StudySpec) -> Trial:
 
 
 def printed_kernel(study: StudyRecord) -> Kernel | None:
-    """Return the kernel of the best trial as this version prints it; None if no trial was verified."""
+    """Return the kernel of the best trial as this version prints it; None if no trial was verified.
+
+    Its digest is that of the code, without comments, as in a record of the trial.
+    """
     if not study.ranked:
         return None
     program = render(study.header.spec.case, from_flat(study.ranked[0].config))
-    return describe_kernel(program, study.ranked[0].binary_digest)
+    return replace(describe_kernel(program, study.ranked[0].binary_digest), source_digest=program.digest)
 
 
 def _program(study: StudyRecord, winner: Trial) -> Program:

@@ -179,8 +179,7 @@ def run_sustained(search: Search, plan: Plan) -> None:
     while wanted := _to_run(read_study(search.folder), tried):
         wanted = plan.some(wanted, plan.needs.run_s)
         seconds = len(wanted) * plan.needs.run_s
-        asked_s = 0.0 if plan.needs.runs_decide else plan.needs.output_s  # what a user asked for comes first
-        if not plan.fits(seconds, "sustained runs", asked_s):
+        if not plan.fits(seconds, "sustained runs"):
             return
         tried |= {trial.number for trial in wanted}
         search.observer.sustained(wanted, seconds)
@@ -272,7 +271,8 @@ def record_output(search: Search, plan: Plan) -> None:
     case, output, rates = record.header.spec.case, record.header.spec.output, record.header.output_rates
     needs.step_s, needs.outputs_s = fastest_s(case, wanted[:1]) or 0.0, search.output_s(wanted[0], output)
     for place, trial in enumerate(wanted):
-        if not plan.fits(needs.output_s, f"output of {len(wanted) - place} kernels" if place else "output"):
+        others = len(wanted) - place
+        if not plan.fits(needs.output_s, f"output of {others} kernel{'s' * (others > 1)}" if place else "output"):
             return
         if not place:
             some = plan.some(wanted, needs.output_s)

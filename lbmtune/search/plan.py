@@ -109,9 +109,9 @@ class Plan:
         """Return the seconds that the finals of these take at most."""
         return sum(not t.proven for t in finalists) * self.needs.proof_s + self.needs.race_s(len(finalists))
 
-    def fits(self, seconds: float, what: str, keep_s: float = 0.0) -> bool:
-        """Return whether a part fits into what is left; note that it is left out if it does not. keep_s: for others."""
-        left_s = self.clock.left_s - FILES_S - keep_s
+    def fits(self, seconds: float, what: str) -> bool:
+        """Return whether a part fits into what is left; note that it is left out if it does not."""
+        left_s = self.clock.left_s - FILES_S
         if seconds <= left_s:
             return True
         self.left_out.append(f"{what}: {seconds:.1f} s, {max(left_s, 0.0):.1f} s were left")

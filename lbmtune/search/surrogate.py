@@ -85,7 +85,7 @@ class Regression:
         known = self.points[: len(self.members[0].weights)] - self.centre
         offset = sum(one.share * _OFFSET**2 * float(np.sum(one.weights)) for one in self.members)
         slopes = sum(one.share * one.slope**2 * (one.weights @ known) for one in self.members)
-        found: Array = offset + (points - self.centre) @ slopes
+        found: Array = offset - self.centre @ slopes + points @ slopes
         return found
 
 

@@ -117,7 +117,8 @@ class Progress(Shown, Observer):
 
     def output(self, trials: Sequence[Trial], folder: str, expected_s: float | None = None) -> None:
         """Show that the cost of output is measured, and where its file lies."""
-        self._say(f"output: its cost for {len(trials)} finalists; files in {folder}", expected_s)
+        finalists = f"{len(trials)} finalist{'s' if len(trials) != 1 else ''}"
+        self._say(f"output: its cost for {finalists}; files in {folder}", expected_s)
 
     def _say(self, text: str, expected_s: float | None = None) -> None:
         """Print a part that begins with its estimate; on a terminal below the trials, with a bar of the whole."""

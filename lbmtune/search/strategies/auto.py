@@ -138,7 +138,7 @@ class Auto(Listed):
             return super()._pick(among, compiled=compiled)
         if turn < _FIRST and (new := self._of_new_kind(known, compiled=compiled)) is not None:
             return new
-        if turn >= _FIRST and len(drawn := np.intersect1d(known, self._sample)):
+        if turn >= _FIRST and self._spread and len(drawn := known[np.isin(known, self._sample)]):
             return int(drawn[0])
         if len(self._measured) < _FEWEST:
             return self._by_list(known)
@@ -315,7 +315,9 @@ class Auto(Listed):
             promise = self._promise(among, self._errors().trend(self._row[among]) + self._log_expected[among])
             best = among[np.argpartition(-promise, _POOL // 2)[: _POOL // 2]]
             self._pooled = np.union1d(best, self._random.choice(among, _POOL // 2, replace=False))
-        kept = np.intersect1d(self._pooled, among)
+        here = np.zeros(len(self._free), dtype=bool)
+        here[among] = True
+        kept = self._pooled[here[self._pooled]]
         return kept if len(kept) else among[:_POOL]
 
 

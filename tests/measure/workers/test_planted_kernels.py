@@ -33,9 +33,10 @@ def evaluator() -> Iterator[Evaluator]:
 
 
 @pytest.mark.parametrize(
-    ("fault", "stage", "outcome", "reason"),
+    ("fault", "stages", "outcome", "reason"),
     [
-        ("wrong at full size", "final", Outcome.WRONG_RESULT, "f_"),
+        # one of its 64 columns is looked at after the first timing, and three show it
+        ("wrong at full size", "first final", Outcome.WRONG_RESULT, "f_"),
         ("row missing at full size", "first", Outcome.WRONG_RESULT, "goes wrong after"),
         ("empty", "first", Outcome.WRONG_RESULT, "f_"),
         ("worn", "first", Outcome.WRONG_RESULT, "goes wrong after"),
@@ -64,10 +65,11 @@ def evaluator() -> Iterator[Evaluator]:
     ],
 )
 def test_a_planted_fault_is_told_and_not_ranked(
-    evaluator: Evaluator, fault: str, stage: str, outcome: Outcome, reason: str
+    evaluator: Evaluator, fault: str, stages: str, outcome: Outcome, reason: str
 ) -> None:
     found, trial = judged(evaluator, config(fault), config())
-    assert (found, trial.outcome) == (stage, outcome), trial.reason
+    assert found in stages.split(), trial.reason
+    assert trial.outcome == outcome, trial.reason
     assert reason in trial.reason
     assert trial.mlups is None
 

@@ -1,0 +1,67 @@
+"""Parts on several devices: what is refused before anything runs, and what is said if a device fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lbmtune import Case, api
+from lbmtune.api import several
+from lbmtune.backend.protocol import DeviceFaultError, OutOfMemoryError
+from lbmtune.backend.registry import open_device
+from lbmtune.errors import InputError, NothingValidError
+
+CASE = Case("box", "d3q19", "bgk", (32, 24, 20), 1.6)
+KERNEL = "scheme=aa,threads=1"
+
+
+def test_devices_of_one_kind_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal parts would take different times."""
+
+    class Card:
+        def __init__(self, name: str) -> None:
+            kind = "H100" if name == "0" else "A100"
+            self.environment = replace(open_device("cpu").environment, device=kind, device_id=f"{kind} {name}")
+
+    monkeypatch.setattr(several, "open_device", Card)
+    with pytest.raises(InputError, match=r"devices=0,1 is not supported \(use devices of one kind\): A100 and H100"):
+        api.prove_parts(CASE, "scheme=aa", ["0", "1"])
+    with pytest.raises(InputError, match=r"devices=cpu,0 is not supported \(use GPUs alone\)"):
+        api.prove_parts(CASE, "scheme=aa", ["cpu", "0"])
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            DeviceFaultError("an illegal address"),
+            "a device failed: an illegal address; nothing that ran since is proved",
+        ),
+        (OutOfMemoryError("20 GB"), "the parts do not fit: 20 GB; choose a smaller domain"),
+    ],
+)
+@pytest.mark.parametrize("asked", [api.prove_parts, api.race_parts])
+def test_a_device_that_fails(asked: Any, error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(several, "agreement", failing)
+    monkeypatch.setattr(several, "race", failing)
+    with pytest.raises(NothingValidError, match=said):
+        asked(CASE, KERNEL, ["cpu", "cpu"], "z:2", "overlap=none")
+
+
+def test_a_small_domain_has_legal_parts_that_fill_no_whole_block() -> None:
+    found = api.prove_parts(CASE, KERNEL, ["cpu"] * 3, "y:3", "overlap=none")
+    x, y, z = found.domain
+    assert (y % 3, found.passed, found.cut) == (0, True, "y:3")
+    assert x * y * z < CASE.sites * 3
+
+
+def test_a_coupling_that_is_refused_says_why() -> None:
+    with pytest.raises(InputError, match=r"overlap=edge-first is not supported for family=direct \(use none\)"):
+        api.prove_parts(CASE, KERNEL, ["cpu", "cpu"], "z:2", "overlap=edge-first")
+    with pytest.raises(InputError, match=r"overlap=edge-first is not supported for family=direct \(use none\)"):
+        api.race_parts(CASE, KERNEL, ["cpu", "cpu"], "z:2", "overlap=edge-first")
