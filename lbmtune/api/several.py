@@ -16,8 +16,7 @@ from lbmtune.backend.registry import backend_of, compiler_for, open_device
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.limits import extents
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.planes import on_planes
-from lbmtune.codegen.render import render
+from lbmtune.codegen.render import render, render_on_planes
 from lbmtune.decomposition.boxes import Cells
 from lbmtune.decomposition.coupling import Coupling, Transport, coupling_refusal, parse_coupling
 from lbmtune.decomposition.cuts import Cut, Grid, parse_cut
@@ -183,7 +182,7 @@ class _Pair:
     def __init__(self, alone: Case, whole: Case, config: KernelConfig, cut: Cut, devices: Sequence[PeerDevice]) -> None:
         self._devices, self._alone = devices, render(alone, config)
         program = render(whole, config)
-        self._program = on_planes(program) or program
+        self._program = render_on_planes(program) or program
         self._planes = self._program is not program
         self.found = decomposed(whole, config, cut)
         self._compiler: Compiler = compiler_for(devices[0].environment)

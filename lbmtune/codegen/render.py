@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from itertools import chain
+from typing import Any
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families import module_of
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.passes import BUFFERS
+from lbmtune.codegen.passes import BUFFERS, REFRESH
 from lbmtune.codegen.program import WALL_LINKS, WALL_PLACES, WALL_SHARE, Launch, Program
 
 Renderer = Callable[[Case, KernelConfig], Program]
@@ -30,6 +32,22 @@ def render_single(program: Program) -> Program | None:
     if program.steps == 1 or program.any_steps:
         return None
     return render(program.case, program.config.single_step())
+
+
+def render_on_planes(program: Program) -> Program | None:
+    """Return the program whose launches take the planes that they update; None if there is none.
+
+    Parts of a domain are computed so, edge by edge: the first plane and that behind the last are launch arguments, and
+    every update has the same arithmetic. Without other values the planes are those of the whole domain. Kernels have
+    loops over planes of a box in three dimensions, and no other launches follow or precede theirs. The module of a
+    family says TAKES_PLANES if its `render` takes `planes`.
+    """
+    module: Any = module_of(f"lbmtune.codegen.{program.target}", program.config)
+    alone = not any(one.entry.startswith((REFRESH, WALLS)) for one in chain(*program.period))
+    if program.case.stencil.dimensions < 3 or not alone or not getattr(module, "TAKES_PLANES", False):
+        return None
+    found: Program = module.render(program.case, program.config, planes=True)
+    return found
 
 
 def with_walls(program: Program) -> Program:

@@ -73,7 +73,7 @@ def parse_coupling(text: str) -> Coupling:
 
 
 def takes_planes(case: Case, config: KernelConfig) -> bool:
-    """Return whether there is a kernel of a configuration that updates some planes (`codegen.cuda.planes`)."""
+    """Return whether there is a kernel of a configuration that updates some planes (`render_on_planes`)."""
     if BACKENDS[config.backend].shares_host or config.family not in _ALONG_Z or case.stencil.dimensions < 3:
         return False
     if config.family == "temporal-blocking":

@@ -11,8 +11,6 @@ CODEGEN = ROOT / "lbmtune" / "codegen"
 PATCHES = {"replace", "sub", "subn", "translate"}
 OF_COMMENTS = "code_text.py"
 """Leaves comments out for a digest; what it returns is no kernel."""
-LIMITS_OF_PLANES = "cuda/planes.py"
-"""Gives launches other limits along z: to be regions of the kernels."""
 
 
 def patches(text: str) -> list[str]:
@@ -38,5 +36,4 @@ def test_a_patch_is_found(text: str, found: list[str]) -> None:
 @pytest.mark.parametrize("path", sorted(CODEGEN.rglob("*.py")), ids=lambda path: str(path.relative_to(CODEGEN)))
 def test_no_module_patches_a_text(path: Path) -> None:
     found = patches(path.read_text(encoding="utf-8"))
-    known = {OF_COMMENTS: 2, LIMITS_OF_PLANES: 2}
-    assert len(found) <= known.get(str(path.relative_to(CODEGEN)), 0), found
+    assert len(found) <= {OF_COMMENTS: 2}.get(str(path.relative_to(CODEGEN)), 0), found

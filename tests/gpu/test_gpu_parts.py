@@ -10,8 +10,7 @@ import pytest
 from lbmtune.backend.registry import available, compiler_for, open_device
 from lbmtune.catalogue.config import KernelConfig, cuda
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.planes import on_planes
-from lbmtune.codegen.render import render
+from lbmtune.codegen.render import render, render_on_planes
 from lbmtune.decomposition.coupling import Coupling
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import decomposed
@@ -61,7 +60,7 @@ def pair(kernel: str, which: str, coupling: Coupling, *, poisons: bool) -> tuple
     case, one, cut = KERNELS[kernel]
     opened, program = devices(which), render(case, one)
     compiler = compiler_for(opened[0].environment)
-    taking = on_planes(program) or program
+    taking = render_on_planes(program) or program
     with opened[0].current():
         alone = Simulation(program, compiler(program), opened[0])
     found = decomposed(case, one, parse_cut(cut))

@@ -34,11 +34,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y* BLOCK_Z) step_0(
 //@end signature
     const int x = CELLS * (blockIdx.x * BLOCK_X + threadIdx.x);
     const int y = blockIdx.y * BLOCK_Y + threadIdx.y;
+    //@default limits
     const int first = MARCH * (blockIdx.z * BLOCK_Z + threadIdx.z);
     const bool inside = x < nx && y < ny && first < nz;
+    //@end limits
     const unsigned active = CELLS == 1 ? 0 : __ballot_sync(0xffffffffu, inside);
     if (!inside) return;
+    //@default top
     const int end = first + MARCH < nz ? first + MARCH : nz;
+    //@end top
     const Extents n = storage_extents(nx, ny, nz);
     const Lane lane = make_lane(x, nx, n, active);
     //@default buffers

@@ -9,8 +9,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_X* BLOCK_Y* BLOCK_Z) step_0(
 //@end signature
     const int x = CELLS * (blockIdx.x * BLOCK_X + threadIdx.x);
     const int y = blockIdx.y * BLOCK_Y + threadIdx.y;
+    //@default limits
     const int z = blockIdx.z * BLOCK_Z + threadIdx.z;
     const bool inside = x < nx && y < ny && z < nz;
+    //@end limits
     const unsigned active = CELLS == 1 ? 0 : __ballot_sync(0xffffffffu, inside);
     if (!inside) return;
     const Extents n = storage_extents(nx, ny, nz);

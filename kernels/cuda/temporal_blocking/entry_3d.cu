@@ -19,7 +19,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 
     // nothing is computed beyond a wall, so the first and the last tile have no halo there
     const int width = WALLED_X ? WIDTH : (nx + SECTOR * gridDim.x - 1) / (SECTOR * gridDim.x) * SECTOR;
+    //@default sizes
     const int height = (ny + gridDim.y - 1) / gridDim.y, depth = (nz + gridDim.z - 1) / gridDim.z;
+    //@end sizes
     const int left_x = blockIdx.x * width - BEFORE, first_x = left_x + lane * CELLS;
     const int first_y = blockIdx.y * height + warp * ROWS - STEPS;
     int x = wrapped(first_x, nx);
@@ -188,7 +190,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) step_0(
 //@begin tapered
 //@begin chunk
     const int chunks = gridDim.z;
+    //@default bottom
     const auto bottom = [&](const int k) { return least(depth * k * (2 * chunks - k) / chunks, nz); };
+    //@end bottom
     const int begin = bottom(blockIdx.z), end = bottom(blockIdx.z + 1), planes = end - begin + 2 * STEPS;
 //@end chunk
 //@end tapered

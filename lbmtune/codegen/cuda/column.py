@@ -13,11 +13,13 @@ from lbmtune.codegen.program import Program
 _COLUMN = "column/column.cu"
 ABLATABLE = True
 """Parts of its kernels can be left out."""
+TAKES_PLANES = True
+"""Launches of its kernels can take the planes that they update."""
 
 
-def render(case: Case, config: Column, parts: Parts = WHOLE) -> Program:
+def render(case: Case, config: Column, parts: Parts = WHOLE, *, planes: bool = False) -> Program:
     """Return the program of a legal configuration: one entry per parity, and refreshes of a ghost layer."""
-    return box.program(case, config, _entries(case, config, parts))
+    return box.program(case, config, _entries(case, config, parts, planes), planes=planes)
 
 
 def _prefetch(config: Column) -> str:
@@ -29,11 +31,11 @@ def _prefetch(config: Column) -> str:
     return "column/register_sets.cu" if config.prefetch_cells > 1 else "column/next_cell.cu"
 
 
-def _entries(case: Case, config: Column, parts: Parts) -> str:
+def _entries(case: Case, config: Column, parts: Parts, planes: bool) -> str:
     file = _prefetch(config)
     regions = {
         "constants": f"constexpr int MARCH = {config.z_cells};",
-        "entry": "\n".join(_entry(case, config, one, file, parts) for one in passes(config, case.stencil)),
+        "entry": "\n".join(_entry(case, config, one, file, parts, planes) for one in passes(config, case.stencil)),
     }
     if file:
         regions["helpers"] = fill(file, _helpers(config))
@@ -59,8 +61,8 @@ def _taken(config: Column) -> str:
     )
 
 
-def _entry(case: Case, config: Column, one: Pass, file: str, parts: Parts) -> str:
-    phase, regions = one.phase, box.entry_regions(case, config, one)
+def _entry(case: Case, config: Column, one: Pass, file: str, parts: Parts, planes: bool) -> str:
+    phase, regions = one.phase, box.entry_regions(case, config, one, planes=planes)
     source, _ = box.buffers_of(phase)
     call = "\n".join([*physics.complete(case, words_of(case, config)), f"        {box.collide_call(case)}"])
     regions |= {

@@ -21,7 +21,7 @@ Array = Any
 class CoupledSimulation(DecomposedSimulation):
     """The state of a domain in parts on devices of this process, with the exchange that a coupling describes.
 
-    program: takes planes (`codegen.cuda.planes`) if its launches are to leave out the halo along z.
+    program: takes planes (`codegen.render.render_on_planes`) if its launches are to leave out the halo along z.
     """
 
     def __init__(

@@ -18,8 +18,7 @@ from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.cuda.exchange import WORDS, mover
-from lbmtune.codegen.cuda.planes import on_planes
-from lbmtune.codegen.render import render
+from lbmtune.codegen.render import render, render_on_planes
 from lbmtune.decomposition.coupling import Coupling, parse_coupling
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import decomposed
@@ -42,7 +41,7 @@ def coupled(
     """One device and several of them, at the same random state."""
     host, chosen, program = Host(order), parse_cut(cut), render(case, one)
     alone, state = Simulation(program, compile_on_host(program), HostDevice()), random_state(case)
-    taking = on_planes(program) or program
+    taking = render_on_planes(program) or program
     devices = [HostDevice(host) for _ in range(chosen.parts)]
     found = decomposed(case, one, chosen)
     parts = CoupledSimulation(
@@ -124,10 +123,17 @@ def test_columns() -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("scheme", ["pull", "aa"])
+def test_kernels_that_write_density_and_velocity_have_edges(scheme: str) -> None:
+    one = config(scheme=scheme, storage="fp64", block=(4, 2, 1), macroscopics="every-step")
+    assert not differences(case_named("grinder"), one, "z:3", Coupling("copy", "edge-priority")).any()
+
+
+@needs_compiler
 def test_index_lists_have_no_planes() -> None:
     case = case_named("porous")
     one = config(family="sparse", scheme="aa", storage="fp64", block=(32, 1, 1))
-    assert on_planes(render(case, one)) is None
+    assert render_on_planes(render(case, one)) is None
     assert not differences(case, one, "bisection:3", Coupling("pack", "none")).any()
     with pytest.raises(InputError, match=r"overlap=edge-first is not supported for family=sparse \(use none\)"):
         coupled(case, one, "z:2", Coupling("pack", "edge-first"))
@@ -236,7 +242,7 @@ def test_nvrtc_compiles_the_kernel_that_moves_runs(word: int) -> None:
 def test_nvrtc_compiles_kernels_that_take_planes(scheme: str) -> None:
     """Limits that are arguments cost no registers."""
     program = render(case_named("box"), config(scheme=scheme, block=(32, 1, 1)))
-    taking = on_planes(program)
+    taking = render_on_planes(program)
     assert taking
     wide, narrow = (max(e.registers for e in compile_cuda(p).resources.entries.values()) for p in (taking, program))
     assert wide <= narrow + 2

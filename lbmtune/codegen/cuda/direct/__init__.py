@@ -17,19 +17,21 @@ from lbmtune.codegen.program import Program
 _BARRIER = "\n    __syncthreads();  // the whole block has read"
 ABLATABLE = True
 """Parts of its kernels can be left out."""
+TAKES_PLANES = True
+"""Launches of its kernels can take the planes that they update."""
 
 
-def render(case: Case, config: CudaConfig, parts: Parts = WHOLE) -> Program:
+def render(case: Case, config: CudaConfig, parts: Parts = WHOLE, *, planes: bool = False) -> Program:
     """Return the program of a legal configuration: one entry per parity, and refreshes of a ghost layer."""
-    program = box.program(case, config, _entries(case, config, parts))
+    program = box.program(case, config, _entries(case, config, parts, planes), planes=planes)
     if config.macroscopics != "never":
-        storing = macroscopics.with_macroscopics(program, parts)
+        storing = macroscopics.with_macroscopics(program, parts, planes=planes)
         program = replace(storing, period=storing.with_macroscopics)
     return program
 
 
-def _entries(case: Case, config: CudaConfig, parts: Parts) -> str:
-    texts = [_entry(case, config, one, parts) for one in passes(config, case.stencil)]
+def _entries(case: Case, config: CudaConfig, parts: Parts, planes: bool) -> str:
+    texts = [_entry(case, config, one, parts, planes) for one in passes(config, case.stencil)]
     if _skips(case, config):
         pairs = "\n".join(f"    exchange({i}, {j});" for i, j in case.stencil.pairs)
         texts.insert(0, fill("direct/implicit_walls.cu", {"pairs": pairs}))
@@ -49,8 +51,9 @@ def _skips(case: Case, config: CudaConfig) -> bool:
     return config.implicit and bool(case.geometry)
 
 
-def _entry(case: Case, config: CudaConfig, one: Pass, parts: Parts) -> str:
-    phase, regions, skips = one.phase, box.entry_regions(case, config, one), _skips(case, config)
+def _entry(case: Case, config: CudaConfig, one: Pass, parts: Parts, planes: bool) -> str:
+    phase, skips = one.phase, _skips(case, config)
+    regions = box.entry_regions(case, config, one, planes=planes)
     if by_words(case, config) and not skips:
         source, target = box.buffers_of(phase)
         regions["read"] = flags.reads(case, config, phase, source)

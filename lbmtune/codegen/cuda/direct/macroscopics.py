@@ -14,7 +14,7 @@ from lbmtune.codegen.passes import Pass, passes_of
 from lbmtune.codegen.program import MACROSCOPICS, Launch, Program
 
 
-def with_macroscopics(program: Program, parts: Parts = WHOLE) -> Program:
+def with_macroscopics(program: Program, parts: Parts = WHOLE, *, planes: bool = False) -> Program:
     """Return the program with an entry for each parity that also writes rho and u of the state before its step.
 
     They are four arrays of nx * ny * nz in the compute precision. The program is one of the direct family.
@@ -22,7 +22,7 @@ def with_macroscopics(program: Program, parts: Parts = WHOLE) -> Program:
     case = program.case
     config: Any = program.config
     first = [passes_of(config, case.stencil, parity)[0] for parity in range(config.propagation.period)]
-    entries = "\n".join(_entry(case, config, one, parts) for one in {one.entry: one for one in first}.values())
+    entries = "\n".join(_entry(case, config, one, parts, planes) for one in {one.entry: one for one in first}.values())
     added = fill("direct/macroscopics.cu", {"moments": moments_function(case), "entry": entries})
     launches = tuple(
         tuple(_storing(launch) if launch.entry == one.entry else launch for launch in step)
@@ -50,14 +50,15 @@ def _forces(case: Case) -> tuple[str, ...]:
     return tuple(scalar for scalar in taken if scalar.startswith("force_"))
 
 
-def _entry(case: Case, config: CudaConfig, one: Pass, parts: Parts) -> str:
+def _entry(case: Case, config: CudaConfig, one: Pass, parts: Parts, planes: bool) -> str:
     forces = "".join(f", {force}" for force in _forces(case))
-    regions = box.entry_regions(case, config, one)
+    regions = box.entry_regions(case, config, one, planes=planes)
     collide = f"        {box.collide_call(case)}\n" if one.phase.collides else ""
     completed = physics.complete(case, words_of(case, config))
+    buffer = f"Real* __restrict__ {MACROSCOPICS}"
     write = f"{regions['write']}\n    leave(m, {MACROSCOPICS}, x, y, z, nx, ny, nz);"
     regions |= {
-        "signature": box.signature(case, config, one, _name(one.entry), f"Real* __restrict__ {MACROSCOPICS}"),
+        "signature": box.signature(case, config, one, _name(one.entry), buffer, planes=planes),
         "rows": access.rows(case, one.phase),
         "read": f"{reading(parts, regions['read'], 'x + z')}\n    Real m[4][CELLS];",
         "call": box.shifted(config, [*completed, f"        moments(f, v, m{forces});\n{collide}"]),

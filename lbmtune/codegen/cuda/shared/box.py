@@ -25,8 +25,11 @@ Crossing = tuple[Place, Vector]
 """A place in another row, and the velocity of the link to which it belongs."""
 
 
-def program(case: Case, config: CudaConfig, entries: str) -> Program:
-    """Return the program of the entries of all passes, with the refreshes of a ghost layer."""
+def program(case: Case, config: CudaConfig, entries: str, *, planes: bool) -> Program:
+    """Return the program of the entries of all passes, with the refreshes of a ghost layer.
+
+    planes: whether the entries take the planes that they update.
+    """
     regions = {
         "constants": _constants(case, config),
         "storage": hinted_format(config),
@@ -40,7 +43,7 @@ def program(case: Case, config: CudaConfig, entries: str) -> Program:
     if refreshes:
         rings = config.frame(case.stencil).blocks is not None
         source += fill("shared/ring.cu" if rings else "shared/ghost.cu", {"entry": "\n".join(refreshes)}) + "\n"
-    period = period_of(config, case.stencil, lambda one: _launches(case, config, one))
+    period = period_of(config, case.stencil, lambda one: _launches(case, config, one, planes))
     return entry.program(case, config, source, period, max_elements(case, config))
 
 
@@ -78,11 +81,12 @@ def _block_order(case: Case, config: CudaConfig) -> str:
     return "\n" + fill("shared/z_curve.cu", {"axes": f"constexpr bool FLAT = {flat};"})
 
 
-def entry_regions(case: Case, config: CudaConfig, one: Pass) -> dict[str, str]:
+def entry_regions(case: Case, config: CudaConfig, one: Pass, *, planes: bool) -> dict[str, str]:
     """Return the regions that the entries of a pass have in all loops over cells."""
     source, target = buffers_of(one.phase)
     return {
-        "signature": signature(case, config, one),
+        **entry.limits(config.family, planes),
+        "signature": signature(case, config, one, planes=planes),
         "read": access.reads(case, one.phase, source),
         "write": access.writes(case, one.phase, target),
     }
@@ -103,13 +107,14 @@ def buffers_of(phase: Phase) -> tuple[str, str]:
     return ("populations", "populations") if phase.in_place else ("source", "target")
 
 
-def signature(case: Case, config: CudaConfig, one: Pass, name: str = "", *more: str) -> str:
+def signature(case: Case, config: CudaConfig, one: Pass, name: str = "", *more: str, planes: bool) -> str:
     """Return the head of the entry of a pass, with where the directions start if threads share that.
 
     more: declarations of parameters before the extents.
     """
-    words, extents = (tables(case, config, one.phase), (), ()), ((), entry.EXTENTS, scalars(case, one.phase))
-    head = pass_head(config, one, name, *entry.parameters(*words), *more, *entry.parameters(*extents))
+    words = entry.parameters(tables(case, config, one.phase), (), ())
+    numbers = entry.parameters((), entry.extents(planes), scalars(case, one.phase))
+    head = pass_head(config, one, name, *words, *more, *numbers)
     return head if config.addresses == "computed" else "\n".join((head, fill("shared/shared_starts.cu", {})))
 
 
@@ -180,8 +185,9 @@ def _element(place: Place, at: str) -> str:
     return f"populations[component({place.slot}, n) + {at}]"
 
 
-def _launches(case: Case, config: CudaConfig, one: Pass) -> Iterator[Launch]:
-    arguments = (*one.places, *tables(case, config, one.phase), *entry.EXTENTS, *scalars(case, one.phase))
+def _launches(case: Case, config: CudaConfig, one: Pass, planes: bool) -> Iterator[Launch]:
+    extents = entry.extents(planes)
+    arguments = (*one.places, *tables(case, config, one.phase), *extents, *scalars(case, one.phase))
     refreshed = {when: _refresh_launch(config, one, when) for when in _crossings(case, config, one.phase)}
     if "read" in refreshed:
         yield refreshed["read"]

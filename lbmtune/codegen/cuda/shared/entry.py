@@ -7,9 +7,9 @@ from math import prod
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS, tables
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.cuda.shared.assemble import fill
+from lbmtune.codegen.cuda.shared.assemble import fill, variants
 from lbmtune.codegen.cuda.shared.expressions import reals
-from lbmtune.codegen.program import Program, Steps
+from lbmtune.codegen.program import FIRST_PLANE, LAST_PLANE, Program, Steps
 
 EXTENTS = ("nx", "ny", "nz")
 """Launch arguments that hold the extents of the domain."""
@@ -78,6 +78,19 @@ def parameters(words: Iterable[str], integers: Iterable[str], scalars: Iterable[
     """Return the declarations of tables of words and of scalar parameters."""
     tables_ = (f"const Word* __restrict__ {WORD_PARAMETERS[name]}" for name in words)
     return [*tables_, *(f"const int {n}" for n in integers), *reals(scalars)]
+
+
+def extents(planes: bool) -> tuple[str, ...]:
+    """Return the launch arguments that hold the extents of the domain, and the limits of the planes of a launch."""
+    return (*EXTENTS, FIRST_PLANE, LAST_PLANE) if planes else EXTENTS
+
+
+def limits(loop: str, planes: bool) -> dict[str, str]:
+    """Return the regions with the limits of planes for a loop; none if launches update the whole domain.
+
+    loop: a region of kernels/cuda/exchange/planes.cu.
+    """
+    return variants("exchange/planes.cu", {}, inside=loop) if planes else {}
 
 
 def first_tables(case: Case, config: CudaConfig) -> tuple[str, ...]:

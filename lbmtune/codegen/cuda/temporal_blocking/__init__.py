@@ -26,24 +26,26 @@ _FETCHES = {"none": 0, "registers": 1, "cp_async": 2, "bulk": 2}
 """Buffer of the next plane: none, registers (1) or shared memory (2)."""
 ABLATABLE = True
 """Parts of its kernels can be left out."""
+TAKES_PLANES = True
+"""Launches of its kernels can take the planes that they update."""
 
 
-def render(case: Case, config: TemporalBlocking, parts: Parts = WHOLE) -> Program:
+def render(case: Case, config: TemporalBlocking, parts: Parts = WHOLE, *, planes: bool = False) -> Program:
     """Return the program of a legal configuration: one launch for `steps` time steps."""
     launch = Launch(
         "step_0",
-        ("f0", "f1", *entry.first_tables(case, config), *entry.EXTENTS, *_scalars(case, config)),
+        ("f0", "f1", *entry.first_tables(case, config), *entry.extents(planes), *_scalars(case, config)),
         block=config.block,
         covers=config.block_cells(case.stencil),
         ends=(ends(case, config), 0, 0),
         shared_bytes=config.shared_bytes(case),
     )
-    source = _source(case, config, parts)
+    source = _source(case, config, parts, planes)
     longest = 2**32 if _narrow(case, config) else None
     return entry.program(case, config, source, ((launch,),), longest, steps=config.steps)
 
 
-def _source(case: Case, config: TemporalBlocking, parts: Parts) -> str:
+def _source(case: Case, config: TemporalBlocking, parts: Parts, planes: bool) -> str:
     walled, deep = cuts(case), case.stencil.dimensions == 3
     if config.of_moments:
         stage = moments.functions(case.stencil, case.forced, _split(case), case.relaxes)
@@ -57,7 +59,7 @@ def _source(case: Case, config: TemporalBlocking, parts: Parts) -> str:
         "copies": async_copies(past_l1=walled and deep),
         "walls": walls.functions(case, config) if walled else "",
         "warp_sync": _warp_sync(case, config),
-        "entry": ("" if parts.writes else NEVER_STORED) + _entry(case, config, parts),
+        "entry": ("" if parts.writes else NEVER_STORED) + _entry(case, config, parts, planes),
     }
     if config.plane_fetch == "bulk":
         regions["slots"] = ""  # bulk copies use the names of the copies of single lanes
@@ -72,19 +74,21 @@ def _warp_sync(case: Case, config: TemporalBlocking) -> str:
     return "\n".join(texts)
 
 
-def _entry(case: Case, config: TemporalBlocking, parts: Parts) -> str:
+def _entry(case: Case, config: TemporalBlocking, parts: Parts, planes: bool) -> str:
     """Return the entry: the variants of the configuration replace regions of the skeleton one after the other."""
     flat, walled = case.stencil.dimensions == 2, cuts(case)
     file = "temporal_blocking/entry_2d.cu" if flat else "temporal_blocking/entry_3d.cu"
     taken = ", ".join(("m[v]" if flat else "m[r][v]", *_relaxation(case, config)))
-    parameters = entry.parameters(entry.first_tables(case, config), entry.EXTENTS, _scalars(case, config))
+    parameters = entry.parameters(entry.first_tables(case, config), entry.extents(planes), _scalars(case, config))
     regions = {"signature": entry.head(config, "step_0", _BUFFERS, *parameters), "relax": f"relax({taken});"}
     if not flat:
         # the next plane is fetched early if its values are many, after an exchange if they are few
         regions["early" if config.of_moments or walled else "ahead"] = ""
         regions |= walls.entry_variants(config) if walled else {}
         regions |= variants("temporal_blocking/neighbour_sync.cu", {}) if config.warp_sync == "neighbours" else {}
-        regions |= variants(file, {}, inside="tapered") if config.chunk_schedule == "tapered" else {}
+        limits = entry.limits("tiles", planes)
+        regions |= limits
+        regions |= variants(file, limits, inside="tapered") if config.chunk_schedule == "tapered" else {}
         regions |= walls.stages(case, config, regions) if walled else {}
     elif walled:
         regions |= walls.entry_2d_variants(case, config, regions)
