@@ -134,7 +134,7 @@ def test_missing_axes_take_their_default() -> None:
     ("text", "sentence"),
     [
         ("shceme=aa", "unknown knob 'shceme' of family direct (cuda); did you mean 'scheme'?"),
-        ("backend=cpu,block=1x1x1", "unknown knob 'block' of family direct (cpu); did you mean"),
+        ("backend=cpu,block=1x1x1", "unknown knob 'block' of family direct (cpu); lbmtune list shows all."),
         (
             "steps=3",
             "steps is not a knob of family direct (family temporal-blocking of cuda has it); "
@@ -161,7 +161,7 @@ def test_missing_axes_take_their_default() -> None:
 def test_bad_text_is_bad_input_with_a_sentence(text: str, sentence: str) -> None:
     with pytest.raises(InputError) as raised:
         parse_config(text)
-    assert sentence in str(raised.value) or "choose one of" in str(raised.value)
+    assert sentence in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ from lbmtune.units import format_rate
 from tests.support.browser import laid_out, visit
 from tests.support.pages import page as page_of
 from tests.support.pages import write_report
-from tests.support.paths import RECORDED
+from tests.support.paths import RECORDED, ROOT
 from tests.support.studies import made_up_records as made
 
 STUDIES: dict[str, Callable[[], StudyRecord]] = {
@@ -671,3 +671,16 @@ def test_no_row_of_figures_is_half_empty(name: str) -> None:
     assert sum(not p.wide for p in shown) % 2 == 0
     wide = [p.wide for p in shown]
     assert wide[:-1] == sorted(wide[:-1], reverse=True)
+
+
+PAGES = sorted((ROOT / "reports").glob("*/*.html"))
+KEPT = [page for page in PAGES if (RECORDED / page.parent.name / page.stem).is_dir()]
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=lambda kept: kept.stem)
+def test_a_kept_page_warns_of_another_kernel_only_if_there_is_one(kept: Path) -> None:
+    study = read_study(RECORDED / kept.parent.name / kept.stem)
+    kernel = printed_kernel(study)
+    assert kernel
+    differs = kernel.source_digest != study.ranked[0].source_digest
+    assert ("prints another kernel" in kept.read_text(encoding="utf-8")) is differs
