@@ -22,8 +22,8 @@ from lbmtune.files.studyfile import base_study, load_study
 from lbmtune.records import Environment
 from lbmtune.records.spec import ALL_FAMILIES
 from lbmtune.records.store import read_study
-from lbmtune.search.axes import Asked, product_of
-from lbmtune.search.space import Space, legal_set
+from lbmtune.search.spaces.axes import Asked, product_of
+from lbmtune.search.spaces.space import Space, legal_set
 from tests.support.paths import ROOT
 
 H200 = cuda_limits("sm_90", 132, 141 << 30)
