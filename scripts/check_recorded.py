@@ -33,8 +33,8 @@ from lbmtune.measure.workers.side_tasks import with_side_task
 from lbmtune.records import Measurement, Trial
 from lbmtune.records.best import read_best
 from lbmtune.records.claims import Claims, Document, Group
+from lbmtune.records.comparison.statistics import paired_ratio
 from lbmtune.records.kernel_format import Kernel
-from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import kind_of

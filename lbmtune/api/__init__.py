@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING
 from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
-    from lbmtune.api.decompositions import cuts, decompose
-    from lbmtune.api.estimates import case_summary, costs, predictor
     from lbmtune.api.inventory import listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.links import linked, measured_links
     from lbmtune.api.measured_machines import machine_file, measured_machine
-    from lbmtune.api.parallel import check_links, first_on_parts, scaling
-    from lbmtune.api.planning import plan
+    from lbmtune.api.predicted.decompositions import cuts, decompose
+    from lbmtune.api.predicted.estimates import case_summary, costs, predictor
+    from lbmtune.api.predicted.parallel import check_links, first_on_parts, scaling
+    from lbmtune.api.predicted.planning import plan
+    from lbmtune.api.predicted.ranking import rank, ranked_before
+    from lbmtune.api.predicted.variation import check_knob, vary
     from lbmtune.api.profiling import profile, profiler_target
-    from lbmtune.api.ranking import rank, ranked_before
     from lbmtune.api.reproduction import reproduce
     from lbmtune.api.results import Study, trials
     from lbmtune.api.several import prove_parts, race_parts
     from lbmtune.api.studies import study
-    from lbmtune.api.variation import check_knob, vary
     from lbmtune.api.workers import work
     from lbmtune.backend.cuda.compiled_cache import compiled_before
     from lbmtune.catalogue.problem.case import Case
@@ -49,21 +49,21 @@ if TYPE_CHECKING:
     from lbmtune.search.study import nothing_valid
 
 _NAMES = {
-    "lbmtune.api.decompositions": ("cuts", "decompose"),
-    "lbmtune.api.estimates": ("case_summary", "costs", "predictor"),
+    "lbmtune.api.predicted.decompositions": ("cuts", "decompose"),
+    "lbmtune.api.predicted.estimates": ("case_summary", "costs", "predictor"),
     "lbmtune.api.inventory": ("listing",),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
     "lbmtune.api.links": ("linked", "measured_links"),
     "lbmtune.api.measured_machines": ("machine_file", "measured_machine"),
-    "lbmtune.api.planning": ("plan",),
+    "lbmtune.api.predicted.planning": ("plan",),
     "lbmtune.api.profiling": ("profile", "profiler_target"),
-    "lbmtune.api.ranking": ("rank", "ranked_before"),
+    "lbmtune.api.predicted.ranking": ("rank", "ranked_before"),
     "lbmtune.api.reproduction": ("reproduce",),
-    "lbmtune.api.parallel": ("check_links", "first_on_parts", "scaling"),
+    "lbmtune.api.predicted.parallel": ("check_links", "first_on_parts", "scaling"),
     "lbmtune.api.results": ("Study", "trials"),
     "lbmtune.api.several": ("prove_parts", "race_parts"),
     "lbmtune.api.studies": ("study",),
-    "lbmtune.api.variation": ("check_knob", "vary"),
+    "lbmtune.api.predicted.variation": ("check_knob", "vary"),
     "lbmtune.api.workers": ("work",),
     "lbmtune.backend.cuda.compiled_cache": ("compiled_before",),
     "lbmtune.catalogue.problem.case": ("Case",),

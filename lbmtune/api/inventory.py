@@ -32,8 +32,8 @@ from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.lattice import LATTICES
 from lbmtune.model.machine.description import Machine
 from lbmtune.records.spec import StudySpec, Table, tables
-from lbmtune.search.bounds import legal_of
-from lbmtune.search.space import Space
+from lbmtune.search.spaces.bounds import legal_of
+from lbmtune.search.spaces.space import Space
 
 
 def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dict[str, Any]:

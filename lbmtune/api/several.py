@@ -9,8 +9,8 @@ from itertools import product
 from typing import Any
 
 from lbmtune.api.configs import Config, legal_config
-from lbmtune.api.decompositions import decompose
-from lbmtune.api.parallel import with_links
+from lbmtune.api.predicted.decompositions import decompose
+from lbmtune.api.predicted.parallel import with_links
 from lbmtune.backend.protocol import Compiler, DeviceFaultError, OutOfMemoryError, PeerDevice, TooManyResourcesError
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
 from lbmtune.catalogue.config import KernelConfig

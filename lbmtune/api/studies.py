@@ -16,9 +16,9 @@ from lbmtune.api import measured_machines
 from lbmtune.api.accuracies import Accuracies
 from lbmtune.api.devices import chosen, widest
 from lbmtune.api.earlier import Found, kept, lessons, named
-from lbmtune.api.estimates import predictor
 from lbmtune.api.folders import check_folder, new_folder
-from lbmtune.api.ranking import compiler_of
+from lbmtune.api.predicted.estimates import predictor
+from lbmtune.api.predicted.ranking import compiler_of
 from lbmtune.api.results import Study
 from lbmtune.backend.registry import backend_of, reports_power
 from lbmtune.catalogue.config import KernelConfig
@@ -36,14 +36,14 @@ from lbmtune.records.remarks import last_cache
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_study
 from lbmtune.records.study import Ceiling, StudyHeader
-from lbmtune.search.axes import Asked
-from lbmtune.search.bounds import allowed, check_any_of, legal_of, within
-from lbmtune.search.climb import climbed
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.kinds import rounding_of
 from lbmtune.search.lock import device_locks
-from lbmtune.search.space import Space
+from lbmtune.search.spaces.axes import Asked
+from lbmtune.search.spaces.bounds import allowed, check_any_of, legal_of, within
+from lbmtune.search.spaces.climb import climbed
+from lbmtune.search.spaces.space import Space
 from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.strategies.transfer import Source
 from lbmtune.search.study import check_same_spec, run_study

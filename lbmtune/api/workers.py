@@ -8,7 +8,7 @@ from lbmtune.api import measured_machines
 from lbmtune.api.accuracies import Accuracies
 from lbmtune.api.devices import chosen
 from lbmtune.api.earlier import kept, lessons
-from lbmtune.api.estimates import predictor
+from lbmtune.api.predicted.estimates import predictor
 from lbmtune.api.studies import by_accuracy, compiled_first_of, searched
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError

@@ -6,7 +6,7 @@ from statistics import median
 
 from lbmtune.records import Measurement
 from lbmtune.records.claims import COUNTED, ERRORS, Claim, Document, Group, Holding, Rates, Row, Series, Verdict
-from lbmtune.records.statistics import Interval, median_interval, paired_ratio
+from lbmtune.records.comparison.statistics import Interval, median_interval, paired_ratio
 
 
 @dataclass(frozen=True)

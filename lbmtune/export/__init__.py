@@ -14,8 +14,8 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Environment, Trial, made_of
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
+from lbmtune.records.comparison.repeats import RepeatInterval
 from lbmtune.records.kernel_format import Kernel
-from lbmtune.records.repeats import RepeatInterval
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord

@@ -5,8 +5,8 @@ from statistics import median
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Conditions, Sustained, Trial
+from lbmtune.records.comparison.repeats import repeat_interval
 from lbmtune.records.profile import Profile
-from lbmtune.records.repeats import repeat_interval
 from lbmtune.records.spec import TimingProtocol
 from lbmtune.records.study import StudyRecord
 from lbmtune.units import format_bytes, format_mlups

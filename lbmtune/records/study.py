@@ -16,12 +16,12 @@ from pathlib import PurePath
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
+from lbmtune.records.comparison.race import Verdict, verdict
+from lbmtune.records.comparison.repeats import RepeatInterval, repeat_interval
+from lbmtune.records.comparison.statistics import repeat_spread
 from lbmtune.records.output import OutputRates
 from lbmtune.records.quantities import Count, LogRatio, NotNegative, Positive
-from lbmtune.records.race import Verdict, verdict
-from lbmtune.records.repeats import RepeatInterval, repeat_interval
 from lbmtune.records.spec import StudySpec
-from lbmtune.records.statistics import repeat_spread
 
 CEILING_STREAMS = 19
 """Arrays that a copy of many streams reads and writes at once."""

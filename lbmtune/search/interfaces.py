@@ -10,9 +10,9 @@ from lbmtune.records import Compiled, Environment, Prediction, Trial, Verificati
 from lbmtune.records.output import Output
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.study import StudyHeader
-from lbmtune.search.bounds import Accurate
 from lbmtune.search.clock import Clock
 from lbmtune.search.estimates import Estimate
+from lbmtune.search.spaces.bounds import Accurate
 
 Predict = Callable[[KernelConfig], Prediction]
 Sustain = Callable[[Sequence[KernelConfig], Sequence[bool]], list[Trial]]

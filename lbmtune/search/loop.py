@@ -23,7 +23,7 @@ from lbmtune.search.finals import fastest_s, proven
 from lbmtune.search.interfaces import Search
 from lbmtune.search.observations import seen_of
 from lbmtune.search.plan import Plan
-from lbmtune.search.space import Space
+from lbmtune.search.spaces.space import Space
 from lbmtune.search.stopping import Stop, noise_of
 
 OUT_OF_TIME = "what is left of the time is for the finals"

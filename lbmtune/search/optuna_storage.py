@@ -20,7 +20,7 @@ from lbmtune.errors import InputError
 from lbmtune.records import Trial
 from lbmtune.records.spec import OBJECTIVES, StudySpec
 from lbmtune.records.study import Ceiling, StudyHeader
-from lbmtune.search.space import varied
+from lbmtune.search.spaces.space import varied
 
 JOURNAL = "optuna.log"
 _NUMBER, FINALS = "lbmtune:number", "final_mlups"

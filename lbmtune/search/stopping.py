@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records import Trial
+from lbmtune.records.comparison.repeats import percent
+from lbmtune.records.comparison.statistics import repeat_spread
 from lbmtune.records.remarks import left_alone, predictions_hold
-from lbmtune.records.repeats import percent
-from lbmtune.records.statistics import repeat_spread
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.interfaces import DOUBT, Gain
 

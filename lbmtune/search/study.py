@@ -30,7 +30,7 @@ from lbmtune.search.interfaces import Search
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.loop import OUT_OF_TIME, Loop
 from lbmtune.search.plan import Plan
-from lbmtune.search.space import Space
+from lbmtune.search.spaces.space import Space
 from lbmtune.search.stopping import unreliable_target
 from lbmtune.search.visits import visit_again
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.statistics import FEWEST_PAIRS
+from lbmtune.records.comparison.statistics import FEWEST_PAIRS
 from lbmtune.records.store import append_trial, read_study
 from lbmtune.search.interfaces import Search
 from lbmtune.search.plan import Plan

@@ -34,8 +34,8 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.files.studyfile import load_study
 from lbmtune.records import Environment, Trial
+from lbmtune.records.comparison.statistics import paired_ratio
 from lbmtune.records.spec import TimingProtocol
-from lbmtune.records.statistics import paired_ratio
 from lbmtune.records.store import read_study
 from lbmtune.units import format_mlups
 from scripts.paths import ROOT

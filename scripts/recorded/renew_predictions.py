@@ -26,7 +26,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import cells_read, predict
 from lbmtune.records import Prediction, Trial
-from lbmtune.records.statistics import relative_error
+from lbmtune.records.comparison.statistics import relative_error
 from lbmtune.records.store import HEADER, read_study, write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.page import write_report

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbmtune import Case, plan
-from lbmtune.api.planning import STEP, Capacity, share, with_halo
+from lbmtune.api.predicted.planning import STEP, Capacity, share, with_halo
 from lbmtune.catalogue.config import parse_config
 from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.footprint import footprint_bytes

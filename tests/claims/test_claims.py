@@ -27,8 +27,8 @@ from lbmtune.files.claimsfile import load_documents, parse_document
 from lbmtune.files.shipped import published
 from lbmtune.records import Accuracy, AccuracyPoint, Outcome, Resources, Trial
 from lbmtune.records.claims import Claim, Claims, ClaimsHeader, Document, Group, Holding, Rates, Row, SideTask, Verdict
+from lbmtune.records.comparison.statistics import Interval
 from lbmtune.records.profile import Counter, Counters
-from lbmtune.records.statistics import Interval
 from tests.support.refusals import refused
 from tests.support.studies.fake_study import CASE, LIMITS, environment, measurement
 

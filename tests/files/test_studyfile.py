@@ -13,7 +13,7 @@ from lbmtune.files.source import line_of
 from lbmtune.files.studyfile import as_spec, load_study, overridden, parse_study
 from lbmtune.records.output import Output
 from lbmtune.records.spec import Target, TimingProtocol
-from lbmtune.search.space import legal_set
+from lbmtune.search.spaces.space import legal_set
 from tests.support.refusals import refused
 
 TEXT = """\

@@ -17,7 +17,7 @@ from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import decomposed
 from lbmtune.model.exchange import Period, period
 from lbmtune.model.machine.toml import read_machine
-from lbmtune.records.statistics import paired_ratio
+from lbmtune.records.comparison.statistics import paired_ratio
 from tests.support.paths import RECORDED, ROOT
 
 FOLDER = RECORDED / "nvidia-h100"

@@ -24,7 +24,7 @@ from lbmtune.records.legacy.configurations import (
 )
 from lbmtune.records.legacy.spaces import is_legacy_table, migrated_tables
 from lbmtune.records.store import FAMILIES_SINCE, HEADER, TRIALS, append_trial, read_study, write_header
-from lbmtune.search.space import legal_set
+from lbmtune.search.spaces.space import legal_set
 from tests.records.test_store import HEADER_RECORD, TRIAL
 
 Flat = dict[str, Scalar]

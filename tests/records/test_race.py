@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.race import verdict
+from lbmtune.records.comparison.race import verdict
 from lbmtune.records.study import StudyRecord
 from tests.support.studies.fake_study import header, measurement, predict, space_of, spec
 

@@ -15,8 +15,8 @@ import pytest
 
 from lbmtune.catalogue.config import cuda
 from lbmtune.records import Measurement
-from lbmtune.records.repeats import percent, repeat_interval
-from lbmtune.records.statistics import FEWEST_PAIRS, repeat_spread
+from lbmtune.records.comparison.repeats import percent, repeat_interval
+from lbmtune.records.comparison.statistics import FEWEST_PAIRS, repeat_spread
 from lbmtune.records.store import append_trial, read_study, write_header
 from tests.support.paths import RECORDED
 from tests.support.studies import fake_study

@@ -19,8 +19,8 @@ from lbmtune.records.spec import TimingProtocol
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.tables import case_table
-from lbmtune.search.bounds import allowed, check_any_of, legal_of
 from lbmtune.search.pareto import members
+from lbmtune.search.spaces.bounds import allowed, check_any_of, legal_of
 from lbmtune.search.study import run_study
 from tests.support.studies import fake_study
 from tests.support.studies.fake_study import CASE, LIMITS, FakeEvaluator, header, search, space_of, spec

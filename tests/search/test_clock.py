@@ -19,7 +19,7 @@ from lbmtune.search import clock as clocks
 from lbmtune.search.clock import FILES_S, Clock, Needs, process_begun_s
 from lbmtune.search.loop import Loop
 from lbmtune.search.plan import Plan
-from lbmtune.search.space import Space
+from lbmtune.search.spaces.space import Space
 from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
 from tests.support.studies.fake_study import FakeEvaluator, header, measurement, search, space_of, spec

@@ -14,10 +14,10 @@ from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.files.studyfile import base_study
 from lbmtune.records import Prediction
-from lbmtune.search import space as space_module
-from lbmtune.search.axes import Asked, product_of
-from lbmtune.search.climb import climbed
-from lbmtune.search.space import legal_set
+from lbmtune.search.spaces import space as space_module
+from lbmtune.search.spaces.axes import Asked, product_of
+from lbmtune.search.spaces.climb import climbed
+from lbmtune.search.spaces.space import legal_set
 from tests.support.studies.fake_study import CASE, LIMITS, predict
 
 H200 = cuda_limits("sm_90", 132, 141 << 30)

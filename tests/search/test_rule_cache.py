@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from lbmtune.catalogue.config import cuda, from_flat
-from lbmtune.search.rule_cache import CachedRule, Points, tracked
+from lbmtune.search.spaces.rule_cache import CachedRule, Points, tracked
 from tests.support.studies.fake_study import CASE, LIMITS
 
 

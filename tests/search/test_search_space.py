@@ -9,8 +9,8 @@ from lbmtune.catalogue.config import FAMILIES, KernelConfig, completed, from_fla
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
-from lbmtune.search.axes import Asked, points
-from lbmtune.search.space import Space, check_any_is_legal, legal_set, varied
+from lbmtune.search.spaces.axes import Asked, points
+from lbmtune.search.spaces.space import Space, check_any_is_legal, legal_set, varied
 from tests.support.studies.fake_study import CASE, LIMITS, usual_axes
 
 

@@ -46,12 +46,20 @@ struct Landing {
 struct Warp {
     char value[2][32][8];
     int rounds[32];  // operations that each lane has entered
+    int round_of[2];  // the operation that a slot holds, and the lanes that have entered it
+    unsigned entered[2];
     unsigned alive;
+};
+
+// The barriers of a block, in two slots for the same reason.
+struct Barriers {
+    unsigned number_of[2], entered[2], done;
 };
 
 static const size_t STACK_BYTES = 1 << 16;
 static std::vector<Fiber> fibers;
 static std::vector<Warp> warps;
+static Barriers barriers;
 static std::vector<char> stacks;
 static unsigned running;
 static Place scheduler;
@@ -79,6 +87,7 @@ __attribute__((noinline)) void yield() {
 static void enter() {
     body(arguments);
     me().done = true;
+    ++barriers.done;
     my_warp().alive &= ~(1u << my_lane());
     go_to(scheduler);
 }
@@ -86,12 +95,16 @@ static void enter() {
 char (&exchange(const unsigned mask, const void* value, const size_t bytes))[32][8] {
     Warp& warp = my_warp();
     if (!(mask >> my_lane() & 1) || bytes > 8) abort();
-    const int round = ++warp.rounds[my_lane()];
-    std::memcpy(warp.value[round & 1][my_lane()], value, bytes);
-    for (unsigned others = mask; others &= warp.alive;) {
-        warp.rounds[__builtin_ctz(others)] < round ? yield() : void(others &= others - 1);
+    const unsigned lane = my_lane();
+    const int round = ++warp.rounds[lane], slot = round & 1;
+    if (warp.round_of[slot] != round) {
+        warp.round_of[slot] = round;
+        warp.entered[slot] = 0;
     }
-    return warp.value[round & 1];
+    warp.entered[slot] |= 1u << lane;
+    std::memcpy(warp.value[slot][lane], value, bytes);
+    while (warp.round_of[slot] == round && mask & warp.alive & ~warp.entered[slot]) yield();
+    return warp.value[slot];
 }
 
 void copy_later(void* to, const void* from, const int bytes) {
@@ -161,6 +174,7 @@ static void line_up(const dim3 block, char* stacks) {
     fibers.resize(threads);
     copies.assign(threads, Copies());
     warps.assign((threads + 31) / 32, Warp());
+    barriers = Barriers();
     for (unsigned t = 0; t < threads; ++t) {
         Fiber& fiber = fibers[t];
         fiber.thread = {t % block.x, t / block.x % block.y, t / (block.x * block.y)};
@@ -214,6 +228,7 @@ static void place_block(const unsigned n) {
 struct Block {
     std::vector<Fiber> fibers;
     std::vector<Warp> warps;
+    Barriers barriers;
     std::vector<char> shared;
     bool left;
 };
@@ -226,7 +241,7 @@ static void run_blocks_together(const std::vector<unsigned>& order, const dim3 t
     const char* const untouched = reinterpret_cast<char*>(shared);
     for (size_t n = 0; n < order.size(); ++n) {
         line_up(threads, stacks.data() + n * stack_bytes);
-        blocks[n] = {fibers, warps, std::vector<char>(untouched, untouched + shared_bytes), true};
+        blocks[n] = {fibers, warps, barriers, std::vector<char>(untouched, untouched + shared_bytes), true};
     }
     for (bool any = true, moved = true; any;) {
         if (!moved) abort();  // all wait for ever
@@ -237,11 +252,13 @@ static void run_blocks_together(const std::vector<unsigned>& order, const dim3 t
             place_block(order[n]);
             fibers.swap(block.fibers);
             warps.swap(block.warps);
+            std::swap(barriers, block.barriers);
             std::memcpy(shared, block.shared.data(), shared_bytes);
             for (waits = passes = false; block.left && !waits; moved = moved || passes || !waits) block.left = run_once();
             std::memcpy(block.shared.data(), shared, shared_bytes);
             fibers.swap(block.fibers);
             warps.swap(block.warps);
+            std::swap(barriers, block.barriers);
             any = any || block.left;
         }
     }
@@ -276,10 +293,14 @@ size_t run(
 void copies_begin() { ++host::my_copies().groups; }
 
 void __syncthreads() {
-    const unsigned mine = ++host::me().barriers;
-    for (const host::Fiber& other : host::fibers) {
-        while (!other.done && other.barriers < mine) host::yield();
+    const unsigned mine = ++host::me().barriers, slot = mine & 1;
+    host::Barriers& all = host::barriers;
+    if (all.number_of[slot] != mine) {
+        all.number_of[slot] = mine;
+        all.entered[slot] = 0;
     }
+    ++all.entered[slot];
+    while (all.number_of[slot] == mine && all.entered[slot] + all.done < host::fibers.size()) host::yield();
 }
 
 unsigned __ballot_sync(const unsigned mask, const bool vote) {

@@ -12,7 +12,7 @@ from lbmtune.cli.format import output
 from lbmtune.units import format_bytes
 
 if TYPE_CHECKING:
-    from lbmtune.api.decompositions import Exchange
+    from lbmtune.api.predicted.decompositions import Exchange
 
 _MOST_ROWS = 32
 

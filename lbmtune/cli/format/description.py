@@ -15,9 +15,9 @@ from lbmtune.cli.arguments.configs import Subject
 from lbmtune.cli.format import output
 from lbmtune.model.machine.description import Links, Machine
 from lbmtune.records import Prediction, Resources
+from lbmtune.records.comparison.repeats import percent
 from lbmtune.records.idle_threads import idle_threads
 from lbmtune.records.remarks import in_cache, last_cache, left_alone, prediction_doubt
-from lbmtune.records.repeats import percent
 from lbmtune.report.tables import fluid_share
 from lbmtune.units import format_bytes, format_mlups, format_rate
 

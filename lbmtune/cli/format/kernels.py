@@ -7,7 +7,7 @@ from lbmtune.cli.format import output
 from lbmtune.cli.format.description import config_text, unreliable
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Accuracy, Measurement, Trial, Verification
-from lbmtune.records.repeats import repeat_interval
+from lbmtune.records.comparison.repeats import repeat_interval
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups, format_rate
 

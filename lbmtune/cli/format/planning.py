@@ -11,7 +11,7 @@ from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes, format_mlups
 
 if TYPE_CHECKING:
-    from lbmtune.api.planning import Cells, MemoryPlan, PlannedKernel
+    from lbmtune.api.predicted.planning import Cells, MemoryPlan, PlannedKernel
 
 _MISSING = "-"
 _COMMON = ("storage", "parts>")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from lbmtune.api.grouping import others, with_scheme
+from lbmtune.api.predicted.grouping import others, with_scheme
 from lbmtune.catalogue.config import Scalar, backend_knobs
 from lbmtune.cli.format import output
 from lbmtune.records import Prediction
@@ -15,8 +15,8 @@ from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes, format_mlups
 
 if TYPE_CHECKING:
-    from lbmtune.api.ranking import Entry, Ranking, Row
-    from lbmtune.api.variation import Variation
+    from lbmtune.api.predicted.ranking import Entry, Ranking, Row
+    from lbmtune.api.predicted.variation import Variation
 
 _BAR = 12
 """Characters of the longest bar."""

@@ -12,7 +12,7 @@ from lbmtune.cli.format.description import config_text
 from lbmtune.units import format_mlups
 
 if TYPE_CHECKING:
-    from lbmtune.api.parallel import Scaling, ScalingPoint
+    from lbmtune.api.predicted.parallel import Scaling, ScalingPoint
 
 _SWITCH = "each device exchanges with all others at the bandwidth of a pair (a switch)"
 

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from lbmtune.cli.format import output
 from lbmtune.records import Sustained, Trial
+from lbmtune.records.comparison.repeats import percent
 from lbmtune.records.remarks import (
     description_disturbance,
     devices_text,
@@ -21,7 +22,6 @@ from lbmtune.records.remarks import (
     too_much_power,
     unsteadiness,
 )
-from lbmtune.records.repeats import percent
 from lbmtune.records.study import StudyRecord, prior_text
 from lbmtune.report.study.output import output_row
 from lbmtune.report.tables import SHORT, fluid_share, objective_texts

@@ -20,7 +20,7 @@ from lbmtune.codegen.streams import COPY, SCALE, STREAMS, CpuAccess, cpu_streams
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.measure.processes.worker import Progress
 from lbmtune.measure.timing.state import all_true, fill_random
-from lbmtune.records.statistics import median_interval
+from lbmtune.records.comparison.statistics import median_interval
 
 _SAMPLES = 9
 _SAMPLE_S = 0.01

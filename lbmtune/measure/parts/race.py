@@ -12,7 +12,7 @@ from statistics import median
 from lbmtune.decomposition.coupling import Coupling
 from lbmtune.errors import InputError
 from lbmtune.measure.timing.state import excite
-from lbmtune.records.statistics import Interval, paired_ratio
+from lbmtune.records.comparison.statistics import Interval, paired_ratio
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 from lbmtune.runtime.parts.schedule import GRAPH_LAUNCHES
 from lbmtune.runtime.simulation import Simulation

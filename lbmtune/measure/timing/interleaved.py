@@ -13,8 +13,8 @@ from lbmtune.measure.timing import sampling
 from lbmtune.measure.timing.protocol import measurement
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
 from lbmtune.records import Measurement
+from lbmtune.records.comparison.statistics import paired_ratio
 from lbmtune.records.spec import TimingProtocol
-from lbmtune.records.statistics import paired_ratio
 from lbmtune.runtime import Simulation
 
 _REST = 1.0

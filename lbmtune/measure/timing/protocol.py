@@ -7,8 +7,8 @@ from math import ceil
 from lbmtune.measure.timing import sampling
 from lbmtune.measure.timing.state import check_state, excite
 from lbmtune.records import Measurement
+from lbmtune.records.comparison.statistics import Interval, median_interval
 from lbmtune.records.spec import TimingProtocol
-from lbmtune.records.statistics import Interval, median_interval
 from lbmtune.runtime import Simulation
 from lbmtune.units import mlups
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from lbmtune.records import Conditions, Environment
+from lbmtune.records.comparison.statistics import repeat_spread
 from lbmtune.records.output import OutputRates
 from lbmtune.records.remarks import left_alone
-from lbmtune.records.statistics import repeat_spread
 
 ACCESS_BYTES, WORD_BYTES = 16, 4
 """The widest load or store of a GPU thread, and a register."""

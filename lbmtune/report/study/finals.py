@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lbmtune.records import Measurement, Trial
-from lbmtune.records.repeats import RepeatInterval
-from lbmtune.records.statistics import Interval, paired_ratio
+from lbmtune.records.comparison.repeats import RepeatInterval
+from lbmtune.records.comparison.statistics import Interval, paired_ratio
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import CEILING, NEUTRAL, Figure, interval, plain_figure, wrapped
 from lbmtune.report.html import Panel, panel

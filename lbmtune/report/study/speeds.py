@@ -8,8 +8,8 @@ from typing import Any
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.records import Trial
+from lbmtune.records.comparison.statistics import relative_error
 from lbmtune.records.remarks import prediction_doubt
-from lbmtune.records.statistics import relative_error
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import NEUTRAL, PALE, Figure, choose, look, plain_figure, scatter, scheme_colour, wrapped
 from lbmtune.report.html import Panel, panel

@@ -22,7 +22,7 @@ from lbmtune.search.interfaces import Evaluator, Gain, Search, Seen, Strategy
 from lbmtune.search.joint.ledger import BEAT_S, Ledger, begin
 from lbmtune.search.observations import seen_of
 from lbmtune.search.optuna_storage import optuna_name
-from lbmtune.search.space import Space
+from lbmtune.search.spaces.space import Space
 
 _POLL_S = 0.5
 """Seconds between two looks at what others measure, if nothing else is to be done."""

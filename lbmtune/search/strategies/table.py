@@ -9,9 +9,9 @@ import numpy as np
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import InputError
 from lbmtune.records.spec import StudySpec
-from lbmtune.search.bounds import Accurate
 from lbmtune.search.estimates import Estimate
 from lbmtune.search.interfaces import Strategy
+from lbmtune.search.spaces.bounds import Accurate
 from lbmtune.search.strategies.auto import Auto, Learned
 from lbmtune.search.strategies.ordered import Exhaustive, Listed, Random, Task
 from lbmtune.search.strategies.pareto import Pareto

@@ -27,7 +27,7 @@ from lbmtune.catalogue.knobs import Acts, Scalar
 from lbmtune.catalogue.layouts import SoA
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
-from lbmtune.search.rule_cache import tracked
+from lbmtune.search.spaces.rule_cache import tracked
 from tests.catalogue.families.examples import (
     CASE,
     DEVICE,

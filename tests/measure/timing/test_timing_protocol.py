@@ -12,9 +12,9 @@ import pytest
 from lbmtune.measure.timing import interleaved, protocol, sampling, state
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.records import Conditions, Measurement
+from lbmtune.records.comparison.statistics import interval_rank, median_interval, paired_ratio
 from lbmtune.records.remarks import _cause
 from lbmtune.records.spec import TimingProtocol
-from lbmtune.records.statistics import interval_rank, median_interval, paired_ratio
 from lbmtune.report.tables import conditions_table
 from lbmtune.runtime import Simulation
 from tests.support.devices.fake_device import CASE, FakeDevice, compiler, config, renderer

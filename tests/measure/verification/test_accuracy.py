@@ -31,9 +31,9 @@ from lbmtune.records.spec import TimingProtocol
 from lbmtune.records.store import append_trial, read_study, write_header
 from lbmtune.report.study.page import page as page_of
 from lbmtune.report.study.winner import rounding_table
-from lbmtune.search.bounds import excess, within
 from lbmtune.search.kinds import rounding_of
-from lbmtune.search.space import Space, legal_set
+from lbmtune.search.spaces.bounds import excess, within
+from lbmtune.search.spaces.space import Space, legal_set
 from lbmtune.search.study import run_study
 from scripts.measurements import accuracy as script
 from tests.shim.device import COMPILER, HostDevice, compile_on_host

@@ -10,7 +10,7 @@ from lbmtune.records import Outcome
 from lbmtune.records.spec import Budget
 from lbmtune.records.store import read_study
 from lbmtune.search.clock import Clock
-from lbmtune.search.space import Space
+from lbmtune.search.spaces.space import Space
 from lbmtune.search.study import run_study
 from tests.measure.workers.test_evaluate_faults import PROTOCOL, predict
 from tests.support.devices.fake_device import CASE, compiler, config, open_cpu, open_cuda, renderer

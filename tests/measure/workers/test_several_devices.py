@@ -22,7 +22,7 @@ from lbmtune.records.remarks import devices_text
 from lbmtune.records.spec import Budget
 from lbmtune.records.store import read_study
 from lbmtune.search.clock import Clock
-from lbmtune.search.space import Space
+from lbmtune.search.spaces.space import Space
 from lbmtune.search.study import run_study
 from tests.measure.workers.test_evaluate_faults import PROTOCOL, predict
 from tests.support.devices import fake_device

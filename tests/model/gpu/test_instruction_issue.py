@@ -36,7 +36,7 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Environment, Term
 from lbmtune.records.terms import MEMORY
-from lbmtune.search.space import legal_set
+from lbmtune.search.spaces.space import legal_set
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
 

@@ -28,7 +28,7 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 from lbmtune.runtime.parts.schedule import Schedule
 from tests.runtime.parts.test_decomposed import case_named, config, needs_compiler, tiles, words
-from tests.shim.device import HostDevice, compile_on_host
+from tests.shim.device import QUICK, QUICKLY_MADE, HostDevice, compile_on_host
 from tests.shim.queues import Host
 
 TRANSPORTS = ("copy", "pack", "host")
@@ -40,13 +40,13 @@ def coupled(
 ) -> tuple[Simulation, CoupledSimulation]:
     """One device and several of them, at the same random state."""
     host, chosen, program = Host(order), parse_cut(cut), render(case, one)
-    alone, state = Simulation(program, compile_on_host(program), HostDevice()), random_state(case)
+    # tiles of several steps run for longer than the optimiser takes
+    compiler = partial(compile_on_host, level=QUICK if one.fused_steps > 1 else QUICKLY_MADE)
+    alone, state = Simulation(program, compiler(program), HostDevice()), random_state(case)
     taking = render_on_planes(program) or program
     devices = [HostDevice(host) for _ in range(chosen.parts)]
     found = decomposed(case, one, chosen)
-    parts = CoupledSimulation(
-        taking, compile_on_host(taking), devices, found, coupling, compile_on_host, poisons=poisons
-    )
+    parts = CoupledSimulation(taking, compiler(taking), devices, found, coupling, compiler, poisons=poisons)
     alone.initialise(state)
     parts.initialise(state)
     return alone, parts

@@ -12,7 +12,7 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict as model
 from lbmtune.search.interfaces import Seen, Strategy
 from lbmtune.search.kinds import kind_of
-from lbmtune.search.space import legal_set
+from lbmtune.search.spaces.space import legal_set
 from lbmtune.search.strategies.auto import spread
 from lbmtune.search.strategies.ordered import Task
 from lbmtune.search.strategies.table import STRATEGIES, strategy

@@ -11,7 +11,7 @@ from lbmtune.model.predict import predict as model
 from lbmtune.records.store import read_study
 from lbmtune.search.interfaces import Seen
 from lbmtune.search.observations import seen_of
-from lbmtune.search.space import legal_set
+from lbmtune.search.spaces.space import legal_set
 from lbmtune.search.strategies.ordered import Task
 from lbmtune.search.strategies.table import strategy
 from tests.support.paths import RECORDED

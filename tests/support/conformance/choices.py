@@ -17,7 +17,7 @@ from lbmtune.catalogue.problem.case import Case, collides
 from lbmtune.catalogue.problem.faces import Face, Faces, Patch
 from lbmtune.catalogue.problem.flows import box, cavity, channel, pipe
 from lbmtune.lattice import LATTICES
-from lbmtune.search.rule_cache import tracked
+from lbmtune.search.spaces.rule_cache import tracked
 from tests.support.conformance.directed import Conflict, Point
 
 Sample = tuple[Case, KernelConfig]

@@ -40,7 +40,7 @@ from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.clock import Clock, Needs
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.plan import Plan
-from lbmtune.search.space import Space, legal_set
+from lbmtune.search.spaces.space import Space, legal_set
 from lbmtune.search.strategies.table import made_strategy
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from lbmtune.records.study import StudyHeader, StudyRecord
 from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.joint.ledger import Ledger, open_storage
 from lbmtune.search.joint.sharing import joint, shared
-from lbmtune.search.space import Space
+from lbmtune.search.spaces.space import Space
 from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.study import run_study, search_alone
 from tests.support.paths import RECORDED

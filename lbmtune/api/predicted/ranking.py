@@ -10,9 +10,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from lbmtune.api.devices import LOG, limits_of
-from lbmtune.api.estimates import predictor
-from lbmtune.api.grouping import Differences, differences, families, folded
 from lbmtune.api.machines import as_machine
+from lbmtune.api.predicted.estimates import predictor
+from lbmtune.api.predicted.grouping import Differences, differences, families, folded
 from lbmtune.backend.cuda import compiled_cache, nvrtc
 from lbmtune.backend.cuda.compiled_cache import Compiled
 from lbmtune.catalogue.backends import BACKENDS
@@ -27,9 +27,9 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import cache_folder, write_atomically
-from lbmtune.search.bounds import legal_of
 from lbmtune.search.estimates import estimates
 from lbmtune.search.kinds import kind_of
+from lbmtune.search.spaces.bounds import legal_of
 
 _KEPT = 1000
 """Least number of configurations that are kept on disk, the first ones."""

@@ -25,7 +25,7 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records.spec import Table, made
 from lbmtune.records.study import KnobRange
-from lbmtune.search.rule_cache import Point
+from lbmtune.search.spaces.rule_cache import Point
 
 _SEED = 1
 """Of points that are drawn: a study that is resumed has the same ones."""

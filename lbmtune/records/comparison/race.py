@@ -7,8 +7,8 @@ took part in the first rounds alone.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lbmtune.records.repeats import percent
-from lbmtune.records.statistics import Interval, paired_ratio
+from lbmtune.records.comparison.repeats import percent
+from lbmtune.records.comparison.statistics import Interval, paired_ratio
 from lbmtune.records.trial import Trial
 
 _FEWEST = 6

@@ -12,7 +12,7 @@ from lbmtune.errors import InputError
 from lbmtune.records import Accuracy
 from lbmtune.records.spec import StudySpec
 from lbmtune.search.kinds import Rounding, rounding_of
-from lbmtune.search.space import Space, check_any_is_legal, legal_set
+from lbmtune.search.spaces.space import Space, check_any_is_legal, legal_set
 
 Accurate = Callable[[KernelConfig], Accuracy | None]
 """Measures the accuracy of a configuration; None if it has none."""

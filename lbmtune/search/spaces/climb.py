@@ -7,10 +7,10 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.records import Prediction
 from lbmtune.records.spec import Axes, tables
-from lbmtune.search.axes import Asked, families_of, product_of
 from lbmtune.search.estimates import estimates
 from lbmtune.search.kinds import rounding_of
-from lbmtune.search.space import Space
+from lbmtune.search.spaces.axes import Asked, families_of, product_of
+from lbmtune.search.spaces.space import Space
 
 _BEST, _ROUNDS = 100, 10
 """Configurations whose neighbours are looked at in a round, and most rounds."""

@@ -12,8 +12,8 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records.spec import Axes, Table, tables
 from lbmtune.records.study import KnobRange
-from lbmtune.search.axes import Asked, families_of, points, product_of
-from lbmtune.search.rule_cache import CachedRule, Point, Points
+from lbmtune.search.spaces.axes import Asked, families_of, points, product_of
+from lbmtune.search.spaces.rule_cache import CachedRule, Point, Points
 
 _EVERY, _DRAWN = 200_000, 50_000
 """Points of a family up to which all are looked at; of more, so many are drawn."""

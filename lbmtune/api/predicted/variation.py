@@ -7,9 +7,9 @@ from typing import Any
 
 from lbmtune.api.configs import Config, config_of
 from lbmtune.api.devices import LOG, limits_of
-from lbmtune.api.estimates import predictor
 from lbmtune.api.machines import as_machine
-from lbmtune.api.ranking import compiled_first, compiler_of, rank
+from lbmtune.api.predicted.estimates import predictor
+from lbmtune.api.predicted.ranking import compiled_first, compiler_of, rank
 from lbmtune.catalogue.config import (
     KernelConfig,
     Scalar,
@@ -27,7 +27,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.legacy.configurations import name_in, names_today
 from lbmtune.records.spec import StudySpec, tables
-from lbmtune.search.axes import Asked, families_of, values_at
+from lbmtune.search.spaces.axes import Asked, families_of, values_at
 
 
 @dataclass(frozen=True)

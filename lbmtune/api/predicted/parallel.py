@@ -166,7 +166,7 @@ def check_links(machine: Machine, devices: int) -> None:
 
 def first_on_parts(spec: StudySpec, machine: Machine, compiled: int) -> KernelConfig:
     """Return the first kernel of a study's ranking that runs on parts. compiled: as in `rank`. Raises InputError."""
-    from lbmtune.api.ranking import rank  # here: a configuration needs no ranking
+    from lbmtune.api.predicted.ranking import rank  # here: a configuration needs no ranking
 
     ranked = rank(spec, machine, 1, compiled)
     kernels = [one.first.config for one in (*ranked.rows, *ranked.families)]

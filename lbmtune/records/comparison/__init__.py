@@ -1,0 +1,1 @@
+"""How measurements are compared: intervals of repeats, races of finalists."""
