@@ -1,4 +1,4 @@
-"""Verify one kernel of each CUDA skeleton, passes and output under compute-sanitizer: bounds, races, barriers.
+"""Verify one kernel of each CUDA skeleton, passes, output and parts under compute-sanitizer: bounds, races, barriers.
 
     python -m scripts.sanitize REPORT                     all cases under the tools that concern them
     python -m scripts.sanitize REPORT --cases temporal --tools racecheck --device 0
@@ -8,6 +8,7 @@ process of its own, started by the tool. racecheck and synccheck are run on kern
 temporal blocking are invalid, because buffers are poisoned, and are discarded.
 The cases "pass, ..." are kernels between the launches of steps (density and velocity, walls of second order) and output
 with its copies. They run under every tool, initcheck too: their tables and fields are not poisoned beforehand.
+The cases "parts, ..." are two parts of a domain on the one GPU: kernels on some planes, and those that exchange halos.
 racecheck reports hazards of "temporal, neighbours": it does not see that the lanes of a warp are synchronised before
 one of them raises the flag (docs/lab/moments.md). That does not count; in the next case, the same kernel with a flag
 that all lanes raise, racecheck must find nothing. Nor do hazards in CuPy's own kernels count, such as its `nonzero`,
@@ -33,13 +34,18 @@ from lbmtune.backend.protocol import Compiler, Device
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.config import parse_config
 from lbmtune.codegen.program import Program
-from lbmtune.codegen.render import render
+from lbmtune.codegen.render import render, render_on_planes
+from lbmtune.decomposition.coupling import Coupling
+from lbmtune.decomposition.cuts import parse_cut
+from lbmtune.decomposition.parts import decomposed
+from lbmtune.measure.parts.proof import agreement
 from lbmtune.measure.timing.output import check_fields, outputs
 from lbmtune.measure.timing.state import WrongResultError, excite
 from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation
 from lbmtune.measure.workers.side_tasks import simulation_with, with_side_task
 from lbmtune.records.claims import SideTask
 from lbmtune.runtime import Simulation
+from lbmtune.runtime.parts.coupled import CoupledSimulation
 from scripts.conformance import wrong_fields
 from tests.support.conformance.choices import Sample, case_of
 
@@ -157,10 +163,17 @@ PASSES: Mapping[str, tuple[str, str, str, str]] = {
     _OUTPUT: ("box", "d3q19", "bgk", "block=32x2x1"),
 }
 """The same of the kernels whose states passes take."""
+PARTS: Mapping[str, tuple[str, str, str, str]] = {
+    "parts, direct": ("grinder", "d3q19", "bgk", "scheme=esoteric-pull,block=32x2x1"),
+    "parts, column": ("grinder", "d3q19", "bgk", f"{_COLUMN},z_cells=3"),
+    "parts, temporal": ("box", "d3q19", "regularised", f"{_MOMENTS},steps=2"),
+}
+"""The same of the kernels that update the parts of a domain."""
+ALL: Mapping[str, tuple[str, str, str, str]] = CASES | PASSES | PARTS
 _RESIDUAL_ERROR = 1e-4
 """Relative rounding error of a residual in single precision."""
-_PACKED, _PASS_DOMAIN = "packing:fraction=0.4:radius=5", (24, 20, 18)
-"""Spheres whose walls are of second order, and the domain of these and of output."""
+_PACKED, _PASS_DOMAIN, _PARTS_DOMAIN = "packing:fraction=0.4:radius=5", (24, 20, 18), (33, 23, 42)
+"""Spheres whose walls are of second order, the domain of these and of output, and that of parts."""
 FALSE_ALARM = ("racecheck", "temporal, neighbours")
 """A tool and the case in which it reports a race that is none."""
 CUPY = "cupy_"
@@ -212,13 +225,15 @@ class Verdict:
 
 def sample(name: str) -> Sample:
     """Return the case and configuration of a name, on a large enough domain; verification uses a smaller one."""
-    flow, lattice, collision, text = (CASES | PASSES)[name]
+    flow, lattice, collision, text = ALL[name]
     config = parse_config(text, "cuda")
     case = case_of("box" if name == _WALLS else flow, lattice, collision)
     if name == _WALLS:
         case = replace(case, flow=flow, geometry=_PACKED)
     if name in (_WALLS, _OUTPUT):
         case = replace(case, domain=_PASS_DOMAIN)
+    if name in PARTS:
+        case = replace(case, domain=_PARTS_DOMAIN)
     if config.family == "persistent":
         case = replace(case, domain=config.awkward_domain(case))
     return case, config
@@ -243,7 +258,8 @@ def run(name: str, device_name: str) -> int:
     cupy.cuda.set_allocator(None)
     device = open_device(device_name)
     compiler = compiler_for(device.environment)
-    wrong = wrong_pass(name, device, compiler) if name in PASSES else wrong_step(name, device, compiler)
+    check = wrong_pass if name in PASSES else wrong_parts if name in PARTS else wrong_step
+    wrong = check(name, device, compiler)
     print(wrong or "right")
     return WRONG if wrong else 0
 
@@ -265,6 +281,20 @@ def wrong_pass(name: str, device: Device, compiler: Compiler) -> str | None:
     if name == _OUTPUT:
         return _wrong_output(Simulation(program, compiler(program), device), device, compiler)
     return wrong_fields(program, device, compiler)
+
+
+def wrong_parts(name: str, device: Device, compiler: Compiler) -> str | None:
+    """Compare two parts on one device with the whole domain; return what is wrong, or None."""
+    case, config = sample(name)
+    program = render(case, config)
+    some = render_on_planes(program)
+    assert some, f"{name}: its kernel has no launches on some planes"
+    found, coupling = decomposed(case, config, parse_cut("z:2")), Coupling("pack", "edge-first")
+    parts = CoupledSimulation(some, compiler(some), [device, device], found, coupling, compiler, poisons=True)
+    apart = agreement(Simulation(program, compiler(program), device), parts, exchanges=2)
+    return (
+        None if apart.passed else f"the parts lie {apart.worst:.3g} apart from the whole; rounding: {apart.bound:.3g}"
+    )
 
 
 def _wrong_output(simulation: Simulation, device: Device, compiler: Compiler) -> str | None:
@@ -318,7 +348,7 @@ def provenance(device_name: str) -> str:
 
 def chosen(wanted: str) -> list[str]:
     """Return the cases whose names begin with one of comma-separated texts."""
-    return [name for name in CASES | PASSES if any(name.startswith(one) for one in wanted.split(",")) or not wanted]
+    return [name for name in ALL if any(name.startswith(one) for one in wanted.split(",")) or not wanted]
 
 
 def main() -> int:

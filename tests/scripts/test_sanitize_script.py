@@ -39,7 +39,7 @@ def test_every_skeleton_has_a_legal_case(script: ModuleType) -> None:
         found |= set(SKELETONS.findall(render(*sample).source))
     folder = ROOT / "kernels" / "cuda"
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.cu") if path.parent.name != "probes"}
-    assert found == {name for name in files - NO_PROGRAM if not name.startswith("passes/")}
+    assert found == {name for name in files - NO_PROGRAM if not name.startswith(("passes/", "exchange/"))}
 
 
 @pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
@@ -55,6 +55,28 @@ def test_every_pass_has_a_case_and_is_right(script: ModuleType) -> None:
         assert script.wrong_pass(name, HostDevice(), compiled) is None, name
     files = {f"passes/{path.name}" for path in (ROOT / "kernels" / "cuda" / "passes").glob("*.cu")}
     assert files <= found
+
+
+@pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
+def test_every_exchange_has_a_case_and_is_right(script: ModuleType) -> None:
+    found: set[str] = set()
+
+    def compiled(program: Program) -> Binary:
+        found.update(SKELETONS.findall(program.source))
+        return compile_on_host(program)
+
+    for name in script.PARTS:
+        assert broken(*script.sample(name), LIMITS) is None, name
+        assert script.wrong_parts(name, HostDevice(), compiled) is None, name
+    assert {f"exchange/{path.name}" for path in (ROOT / "kernels" / "cuda" / "exchange").glob("*.cu")} <= found
+
+
+@pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
+def test_a_wrong_exchange_is_found(script: ModuleType) -> None:
+    def compiled(program: Program) -> Binary:
+        return compile_on_host(replace(program, source=program.source.replace("taken[now.from", "taken[now.to")))
+
+    assert "apart from the whole" in script.wrong_parts("parts, direct", HostDevice(), compiled)
 
 
 @pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
@@ -78,9 +100,11 @@ def test_passes_run_under_every_tool_and_steps_without_initcheck(script: ModuleT
     assert [tool for tool, _ in script.jobs(["pass, list"], list(script.TOOLS))] == list(script.TOOLS)
     assert [tool for tool, _ in script.jobs(["direct"], list(script.TOOLS))] == ["memcheck"]
     assert [tool for tool, _ in script.jobs(["temporal"], list(script.TOOLS))] == list(script.TOOLS[:3])
-    assert {*script.chosen(""), *script.chosen("pass")} == {*script.CASES, *script.PASSES}
+    assert [tool for tool, _ in script.jobs(["parts, temporal"], list(script.TOOLS))] == list(script.TOOLS[:3])
+    assert script.chosen("") == [*script.CASES, *script.PASSES, *script.PARTS]
     assert script.chosen("pass") == list(script.PASSES)
-    assert not set(script.CASES) & set(script.PASSES)
+    assert script.chosen("parts") == list(script.PARTS)
+    assert len(script.ALL) == len(script.CASES) + len(script.PASSES) + len(script.PARTS)
 
 
 @pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
