@@ -45,8 +45,8 @@ def load(
     device: 'cpu' or the index of a GPU; None: a device of the kernel's backend. The case may
     differ from the recorded one in the values that the kernel takes as arguments: the domain (cells along x, y, z),
     the relaxation rate, the body force and the wall velocity (lattice units). geometry: path of the voxel file of the
-    case, if it is not where it was. trusted: run the text of the file whatever it is; otherwise only if it is the one
-    that this version makes of the configuration.
+    case, if it is not where it was. trusted: run the text of the file whatever it is; otherwise that which this version
+    makes of the configuration runs, and the file must hold the same code (comments aside).
 
     Raises InputError (damaged file, wrong version, another text, a case or device that the kernel does not support) and
     DeviceUnavailableError; warns if the device is not the one that the speed was measured on.
@@ -57,8 +57,7 @@ def load(
     case = changed(best.case, best.case, {name: value for name, value in given.items() if value is not None})
     _check_domain(best, case)
     _check_support(best, path)
-    if not trusted:
-        _check_text(best, path)
+    text, text_of_one_step = _recorded(best) if trusted else _made_here(best, path)
     opened = _open(best, device, path)
     _warn_of_another_device(best.environment, opened.environment)
     if not best.proven:
@@ -67,8 +66,8 @@ def load(
         warnings.warn(f"{power}.", stacklevel=2)
     config = _config(best.config, case, opened)
     compiled = partial(_compiled, device=opened, path=path)
-    single = _single_program(best, config)
-    program, binary = compiled(_program(best, config))
+    single = text_of_one_step and replace(text_of_one_step, config=config.single_step())
+    program, binary = compiled(replace(text, config=config))
     try:
         simulation = Simulation(program, binary, opened, case, partial(compiled, single) if single else None)
     except (TooManyResourcesError, OutOfMemoryError) as error:
@@ -102,22 +101,26 @@ def _check_support(best: Best, path: str | os.PathLike[str]) -> None:
         )
 
 
-def _check_text(best: Best, path: str | os.PathLike[str]) -> None:
-    """Raise InputError if what would run is not what this version makes of the configuration."""
-    here, theirs = render(best.case, best.config), _program(best, best.config)
-    pairs = [(here, theirs)]
-    if single := _single_program(best, best.config):
-        pairs.append((render_single(here) or here, single))
-    if any(_what_runs(ours) != _what_runs(other) for ours, other in pairs):
+def _made_here(best: Best, path: str | os.PathLike[str]) -> tuple[Program, Program | None]:
+    """Return what this version makes of the configuration. Raises InputError if the file holds other code.
+
+    The text of the file does not run: what a reader of code takes for a comment, a compiler may take for code.
+    """
+    recorded, recorded_single = _recorded(best)
+    program = render(best.case, best.config)
+    single = (render_single(program) or program) if recorded_single else None
+    pairs = ((program, recorded), (single, recorded_single))
+    if any(_what_runs(ours) != _what_runs(theirs) for ours, theirs in pairs if ours and theirs):
         raise InputError(
             f"{path} is of another version of lbmtune, or was changed: its kernel is not the one that this version "
             "makes of its configuration. It would run with your rights; if you trust its origin, say "
             "load(..., trusted=True), or run the study again."
         )
+    return program, single
 
 
 def _what_runs(program: Program) -> tuple[object, ...]:
-    return program.source, program.options, program.period, program.prologue, program.steps
+    return program.digest, program.period, program.prologue, program.steps
 
 
 def _open(best: Best, device: str | None, path: str | os.PathLike[str]) -> Device:
@@ -157,21 +160,16 @@ def _config(config: KernelConfig, case: Case, device: Device) -> KernelConfig:
     return config
 
 
-def _program(best: Best, config: KernelConfig) -> Program:
-    """Return the recorded text with its launches, which was verified and timed."""
-    kernel = best.kernel
+def _recorded(best: Best) -> tuple[Program, Program | None]:
+    """Return the recorded text with its launches, and that for steps that are no whole launch, if there is one."""
+    kernel, config, single = best.kernel, best.config, best.kernel.single
     period, prologue = (tuple(map(_launches, steps)) for steps in (kernel.period, kernel.opening))
     text = kernel.source, kernel.options
-    return Program(config.backend, best.case, config, *text, period, steps=kernel.steps, prologue=prologue)
-
-
-def _single_program(best: Best, config: KernelConfig) -> Program | None:
-    """Return the recorded text for steps that are no whole launch, if there is one."""
-    single = best.kernel.single
+    program = Program(config.backend, best.case, config, *text, period, steps=kernel.steps, prologue=prologue)
     if single is None:
-        return None
-    period = (_launches(single.launches),)
-    return Program(config.backend, best.case, config.single_step(), single.source, single.options, period)
+        return program, None
+    one_step = (_launches(single.launches),)
+    return program, Program(config.backend, best.case, config.single_step(), single.source, single.options, one_step)
 
 
 def _launches(described: Sequence[LaunchGeometry]) -> tuple[Launch, ...]:

@@ -15,7 +15,7 @@ from lbmtune.export import write_best
 from lbmtune.records.best import read_best
 from lbmtune.records.kernel_format import Kernel, SingleStep, source_digest
 from lbmtune.runtime import load as loading
-from lbmtune.runtime.load import _check_text
+from lbmtune.runtime.load import _made_here
 from tests.codegen.test_left_over_steps import recorded
 from tests.records.test_export import CPU, cpu_record
 from tests.support.paths import RECORDED
@@ -50,6 +50,23 @@ def test_a_hostile_text_runs_only_if_it_is_trusted(tmp_path: Path) -> None:
     assert mark.exists()
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\f", "\u2028", "\\\n"])
+def test_a_comment_may_change_and_nothing_behind_it_runs(tmp_path: Path, end: str) -> None:
+    """Whatever ends a comment for a compiler: the text that this version makes runs, not that of the file."""
+    mark, path = tmp_path / "ran", tmp_path / "best.json"
+    write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), CPU), path)
+    touch = f"__import__('pathlib').Path({str(mark)!r}).touch()"
+    changed(path, lambda kernel: kernel.update(source=f"{kernel['source']}\n# another word\n"))
+    lbmtune.load(path).step()
+    changed(path, lambda kernel: kernel.update(source=f"{kernel['source']}\n# a word{end}{touch}\n"))
+    if end.endswith("\n"):
+        with pytest.raises(InputError, match=REFUSED):
+            lbmtune.load(path)
+    else:
+        lbmtune.load(path).step()
+    assert not mark.exists()
+
+
 def test_a_kernel_beyond_the_power_of_its_study_is_loaded_with_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "best.json"
     write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), CPU), path)
@@ -67,7 +84,7 @@ def _launch(**values: object) -> Callable[[dict[str, Any]], object]:
     "change",
     [
         lambda kernel: kernel["options"].append("-include=/etc/passwd"),
-        lambda kernel: kernel.update(source=f"{kernel['source']} "),
+        lambda kernel: kernel.update(source=f"{kernel['source']} int x;"),
         lambda kernel: kernel.update(steps=2 * kernel["steps"]),
         lambda kernel: kernel.update(opening=kernel["period"]),
         lambda kernel: kernel["period"].append(kernel["period"][0]),
@@ -85,7 +102,7 @@ def test_whatever_runs_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(loading, "open_device", lambda _: pytest.fail("opened"))
     path = tmp_path / "best.json"
     write_best(recorded("moments"), path)
-    _check_text(read_best(path), path)
+    _made_here(read_best(path), path)
     with pytest.raises(InputError, match=REFUSED):
         lbmtune.load(changed(path, change))
 
@@ -103,4 +120,4 @@ def test_a_kernel_of_one_step_where_none_is_made(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("path", sorted(RECORDED.glob("nvidia-*/*/best.json")), ids=lambda path: path.parent.name)
 def test_files_of_earlier_versions_run_if_this_one_makes_the_same(path: Path) -> None:
-    _check_text(read_best(path), path)
+    _made_here(read_best(path), path)
