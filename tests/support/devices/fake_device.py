@@ -127,12 +127,16 @@ def die_once() -> None:
 
 def fork() -> None:
     """Start a process that holds the pipe and a session of its own, and outlives a signal to end."""
+    mark = Path(os.environ[ONCE])
     if os.fork() == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         os.setsid()
-        Path(os.environ[ONCE]).write_text(str(os.getpid()))
+        # every launch starts one, and the mark of an earlier one must not be seen half written over
+        own = mark.with_name(f"{mark.name} of {os.getpid()}")
+        own.write_text(str(os.getpid()))
+        own.replace(mark)
         time.sleep(3600)
-    while not (mark := Path(os.environ[ONCE])).exists() or not mark.read_text():
+    while not mark.exists():
         time.sleep(0.01)
 
 
