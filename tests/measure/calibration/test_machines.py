@@ -324,6 +324,7 @@ def test_texts_of_a_calibration_are_compiled_while_bandwidths_of_a_gpu_are_measu
 
     monkeypatch.setattr(devices, "precompiled", ahead)
     monkeypatch.setattr(devices, "usable_cores", lambda: 3)
+    monkeypatch.setattr(devices, "cpu_share", lambda *_: 1.0)  # whatever else this machine does meanwhile
     monkeypatch.setattr(devices, "measure_bandwidths", measures("bandwidths", BANDWIDTHS))
     monkeypatch.setattr(devices, "calibrate", measures("calibration", SHIPPED.calibration))
     monkeypatch.setattr(devices, "calibrate_quickly", measures("a part of it", SHIPPED.calibration))
