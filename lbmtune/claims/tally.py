@@ -28,7 +28,7 @@ MEANINGS = {
     Standing.NOT_MEASURED: "this device could answer it, but what it compares failed, is not legal here or was not run",
     Standing.NOT_ASKED: "no measurement on this kind of device can answer it; its row gives the reason",
 }
-"""What each standing says of a claim."""
+"""The meaning of each standing of a claim."""
 _OF_HOLDING = {Holding.FAILS: Standing.NOT_HERE, Holding.UNDECIDED: Standing.UNDECIDED}
 _SEVERAL = {Holding.HOLDS: "hold", Holding.FAILS: "do not hold"}
 _IF_ANY = (Standing.UNDECIDED, Standing.NOT_MEASURED)

@@ -249,7 +249,7 @@ _LISTED: Mapping[Over, Callable[[Case, KernelConfig], int]] = {
     "sites": lambda case, config: _counts(case, config)["sites"],
     "wall_links": lambda case, _: link_count(case),
 }
-"""What grids of one dimension cover that follows from the solid cells."""
+"""Sizes that follow from the solid cells, of what grids of one dimension cover."""
 
 
 def _counts(case: Case, config: KernelConfig) -> dict[str, int]:

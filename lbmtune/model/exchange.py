@@ -54,7 +54,7 @@ class Period:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a part computes and sends.
+    """The work of a part: what it computes and sends.
 
     seconds: of a launch by the cells that it updates, solid ones in proportion; start_s: of a launch on nothing.
     """

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, flat_values, from_flat
-from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.flows import box, porous
 from lbmtune.errors import InputError
 from lbmtune.records.legacy.configurations import (
@@ -25,6 +24,7 @@ from lbmtune.records.legacy.configurations import (
 from lbmtune.records.legacy.spaces import is_legacy_table, migrated_tables
 from lbmtune.records.store import FAMILIES_SINCE, HEADER, TRIALS, append_trial, read_study, write_header
 from lbmtune.search.spaces.space import legal_set
+from tests.catalogue.families.examples import DEVICE
 from tests.records.test_store import HEADER_RECORD, TRIAL
 
 Flat = dict[str, Scalar]
@@ -309,17 +309,6 @@ CASES = {
     "box": box("d3q19", "regularised", (256, 256, 256)),
     "small": box("d3q19", "regularised", (32, 32, 32)),
 }
-LIMITS = Limits(
-    cores=16,
-    memory_bytes=2**36,
-    shared_bytes_per_block=227 << 10,
-    shared_bytes_per_multiprocessor=228 << 10,
-    multiprocessors=132,
-    cooperative=True,
-    dependent=True,
-    asynchronous=True,
-    bulk=True,
-)
 TABLES = """
 [porous-cuda]
 scheme = ["pull", "aa", "esoteric-twist"]
@@ -519,7 +508,7 @@ def test_a_space_is_split_by_family_and_keeps_its_configurations(name: str) -> N
     tables = migrated_tables(table, backend)
     assert tuple(one["family"] for one in tables) == tuple((family,) for family in families)
     assert not any(is_legacy_table(one, backend) for one in tables)
-    space = legal_set(CASES[case], backend, tables, LIMITS)
+    space = legal_set(CASES[case], backend, tables, DEVICE)
     assert sum(not legal_since(config) for config in space.configs) == legal
     assert sum(space.sizes) == len(space.configs), "no configuration is in two of the spaces"
 

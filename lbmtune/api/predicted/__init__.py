@@ -1,1 +1,1 @@
-"""What is predicted without a device: rankings, variations, plans of memory, parts and scaling."""
+"""Predict without a device: rankings, variations, plans of memory, parts and scaling."""

@@ -1,4 +1,4 @@
-"""What follows from case, configuration and machine without a device: costs, the model, and a case in words."""
+"""Estimate from case, configuration and machine, without a device: costs, the model, and a case in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CUDA kernels of a box share that do one time step per launch: direct and column."""
+"""Knobs and rules of CUDA kernels of a box that do one time step per launch: direct and column."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

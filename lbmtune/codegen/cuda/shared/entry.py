@@ -1,4 +1,4 @@
-"""What all CUDA texts have in common: title, entries and the options of the compiler."""
+"""Title, entries and compiler options, which all CUDA texts have."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
