@@ -24,6 +24,8 @@ from lbmtune.runtime.moments import polynomials
 
 _ENTRY = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^\n]*?\)\s+)?(\w+)\(')
 _LINE_MARK = re.compile(r"^[ \t]*#line .*\n", re.MULTILINE)
+_OF_BOTH = re.compile(r"^(constexpr \w+ \w+\()", re.MULTILINE)
+"""A function that NVRTC takes for one of the device, as its options say; nvcc wants to be told."""
 _MACRO = re.compile(r"^[ \t]*#define (\w+)", re.MULTILINE)
 _C_TYPES = {"float32": "float", "float64": "double", "float16": "unsigned short", "uint16": "unsigned short"}
 _C_TYPES |= {"int32": "int", "uint32": "unsigned"}
@@ -33,7 +35,6 @@ _OF_NVRTC_ALONE = ("--device-as-default-execution-space",)
 _INTEGERS = ("nx", "ny", "nz", "sites", "nodes", STEPS, FIRST_PLANE, LAST_PLANE)
 """Arguments that the solver knows besides buffers and reals."""
 _GRAPHED = ("graph", "dependent")
-_FACE_KINDS = {"periodic": "periodic", "wall": "wall", "moving": "moving"}
 
 
 def write_cuda_header(best: Best, path: Path, name: str = "") -> None:
@@ -49,7 +50,8 @@ def default_name(best: Best) -> str:
 
 def cuda_header(best: Best, name: str, file: str = "solver.h") -> str:
     """Return the text of the header. file: its name. Raises InputError for a kernel that it cannot hold."""
-    _check(best, name)
+    check_exportable(best.case, best.kernel.target)
+    _check_name(name)
     kernel, storage, case = best.kernel, best.storage, best.case
     fields = {
         **_titles(best, name, file),
@@ -69,19 +71,23 @@ def cuda_header(best: Best, name: str, file: str = "solver.h") -> str:
     return _filled("solver", **fields)
 
 
-def _check(best: Best, name: str) -> None:
-    case = best.case
+def check_exportable(case: Case, target: str) -> None:
+    """Raise InputError for a kernel that a header cannot hold."""
     what = ""
-    if best.kernel.target != "cuda":
-        what = f"a kernel for target={best.kernel.target} (use a study on a GPU, or lbmtune.load)"
+    if target != "cuda":
+        what = f"a kernel for target={target} (use a study on a GPU, or lbmtune.load)"
     elif case.interpolates:
         what = "interpolated walls (use walls=half-way, or best.json): their tables follow from the surface"
     elif case.patches or conditions(case):
-        what = f"{'patches' if case.patches else told(case)} (use periodic faces and walls, or best.json)"
+        found = "patches" if case.patches else f"a {told(case)}"
+        what = f"{found} (use periodic faces and walls, or best.json): it completes no populations when it reads them"
     if what:
         raise InputError(f"format=cuda is not supported for {what}.")
-    if not re.fullmatch(r"[A-Za-z]\w*", name):
-        raise InputError(f"name={name!r} is not supported for a namespace of C++ (use letters, digits and _).")
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
+        raise InputError(f"name={name} is not supported for a namespace of C++ (use letters, digits and _).")
 
 
 def _titles(best: Best, name: str, file: str) -> dict[str, Any]:
@@ -122,7 +128,7 @@ def _sections(best: Best, name: str) -> dict[str, str]:
 
 def _kernel_text(source: str, name: str, space: str) -> str:
     """Return a text in a namespace of its own, with entries whose names are unique, and without macros behind it."""
-    text = _LINE_MARK.sub("", source).strip()
+    text = _OF_BOTH.sub(r"__host__ __device__ \1", _LINE_MARK.sub("", source).strip())
     entries = [*dict.fromkeys(_ENTRY.findall(text))]
     macros = [*entries, *dict.fromkeys(_MACRO.findall(text))]
     return "\n".join(
@@ -169,18 +175,18 @@ def _tables(best: Best) -> dict[str, str]:
     if storage.moments:
         count = len(storage.moments)
         unit = min(map(_number, storage.weights))
-        powers = [
-            [_power(c, one.order) / unit for c in storage.velocities] for one in storage.moments
-        ]
+        powers = [[_power(c, one.order) / unit for c in storage.velocities] for one in storage.moments]
         back = polynomials(best.case.stencil).tolist()
         return {
             "table_fields": f"    double to_moments[{count}][directions], to_populations[directions][{count}];",
             "table_values": f"     {_matrix(powers)}, \\\n     {_matrix(back)}",
         }
-    places = [[[_place(one, cut=False), _place(one, cut=True)] for one in _in_order(phase)] for phase in storage.locations]
+    places = [
+        [[_place(one, cut=False), _place(one, cut=True)] for one in _in_order(phase)] for phase in storage.locations
+    ]
     phases = (_rows(_braced(map(_braced, pair)) for pair in phase) for phase in places)
     return {
-        "table_fields": f"    int location[{len(places)}][directions][2][4];  // slot and offset; if a wall cuts the link",
+        "table_fields": f"    int location[{len(places)}][directions][2][4];  // slot, offset; if the link is cut",
         "table_values": f"     {_braced(phases)}",
     }
 
@@ -366,7 +372,10 @@ def _first_values(others: Sequence[Buffer]) -> Iterator[str]:
         size = f"({names[BARRIER].elements_formula}) * sizeof(unsigned)"
         yield f'check(cudaMemsetAsync({BARRIER}.at, 0, {size}, stream), "cudaMemset");'
     if WORDS in names or MOVING_WORDS in names:
-        tables = ", ".join(f"static_cast<unsigned *>({n}.at)" if n in names else "static_cast<unsigned *>(nullptr)" for n in (WORDS, MOVING_WORDS))
+        tables = ", ".join(
+            f"static_cast<unsigned *>({n}.at)" if n in names else "static_cast<unsigned *>(nullptr)"
+            for n in (WORDS, MOVING_WORDS)
+        )
         yield f"launch_over(cells, make_flags, box, {tables});"
     if LIST in names:
         yield "Address node = bytes_of(cells, sizeof(int));"

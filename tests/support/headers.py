@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -20,14 +22,18 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render
 from lbmtune.export import best
 from lbmtune.export.cuda_header import cuda_header
+from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.reference_states import small_states
 from lbmtune.measure.verification.verify import deviation, error_bounds
 from lbmtune.records import Verification
 from lbmtune.records.best import Best
+from lbmtune.records.store import cache_folder
 from lbmtune.runtime.states import state_of
 from tests.shim.device import COMPILER, HEADER, shim_engine
 from tests.support.studies import made_up_records as made
 
+BAD_ARGUMENT, BAD_DOMAIN = 1, 2
+"""What functions return that refuse an argument or a domain."""
 RUNTIME = HEADER.parent / "runtime"
 _OPTIONS = ("-std=c++17", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-Wall", "-Wextra", "-Wno-unused", "-Werror")
 _LENIENT = ("-Wno-unknown-pragmas", "-Wno-missing-field-initializers")
@@ -43,21 +49,30 @@ def best_of(case: Case, config: CudaConfig) -> Best:
     return best(replace(study, header=header, trials=(trial,)))
 
 
-def compiled(found: Best, folder: Path, *, level: str = "-O0") -> ctypes.CDLL:
-    """The functions of a header, which are called `made_*`."""
-    text = cuda_header(found, "made", "made.h")
-    folder = folder / hashlib.sha256(text.encode()).hexdigest()[:16]
-    folder.mkdir(parents=True)
-    (folder / "made.h").write_text(text)
-    (folder / "made.cpp").write_text('#define MADE_IMPLEMENTATION\n#include "made.h"\n')
-    build(folder / "made.cpp", folder / "made.so", "made", *_OPTIONS, *_LENIENT, level)
-    library = ctypes.CDLL(str(folder / "made.so"))
+def compiled(found: Best, folder: Path | None = None, *, level: str = "-O0", behind: str = "") -> ctypes.CDLL:
+    """The functions of a header, which are called `made_*`.
+
+    folder: for the library; None: the cache of the tests, if an earlier run has not put it there. behind: more C++.
+    """
+    text, behind = cuda_header(found, "made", "made.h"), f'#define MADE_IMPLEMENTATION\n#include "made.h"\n{behind}'
+    told = (text, behind, level, *_OPTIONS, *_LENIENT, str(shim_engine()), *map(Path.read_text, RUNTIME.iterdir()))
+    library = (folder or cache_folder("shim")) / f"{hashlib.sha256('|'.join(told).encode()).hexdigest()[:20]}.so"
+    if not library.exists():
+        with tempfile.TemporaryDirectory() as made:
+            (Path(made) / "made.h").write_text(text)
+            (Path(made) / "made.cpp").write_text(behind)
+            built = library.with_suffix(f".{os.getpid()}")
+            build(Path(made) / "made.cpp", built, "made", *_OPTIONS, *_LENIENT, level)
+            built.replace(library)  # at once: other processes look for it
+    return _declared(ctypes.CDLL(str(library)))
+
+
+def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     library.made_message.restype = ctypes.c_char_p
     library.made_steps_done.restype = ctypes.c_longlong
     library.made_step.argtypes = ctypes.c_void_p, ctypes.c_longlong
-    for name in ("set_relaxation_rate", "set_force", "set_wall_velocity"):
-        numbers = 1 if name == "set_relaxation_rate" else 3
-        getattr(library, f"made_{name}").argtypes = ctypes.c_void_p, *[ctypes.c_double] * numbers
+    for name, numbers in (("relaxation_rate", 1), ("force", 3), ("wall_velocity", 3)):
+        getattr(library, f"made_set_{name}").argtypes = ctypes.c_void_p, *[ctypes.c_double] * numbers
     return library
 
 
@@ -70,7 +85,7 @@ def build(source: Path, target: Path, name: str, *options: str) -> None:
     assert done.returncode == 0, done.stderr[:3000]
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """What a function of a header said when it did nothing. status: 1 argument, 2 domain, 3 CUDA."""
 
     def __init__(self, status: int, said: str) -> None:
@@ -94,7 +109,7 @@ class Exported:
 
     def _check(self, status: int) -> None:
         if status:
-            raise Refused(status, self._library.made_message().decode())
+            raise RefusedError(status, self._library.made_message().decode())
 
     def set_populations(self, f: Any) -> None:
         held = np.ascontiguousarray(f, np.float64)
@@ -115,6 +130,10 @@ class Exported:
         self("macroscopics", pointer(density), pointer(velocity))
         return density, velocity
 
+    @property
+    def steps_done(self) -> int:
+        return int(self._library.made_steps_done(self.handle))
+
     def close(self) -> None:
         """Free the memory, which finds writes outside of arrays."""
         self._library.made_destroy(self.handle)
@@ -129,7 +148,10 @@ def solid_of(case: Case) -> Any:
 
 
 def compared(library: ctypes.CDLL, found: Best, case: Case, at_once: Sequence[int]) -> Verification:
-    """The worst deviation of a solver from the oracle, relative to its bound, after each of these numbers of steps."""
+    """The worst deviation of a solver from the oracle, relative to its bound, after each of these numbers of steps.
+
+    Density and velocity are compared as well, and numbered behind the populations.
+    """
     config, compared_at = found.config, tuple(accumulate(at_once))
     walls = Walls.IMPLICIT if config.implicit else Walls(case.walls)
     wanted = (0, *compared_at)
@@ -141,5 +163,23 @@ def compared(library: ctypes.CDLL, found: Best, case: Case, at_once: Sequence[in
         solver("step", taken)
         bounds = error_bounds(case, config, steps)
         worst.append(deviation(kept, [solver.populations()], states[steps], steps, bounds, whole(case.domain)))
+        worst.append(_of_fields(solver, states[steps], case, case.stencil.q * (max(bounds) + config.computed.epsilon)))
     solver.close()
     return max(worst, key=lambda one: one.error / one.bound)
+
+
+def _of_fields(solver: Exported, state: Any, case: Case, bound: float) -> Verification:
+    found = np.concatenate([one.reshape(-1, *case.domain[::-1]) for one in solver.macroscopics()])
+    expected = np.concatenate([oracle.density(state)[None], oracle.velocity(state, case)])
+    if solver.solid is not None:
+        expected = np.where(solver.solid, np.array([1.0, 0, 0, 0]).reshape(4, 1, 1, 1), expected)
+    off = np.nan_to_num(abs(found - expected), nan=np.inf)
+    field, z, y, x = (int(n) for n in np.unravel_index(int(off.argmax()), off.shape))
+    return Verification(
+        error=float(off.max()),
+        bound=bound,
+        worst_cell=(x, y, z),
+        worst_direction=case.stencil.q + field,
+        worst_steps=0,
+        domains=(case.domain,),
+    )
