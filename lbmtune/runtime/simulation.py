@@ -204,7 +204,7 @@ class Simulation:
         return kept.blocks(self._seen(self.state, on_host=on_host), self.parity, window)
 
     def _seen(self, buffer: Array, *, on_host: bool) -> Any:
-        return HostCopies(buffer, self.xp) if on_host and self.xp is not np else buffer
+        return HostCopies(buffer, self.device) if on_host and self.xp is not np else buffer
 
     @property
     def parity(self) -> int:
