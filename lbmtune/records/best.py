@@ -88,7 +88,7 @@ class SentLink:
 
 @dataclass(frozen=True, kw_only=True)
 class OnParts:
-    """How the kernel was fastest on several devices: cut, exchange and overlap.
+    """Cut, exchange and overlap with which the kernel was fastest on several devices.
 
     cut: as text; along: parts along each axis, null if a bisection by fluid cells made them; first_cell: in C, of the
     first cell along x, y and z of part number p of P along that axis, which ends where part p + 1 begins.

@@ -16,7 +16,7 @@ Int3 = tuple[int, int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class PartsAsked:
-    """What a study on several devices asks for.
+    """Devices, cuts and domain that a study on several devices asks for.
 
     devices: that of each part, the same one several times for several parts; cut: 'z:2', or 'auto' for all; weak:
     each device has the domain of the case, otherwise all share it.
