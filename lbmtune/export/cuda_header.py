@@ -11,6 +11,7 @@ from typing import Any
 
 from lbmtune.catalogue.boundaries.arguments import WALL
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
+from lbmtune.catalogue.moments.basis import powers, shares
 from lbmtune.catalogue.precision import Codes
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import conditions, told
@@ -20,7 +21,6 @@ from lbmtune.errors import InputError
 from lbmtune.records.best import Best
 from lbmtune.records.kernel_format import Buffer, Kernel, LaunchGeometry, Links, Location, Storage
 from lbmtune.records.store import write_atomically
-from lbmtune.runtime.moments import polynomials
 
 _ENTRY = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^\n]*?\)\s+)?(\w+)\(')
 _LINE_MARK = re.compile(r"^[ \t]*#line .*\n", re.MULTILINE)
@@ -173,13 +173,10 @@ def _tables(best: Best) -> dict[str, str]:
     """Return the fields of the tables that belong to the state, and their values."""
     storage = best.storage
     if storage.moments:
-        count = len(storage.moments)
-        unit = min(map(_number, storage.weights))
-        powers = [[_power(c, one.order) / unit for c in storage.velocities] for one in storage.moments]
-        back = polynomials(best.case.stencil).tolist()
+        count, lattice = len(storage.moments), best.case.stencil
         return {
             "table_fields": f"    double to_moments[{count}][directions], to_populations[directions][{count}];",
-            "table_values": f"     {_matrix(powers)}, \\\n     {_matrix(back)}",
+            "table_values": f"     {_matrix(powers(lattice))}, \\\n     {_matrix(shares(lattice))}",
         }
     places = [
         [[_place(one, cut=False), _place(one, cut=True)] for one in _in_order(phase)] for phase in storage.locations
@@ -197,11 +194,6 @@ def _in_order(phase: Iterable[Location]) -> list[Location]:
 
 def _place(one: Location, *, cut: bool) -> tuple[int, ...]:
     return (one.cut_slot, *one.cut_offset) if cut else (one.slot, *one.offset)
-
-
-def _power(c: Sequence[int], order: Sequence[int]) -> int:
-    x, y, z = (int(along**n) for along, n in zip(c, order, strict=True))
-    return x * y * z
 
 
 def _populations(storage: Storage, *, implicit: bool) -> str:
