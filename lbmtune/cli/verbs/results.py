@@ -1,5 +1,6 @@
 """Verbs that read a finished study: report, export."""
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,9 @@ from lbmtune.cli.arguments.options import Folder, Geometry, Json, Out, count, op
 from lbmtune.cli.format import output as printing
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import MEMBERS
+from lbmtune.records.remarks import speed_doubts
 
+LOG = logging.getLogger("lbmtune")
 Target = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="file to write (default: inside the study folder)"),
@@ -51,7 +54,12 @@ def export(
     if member and kind != "best":
         raise InputError(f"--member {member} is not supported for format={kind} (leave it out): that holds all trials.")
     found = api.Study(study_folder(study, out), geometry=geometry)
-    path = found.export(output, member=member) if kind == "best" else found.export_trials(kind, output)
+    if kind == "best":
+        path = found.export(output, member=member)
+        for text in speed_doubts(found.record, found.pareto_set[member - 1] if member else None):
+            LOG.warning(text)
+    else:
+        path = found.export_trials(kind, output)
     _print_path(kind, path, as_json)
 
 
