@@ -26,6 +26,7 @@ from lbmtune.codegen.describe import describe_storage, launch_geometry
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
+from lbmtune.export.cuda_header import cuda_header
 from lbmtune.measure.verification import oracle
 from lbmtune.records import Conditions
 from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema
@@ -90,6 +91,9 @@ def test_what_a_study_says_of_its_reliability_is_in_the_file(tmp_path: Path) -> 
     (doubt,) = found.expected.doubts
     assert doubt.startswith("other programs used the processor (CPU share 40 %): these speeds are too low")
     assert doubt == disturbance(loud)
+    speed = f"{found.expected.mlups:,.0f} MLUPS on NVIDIA H200, "
+    for one, said in ((calm, ""), (found, ", not reliable")):
+        assert re.search(rf"{re.escape(speed)}\S+ cells{said}\.\n", cuda_header(one, "made", "made.h"))
     assert found.ceiling_doubt.startswith("other programs left 30% of the processor when its bandwidths were measured")
     values = json.loads((tmp_path / "best.json").read_text())
     del values["expected"]["doubts"], values["ceiling_doubt"]  # as files of before
