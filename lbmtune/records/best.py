@@ -239,6 +239,11 @@ def _current(best: Best, path: Path) -> Best:
 
 
 def _values(path: Path) -> Any:
+    if path.suffix == ".toml":
+        raise InputError(
+            f"{path} is a TOML file and no best.json (use --study {path} for a study file, --machine {path} for a "
+            "machine description): neither is a configuration."
+        )
     try:
         return decoded(path.read_bytes(), object)
     except OSError as error:
