@@ -12,6 +12,7 @@ from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
+from lbmtune.export.on_parts import on_parts
 from lbmtune.records import Environment, Trial, made_of
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
 from lbmtune.records.comparison.repeats import RepeatInterval
@@ -31,15 +32,15 @@ def write_best(study: StudyRecord, path: Path, member: int | None = None) -> Non
 
 
 def best(study: StudyRecord, member: int | None = None) -> Best:
-    """Return the best kernel of a study, or a member of its Pareto set, from 1 on.
+    """Return the best kernel of a study, of one on several devices that on parts, or a member of its Pareto set.
 
     Raises NothingValidError, and InputError if there is no such member, or if this version prints another kernel than
     the one that was measured.
     """
     if not study.ranked:
         raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
-    header, found = study.header, members(study)
-    winner = study.ranked[0] if member is None else _member(found, member, header.spec)
+    header, found, several = study.header, members(study), study.winner_on_parts if member is None else None
+    winner = several[1] if several else study.ranked[0] if member is None else _member(found, member, header.spec)
     program = _program(study, winner)
     ranked = [(rank, trial) for rank, trial in enumerate(study.ranked, 1) if trial is not winner]
     return Best(
@@ -64,6 +65,7 @@ def best(study: StudyRecord, member: int | None = None) -> Best:
         member=place_in(found, winner),
         proven=winner.proven,
         finished=study.finished,
+        parts=on_parts(header.spec.case, several[0], header.parts) if several and header.parts else None,
     )
 
 

@@ -155,6 +155,21 @@ class Simulation:
             self._graph(together)
             steps -= together
 
+    @property
+    def steps_at_once(self) -> int:
+        """Return the time steps of a launch."""
+        return self.program.steps
+
+    @property
+    def place_text(self) -> str:
+        """Return the name of the device."""
+        return self.device.environment.device
+
+    def time_s(self, steps: int) -> float:
+        """Return the seconds of time steps. Raises InputError as `step` does."""
+        self.prepare(steps)
+        return self.device.time_s(lambda: self.step(steps))
+
     def populations(self) -> Array:
         """Return all f_i as float64, not shifted, shape (q, nz, ny, nx), in the device's array module."""
         return self.xp.concatenate(list(self.population_blocks()))
@@ -190,7 +205,7 @@ class Simulation:
         return kept.blocks(self._seen(self.state, on_host=on_host), self.parity, window)
 
     def _seen(self, buffer: Array, *, on_host: bool) -> Any:
-        return HostCopies(buffer, self.xp) if on_host and self.xp is not np else buffer
+        return HostCopies(buffer, self.device) if on_host and self.xp is not np else buffer
 
     @property
     def parity(self) -> int:

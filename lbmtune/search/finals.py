@@ -171,31 +171,29 @@ def proven(trial: Trial, answer: Trial) -> Trial:
 def run_sustained(search: Search, plan: Plan) -> None:
     """Run the best for seconds each, except those whose run is on disk, if they fit into the time.
 
-    If the study limits the power, the next finalists follow until one stays within it.
+    They take what is left: the longer a run, the more it says of heat and power. If the study limits the power, the
+    next finalists follow until one stays within it.
     """
     if search.sustain is None:
         return
     tried: set[int] = set()
     while wanted := _to_run(read_study(search.folder), tried):
         wanted = plan.some(wanted, plan.needs.run_s)
-        seconds = len(wanted) * plan.needs.run_s
-        if not plan.fits(seconds, "sustained runs"):
+        if not plan.fits(len(wanted) * plan.needs.run_s, "sustained runs"):
             return
+        run_s = plan.run_s(len(wanted))
+        seconds = len(wanted) * (plan.needs.run_s + run_s - plan.needs.spec.protocol.sustained_s)
         tried |= {trial.number for trial in wanted}
         search.observer.sustained(wanted, seconds)
-        answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted])
+        answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted], run_s)
         for trial, answer in zip(wanted, answers, strict=True):
             append_trial(search.folder, with_sustained(trial, answer))
         if any(_disqualifies(answer) for answer in answers):
             hold_finals(search, plan)  # the next best replace those that failed
-        if not _runs_rank(read_study(search.folder)):
+            if not plan.needs.runs_decide:
+                record_accuracy(search, plan)
+        if not plan.needs.runs_decide:
             return
-
-
-def _runs_rank(record: StudyRecord) -> bool:
-    """Return whether sustained runs tell more than whether the best last: they limit or rank."""
-    spec = record.header.spec
-    return spec.max_power_w is not None or "energy" in spec.objectives
 
 
 def _to_run(record: StudyRecord, tried: Collection[int]) -> list[Trial]:

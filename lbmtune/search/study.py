@@ -101,9 +101,10 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
             if not stopped.endswith(OUT_OF_TIME) or not plan.goes_on():
                 break
             plan.left_out.clear()
-        # output, which was asked for, before runs that nobody did; after them, if they may change who wins
-        parts = (run_sustained, record_output) if plan.needs.runs_decide else (record_output, run_sustained)
-        for part in (*parts, record_accuracy):
+        # output, which was asked for, before runs that nobody did and that take what is left; runs that may change who
+        # wins before all that is of the winner
+        rest = (record_output, record_accuracy)
+        for part in (run_sustained, *rest) if plan.needs.runs_decide else (*rest, run_sustained):
             part(search, plan)
     except TimeOverError as error:
         plan.left_out.append(str(error))

@@ -43,10 +43,10 @@ def test_the_sustained_run_is_of_the_winner_that_the_study_ends_with(tmp_path):
     """Among tied finalists the smallest wins, already when the sustained run begins."""
     evaluator, study, winners = FakeEvaluator(), spec(protocol=TimingProtocol(finalists=4)), []
 
-    def sustained(configs, proven):
+    def sustained(configs, proven, seconds):
         now = read_study(tmp_path)
         winners.append((now.winner.key, configs[0].key, now.header.stopped))
-        return evaluator.sustained(configs, proven)
+        return evaluator.sustained(configs, proven, seconds)
 
     needs = replace(search(tmp_path, evaluator), sustain=sustained)
     record = run_study(needs, header(study), space_of(study))

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from lbmtune.backend.immediate import HostMemory
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.rules import Limits
@@ -168,7 +169,7 @@ class HostExecutable:
         assert not strayed, f"{strayed} {behind}"
 
 
-class HostDevice:
+class HostDevice(HostMemory):
     """One CPU thread that stands for a CUDA device. host: holds the work of its queues, and of those of its peers."""
 
     def __init__(self, host: Host | None = None) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lbmtune.backend.cuda.attributes import Attributes, cupy, device_count, environment, limits
+from lbmtune.backend.cuda.host_reads import HostReads
 from lbmtune.backend.cuda.nvml import Monitor
 from lbmtune.backend.cuda.programmatic_launch import launch_dependent
 from lbmtune.backend.cuda.queues import CudaQueue, Graph
@@ -155,6 +156,23 @@ class CudaDevice:
         """Wait for all enqueued work. Raises DeviceFaultError."""
         with self._faults():
             self._runtime.deviceSynchronize()
+
+    @cached_property
+    def _host_reads(self) -> HostReads:
+        return HostReads(self._cupy, self.host_empty, self.synchronize)
+
+    def gathered(self, array: Array, indices: Any) -> Any:
+        """Return elements of an array (`Device.gathered`). Raises DeviceFaultError."""
+        if not indices.size:
+            return np.empty(indices.shape, array.dtype)
+        with self._faults(), self.current():
+            return self._host_reads.gather(_address(array), str(array.dtype), indices)
+
+    def filled(self, parts: Sequence[Array], value: int) -> bool:
+        """Return whether every byte has a value (`Device.filled`). Raises DeviceFaultError."""
+        with self._faults(), self.current():
+            ranges = [(_address(part), part.nbytes) for part in parts if part.nbytes]
+            return not ranges or self._host_reads.compare(ranges, value)
 
     @contextmanager
     def current(self) -> Iterator[None]:

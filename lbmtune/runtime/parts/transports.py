@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.backend.protocol import Binary, Compiler, Executable, PeerDevice
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.codegen.cuda.exchange import (
     ALONG,
     MOST_BLOCKS,
@@ -69,7 +70,9 @@ class Movers:
 
 
 def by_copies(message: Message, source: End, target: End, _: Movers) -> Way:
-    """Return a copy for each run. Raises InputError if there are too many."""
+    """Return a copy for each run; parts in one memory need no runs. Raises InputError if there are too many."""
+    if BACKENDS[source.part.program.target].shares_host:
+        return Way(partial(_put, source.state, target.state, message))
     pairs = [(target.state[put : put + n], source.state[taken : taken + n]) for taken, put, n in _few(message, "copy")]
     return Way(partial(_copied, source.device, pairs))
 
@@ -111,6 +114,10 @@ TRANSPORTS: Mapping[str, Callable[[Message, End, End, Movers], Way]] = {
 def _copied(device: PeerDevice, pairs: list[tuple[Array, Array]]) -> None:
     for to, of in pairs:
         device.copy(to, of)
+
+
+def _put(source: Array, target: Array, message: Message) -> None:
+    target[message.put] = source[message.taken]
 
 
 def _few(message: Message, transport: str) -> Array:
