@@ -49,7 +49,7 @@ class CudaQueue:
 
 
 class Graph:
-    """What a function enqueues in a stream of the current GPU, and in streams joined to it.
+    """A recording of what a function enqueues in a stream of the current GPU, and in streams joined to it.
 
     Nothing of it runs before `launch`.
     """

@@ -34,7 +34,7 @@ class Message:
 
     @cached_property
     def runs(self) -> Array:
-        """The elements that follow one another in both states, in the order of the source: int64, (runs, 3).
+        """Return the elements that follow one another in both states, in the order of the source: int64, (runs, 3).
 
         Columns are the first element in the source, that in the target, and the number of elements.
         """
