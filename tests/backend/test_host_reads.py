@@ -35,8 +35,10 @@ def launcher(entry: str) -> str:
 class RawModule:
     """What CuPy's class of that name does, on the host."""
 
-    def __init__(self, code: str) -> None:
-        text = f'#include "{_header(QUICKLY_MADE)}"\n{code}\n{"".join(map(launcher, _OPERANDS))}'
+    def __init__(self, code: str, options: tuple[str, ...]) -> None:
+        defined = [one.removeprefix("-D").replace("=", " ") for one in options]
+        macros = "".join(f"#define {one}\n" for one in defined)
+        text = f'#include "{_header(QUICKLY_MADE)}"\n{macros}{code}\n{"".join(map(launcher, _OPERANDS))}'
         self._library = ctypes.CDLL(compile_text(text).image.decode())
 
     def get_function(self, entry: str) -> Any:

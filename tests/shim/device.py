@@ -56,7 +56,7 @@ def compile_on_host(program: Program, level: str = QUICKLY_MADE) -> Binary:
 
 def compile_text(source: str, level: str = QUICKLY_MADE) -> Binary:
     """A shared object of a text, from the cache of the tests if an earlier run has compiled it in the same way."""
-    engine = _engine()
+    engine = shim_engine()
     told = (str(engine), level, " ".join(_OF_A_KERNEL), source)
     digest = hashlib.sha256("\0".join(told).encode()).hexdigest()
     library = engine.with_name(f"{digest[:20]}.so")
@@ -83,7 +83,7 @@ def _precompile_header(level: str) -> None:
 
 
 @cache
-def _engine() -> Path:
+def shim_engine() -> Path:
     """What runs the threads of every kernel; kept, so that processes and later runs have the same one."""
     source = HEADER.with_suffix(".cpp")
     version = subprocess.run([str(COMPILER), "--version"], capture_output=True, check=True).stdout

@@ -11,6 +11,7 @@ import numpy as np
 
 _THREADS, _BLOCKS = 256, 64
 """Threads of a block, and blocks that share a range of bytes."""
+OPTIONS = (f"-DTHREADS={_THREADS}",)
 TEXT = """
 #define GATHER(BYTES, TYPE) \\
 extern "C" __global__ void gather_##BYTES( \\
@@ -30,7 +31,7 @@ extern "C" __global__ void compare(const unsigned long long* ranges, const unsig
     for (unsigned long long n = (unsigned long long)blockIdx.x * THREADS + threadIdx.x; n < count; n += stride)
         if (bytes[n] != value) *other = 1;
 }
-""".replace("THREADS", str(_THREADS))
+"""
 
 
 class HostReads:
@@ -40,7 +41,8 @@ class HostReads:
     """
 
     def __init__(self, cupy: Any, lock_pages: Callable[[int, str], Any], finish: Callable[[], None]) -> None:
-        self._module, self._lock_pages, self._finish = cupy.RawModule(code=TEXT), lock_pages, finish
+        self._module = cupy.RawModule(code=TEXT, options=OPTIONS)
+        self._lock_pages, self._finish = lock_pages, finish
 
     def gather(self, address: int, dtype: str, indices: Any) -> Any:
         """Return elements as an array of the host of the shape of `indices`, a NumPy array.
