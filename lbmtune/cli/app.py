@@ -43,7 +43,7 @@ VERBS = {
     "profile": Verb("profile:profile", "Split the lost speed of a kernel by cause."),
     "reproduce": Verb("reproduce:reproduce", "Reproduce published experiments and judge claims."),
     "report": Verb("results:report", "Write the report of a study from its records."),
-    "export": Verb("results:export", "Write best.json of a study, or a table of its trials."),
+    "export": Verb("results:export", "Write best.json, a CUDA header or the trials of a study."),
 }
 RENAMED = {"claims": "reproduce"}
 """Verbs by their former names, which still work."""

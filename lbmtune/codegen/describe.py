@@ -15,7 +15,7 @@ from lbmtune.catalogue.moments.basis import orders
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.problem.faces import SIDES
 from lbmtune.catalogue.schemes.scheme import Access
-from lbmtune.catalogue.sparse.index_list import listed_rows
+from lbmtune.catalogue.sparse.index_list import Pointer, listed_rows
 from lbmtune.catalogue.storage_frame import Domain, StorageFrame
 from lbmtune.codegen.describe_domain import domain_rules
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
@@ -254,11 +254,16 @@ def _links(program: Program) -> Links:
         granule=granule(config),
         sites=sites,
         nodes=nodes,
-        pointers=tuple(LinkRow(open=p.open, cut=p.cut, link=p.link) for p in rows.kept),
+        pointers=tuple(_row(p) for p in rows.kept),
         masked=rows.masked,
         rows=rows.rows,
         chased=rows.chased,
+        chains=tuple(_row(p) for p in rows.pointers if p not in rows.kept),
     )
+
+
+def _row(found: Pointer) -> LinkRow:
+    return LinkRow(open=found.open, cut=found.cut, link=found.link)
 
 
 def _location(access: Access, implicit: bool) -> Location:

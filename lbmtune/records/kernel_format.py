@@ -175,7 +175,8 @@ class Links:
     number, rounded up likewise. masked: bit n of the mask is set if link n is cut; bit 30 if a moving wall cuts one of
     them; a further row then has those links, if any wall of the case moves.
     chased: rows have `nodes` words, and the pointers of one step have words for every node; those of a node without
-    such a neighbour lead to itself.
+    such a neighbour lead to itself. chains: the other pointers, found by chasing; they have no rows, but other cells
+    that they lead to are nodes.
     """
 
     order: str
@@ -186,6 +187,7 @@ class Links:
     masked: tuple[Int3, ...]
     rows: int
     chased: bool = False
+    chains: tuple[LinkRow, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

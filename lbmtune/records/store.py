@@ -17,10 +17,11 @@ from lbmtune.errors import InputError, LbmtuneError, given_path
 from lbmtune.records import SCHEMA_VERSION, Trial
 from lbmtune.records.legacy.configurations import config_of
 from lbmtune.records.legacy.spaces import current_tables
+from lbmtune.records.parts import PartsTrial
 from lbmtune.records.spec import tables
 from lbmtune.records.study import StudyHeader, StudyRecord
 
-HEADER, TRIALS = "study.json", "trials.jsonl"
+HEADER, TRIALS, PARTS = "study.json", "trials.jsonl", "parts.jsonl"
 CACHE_VARIABLE = "LBMTUNE_CACHE"
 CODE = "cpu"
 """The folder of the cache that holds compiled code."""
@@ -151,7 +152,8 @@ def read_study(folder: Path) -> StudyRecord:
     if header.schema < _WHOLE_TIME_SINCE:
         budget = replace(header.spec.budget, seconds=0.0, search_seconds=header.spec.budget.seconds)
         header = replace(header, spec=replace(header.spec, budget=budget), schema=_WHOLE_TIME_SINCE)
-    return StudyRecord(header=header, trials=trials)
+    on_parts = tuple(read_lines(folder / PARTS, PartsTrial)) if header.parts else ()
+    return StudyRecord(header=header, trials=trials, on_parts=on_parts)
 
 
 def _current_trial(trial: Trial) -> Trial:

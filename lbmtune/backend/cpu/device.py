@@ -24,7 +24,7 @@ from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.cpu.numa import nodes
 from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
 from lbmtune.backend.cpu.threads import ALLOWED, bind
-from lbmtune.backend.immediate import ImmediateQueue
+from lbmtune.backend.immediate import HostMemory, ImmediateQueue
 from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
@@ -67,7 +67,7 @@ def _passed(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-class CpuDevice:
+class CpuDevice(HostMemory):
     """The cores that this process may use. shared: other programs of the host may disturb them."""
 
     shared = True
