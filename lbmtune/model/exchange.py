@@ -173,7 +173,9 @@ def _exchange_s(work: _Work, machine: Machine, coupling: Coupling) -> float:
     assert links is not None
     waits = _WAITS * (links.wait_s or 0.0)
     if coupling.transport == "pack" and links.store_both_ways_bytes_per_s:
-        start = MODELS[found.config.backend].launch_s(found.case, replace(found.config, **_IN_GRAPH), machine, 0.0)
+        start = links.store_start_s
+        if start is None:  # that of any launch
+            start = MODELS[found.config.backend].launch_s(found.case, replace(found.config, **_IN_GRAPH), machine, 0.0)
         return waits + start + 2 * work.sent / links.store_both_ways_bytes_per_s
     seconds = waits
     for face in found.faces:
