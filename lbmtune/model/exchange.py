@@ -123,7 +123,7 @@ def _of_part(work: _Work, machine: Machine, overlap: Overlap) -> Period:
         exchange = exchange_s(links, work.sent) + _WAITS * (links.wait_s or 0.0)
     planes = takes_planes(found.case, found.config)
     coupling, (x, y, z) = Coupling(overlap=overlap), part.stored.extents
-    if coupling_refusal(found, coupling, planes=planes, reached=True):
+    if launches > 1 or coupling_refusal(found, coupling, planes=planes, reached=True):
         coupling = _UNHIDDEN
     edges, inner = bands(found, part, coupling)
     if not edges:

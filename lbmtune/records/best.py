@@ -38,6 +38,7 @@ class Expected:
     mlups and its interval are of a burst: samples of a fraction of a second, which a power limit hardly affects.
     sustained: of a run of seconds without a pause, if made.
     share_of_ceiling: bandwidth over the ceiling of the study (`Ceiling.best_bytes_per_s`).
+    doubts: why the speed, or the rank of the kernel, is not reliable, in sentences; none in files that do not say it.
     """
 
     mlups: Positive
@@ -54,6 +55,7 @@ class Expected:
     between_runs: NotNegative | None = None
     repeat_low_mlups: NotNegative | None = None
     repeat_high_mlups: NotNegative | None = None
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +145,8 @@ class Best:
     limits: what the study allowed a kernel, such as power_w.
     proven: whether the kernel was verified on the whole domain; finished: whether the study came to its end, so that no
     other configuration may be faster. parts: of a study on several devices; null in others.
+    ceiling_doubt: why ceiling and prediction, or shares of them, are not reliable, in a sentence; '' if they are, or if
+    the file does not say it.
     """
 
     study: str
@@ -166,6 +170,7 @@ class Best:
     member: Count = 0
     proven: bool = True
     finished: bool = True
+    ceiling_doubt: str = ""
     parts: OnParts | None = None
     format: str = FORMAT
     version: int = field(default=BEST_VERSION)

@@ -74,6 +74,8 @@ def load(
     _warn_of_another_device(best.environment, opened.environment)
     if not best.proven:
         warnings.warn(f"the kernel of {path} was not verified on the whole domain.", stacklevel=2)
+    if best.expected.doubts:
+        warnings.warn(f"the speed that {path} expects is not reliable: {' '.join(best.expected.doubts)}", stacklevel=2)
     if power := power_remark(f"the kernel of {path}", best.expected.sustained, best.limits.get("power_w")):
         warnings.warn(f"{power}.", stacklevel=2)
     config = _config(best.config, case, opened)
