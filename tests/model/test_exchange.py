@@ -212,7 +212,7 @@ def test_blocks_of_the_interior_are_no_longer_than_those_of_edges() -> None:
     """Half of 256 planes with blocks of 64: edges of 32 take two waves of 132 multiprocessors, all together three."""
     found = decomposed(box("d3q19", "regularised", (256, 256, 256)), FAST, parse_cut("z:2"))
     short, long = (
-        period(found, CARD, Coupling("pack", overlap, 0, block))
+        period(found, CARD, Coupling("pack", overlap, block_planes=block))
         for overlap, block in (("edge-priority", 0), ("none", 64))
     )
     assert short.own_s + short.extra_s < 0.9 * (long.own_s + long.extra_s)
