@@ -98,8 +98,9 @@ class OnParts:
     steps_between_exchanges: time steps of all launches between two exchanges.
     crosses: 'links', populations (`sent`), or 'cells', all values of the cells of the halo; sent[p]: after a step that
     began at parity p.
-    transport, overlap, launching, edge_planes: knobs of the exchange; edge_least, edge_most: limits of the planes of an
-    edge, which is launched before or beside the other ones of its part: a quarter of the part's within these limits.
+    transport, overlap, launching, edge_planes, block_planes: knobs of the exchange; edge_least, edge_most: limits of
+    the planes of an edge, which is launched before or beside the other ones of its part: a quarter of the part's within
+    these limits.
     takes_planes: whether each launch updates some planes of a part; otherwise the halo is computed, too.
     domain: of all parts; weak: each device had the domain of the case. mlups: of all devices; alone_mlups: of one, in
     turns; efficiency, with its 95 % interval; period_s, launches_s, exchange_s: from one exchange to the next, and its
@@ -133,6 +134,7 @@ class OnParts:
     exchange_s: NotNegative
     worst: NotNegative
     bound: NotNegative
+    block_planes: Count = 0
 
 
 @dataclass(frozen=True, kw_only=True)
