@@ -206,6 +206,25 @@ def test_names_of_today_without_a_family_have_the_defaults_of_today(capsys, conf
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            ("explain", "scheme=aa", "--set", "case.domain=512X512X512"),
+            "--set case.domain: domain '512X512X512' is not two or three cell counts; write for example 128x128x128.",
+        ),
+        (("explain", "scheme=aa", "--set", "case.lattice=D3Q19"), "unknown lattice 'D3Q19'; did you mean 'd3q19'?"),
+        (
+            ("study", "quick", "--time", "1h30m", "--out", "mine"),
+            "--time 1h30m is not a time above 0 and at most 1000000000 seconds; write for example --time 90s, 5m or "
+            "1h.",
+        ),
+    ],
+)
+def test_spellings_of_other_tools_are_refused_with_what_to_write(refused, call, said):
+    assert refused(*call, "--device", "cpu").endswith(said)
+
+
 @pytest.mark.parametrize("verb", ["explain", "render", "verify"])
 def test_a_study_file_in_place_of_a_configuration_is_told_what_it_is_for(refused, verb):
     path = ROOT / "studies" / "box.toml"
