@@ -180,10 +180,20 @@ def race_parts(
 class Pair:
     """One device and the parts on all of them, for any coupling."""
 
-    def __init__(self, alone: Case, whole: Case, config: KernelConfig, cut: Cut, devices: Sequence[PeerDevice]) -> None:
+    def __init__(
+        self,
+        alone: Case,
+        whole: Case,
+        config: KernelConfig,
+        cut: Cut,
+        devices: Sequence[PeerDevice],
+        *,
+        planes: bool = True,
+    ) -> None:
+        """Compile both. planes: whether a kernel that takes planes leaves out the halo, if there is one."""
         self._devices, self._alone = devices, render(alone, config)
         program = render(whole, config)
-        self._program = render_on_planes(program) or program
+        self._program = (render_on_planes(program) if planes else None) or program
         self._planes = self._program is not program
         self.found = decomposed(whole, config, cut)
         self._compiler: Compiler = compiler_for(devices[0].environment)
@@ -210,6 +220,13 @@ class Pair:
 @contextmanager
 def opened_devices(devices: Sequence[str]) -> Iterator[list[Any]]:
     """Open and lock devices, each once. Raises InputError if one is in use."""
+    opened = same_kind(devices)
+    with device_locks({id(one): one.environment for one in opened}.values()):
+        yield opened
+
+
+def same_kind(devices: Sequence[str]) -> list[Any]:
+    """Return opened devices, each opened once. Raises InputError if they are not of one kind."""
     if len({backend_of(name) for name in devices}) > 1:
         raise InputError(f"devices={','.join(devices)} is not supported (use GPUs alone): they take different kernels.")
     known: dict[str, Any] = {name: open_device(name) for name in dict.fromkeys(devices)}
@@ -219,8 +236,7 @@ def opened_devices(devices: Sequence[str]) -> Iterator[list[Any]]:
             f"devices={','.join(devices)} is not supported (use devices of one kind): "
             f"{' and '.join(sorted(kinds))} take different times for equal parts."
         )
-    with device_locks(device.environment for device in known.values()):
-        yield [known[name] for name in devices]
+    return [known[name] for name in devices]
 
 
 @contextmanager
@@ -292,4 +308,4 @@ def predicted_periods(found: Decomposition, machine: Machine | None) -> dict[str
     known = with_links(machine) if machine else None
     if known is None or known.links is None:
         return {}
-    return {overlap: period(found, known, overlap) for overlap in OVERLAPS}
+    return {overlap: period(found, known, Coupling(overlap=overlap)) for overlap in OVERLAPS}

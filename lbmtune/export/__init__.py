@@ -17,6 +17,7 @@ from lbmtune.records import Environment, Trial, made_of
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
 from lbmtune.records.comparison.repeats import RepeatInterval
 from lbmtune.records.kernel_format import Kernel
+from lbmtune.records.remarks import description_disturbance, speed_doubts
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
@@ -65,6 +66,7 @@ def best(study: StudyRecord, member: int | None = None) -> Best:
         member=place_in(found, winner),
         proven=winner.proven,
         finished=study.finished,
+        ceiling_doubt=description_disturbance(*header.cpu_shares),
         parts=on_parts(header.spec.case, several[0], header.parts) if several and header.parts else None,
     )
 
@@ -129,6 +131,7 @@ def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:
         share_of_ceiling=study.share_of_ceiling(winner),
         samples=len(winner.best_measurement.samples_s),
         sustained=winner.sustained,
+        doubts=speed_doubts(study, None if winner is study.ranked[0] else winner),
         **_repeats(study.interval(winner)),
     )
 

@@ -98,7 +98,8 @@ def _titles(best: Best, name: str, file: str) -> dict[str, Any]:
     return {
         "title": f"{name}: {case.lattice} {case.collision}, {case.flow}",
         "version": best.lbmtune,
-        "measured": f"{expected.mlups:,.0f} {case.speed_unit} on {best.environment.device}, {domain} cells",
+        "measured": f"{expected.mlups:,.0f} {case.speed_unit} on {best.environment.device}, {domain} cells"
+        f"{', not reliable' * bool(expected.doubts)}",
         "options": " ".join(options),
         "file": file,
         "solid_said": solid,

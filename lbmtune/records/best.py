@@ -38,6 +38,7 @@ class Expected:
     mlups and its interval are of a burst: samples of a fraction of a second, which a power limit hardly affects.
     sustained: of a run of seconds without a pause, if made.
     share_of_ceiling: bandwidth over the ceiling of the study (`Ceiling.best_bytes_per_s`).
+    doubts: why the speed, or the rank of the kernel, is not reliable, in sentences; none in files that do not say it.
     """
 
     mlups: Positive
@@ -54,6 +55,7 @@ class Expected:
     between_runs: NotNegative | None = None
     repeat_low_mlups: NotNegative | None = None
     repeat_high_mlups: NotNegative | None = None
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +98,9 @@ class OnParts:
     steps_between_exchanges: time steps of all launches between two exchanges.
     crosses: 'links', populations (`sent`), or 'cells', all values of the cells of the halo; sent[p]: after a step that
     began at parity p.
-    transport, overlap, launching, edge_planes: knobs of the exchange; edge_least, edge_most: limits of the planes of an
-    edge, which is launched before or beside the other ones of its part: a quarter of the part's within these limits.
+    transport, overlap, launching, edge_planes, block_planes: knobs of the exchange; edge_least, edge_most: limits of
+    the planes of an edge, which is launched before or beside the other ones of its part: a quarter of the part's within
+    these limits.
     takes_planes: whether each launch updates some planes of a part; otherwise the halo is computed, too.
     domain: of all parts; weak: each device had the domain of the case. mlups: of all devices; alone_mlups: of one, in
     turns; efficiency, with its 95 % interval; period_s, launches_s, exchange_s: from one exchange to the next, and its
@@ -131,6 +134,7 @@ class OnParts:
     exchange_s: NotNegative
     worst: NotNegative
     bound: NotNegative
+    block_planes: Count = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +147,8 @@ class Best:
     limits: what the study allowed a kernel, such as power_w.
     proven: whether the kernel was verified on the whole domain; finished: whether the study came to its end, so that no
     other configuration may be faster. parts: of a study on several devices; null in others.
+    ceiling_doubt: why ceiling and prediction, or shares of them, are not reliable, in a sentence; '' if they are, or if
+    the file does not say it.
     """
 
     study: str
@@ -166,6 +172,7 @@ class Best:
     member: Count = 0
     proven: bool = True
     finished: bool = True
+    ceiling_doubt: str = ""
     parts: OnParts | None = None
     format: str = FORMAT
     version: int = field(default=BEST_VERSION)
@@ -239,6 +246,11 @@ def _values(path: Path) -> Any:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; give a best.json that lbmtune wrote.") from error
     except ValueError as error:
+        if path.suffix == ".toml":
+            raise InputError(
+                f"{path} is a TOML file and no best.json (use --study {path} for a study file, --machine {path} for a "
+                "machine description): neither is a configuration."
+            ) from error
         raise InputError(f"{path} is damaged: it is not JSON ({error}); export the study again.") from error
 
 

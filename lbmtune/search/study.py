@@ -181,10 +181,16 @@ def _text(value: Any) -> str:
 
 
 def _keep_journal(folder: Path, header: StudyHeader, space: Space) -> None:
-    """Write all trials as a journal of Optuna, at the end: it loads slowly."""
+    """Write all trials as a journal of Optuna, at the end: it loads slowly. Raises InputError."""
     from lbmtune.search.optuna_storage import JOURNAL, write_journal
 
-    write_journal(folder / JOURNAL, header, space.configs, read_study(folder).trials)
+    path = folder / JOURNAL
+    try:
+        write_journal(path, header, space.configs, read_study(folder).trials)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror}; see to the folder, and go on with --resume."
+        ) from error
 
 
 def nothing_valid(record: StudyRecord) -> str:

@@ -595,6 +595,19 @@ def test_all_trials_of_a_study_are_exported(run, monkeypatch, kind, name):
     assert "format=xml is not supported for the trials of a study (use csv or t4)" in err
 
 
+def test_a_speed_that_is_not_reliable_is_exported_with_the_reason(run, monkeypatch):
+    stand_in(monkeypatch)
+    assert study(run, "--out", "here")[0] == 0
+    lines = map(json.loads, Path("here/trials.jsonl").read_text().splitlines())
+    busy = {"disturbed": True, "conditions": {"cpu_share": 0.4}}
+    trials = [line | {"final": line["final"] and line["final"] | busy} for line in lines]
+    Path("here/trials.jsonl").write_text("".join(f"{json.dumps(trial)}\n" for trial in trials))
+    code, out, err = run("export", "here", "-o", "mine.json")
+    (doubt,) = read_best(Path("mine.json")).expected.doubts
+    assert doubt.startswith("other programs used the processor (CPU share 40 %): these speeds are too low")
+    assert (code, out, err) == (0, "wrote mine.json\n", f"{doubt}\n")
+
+
 def test_a_header_is_exported(run, tmp_path):
     study = str(ROOT / "studies/recorded/nvidia-h200/d3q19-box-fp32")
     path = str(tmp_path / "mine.h")

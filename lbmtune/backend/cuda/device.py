@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -16,7 +16,7 @@ from lbmtune.backend.cuda.attributes import Attributes, cupy, device_count, envi
 from lbmtune.backend.cuda.host_reads import HostReads
 from lbmtune.backend.cuda.nvml import Monitor
 from lbmtune.backend.cuda.programmatic_launch import launch_dependent
-from lbmtune.backend.cuda.queues import CudaQueue, recorded_in
+from lbmtune.backend.cuda.queues import CudaQueue, Graph
 from lbmtune.backend.protocol import Array, Binary, DeviceFaultError, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
@@ -141,20 +141,14 @@ class CudaDevice:
 
     def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
         """Return a function that launches what `run` enqueues as one CUDA graph. Raises DeviceFaultError."""
-        stream = self._cupy.cuda.Stream()
+        cuda = self._cupy.cuda
+        stream = cuda.Stream()
         with self._faults(), stream:  # the default stream cannot be captured
-            stream.begin_capture()
-            try:
-                run()
-            except Exception:
-                with suppress(self._runtime.CUDARuntimeError):  # the failed launch is the error to report
-                    stream.end_capture()
-                raise
-            graph = stream.end_capture()
+            graph = Graph(self._runtime, stream, run)
 
         def replay() -> None:
             with self._faults():
-                graph.launch()
+                graph.launch(cuda.get_current_stream())
 
         return replay
 
@@ -217,14 +211,14 @@ class CudaDevice:
 
         Raises DeviceFaultError.
         """
-        with self._faults():
-            replay = recorded_in(self._cupy, self._index, queue.stream, run)
+        with self._faults(), self.current():
+            graph = Graph(self._runtime, queue.stream, run)
 
-        def launched() -> None:
-            with self._faults():
-                replay()
+        def replay() -> None:
+            with self._faults(), self.current():
+                graph.launch(queue.stream)
 
-        return launched
+        return replay
 
     def time_s(self, run: Callable[[], None]) -> float:
         """Return the seconds between two events around what `run` enqueues. Raises DeviceFaultError."""

@@ -14,6 +14,7 @@ from lbmtune.records.remarks import (
     devices_text,
     disturbance,
     doubt,
+    faster_first,
     in_cache_of,
     left_alone,
     prediction_doubt,
@@ -83,21 +84,6 @@ def pareto_set(record: StudyRecord, found: Sequence[Trial]) -> Table:
         for place, trial in enumerate(found, 1)
     )
     return output.table("Pareto set", ("member>", *titles, "key", "configuration"), rows)
-
-
-def faster_first(record: StudyRecord) -> str:
-    """Return a sentence if a first measurement lies above the interval of the winner's final; else an empty text."""
-    winner = record.winner
-    if winner is None or winner.final is None or record.header.spec.objective != "mlups":
-        return ""
-    first = [t for t in record.ranked if t.final is None]
-    best = max(first, key=lambda t: t.best_measurement.mlups, default=None)
-    if best is None or best.best_measurement.mlups <= record.interval(winner).high_mlups:
-        return ""
-    return (
-        f"the first measurement of {best.key}, {format_mlups(best.best_measurement.mlups)} MLUPS, lies above the "
-        "winner's final; it was not measured again beside the finalists, so the two speeds cannot be compared."
-    )
 
 
 def ranking(record: StudyRecord, length: int = 5) -> Table:

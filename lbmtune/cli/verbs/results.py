@@ -1,5 +1,6 @@
 """Verbs that read a finished study: report, export."""
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,9 @@ from lbmtune.cli.arguments.options import Folder, Geometry, Json, Out, count, op
 from lbmtune.cli.format import output as printing
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import MEMBERS
+from lbmtune.records.remarks import speed_doubts
 
+LOG = logging.getLogger("lbmtune")
 Target = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="file to write (default: inside the study folder)"),
@@ -61,6 +64,9 @@ def export(
         path = found.export_header(output, member=member, name=name)
     else:
         path = found.export(output, member=member) if kind == "best" else found.export_trials(kind, output)
+    if kind in _OF_A_KERNEL:
+        for text in speed_doubts(found.record, found.pareto_set[member - 1] if member else None):
+            LOG.warning(text)
     _print_path(kind, path, as_json)
 
 

@@ -26,7 +26,7 @@ from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
 from lbmtune.records.parts import PartsAsked, ranked_parts
-from lbmtune.records.remarks import race_text, too_much_power
+from lbmtune.records.remarks import race_text, speed_doubts, too_much_power
 from lbmtune.records.spec import OBJECTIVES, StudySpec
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
@@ -243,6 +243,7 @@ def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -
         "stopped": record.header.stopped,
         "left_out": record.header.left_out,
         "finals": race_text(record),
+        "doubts": speed_doubts(record),
         "on_parts": ranked_parts(record.on_parts),
         "limits": record.header.spec.limits,
         "pareto": [

@@ -34,7 +34,7 @@ _BEFORE = 150
 _ACCESS_BYTES, _THREADS, _FEW = 16, 256, 256
 """Bytes of an access, threads of a block, and accesses of a launch that takes no time."""
 _NO_WAIT_S = 1e-9
-"""Seconds of a wait that is too short to be measured."""
+"""Seconds of a wait, or of a start, that is too short to be measured."""
 
 
 class LinksBench:
@@ -68,6 +68,8 @@ class LinksBench:
             store_both_ways_bytes_per_s=worst.store_both_ways_per_s,
             load_bytes_per_s=worst.load_per_s,
             wait_s=worst.wait_s,
+            copy_start_s=worst.copy_start_s,
+            store_start_s=worst.store_start_s,
             source=f"{len(ids)} {device.environment.device} of one host, best of {_ROUNDS} rounds",
             spread=max(spread for found in figures.values() for spread in found.spread.values()),
             others=tuple(dict.fromkeys(others)),
@@ -86,6 +88,8 @@ class _Figures(NamedTuple):
     store_both_ways_per_s: float
     load_per_s: float
     wait_s: float
+    copy_start_s: float
+    store_start_s: float
     spread: dict[str, float]
 
 
@@ -143,14 +147,19 @@ class _Pair:
         both_stores_s = self._best("stores both ways", self._both(self._stores, _LAUNCHES)) / _LAUNCHES
         loads = one.moves(other.source, one.target)
         load_s = self._best("loads", self._repeated(loads, _LAUNCHES)) / _LAUNCHES
-        moved = one.source.nbytes
+        moved, wait_s, size = one.source.nbytes, self._wait_s(), min(COPIES)
+        copied_s = self._in_turn_s("copies in turn", self._copies(one, other, size), self._copies(other, one, size))
+        few = size // _ACCESS_BYTES
+        stored_s = self._in_turn_s("stores in turn", self._stores(one, other, few), self._stores(other, one, few))
         return _Figures(
             copy_s=copy_s,
             both_ways_per_s=2 * largest / both_s,
             store_per_s=moved / store_s,
             store_both_ways_per_s=2 * moved / both_stores_s,
             load_per_s=moved / load_s,
-            wait_s=self._wait_s(),
+            wait_s=wait_s,
+            copy_start_s=max(copied_s - wait_s - copy_s[size], _NO_WAIT_S),
+            store_start_s=max(stored_s - wait_s - size * store_s / moved, _NO_WAIT_S),
             spread=self.spread,
         )
 
@@ -159,14 +168,19 @@ class _Pair:
         small, answer = (end.moves(end.source, end.target, _FEW) for end in (self.one, self.other))
         own_s = self._best("launches", self._repeated(small, 2 * _HOPS)) / (2 * _HOPS)
 
+        return max(self._in_turn_s("waits", small, answer) - own_s, _NO_WAIT_S)
+
+    def _in_turn_s(self, what: str, run: Callable[[], None], answer: Callable[[], None]) -> float:
+        """Return the seconds from what one device runs to what the other one answers, which wait for each other."""
+
         def hops() -> None:
             for _ in range(_HOPS):
-                self.one.queue.run(small)
+                self.one.queue.run(run)
                 self.other.queue.wait(self.one.queue.mark())
                 self.other.queue.run(answer)
                 self.one.queue.wait(self.other.queue.mark())
 
-        return max(self._best("waits", hops) / (2 * _HOPS) - own_s, _NO_WAIT_S)
+        return self._best(what, hops) / (2 * _HOPS)
 
     def _best(self, what: str, run: Callable[[], None]) -> float:
         """Return the least time of some rounds, and note how far the median of them lies from it."""
@@ -192,8 +206,8 @@ class _Pair:
         return partial(source.device.copy, target.target[:count], source.source[:count])
 
     @staticmethod
-    def _stores(source: _End, target: _End) -> Callable[[], None]:
-        return source.moves(source.source, target.target)
+    def _stores(source: _End, target: _End, accesses: int = 0) -> Callable[[], None]:
+        return source.moves(source.source, target.target, accesses)
 
     @staticmethod
     def _repeated(run: Callable[[], None], times: int) -> Callable[[], None]:

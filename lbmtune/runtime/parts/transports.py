@@ -24,7 +24,7 @@ from lbmtune.codegen.cuda.exchange import (
 )
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import InputError
-from lbmtune.runtime.parts.messages import Message, runs
+from lbmtune.runtime.parts.messages import Message
 from lbmtune.runtime.simulation import Simulation
 
 Array = Any
@@ -79,7 +79,7 @@ def by_copies(message: Message, source: End, target: End, _: Movers) -> Way:
 
 def by_kernel(message: Message, source: End, target: End, movers: Movers) -> Way:
     """Return one launch that loads all runs and stores them into the memory of the other device."""
-    table = runs(message)
+    table = message.runs
     size = source.state.itemsize
     word = gcd(int(np.gcd.reduce(table, axis=None)) * size, max(WORDS))
     pieces = _pieces(table * size // word)
@@ -121,7 +121,7 @@ def _put(source: Array, target: Array, message: Message) -> None:
 
 
 def _few(message: Message, transport: str) -> Array:
-    table = runs(message)
+    table = message.runs
     if len(table) > MOST_COPIES:
         raise InputError(
             f"transport={transport} is not supported for a message of {len(table):,} runs (use pack): a copy moves one "
