@@ -30,7 +30,7 @@ from lbmtune.catalogue.knobs import own_knobs
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.decomposition.choice import legal_cuts
-from lbmtune.decomposition.coupling import Coupling, Transport
+from lbmtune.decomposition.coupling import Coupling, Transport, sets_block_planes
 from lbmtune.decomposition.cuts import Cut, grids, parse_cut
 from lbmtune.decomposition.parts import decomposed
 from lbmtune.decomposition.rules import kernel_refusal, refusal
@@ -190,7 +190,8 @@ def _stages(timing: Pair, seen: dict[Coupling, PartsTrial]) -> Iterator[list[Cou
     if all(timing.refused(one) for one in first):
         first += [Coupling("host", overlap) for overlap in OVERLAPS]
     yield first
-    for name in ("edge_planes", "block_planes", "launching"):
+    knobs = ("edge_planes", "block_planes", "launching")
+    for name in knobs if sets_block_planes(timing.found.config) else knobs[::2]:
         best = ranked_parts(tuple(seen.values()))[:1]
         if best and not (name == "edge_planes" and best[0].coupling.overlap == "none"):
             changes: list[dict[str, Any]] = [{name: value} for value in _KNOBS[name].search]

@@ -332,4 +332,4 @@ def predicted_periods(found: Decomposition, machine: Machine | None) -> dict[str
     known = with_links(machine) if machine else None
     if known is None or known.links is None:
         return {}
-    return {overlap: period(found, known, overlap) for overlap in OVERLAPS}
+    return {overlap: period(found, known, Coupling(overlap=overlap)) for overlap in OVERLAPS}

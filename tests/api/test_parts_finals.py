@@ -234,7 +234,7 @@ def test_two_gpus_search_transport_overlap_and_edges(tmp_path: Path) -> None:
     assert {t.coupling.edge_planes for t in record.on_parts} == {0, 8, 32, 64}
     assert {t.coupling.launching for t in record.on_parts} == {"graph", "call"}
     for trial in record.on_parts:
-        if trial.coupling.edge_planes in (32, 64) or trial.coupling.block_planes:
+        if trial.coupling.edge_planes in (32, 64):
             assert trial.outcome is Outcome.ILLEGAL
         else:
             assert trial.compared

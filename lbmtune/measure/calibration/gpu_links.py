@@ -69,6 +69,7 @@ class LinksBench:
             load_bytes_per_s=worst.load_per_s,
             wait_s=worst.wait_s,
             copy_start_s=worst.copy_start_s,
+            store_start_s=worst.store_start_s,
             source=f"{len(ids)} {device.environment.device} of one host, best of {_ROUNDS} rounds",
             spread=max(spread for found in figures.values() for spread in found.spread.values()),
             others=tuple(dict.fromkeys(others)),
@@ -88,6 +89,7 @@ class _Figures(NamedTuple):
     load_per_s: float
     wait_s: float
     copy_start_s: float
+    store_start_s: float
     spread: dict[str, float]
 
 
@@ -146,7 +148,9 @@ class _Pair:
         loads = one.moves(other.source, one.target)
         load_s = self._best("loads", self._repeated(loads, _LAUNCHES)) / _LAUNCHES
         moved, wait_s, size = one.source.nbytes, self._wait_s(), min(COPIES)
-        turn_s = self._in_turn_s("copies in turn", self._copies(one, other, size), self._copies(other, one, size))
+        copied_s = self._in_turn_s("copies in turn", self._copies(one, other, size), self._copies(other, one, size))
+        few = size // _ACCESS_BYTES
+        stored_s = self._in_turn_s("stores in turn", self._stores(one, other, few), self._stores(other, one, few))
         return _Figures(
             copy_s=copy_s,
             both_ways_per_s=2 * largest / both_s,
@@ -154,7 +158,8 @@ class _Pair:
             store_both_ways_per_s=2 * moved / both_stores_s,
             load_per_s=moved / load_s,
             wait_s=wait_s,
-            copy_start_s=max(turn_s - wait_s - copy_s[size], _NO_WAIT_S),
+            copy_start_s=max(copied_s - wait_s - copy_s[size], _NO_WAIT_S),
+            store_start_s=max(stored_s - wait_s - size * store_s / moved, _NO_WAIT_S),
             spread=self.spread,
         )
 
@@ -201,8 +206,8 @@ class _Pair:
         return partial(source.device.copy, target.target[:count], source.source[:count])
 
     @staticmethod
-    def _stores(source: _End, target: _End) -> Callable[[], None]:
-        return source.moves(source.source, target.target)
+    def _stores(source: _End, target: _End, accesses: int = 0) -> Callable[[], None]:
+        return source.moves(source.source, target.target, accesses)
 
     @staticmethod
     def _repeated(run: Callable[[], None], times: int) -> Callable[[], None]:

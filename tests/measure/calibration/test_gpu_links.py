@@ -160,6 +160,7 @@ def test_the_links_of_two_devices_have_the_times_of_copies_and_of_waits() -> Non
     assert one.copy_s == {str(size): pytest.approx(START_S + size / PEER) for size in gpu_links.COPIES}
     assert one.wait_s == pytest.approx(WAIT_S)
     assert one.copy_start_s == pytest.approx(FIRST_S, rel=0.02)  # the very first copy of a sample does not wait
+    assert one.store_start_s == pytest.approx(LAUNCH_S, rel=0.05)
     bytes_s = (1 << 18) / (LAUNCH_S + (1 << 18) / PEER)
     assert one.store_bytes_per_s == pytest.approx(bytes_s)
     assert one.load_bytes_per_s == pytest.approx(bytes_s)
