@@ -246,6 +246,11 @@ def _values(path: Path) -> Any:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; give a best.json that lbmtune wrote.") from error
     except ValueError as error:
+        if path.suffix == ".toml":
+            raise InputError(
+                f"{path} is a TOML file and no best.json (use --study {path} for a study file, --machine {path} for a "
+                "machine description): neither is a configuration."
+            ) from error
         raise InputError(f"{path} is damaged: it is not JSON ({error}); export the study again.") from error
 
 
