@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from lbmtune.api.devices import LOG
-from lbmtune.api.several import Pair, check_cut, failures, grown, opened_devices, predicted_periods, small_case
+from lbmtune.api.several import (
+    Pair,
+    check_cut,
+    failures,
+    grown,
+    opened_devices,
+    predicted_periods,
+    remembering,
+    small_case,
+)
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.knobs import own_knobs
 from lbmtune.catalogue.limits import Limits
@@ -160,13 +169,14 @@ def _cuts(case: Case, config: KernelConfig, asked: PartsAsked, limits: Limits) -
 
 def _tried(unit: _Unit, case: Case, asked: PartsAsked, devices: Sequence[Any], clock: Clock) -> Iterator[PartsTrial]:
     """Yield the trials of a unit: transports and overlaps, then other knobs of the fastest, while there is time."""
-    timing = Pair(case if asked.weak else unit.case, unit.case, unit.config, unit.cut, devices)
+    compiler = remembering(devices)
+    timing = Pair(case if asked.weak else unit.case, unit.case, unit.config, unit.cut, devices, compiler=compiler)
     seen = dict[Coupling, PartsTrial]()
     for couplings in _stages(timing, seen):
         new = [one for one in couplings if one not in seen]
         edge = max((one.edge_planes for one in new if not timing.refused(one)), default=0)
         chosen, small = small_case(case, unit.config, str(unit.cut), devices, edge)
-        proving = Pair(small, small, unit.config, chosen, devices)
+        proving = Pair(small, small, unit.config, chosen, devices, compiler=compiler)
         seen.update(zip(new, _raced(unit, asked, proving, timing, new, small), strict=True))
         if clock.left_s <= 0:
             break

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lbmtune.api.several import Pair, check_cut, failures, grown, small_case
-from lbmtune.backend.registry import compiler_for
+from lbmtune.api.several import Pair, check_cut, failures, grown, remembering, small_case
+from lbmtune.backend.protocol import Compiler
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.claims.plan import Entry
@@ -46,13 +46,13 @@ def measured_on_parts(
     devices: opened, one for each part. Variants without a cut run on the first one. Samples are taken in turns, and
     devices rest after each for as long as it took.
     """
-    trials = [_trial(case, entry, number) for number, entry in enumerate(entries)]
+    trials, compiler = [_trial(case, entry, number) for number, entry in enumerate(entries)], remembering(devices)
     compared, timed = list[Compared | None](), dict[int, _Timed]()
     for number, entry in enumerate(entries):
         state = None
         try:
             with failures():
-                timed[number], state = _made(case, entry, devices)
+                timed[number], state = _made(case, entry, devices, compiler)
         except InputError as error:
             trials[number] = replace(trials[number], outcome=Outcome.ILLEGAL, reason=str(error))
         except NothingValidError as error:
@@ -75,7 +75,7 @@ def _trial(case: Case, entry: Entry, number: int) -> Trial:
     )
 
 
-def _made(case: Case, entry: Entry, devices: Sequence[Any]) -> tuple[_Timed, Compared | None]:
+def _made(case: Case, entry: Entry, devices: Sequence[Any], compiler: Compiler) -> tuple[_Timed, Compared | None]:
     """Return a variant that is loaded, and how its state agrees with that of one device on a small domain.
 
     Raises NothingValidError if it does not, InputError if it cannot run.
@@ -85,17 +85,19 @@ def _made(case: Case, entry: Entry, devices: Sequence[Any]) -> tuple[_Timed, Com
     if over is None:
         program = render(case, config)
         with devices[0].current():
-            alone = Simulation(program, compiler_for(devices[0].environment)(program), devices[0])
+            alone = Simulation(program, compiler(program), devices[0])
             excite(alone)
         return _Timed(lambda steps: _on(devices[0], alone, steps), alone.cycle_steps, case.fluid_sites), None
     cut, coupling, planes = parse_cut(over.cut), parse_coupling(over.coupling), not over.halo_computed
     whole = grown(case, cut) if over.weak else case
     check_cut(whole, config, cut, devices[0].limits)
     chosen, small = small_case(case, config, over.cut, devices, coupling.edge_planes)
-    found = agreement(*Pair(small, small, config, chosen, devices, planes=planes).made(coupling, poisons=True))
+    proving = Pair(small, small, config, chosen, devices, planes=planes, compiler=compiler)
+    found = agreement(*proving.made(coupling, poisons=True))
     if not found.passed:
         raise NothingValidError(f"parts are {found.worst:.2g} apart from one device, allowed {found.bound:.2g}")
-    _, parts = Pair(small, whole, config, cut, devices, planes=planes).made(coupling, poisons=False)
+    timing = Pair(small, whole, config, cut, devices, planes=planes, compiler=compiler)
+    _, parts = timing.made(coupling, poisons=False)
     for one, device in zip(parts.parts, parts.devices, strict=True):
         with device.current():
             excite(one)

@@ -66,7 +66,8 @@ def reproduce(
     )
     if resume:
         check_same_device(folder, machine.environment)
-    count = None if BACKENDS[here.backend].shares_host else partial(_counted, device)
+    # counters are of one device; experiments on several say nothing of its memory
+    count = None if BACKENDS[here.backend].shares_host or others else partial(_counted, device)
 
     protocol = TimingProtocol(finalists=max(len(one.variants) for one in documents), measure_limit_s=_LIMIT_S)
     with (

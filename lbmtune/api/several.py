@@ -11,11 +11,19 @@ from typing import Any
 from lbmtune.api.configs import Config, legal_config
 from lbmtune.api.predicted.decompositions import decompose
 from lbmtune.api.predicted.parallel import with_links
-from lbmtune.backend.protocol import Compiler, DeviceFaultError, OutOfMemoryError, PeerDevice, TooManyResourcesError
+from lbmtune.backend.protocol import (
+    Binary,
+    Compiler,
+    DeviceFaultError,
+    OutOfMemoryError,
+    PeerDevice,
+    TooManyResourcesError,
+)
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_on_planes
 from lbmtune.decomposition.boxes import Cells
 from lbmtune.decomposition.coupling import Coupling, Transport, coupling_refusal, parse_coupling
@@ -189,14 +197,18 @@ class Pair:
         devices: Sequence[PeerDevice],
         *,
         planes: bool = True,
+        compiler: Compiler | None = None,
     ) -> None:
-        """Compile both. planes: whether a kernel that takes planes leaves out the halo, if there is one."""
+        """Compile both. planes: whether a kernel that takes planes leaves out the halo, if there is one.
+
+        compiler: None: that of the devices (`remembering`).
+        """
         self._devices, self._alone = devices, render(alone, config)
         program = render(whole, config)
         self._program = (render_on_planes(program) if planes else None) or program
         self._planes = self._program is not program
         self.found = decomposed(whole, config, cut)
-        self._compiler: Compiler = compiler_for(devices[0].environment)
+        self._compiler: Compiler = compiler or compiler_for(devices[0].environment)
         self._binaries = [self._compiler(one) for one in (self._alone, self._program)]
 
     def refused(self, coupling: Coupling) -> str | None:
@@ -215,6 +227,18 @@ class Pair:
             self._program, second, self._devices, self.found, coupling, self._compiler, poisons=poisons
         )
         return alone, parts
+
+
+def remembering(devices: Sequence[PeerDevice]) -> Compiler:
+    """Return a compiler for devices of one kind that makes each text once: pairs of a kernel share it."""
+    compiler, known = compiler_for(devices[0].environment), dict[str, Binary]()
+
+    def compiled(program: Program) -> Binary:
+        if program.digest not in known:
+            known[program.digest] = compiler(program)
+        return known[program.digest]
+
+    return compiled
 
 
 @contextmanager

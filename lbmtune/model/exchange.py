@@ -16,6 +16,7 @@ from functools import cache, partial
 from math import prod
 from typing import Any, get_args
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.decomposition.balance import loads
 from lbmtune.decomposition.boxes import Cells
 from lbmtune.decomposition.coupling import (
@@ -36,8 +37,6 @@ from lbmtune.model.predict import MODELS, predict
 from lbmtune.records import Resources
 
 OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
-_IN_GRAPH: dict[str, Any] = {"launch": "graph"}
-"""Knobs of a kernel whose launches are those of a graph."""
 _WAITS = 2
 """Waits for another device in an exchange: until it may be written to, and until it has written."""
 
@@ -68,7 +67,7 @@ class _Work:
     """The work of a part: what it computes and sends.
 
     seconds: of a launch by the cells that it updates, solid ones in proportion, and by the planes of a block (0: those
-    of the kernel); start_s: of a launch on nothing.
+    of the kernel); start_s: of a launch on nothing; launch_start_s: of one in a graph.
     """
 
     found: Decomposition
@@ -76,6 +75,7 @@ class _Work:
     sent: int
     seconds: Callable[[Cells, int], float]
     start_s: float
+    launch_start_s: float
 
     @property
     def own_s(self) -> float:
@@ -106,9 +106,11 @@ def period(found: Decomposition, machine: Machine, coupling: Coupling, resources
         (load, part.box.extents, part.low, part.high, sent[part.number]): part
         for part, load in zip(found.parts, loads(found), strict=True)
     }
-    start = MODELS[found.config.backend].launch_s(found.case, found.config, machine, 0.0)
+    launch_s = MODELS[found.config.backend].launch_s
+    knobs: dict[str, Any] = {} if BACKENDS[found.config.backend].shares_host else {"launch": "graph"}
+    starts = [launch_s(found.case, config, machine, 0.0) for config in (found.config, replace(found.config, **knobs))]
     works = (
-        _Work(found, part, sent[part.number], partial(seconds, fluid=load / part.box.cells), start)
+        _Work(found, part, sent[part.number], partial(seconds, fluid=load / part.box.cells), *starts)
         for (load, *_), part in alike.items()
     )
     return max((_of_part(work, machine, coupling) for work in works), key=lambda one: one.total_s)
@@ -164,25 +166,21 @@ def _of_part(work: _Work, machine: Machine, coupling: Coupling) -> Period:
 
 
 def _exchange_s(work: _Work, machine: Machine, coupling: Coupling) -> float:
-    """Return the seconds of the exchange of a part: two waits, and what it sends at once through its links.
+    """Return the seconds of the exchange of a part: two waits, the start of each message, and what it sends at once.
 
-    Copies of all its messages follow each other, each run by itself, and each message starts anew. Stores of a kernel
-    have the bandwidth of both directions at once, behind the start of a launch.
+    Copies follow each other, each run by itself. Stores of a kernel have the bandwidth of both directions at once.
     """
     links, found = machine.links, work.found
     assert links is not None
-    waits = _WAITS * (links.wait_s or 0.0)
+    waits, faces = _WAITS * (links.wait_s or 0.0), [one for one in found.faces if one.source == work.part.number]
     if coupling.transport == "pack" and links.store_both_ways_bytes_per_s:
-        start = links.store_start_s
-        if start is None:  # that of any launch
-            start = MODELS[found.config.backend].launch_s(found.case, replace(found.config, **_IN_GRAPH), machine, 0.0)
-        return waits + start + 2 * work.sent / links.store_both_ways_bytes_per_s
-    seconds = waits
-    for face in found.faces:
-        if face.source == work.part.number:
-            pieces = 1 if found.case.geometry else runs(found, face)
-            seconds += (links.copy_start_s or 0.0) + pieces * copy_s(links, face_bytes(found, face) / pieces)
-    return seconds
+        starts = work.launch_start_s if links.store_start_s is None else len(faces) * links.store_start_s
+        return waits + starts + 2 * work.sent / links.store_both_ways_bytes_per_s
+    copies = 0.0
+    for face in faces:
+        pieces = 1 if found.case.geometry else runs(found, face)
+        copies += (links.copy_start_s or 0.0) + pieces * copy_s(links, face_bytes(found, face) / pieces)
+    return waits + copies
 
 
 def copy_s(links: Links, sent: float) -> float:

@@ -15,6 +15,7 @@ import msgspec
 
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.decomposition.coupling import Coupling
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
 from lbmtune.records.kernel_format import Kernel, Storage, source_digest
@@ -98,9 +99,8 @@ class OnParts:
     steps_between_exchanges: time steps of all launches between two exchanges.
     crosses: 'links', populations (`sent`), or 'cells', all values of the cells of the halo; sent[p]: after a step that
     began at parity p.
-    transport, overlap, launching, edge_planes, block_planes: knobs of the exchange; edge_least, edge_most: limits of
-    the planes of an edge, which is launched before or beside the other ones of its part: a quarter of the part's within
-    these limits.
+    coupling: knobs of the exchange and of the overlap; edge_least, edge_most: limits of the planes of an
+    edge, which is launched before or beside the other ones of its part: a quarter of the part's within these limits.
     takes_planes: whether each launch updates some planes of a part; otherwise the halo is computed, too.
     domain: of all parts; weak: each device had the domain of the case. mlups: of all devices; alone_mlups: of one, in
     turns; efficiency, with its 95 % interval; period_s, launches_s, exchange_s: from one exchange to the next, and its
@@ -115,10 +115,7 @@ class OnParts:
     steps_between_exchanges: Count
     crosses: str
     sent: tuple[tuple[SentLink, ...], ...]
-    transport: str
-    overlap: str
-    launching: str
-    edge_planes: Count
+    coupling: Coupling
     edge_least: Count
     edge_most: Count
     takes_planes: bool
@@ -134,7 +131,6 @@ class OnParts:
     exchange_s: NotNegative
     worst: NotNegative
     bound: NotNegative
-    block_planes: Count = 0
 
 
 @dataclass(frozen=True, kw_only=True)

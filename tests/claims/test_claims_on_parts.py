@@ -146,7 +146,6 @@ def shims(monkeypatch: pytest.MonkeyPatch) -> list[HostDevice]:
     """Two GPUs of one host; one of them is timed by steps."""
     host = Host("random")
     monkeypatch.setattr(several, "compiler_for", lambda _: compile_on_host)
-    monkeypatch.setattr(reproduced_parts, "compiler_for", lambda _: compile_on_host)
     monkeypatch.setattr(reproduced_parts, "_on", lambda device, alone, steps: 1e-3 * steps)
     return [HostDevice(host), HostDevice(host)]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import permutations
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,8 @@ COPIES: Mapping[int, int] = {64 << 10: 200, 1 << 20: 100, 5 << 20: 50, 32 << 20:
 _ARRAY_BYTES = 128 << 20
 """Bytes that a launch moves."""
 _ROUNDS = 5
-_LAUNCHES, _HOPS = 5, 100
-"""Launches of a sample, and launches on both devices in turn."""
+_LAUNCHES, _HOPS, _EXCHANGES = 5, 100, 24
+"""Launches of a sample, launches on both devices in turn, and exchanges."""
 _BEFORE = 150
 """Launches that keep a device busy for ten milliseconds and more, while a sample is enqueued."""
 _ACCESS_BYTES, _THREADS, _FEW = 16, 256, 256
@@ -148,9 +148,7 @@ class _Pair:
         loads = one.moves(other.source, one.target)
         load_s = self._best("loads", self._repeated(loads, _LAUNCHES)) / _LAUNCHES
         moved, wait_s, size = one.source.nbytes, self._wait_s(), min(COPIES)
-        copied_s = self._in_turn_s("copies in turn", self._copies(one, other, size), self._copies(other, one, size))
-        few = size // _ACCESS_BYTES
-        stored_s = self._in_turn_s("stores in turn", self._stores(one, other, few), self._stores(other, one, few))
+        stores = partial(self._stores, accesses=size // _ACCESS_BYTES)
         return _Figures(
             copy_s=copy_s,
             both_ways_per_s=2 * largest / both_s,
@@ -158,8 +156,8 @@ class _Pair:
             store_both_ways_per_s=2 * moved / both_stores_s,
             load_per_s=moved / load_s,
             wait_s=wait_s,
-            copy_start_s=max(copied_s - wait_s - copy_s[size], _NO_WAIT_S),
-            store_start_s=max(stored_s - wait_s - size * store_s / moved, _NO_WAIT_S),
+            copy_start_s=self._start_s("copies", partial(self._copies, size=size), wait_s, copy_s[size]),
+            store_start_s=self._start_s("stores", stores, wait_s, size * store_s / moved),
             spread=self.spread,
         )
 
@@ -168,19 +166,44 @@ class _Pair:
         small, answer = (end.moves(end.source, end.target, _FEW) for end in (self.one, self.other))
         own_s = self._best("launches", self._repeated(small, 2 * _HOPS)) / (2 * _HOPS)
 
-        return max(self._in_turn_s("waits", small, answer) - own_s, _NO_WAIT_S)
-
-    def _in_turn_s(self, what: str, run: Callable[[], None], answer: Callable[[], None]) -> float:
-        """Return the seconds from what one device runs to what the other one answers, which wait for each other."""
-
         def hops() -> None:
             for _ in range(_HOPS):
-                self.one.queue.run(run)
+                self.one.queue.run(small)
                 self.other.queue.wait(self.one.queue.mark())
                 self.other.queue.run(answer)
                 self.one.queue.wait(self.other.queue.mark())
 
-        return self._best(what, hops) / (2 * _HOPS)
+        return max(self._best("waits", hops) / (2 * _HOPS) - own_s, _NO_WAIT_S)
+
+    def _start_s(
+        self, what: str, sends: Callable[[_End, _End], Callable[[], None]], wait_s: float, own_s: float
+    ) -> float:
+        """Return how much longer a message takes than its share, if both devices send and wait for each other.
+
+        As parts with two neighbours do: messages have queues of their own, which wait for one queue of both devices,
+        and those for all messages. wait_s: of each of the two waits; own_s: of a message among many.
+        """
+        ends = ((self.one, self.other), (self.other, self.one))
+        sending = [(source.device.queue(first=True), sends(source, target)) for source, target in ends * 2]
+
+        def rounds() -> None:
+            sent: list[Any] = []
+            for _ in range(_EXCHANGES):
+                for end in (self.one, self.other):
+                    for mark in sent:
+                        end.queue.wait(mark)
+                ready = [end.queue.mark() for end in (self.one, self.other)]
+                sent.clear()
+                for queue, send in sending:
+                    for mark in ready:
+                        queue.wait(mark)
+                    queue.run(send)
+                    sent.append(queue.mark())
+            for mark in sent:
+                self.one.queue.wait(mark)
+
+        round_s = self._best(f"{what} of exchanges", rounds) / _EXCHANGES
+        return max((round_s - 2 * wait_s) / 2 - own_s, _NO_WAIT_S)
 
     def _best(self, what: str, run: Callable[[], None]) -> float:
         """Return the least time of some rounds, and note how far the median of them lies from it."""
