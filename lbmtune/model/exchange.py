@@ -235,9 +235,9 @@ def _of_blocks(work: _Work, machine: Machine, coupling: Coupling, exchange: floa
         overlap=coupling.overlap,
         steps=found.steps,
         own_s=own_s,
-        extra_s=found_s[0] - own_s,
+        extra_s=min(found_s) - own_s,  # edges that wait may let blocks of the interior fill the room better
         exchange_s=exchange,
-        shown_s=found_s[1] - found_s[0] + moved,
+        shown_s=found_s[1] - min(found_s) + moved,
     )
 
 
