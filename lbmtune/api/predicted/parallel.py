@@ -33,7 +33,7 @@ ASSUMED = (
     SWITCH,
     "copies of an exchange follow each other, one for each run of elements; a kernel that packs sends all at once",
     "an exchange waits twice for another device, as long as `wait_s` of its links says",
-    "edges of higher priority take no time beside the interior",
+    "edges of higher priority take no time beside the interior; long blocks are followed one by one",
     "devices are alike, and none is slowed down by the power of the others",
 )
 """What the prediction of several devices rests on."""
