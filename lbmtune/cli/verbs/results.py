@@ -70,6 +70,12 @@ def export(
     if kind in _OF_A_KERNEL:
         for text in speed_doubts(found.record, found.pareto_set[member - 1] if member else None):
             LOG.warning(text)
+    several = found.record.winner_on_parts if member is None else None
+    if several and kind == "cuda":
+        LOG.warning(
+            f"{path} runs on one device; best.json has the cut and the exchange of {len(several[0].devices)} parts, "
+            "which lbmtune.load takes (devices=[0, 1])."
+        )
     _print_path(kind, path, as_json)
 
 
