@@ -15,13 +15,22 @@ from pathlib import Path
 from typing import Any, cast
 
 from lbmtune.api.devices import LOG
-from lbmtune.api.several import Pair, check_cut, failures, grown, opened_devices, predicted_periods, small_case
+from lbmtune.api.several import (
+    Pair,
+    check_cut,
+    failures,
+    grown,
+    opened_devices,
+    predicted_periods,
+    remembering,
+    small_case,
+)
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.knobs import own_knobs
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.decomposition.choice import legal_cuts
-from lbmtune.decomposition.coupling import Coupling, Transport
+from lbmtune.decomposition.coupling import Coupling, Transport, sets_block_planes
 from lbmtune.decomposition.cuts import Cut, grids, parse_cut
 from lbmtune.decomposition.parts import decomposed
 from lbmtune.decomposition.rules import kernel_refusal, refusal
@@ -160,13 +169,14 @@ def _cuts(case: Case, config: KernelConfig, asked: PartsAsked, limits: Limits) -
 
 def _tried(unit: _Unit, case: Case, asked: PartsAsked, devices: Sequence[Any], clock: Clock) -> Iterator[PartsTrial]:
     """Yield the trials of a unit: transports and overlaps, then other knobs of the fastest, while there is time."""
-    timing = Pair(case if asked.weak else unit.case, unit.case, unit.config, unit.cut, devices)
+    compiler = remembering(devices)
+    timing = Pair(case if asked.weak else unit.case, unit.case, unit.config, unit.cut, devices, compiler=compiler)
     seen = dict[Coupling, PartsTrial]()
     for couplings in _stages(timing, seen):
         new = [one for one in couplings if one not in seen]
         edge = max((one.edge_planes for one in new if not timing.refused(one)), default=0)
         chosen, small = small_case(case, unit.config, str(unit.cut), devices, edge)
-        proving = Pair(small, small, unit.config, chosen, devices)
+        proving = Pair(small, small, unit.config, chosen, devices, compiler=compiler)
         seen.update(zip(new, _raced(unit, asked, proving, timing, new, small), strict=True))
         if clock.left_s <= 0:
             break
@@ -180,7 +190,8 @@ def _stages(timing: Pair, seen: dict[Coupling, PartsTrial]) -> Iterator[list[Cou
     if all(timing.refused(one) for one in first):
         first += [Coupling("host", overlap) for overlap in OVERLAPS]
     yield first
-    for name in ("edge_planes", "launching"):
+    knobs = ("edge_planes", "block_planes", "launching")
+    for name in knobs if sets_block_planes(timing.found.config) else knobs[::2]:
         best = ranked_parts(tuple(seen.values()))[:1]
         if best and not (name == "edge_planes" and best[0].coupling.overlap == "none"):
             changes: list[dict[str, Any]] = [{name: value} for value in _KNOBS[name].search]

@@ -11,11 +11,19 @@ from typing import Any
 from lbmtune.api.configs import Config, legal_config
 from lbmtune.api.predicted.decompositions import decompose
 from lbmtune.api.predicted.parallel import with_links
-from lbmtune.backend.protocol import Compiler, DeviceFaultError, OutOfMemoryError, PeerDevice, TooManyResourcesError
+from lbmtune.backend.protocol import (
+    Binary,
+    Compiler,
+    DeviceFaultError,
+    OutOfMemoryError,
+    PeerDevice,
+    TooManyResourcesError,
+)
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_on_planes
 from lbmtune.decomposition.boxes import Cells
 from lbmtune.decomposition.coupling import Coupling, Transport, coupling_refusal, parse_coupling
@@ -180,13 +188,27 @@ def race_parts(
 class Pair:
     """One device and the parts on all of them, for any coupling."""
 
-    def __init__(self, alone: Case, whole: Case, config: KernelConfig, cut: Cut, devices: Sequence[PeerDevice]) -> None:
+    def __init__(
+        self,
+        alone: Case,
+        whole: Case,
+        config: KernelConfig,
+        cut: Cut,
+        devices: Sequence[PeerDevice],
+        *,
+        planes: bool = True,
+        compiler: Compiler | None = None,
+    ) -> None:
+        """Compile both. planes: whether a kernel that takes planes leaves out the halo, if there is one.
+
+        compiler: None: that of the devices (`remembering`).
+        """
         self._devices, self._alone = devices, render(alone, config)
         program = render(whole, config)
-        self._program = render_on_planes(program) or program
+        self._program = (render_on_planes(program) if planes else None) or program
         self._planes = self._program is not program
         self.found = decomposed(whole, config, cut)
-        self._compiler: Compiler = compiler_for(devices[0].environment)
+        self._compiler: Compiler = compiler or compiler_for(devices[0].environment)
         self._binaries = [self._compiler(one) for one in (self._alone, self._program)]
 
     def refused(self, coupling: Coupling) -> str | None:
@@ -207,9 +229,28 @@ class Pair:
         return alone, parts
 
 
+def remembering(devices: Sequence[PeerDevice]) -> Compiler:
+    """Return a compiler for devices of one kind that makes each text once: pairs of a kernel share it."""
+    compiler, known = compiler_for(devices[0].environment), dict[str, Binary]()
+
+    def compiled(program: Program) -> Binary:
+        if program.digest not in known:
+            known[program.digest] = compiler(program)
+        return known[program.digest]
+
+    return compiled
+
+
 @contextmanager
 def opened_devices(devices: Sequence[str]) -> Iterator[list[Any]]:
     """Open and lock devices, each once. Raises InputError if one is in use."""
+    opened = same_kind(devices)
+    with device_locks({id(one): one.environment for one in opened}.values()):
+        yield opened
+
+
+def same_kind(devices: Sequence[str]) -> list[Any]:
+    """Return opened devices, each opened once. Raises InputError if they are not of one kind."""
     if len({backend_of(name) for name in devices}) > 1:
         raise InputError(f"devices={','.join(devices)} is not supported (use GPUs alone): they take different kernels.")
     known: dict[str, Any] = {name: open_device(name) for name in dict.fromkeys(devices)}
@@ -219,8 +260,7 @@ def opened_devices(devices: Sequence[str]) -> Iterator[list[Any]]:
             f"devices={','.join(devices)} is not supported (use devices of one kind): "
             f"{' and '.join(sorted(kinds))} take different times for equal parts."
         )
-    with device_locks(device.environment for device in known.values()):
-        yield [known[name] for name in devices]
+    return [known[name] for name in devices]
 
 
 @contextmanager
@@ -292,4 +332,4 @@ def predicted_periods(found: Decomposition, machine: Machine | None) -> dict[str
     known = with_links(machine) if machine else None
     if known is None or known.links is None:
         return {}
-    return {overlap: period(found, known, overlap) for overlap in OVERLAPS}
+    return {overlap: period(found, known, Coupling(overlap=overlap)) for overlap in OVERLAPS}

@@ -217,11 +217,19 @@ def describe_storage(program: Program) -> Storage:
         ghost=(False, False, False) if listed else frame.ghost,
         velocities=stencil.velocities,
         weights=tuple(map(str, stencil.weights)),
-        blocks=frame.blocks,
+        blocks=_ghost_blocks(frame),
         links=_links(program) if listed else None,
         shift=int(config.stored.shifted),
         **places,
     )
+
+
+def _ghost_blocks(frame: StorageFrame) -> tuple[int, int, int] | None:
+    """Return the extents of blocks with ghost cells around them, 0 along an axis without ghost cells."""
+    if frame.blocks is None:
+        return None
+    x, y, z = (block if ghost else 0 for block, ghost in zip(frame.blocks, frame.ghost, strict=True))
+    return (x, y, z)
 
 
 def _places_of_populations(program: Program) -> dict[str, Any]:

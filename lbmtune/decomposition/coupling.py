@@ -48,18 +48,18 @@ class Coupling:
         search=(0, 8, 32, 64),
         acts=(Acts(on="overlap", values=("none",), unless=True, because="one launch updates all planes"),),
     )
+    launching: Launching = knob(
+        "graph",
+        "launches and copies one by one, or as a graph of all devices",
+        allowed=get_args(Launching),
+        search=get_args(Launching),
+    )
     block_planes: int = knob(
         0,
         "planes that a thread block goes through at most, of families whose blocks go up along z; 0: those of the "
         "kernel, and no more than an edge has",
         unit="planes",
         search=(0, 16, 32, 64),
-    )
-    launching: Launching = knob(
-        "graph",
-        "launches and copies one by one, or as a graph of all devices",
-        allowed=get_args(Launching),
-        search=get_args(Launching),
     )
 
     def __str__(self) -> str:

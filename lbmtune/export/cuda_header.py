@@ -123,7 +123,7 @@ def _sections(best: Best, name: str) -> dict[str, str]:
         "state": _moments(best) if storage.moments else _populations(storage, implicit=config.implicit),
         "index_list": _index_list(storage.links, name) if storage.links else "",
         **_tables(best),
-        "has_state": ("b.node[number_of(b, at)] >= 0" if config.implicit else "!is_solid(b, at)") if listed else "true",
+        "has_state": "true" if config.implicit or not listed else "!is_solid(b, at)",
     }
 
 

@@ -33,10 +33,7 @@ def on_parts(case: Case, one: PartsTrial, asked: PartsAsked) -> OnParts:
         steps_between_exchanges=one.steps,
         crosses=crossed(config),
         sent=tuple(sent_links(case, config)),
-        transport=one.coupling.transport,
-        overlap=one.coupling.overlap,
-        launching=one.coupling.launching,
-        edge_planes=one.coupling.edge_planes,
+        coupling=one.coupling,
         edge_least=least,
         edge_most=most,
         takes_planes=takes_planes(case, config),
@@ -80,5 +77,5 @@ def edge_limits(case: Case, config: KernelConfig, one: PartsTrial) -> tuple[int,
     if coupling.overlap == "none" or coupling.edge_planes:
         return coupling.edge_planes, coupling.edge_planes
     shared = BACKENDS[config.backend].shares_host
-    block = 1 if shared else cast("CudaConfig", config).block_cells(case.stencil)[2]
+    block = coupling.block_planes or (1 if shared else cast("CudaConfig", config).block_cells(case.stencil)[2])
     return one.halo_layers, max(one.halo_layers, block)

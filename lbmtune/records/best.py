@@ -15,6 +15,7 @@ import msgspec
 
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.decomposition.coupling import Coupling
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
 from lbmtune.records.kernel_format import Kernel, Storage, source_digest
@@ -98,7 +99,7 @@ class OnParts:
     steps_between_exchanges: time steps of all launches between two exchanges.
     crosses: 'links', populations (`sent`), or 'cells', all values of the cells of the halo; sent[p]: after a step that
     began at parity p.
-    transport, overlap, launching, edge_planes: knobs of the exchange; edge_least, edge_most: limits of the planes of an
+    coupling: knobs of the exchange and of the overlap; edge_least, edge_most: limits of the planes of an
     edge, which is launched before or beside the other ones of its part: a quarter of the part's within these limits.
     takes_planes: whether each launch updates some planes of a part; otherwise the halo is computed, too.
     domain: of all parts; weak: each device had the domain of the case. mlups: of all devices; alone_mlups: of one, in
@@ -114,10 +115,7 @@ class OnParts:
     steps_between_exchanges: Count
     crosses: str
     sent: tuple[tuple[SentLink, ...], ...]
-    transport: str
-    overlap: str
-    launching: str
-    edge_planes: Count
+    coupling: Coupling
     edge_least: Count
     edge_most: Count
     takes_planes: bool
@@ -244,6 +242,11 @@ def _values(path: Path) -> Any:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; give a best.json that lbmtune wrote.") from error
     except ValueError as error:
+        if path.suffix == ".toml":
+            raise InputError(
+                f"{path} is a TOML file and no best.json (use --study {path} for a study file, --machine {path} for a "
+                "machine description): neither is a configuration."
+            ) from error
         raise InputError(f"{path} is damaged: it is not JSON ({error}); export the study again.") from error
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lbmtune.backend.protocol import Binary, Compiler, PeerDevice
-from lbmtune.catalogue.knobs import own_knobs
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import FIRST_PLANE, Program
 from lbmtune.codegen.render import render_on_planes
@@ -22,7 +21,7 @@ from lbmtune.errors import InputError
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 
 if TYPE_CHECKING:
-    from lbmtune.records.best import Best, OnParts
+    from lbmtune.records.best import Best
 
 Array = Any
 
@@ -99,25 +98,21 @@ def gathered(
     fits = recorded is not None and recorded.devices == len(devices)
     if cut or (recorded and fits):
         chosen = parse_cut(cut or (recorded.cut if recorded else ""), len(devices))
-        if reason := refusal(case, config, chosen, limits):
+        depth = recorded.halo_layers if recorded and not cut else None
+        if reason := refusal(case, config, chosen, limits, depth):
             raise InputError(f"{reason}.")
-        found = decomposed(case, config, chosen)
+        found = decomposed(case, config, chosen, depth)
     else:
         found = legal_cuts(case, config, len(devices), limits)[0]
     owners = [devices[part.device] for part in found.parts]
     reached = all(owners[face.source].reaches(owners[face.target]) for face in found.faces)
-    usual = [parse_coupling(coupling)] if coupling is not None else [*_of_file(recorded), *_USUAL]
+    usual = (
+        [parse_coupling(coupling)] if coupling is not None else [*([recorded.coupling] if recorded else []), *_USUAL]
+    )
     legal, reason = first_legal(found, usual, planes=FIRST_PLANE in program.arguments, reached=reached)
     if legal is None:
         raise InputError(f"{reason}.")
     return Gathered(program, binary, devices, found, legal, compiler)
-
-
-def _of_file(recorded: OnParts | None) -> list[Coupling]:
-    if recorded is None:
-        return []
-    named = {one.name: getattr(recorded, one.name) for one in own_knobs(Coupling)}
-    return [Coupling(**named)]
 
 
 _USUAL = (

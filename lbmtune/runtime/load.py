@@ -25,6 +25,7 @@ from lbmtune.records import Environment
 from lbmtune.records.best import Best, read_best
 from lbmtune.records.kernel_format import LaunchGeometry
 from lbmtune.records.remarks import power_remark
+from lbmtune.records.store import provide_cache
 from lbmtune.runtime.gathered import Gathered, gathered, on_planes
 from lbmtune.runtime.simulation import Simulation
 from lbmtune.runtime.solver import Solver, changed
@@ -71,6 +72,8 @@ def load(
     text, text_of_one_step = _recorded(best) if trusted else _made_here(best, path)
     asked = [None if device is None else str(device)] if devices is None else [str(one) for one in devices]
     opened, *others = _opened(best, asked, path)
+    if remark := provide_cache():
+        warnings.warn(remark, stacklevel=2)
     _warn_of_another_device(best.environment, opened.environment)
     if not best.proven:
         warnings.warn(f"the kernel of {path} was not verified on the whole domain.", stacklevel=2)

@@ -102,14 +102,20 @@ def few_places(case: Case, config: KernelConfig, window: Window | None) -> Array
     return config.value_index(k, x, y, z, extents, case.stencil)
 
 
-def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | None = None) -> Iterator[Array]:
+def places(
+    case: Case,
+    config: KernelConfig,
+    xp: ModuleType,
+    window: Window | None = None,
+    values: Iterable[int] | None = None,
+) -> Iterator[Array]:
     """Yield the element index of each value of the cells of a window, for families that never move a value.
 
-    int64, shape (nz, ny, nx).
+    int64, shape (nz, ny, nx). values: numbers of the wanted ones; None: all.
     """
     extents = config.stored_extents(case)
     x, y, z = _coordinates(case, xp, window or whole(case.domain))
-    for k in range(extents.q):
+    for k in range(extents.q) if values is None else values:
         yield config.value_index(k, x, y, z, extents, case.stencil)
 
 

@@ -19,9 +19,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from numpy import finfo
 
 from lbmtune.backend.protocol import Binary, Compiler, PeerDevice
 from lbmtune.backend.registry import compiler_for, link, open_device
@@ -41,7 +44,6 @@ from lbmtune.measure.parts.race import Race, race
 from lbmtune.measure.timing.state import excite
 from lbmtune.records.best import read_best
 from lbmtune.runtime.parts.coupled import CoupledSimulation
-from lbmtune.runtime.parts.messages import halo_elements
 from lbmtune.runtime.simulation import Simulation
 from scripts.paths import RECORDED
 
@@ -51,8 +53,9 @@ CALLS = ("transport=copy,launching=call", "transport=pack,launching=call")
 THICK = tuple(f"transport=copy,edge_planes={planes}" for planes in (8, 16, 32, 48))
 BLOCKS = tuple(f"transport=copy,block_planes={planes}" for planes in (16, 22, 26, 32, 43, 64))
 PACKED = tuple(f"transport=pack,overlap={overlap}" for overlap in ("none", "edge-first", "edge-priority"))
-ROUNDS = 5
-"""Rounds of a proof: a graph, and one that is launched by itself."""
+ROUNDS, ROUNDING = 5, 64
+"""Rounds of a proof (a graph, and one that is launched by itself), and units in the last place by which sums may differ
+that are added up in another order: walls between blocks have it so."""
 
 
 @dataclass(frozen=True)
@@ -104,31 +107,31 @@ def _one_step(domain: tuple[int, int, int] = (256, 256, 256), lattice: str = "d3
 FAST, PULL = "nvidia-h100/d3q19-box-fast-fp32", "nvidia-h100/d3q19-box-fp32"
 SOA: Mapping[str, Any] = {"family": "direct", "layout": "soa", "block": "64x1x1", "cells_per_thread": 4}
 HALF: Mapping[str, Any] = {
-    "family": "temporal-blocking", "representation": "moments", "storage": "fp16s", "steps": 2, "rows": 2, "pack": 8,
-    "block": "32x16x1", "chunk_planes": 96,
+    "family": "temporal-blocking", "representation": "moments", "storage": "fp16s", "layout": "rows", "steps": 2,
+    "rows": 3, "pack": 8, "block": "32x16x1", "chunk_planes": 192, "plane_fetch": "cp_async", "overread": 1,
+    "warp_sync": "neighbours", "z_buffer": "shared",
 }  # fmt: skip
 SMALL = (256, 256, 128)
-POROUS = replace(box("d3q19", "bgk", (256, 256, 256), 1.6), geometry="sandstone:fraction=0.6", force=(1e-6, 0.0, 0.0))
+POROUS = replace(box("d3q19", "bgk", (256, 256, 512), 1.6), geometry="sandstone:fraction=0.6", force=(1e-6, 0.0, 0.0))
+BEST = ("transport=copy,overlap=none", "transport=copy", "transport=copy,overlap=edge-first", *PACKED[::2])
 GROUPS = (
-    Group("moments fp32, half each", _moments(domain=(256,) * 3), {}, (*WAYS, *BLOCKS, *THICK), weak=False, best=FAST),
-    Group("moments fp16s, rows 2", _moments(), HALF, (*WAYS[:1], *WAYS[2:3], *WAYS[5:])),
-    Group("moments fp16s, tapered", _moments(), {**HALF, "chunk_planes": 128, "chunk_schedule": "tapered",
-          "overread": 1, "warp_sync": "neighbours"}, (*WAYS[:1], *WAYS[2:3], *WAYS[5:])),
-    Group("cavity moments fp32", cavity("d3q19", "regularised", (384,) * 3, 1.6), {}, (*WAYS, *BLOCKS[-1:]),
-          best="nvidia-h200/d3q19-cavity-fast-fp32"),
-    Group("porous index list fp32", POROUS, {}, ("transport=pack,overlap=none",), weak=False, cut="bisection:2",
+    Group("moments fp16s", _moments(), HALF, (*BEST, "transport=copy,block_planes=96",
+          "transport=copy,edge_planes=32")),
+    Group("porous index list fp32, half each", POROUS, {}, PACKED[:1], weak=False, cut="bisection:2",
           best="nvidia-h200/porous-fp32"),
+    Group("moments fp32, half each", _moments(domain=(256,) * 3), {}, (*WAYS, *BLOCKS[2:5], *THICK[1:2], *CALLS),
+          weak=False, best=FAST),
+    Group("cavity moments fp32", cavity("d3q19", "regularised", (384,) * 3, 1.6), {}, (*BEST, *BLOCKS[-1:]),
+          best="nvidia-h200/d3q19-cavity-fast-fp32"),
     Group("moments fp32", _moments(), {}, (*WAYS, *HOST[1:], *CALLS[:1]), best=FAST),
     Group("one-step fp32 aosoa", _one_step(), {}, (*PACKED, *CALLS[1:], "transport=pack,edge_planes=16"), best=PULL),
     Group("one-step fp16s aosoa", _one_step(), {"storage": "fp16s"}, (*PACKED, *CALLS[1:]), best=PULL),
     Group("aa fp32 soa", _one_step(), {**SOA, "scheme": "aa"}, (*WAYS, *HOST)),
     Group("esoteric-pull fp32 soa", _one_step(), {**SOA, "scheme": "esoteric-pull"}, (*WAYS, *CALLS)),
-    Group("pull fp32 soa", _one_step(), {**SOA, "scheme": "pull"}, (*WAYS, *THICK[:2])),
-    Group("moments fp32, short", _moments(domain=SMALL), {}, (*WAYS, *BLOCKS[::2], *CALLS), best=FAST),
+    Group("moments fp32, middle", _moments(domain=(384, 384, 192)), {}, (*WAYS, *BLOCKS[4:5], *THICK[2:3]), best=FAST),
+    Group("moments fp32, short", _moments(domain=SMALL), {}, (*WAYS, *BLOCKS[1:2], *CALLS), best=FAST),
     Group("moments fp32, short, depth 6", _moments(domain=SMALL), {}, WAYS, launches=2, best=FAST),
-    Group("moments fp32, short, depth 9", _moments(domain=SMALL), {}, WAYS[2::3], launches=3, best=FAST),
-    Group("moments fp32, middle", _moments(domain=(384, 384, 192)), {}, (*WAYS, *BLOCKS[3:], *THICK[1:3]), best=FAST),
-    Group("moments fp32, large, half each", _moments(domain=(512,) * 3), {}, (*WAYS[2:], *THICK[1:3]), weak=False,
+    Group("moments fp32, large, half each", _moments(domain=(512,) * 3), {}, (*BEST, *THICK[2:3]), weak=False,
           best=FAST),
     Group("one-step fp32 aosoa, half each", _one_step((512,) * 3), {}, PACKED, weak=False, best=PULL),
     Group("moments fp32, one step", _moments(domain=SMALL), {"steps": 1, "chunk_planes": 32}, WAYS, best=FAST),
@@ -136,17 +139,17 @@ GROUPS = (
           best=FAST),
     Group("moments fp32, one step, depth 4", _moments(domain=SMALL), {"steps": 1, "chunk_planes": 32}, WAYS, launches=4,
           best=FAST),
-    Group("moments fp64", _moments(domain=(256,) * 3), {}, (*WAYS, *THICK[2:3]), best="nvidia-h200/d3q19-moments-fp64"),
+    Group("pull fp32 soa", _one_step(), {**SOA, "scheme": "pull"}, (*WAYS, *HOST, *CALLS, *THICK[:1])),
+    Group("aa fp32 soa, small", _one_step((128,) * 3), {**SOA, "scheme": "aa", "block": "32x1x1"}, (*WAYS, *CALLS)),
+    Group("one-step fp32 aosoa, small", _one_step((128,) * 3), {"block": "32x1x1"}, (*PACKED, *CALLS[1:]), best=PULL),
+    Group("moments fp64", _moments(domain=(256,) * 3), {}, WAYS, best="nvidia-h200/d3q19-moments-fp64"),
     Group("D3Q27 one-step fp32", _one_step(lattice="d3q27"), {}, PACKED, best="nvidia-h200/d3q27-box-fp32"),
-    Group("D3Q27 moments fp32", _moments("d3q27", (256,) * 3), {}, (*WAYS[::2], *HOST[:1]),
-          best="nvidia-h200/d3q27-box-fast-fp32"),
+    Group("D3Q27 moments fp32", _moments("d3q27", (256,) * 3), {}, BEST, best="nvidia-h200/d3q27-box-fast-fp32"),
     Group("column fp32 soa", _one_step(), {"family": "column", "scheme": "pull", "layout": "soa", "block": "64x1x1"},
-          WAYS),
+          (*WAYS, *HOST[1:])),
+    Group("moments fp32, short, depth 9", _moments(domain=SMALL), {}, WAYS[2::3], launches=3, best=FAST),
     Group("one-step fp32 aosoa, y", _one_step(), {}, PACKED[:1], cut="y:2", best=PULL),
     Group("pull fp32 soa, y", _one_step(), {**SOA, "scheme": "pull"}, PACKED[:1], cut="y:2"),
-    Group("pull fp32 soa, x", _one_step(), {**SOA, "scheme": "pull", "cells_per_thread": 1}, PACKED[:1], cut="x:2"),
-    Group("one-step fp32 aosoa, small", _one_step((128,) * 3), {"block": "32x1x1"}, (*PACKED, *CALLS[1:]), best=PULL),
-    Group("aa fp32 soa, small", _one_step((128,) * 3), {**SOA, "scheme": "aa", "block": "32x1x1"}, (*WAYS, *CALLS)),
     Group("moments fp32, middle, depth 6", _moments(domain=(384, 384, 192)), {}, WAYS[2::3], launches=2, best=FAST),
 )  # fmt: skip
 
@@ -213,23 +216,24 @@ class Laboratory:
 
 
 class Repeated:
-    """Parts that start from the same state with each coupling, and the state that the first coupling leaves."""
+    """Parts that start from the same state with each coupling, and the state that the first coupling leaves.
+
+    Launches update some planes, or all couplings are without overlap: then halos are equal, too.
+    """
 
     def __init__(self, parts: CoupledSimulation) -> None:
         self._parts = parts
-        for one, device in zip(parts.parts, parts.devices, strict=True):
-            with device.current():
-                excite(one)
+        for one in self._current():
+            excite(one)
         parts.exchange()
         self._start = [{name: one.xp.array(buffer) for name, buffer in one.buffers.items()} for one in self._current()]
-        self._halos = [
-            one.xp.asarray(halo_elements(part, one))
-            for part, one in zip(parts.decomposition.parts, self._current(), strict=True)
-        ]
         self._first: list[Any] = []
 
-    def different(self, coupling: Coupling) -> int:
-        """Return the elements, but for those of halos, that a coupling leaves otherwise than the first one did."""
+    def different(self, coupling: Coupling) -> tuple[int, float]:
+        """Return how many elements a coupling leaves otherwise than the first one did, and the largest difference.
+
+        The latter is infinite if the values of elements have no difference as they are stored.
+        """
         parts = self._parts
         for one, start in zip(self._current(), self._start, strict=True):
             one.steps_done = 0
@@ -239,15 +243,17 @@ class Repeated:
         parts.couple(coupling)
         parts.step(ROUNDS * parts.decomposition.steps)
         parts.synchronize()
-        found = [one.state.view(f"uint{8 * one.state.itemsize}") for one in parts.parts]
         if not self._first:
-            self._first = [one.xp.array(state) for one, state in zip(self._current(), found, strict=True)]
-        count = 0
-        for one, first, state, halo in zip(self._current(), self._first, found, self._halos, strict=True):
-            apart = first != state
-            apart[halo] = False
-            count += int(one.xp.count_nonzero(apart))
-        return count
+            self._first = [one.xp.array(one.state) for one in self._current()]
+        count, worst = 0, 0.0
+        for one, first in zip(self._current(), self._first, strict=True):
+            words = f"uint{8 * first.itemsize}"
+            apart = int(one.xp.count_nonzero(first.view(words) != one.state.view(words)))
+            if apart:
+                numbers = first.dtype.kind == "f" and first.itemsize > 2
+                worst = max(worst, float(one.xp.nanmax(abs(first - one.state))) if numbers else inf)
+            count += apart
+        return count, worst
 
     def _current(self) -> Iterator[Simulation]:
         for one, device in zip(self._parts.parts, self._parts.devices, strict=True):
@@ -262,18 +268,12 @@ def measured(group: Group, laboratory: Laboratory, repeats: int, sample_s: float
     laboratory.free()
     laboratory.say("   proved", proof)
     alone, parts = laboratory.pair(group, group.case, group.whole, couplings[0])
-    found, repeated = parts.decomposition, Repeated(parts)
-    different = {}
-    for one in couplings:
-        try:
-            different[one] = repeated.different(one)
-        except InputError as error:
-            laboratory.say("   refused", one, error)
-    del repeated
+    found, different = parts.decomposition, compared(parts, couplings, laboratory)
     laboratory.free()
-    equal = [one for one, count in different.items() if count == 0]
-    laboratory.say("   compared", len(different), "equal", len(equal))
-    times = race(alone, parts, equal, repeats=repeats, sample_s=sample_s)
+    bound = ROUNDING * float(finfo(group.kernel.computed.dtype).eps)
+    right = [one for one, (_, worst) in different.items() if worst <= bound]
+    laboratory.say("   compared", len(different), "equal", sum(not count for count, _ in different.values()))
+    times = race(alone, parts, right, repeats=repeats, sample_s=sample_s)
     sent = parts.messages_before(parts.parts[0].parity)
     return {
         "name": group.name,
@@ -291,10 +291,28 @@ def measured(group: Group, laboratory: Laboratory, repeats: int, sample_s: float
         "runs": [len(one.runs) for one in sent],
         "cells": [alone.case.fluid_sites, found.case.fluid_sites],
         "proof": proof,
-        "unequal": [str(one) for one, count in different.items() if count],
+        "unequal": {
+            str(one): {"elements": count, "worst": worst} for one, (count, worst) in different.items() if count
+        },
+        "bound": bound,
         "alone_s": list(times.alone),
         "couplings": list(rows(times, laboratory)),
     }
+
+
+def compared(
+    parts: CoupledSimulation, couplings: Sequence[Coupling], laboratory: Laboratory
+) -> dict[Coupling, tuple[int, float]]:
+    """Return how far the state that each legal coupling leaves lies from that of the first one."""
+    if len(couplings) == 1:
+        return {couplings[0]: (0, 0.0)}
+    repeated, different = Repeated(parts), dict[Coupling, tuple[int, float]]()
+    for one in couplings:
+        try:
+            different[one] = repeated.different(one)
+        except InputError as error:
+            laboratory.say("   refused", one, error)
+    return different
 
 
 def proved(group: Group, laboratory: Laboratory, coupling: Coupling) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def test_best_json_carries_cut_exchange_and_overlap_and_runs_so(tmp_path: Path) 
     assert file.key == best.key
     assert file.parts
     assert (file.parts.devices, file.parts.cut, file.parts.domain) == (2, best.cut, CASE.domain)
-    assert (file.parts.transport, file.parts.overlap) == ("copy", "none")
+    assert (file.parts.coupling.transport, file.parts.coupling.overlap) == ("copy", "none")
     assert file.parts.mlups == pytest.approx(best.mlups)
     flow = lbmtune.load(study.folder / "best.json", devices=["cpu", "cpu"])
     flow.step(2)
@@ -241,13 +241,11 @@ def test_two_gpus_search_transport_overlap_and_edges(tmp_path: Path) -> None:
             assert trial.compared.worst == 0.0
     assert record.winner_on_parts
     won = record.winner_on_parts[0]
-    assert won.coupling == Coupling("pack", "edge-priority", 8, won.coupling.launching)
+    assert won.coupling == Coupling("pack", "edge-priority", edge_planes=8, launching=won.coupling.launching)
     assert won.predicted_s is not None
     file = read_best(Study(folder).export()).parts
     assert file
-    assert (file.overlap, file.transport, file.edge_least, file.edge_most, file.takes_planes) == (
-        *("edge-priority", "pack", 8, 8, True),
-    )
+    assert (file.coupling, file.edge_least, file.edge_most, file.takes_planes) == (won.coupling, 8, 8, True)
     assert file.efficiency == pytest.approx(2.0 / 1.1 / 2)
 
 

@@ -64,6 +64,26 @@ def test_a_header_of_each_kind_agrees_with_the_oracle(kind: str) -> None:
     assert result.passed, describe_failure(result)
 
 
+@pytest.mark.parametrize(
+    ("sample", "domain"),
+    [
+        (
+            (
+                replace(box("d3q19", "bgk", (64, 16, 12), 1.3), geometry="blocks:fraction=0.3"),
+                cuda.Sparse(block=(8, 1, 1), boundary="implicit", scheme="esoteric-twist"),
+            ),
+            (4, 1, 64),
+        ),
+        ((cavity("d2q9", "bgk", (192, 64, 1), 1.3), cuda.Direct(block=(64, 1, 1), scheme="ghost-cell")), (192, 17, 1)),
+    ],
+    ids=["solid cells whose populations lie beside them", "ghost cells of blocks in two dimensions"],
+)
+def test_a_place_beside_a_cell_is_found(sample: tuple[Case, CudaConfig], domain: tuple[int, int, int]) -> None:
+    found = best_of(*sample)
+    result = compared(compiled(found), found, replace(sample[0], domain=domain), (1, 1, 2))
+    assert result.passed, describe_failure(result)
+
+
 def test_random_kernels_are_right_on_random_domains_or_refuse_them() -> None:
     samples = [one for one in chosen(("cuda",), 3) if exportable(one)][:RANDOM]
     found = [one for sample in samples for one in outcomes(sample, 3)]

@@ -79,10 +79,17 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
 def build(source: Path, target: Path, name: str, *options: str) -> None:
     """Compile a text that includes a header, and link it with the shim. name: the one of the header."""
     engine = shim_engine()
-    command = [COMPILER, *options, f"-DSHIM_NAMESPACE={name}", "-I", RUNTIME, "-o", target, source, engine]
-    command.append(f"-Wl,-rpath,{engine.parent}")
+    command = [COMPILER, *options, f"-DSHIM_NAMESPACE={name}", "-I", RUNTIME, "-x", "c++", source, "-x", "none"]
+    command += ["-o", target, engine, f"-Wl,-rpath,{engine.parent}"]
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
+
+
+def build_program(sources: Sequence[Path], target: Path, name: str, headers: Path, *options: str) -> None:
+    """Compile a program whose sources include a header in a folder. options: -DSHIM_AS_LOOP, for example."""
+    joined = target.with_suffix(".all.cpp")
+    joined.write_text("".join(f'#include "{source}"\n' for source in reversed(sources)))
+    build(joined, target, name, "-std=c++17", "-O2", "-U_FORTIFY_SOURCE", "-w", f"-I{headers}", *options)
 
 
 class RefusedError(Exception):

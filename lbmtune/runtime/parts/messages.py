@@ -103,7 +103,7 @@ def _by_scheme(one: Simulation, slot: int, cells: Box) -> Array:
 
 
 def _fixed(one: Simulation, value: int, cells: Box) -> Array:
-    return list(places(one.case, one.program.config, np, cells.window))[value]
+    return next(places(one.case, one.program.config, np, cells.window, (value,)))
 
 
 def _of_sites(one: Simulation, slot: int, cells: Box) -> Array:
