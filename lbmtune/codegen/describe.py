@@ -12,6 +12,8 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.moments.basis import orders
+from lbmtune.catalogue.precision import HALF
+from lbmtune.catalogue.precision import Storage as StorageFormat
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.problem.faces import SIDES
 from lbmtune.catalogue.schemes.scheme import Access
@@ -46,6 +48,7 @@ from lbmtune.records.kernel_format import (
     Links,
     Location,
     Moment,
+    NumberCodes,
     SingleStep,
     Storage,
     source_digest,
@@ -220,8 +223,17 @@ def describe_storage(program: Program) -> Storage:
         blocks=_ghost_blocks(frame),
         links=_links(program) if listed else None,
         shift=int(config.stored.shifted),
+        codes=_codes(config.stored),
         **places,
     )
+
+
+def _codes(stored: StorageFormat) -> NumberCodes | None:
+    codes = stored.codes or (HALF if stored.bytes == 2 else None)
+    if codes is None:
+        return None
+    widths = {"exponent_bits": codes.exponent_bits, "mantissa_bits": codes.mantissa_bits}
+    return NumberCodes(**widths, bias=codes.bias, infinite=codes.special)
 
 
 def _ghost_blocks(frame: StorageFrame) -> tuple[int, int, int] | None:

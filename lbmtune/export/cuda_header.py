@@ -29,8 +29,6 @@ _OF_BOTH = re.compile(r"^(constexpr \w+ \w+\()", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#define (\w+)", re.MULTILINE)
 _C_TYPES = {"float32": "float", "float64": "double", "float16": "unsigned short", "uint16": "unsigned short"}
 _C_TYPES |= {"int32": "int", "uint32": "unsigned"}
-_HALF = Codes(5, 10, 15, special=True)
-"""IEEE half, which has a type in NumPy and none in C."""
 _OF_NVRTC_ALONE = ("--device-as-default-execution-space",)
 _INTEGERS = ("nx", "ny", "nz", "sites", "nodes", STEPS, FIRST_PLANE, LAST_PLANE)
 """Arguments that the solver knows besides buffers and reals."""
@@ -119,7 +117,7 @@ def _sections(best: Best, name: str) -> dict[str, str]:
         "stored": _C_TYPES[storage.dtype],
         "scale": _real(storage.scale),
         "kernels": "\n\n".join(texts),
-        "codes": _codes(best),
+        "codes": _codes(storage),
         "state": _moments(best) if storage.moments else _populations(storage, implicit=config.implicit),
         "index_list": _index_list(storage.links, name) if storage.links else "",
         **_tables(best),
@@ -147,15 +145,16 @@ def _unique(entry: str, name: str, space: str) -> str:
     return f"{name}_{entry}" if space == "kernel" else f"{name}_{space}_{entry}"
 
 
-def _codes(best: Best) -> str:
+def _codes(storage: Storage) -> str:
     """Return the conversion of stored values to numbers and back."""
-    stored = best.config.stored
-    codes = stored.codes or (_HALF if stored.dtype == "float16" else None)
-    if codes is None:
+    if storage.codes is None:
         return (
             "__host__ __device__ inline double decoded(const stored value) { return value; }\n"
             "__host__ __device__ inline stored encoded(const double value) { return static_cast<stored>(value); }"
         )
+    codes = Codes(
+        storage.codes.exponent_bits, storage.codes.mantissa_bits, storage.codes.bias, special=storage.codes.infinite
+    )
     infinity = ((1 << codes.exponent_bits) - 1) << codes.mantissa_bits
     return _filled(
         "codes",

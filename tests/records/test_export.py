@@ -113,6 +113,22 @@ def test_a_study_without_finals_says_so_in_its_file() -> None:
     assert "held" not in " ".join(best(replace(study, header=header)).expected.doubts)
 
 
+@pytest.mark.parametrize(
+    ("storage", "widths"), [("fp16s", (5, 10)), ("fp16c", (4, 11)), ("bf16", (8, 7)), ("fp32", None)]
+)
+def test_codes_of_sixteen_bits_are_told(storage: str, widths: tuple[int, int] | None) -> None:
+    program = render(box("d3q19", "bgk", (64, 16, 12), 1.3), cuda.Direct(block=(64, 1, 1), storage=storage))
+    codes = describe_storage(program).codes
+    assert (codes and (codes.exponent_bits, codes.mantissa_bits)) == widths
+
+
+def test_blocks_have_no_extent_along_an_axis_without_ghost_cells() -> None:
+    """As the place of a cell is by the file."""
+    program = render(box("d2q9", "bgk", (64, 16, 1), 1.3), cuda.Direct(block=(64, 1, 1), scheme="ghost-cell"))
+    found = describe_storage(program)
+    assert (found.ghost, found.blocks) == ((True, True, False), (64, 1, 0))
+
+
 def test_the_shipped_schema_is_that_of_the_types(written: Path) -> None:
     """Regenerate it with json.dumps(lbmtune.records.best.schema(), indent=1) when a type changes."""
     shipped = json.loads(SCHEMA.read_text())
