@@ -185,9 +185,8 @@ def test_a_message_that_is_too_long_ends_its_variant_alone(
 
     plan = planned("cuda", 2)
     monkeypatch.setattr(reproduced_parts, "agreement", proved)
-    found = dict(
-        zip((entry.variant.name for entry in plan.runnable), measured_on_parts(plan.case, plan.runnable, shims))
-    )
+    names = [entry.variant.name for entry in plan.runnable]
+    found = dict(zip(names, measured_on_parts(plan.case, plan.runnable, shims), strict=True))
     assert found["two"][0].outcome is Outcome.ILLEGAL
     assert "transport=copy is not supported for a message of 5 runs (use pack)" in found["two"][0].reason
     for name in ("one", "beside", "halo"):
