@@ -21,7 +21,6 @@ from lbmtune.lazy import lazy
 if TYPE_CHECKING:
     from lbmtune.api.inventory import listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
-    from lbmtune.api.links import linked, measured_links
     from lbmtune.api.measured_machines import machine_file, measured_machine
     from lbmtune.api.predicted.decompositions import cuts, decompose
     from lbmtune.api.predicted.estimates import case_summary, costs, predictor
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
     from lbmtune.api.profiling import profile, profiler_target
     from lbmtune.api.reproduction import reproduce
     from lbmtune.api.results import Study, trials
-    from lbmtune.api.several import prove_parts, race_parts
+    from lbmtune.api.several_devices.links import linked, measured_links
+    from lbmtune.api.several_devices.parts import prove_parts, race_parts
     from lbmtune.api.studies import study
     from lbmtune.api.workers import work
     from lbmtune.backend.cuda.compiled_cache import compiled_before
@@ -53,7 +53,7 @@ _NAMES = {
     "lbmtune.api.predicted.estimates": ("case_summary", "costs", "predictor"),
     "lbmtune.api.inventory": ("listing",),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
-    "lbmtune.api.links": ("linked", "measured_links"),
+    "lbmtune.api.several_devices.links": ("linked", "measured_links"),
     "lbmtune.api.measured_machines": ("machine_file", "measured_machine"),
     "lbmtune.api.predicted.planning": ("plan",),
     "lbmtune.api.profiling": ("profile", "profiler_target"),
@@ -61,7 +61,7 @@ _NAMES = {
     "lbmtune.api.reproduction": ("reproduce",),
     "lbmtune.api.predicted.parallel": ("check_links", "first_on_parts", "scaling"),
     "lbmtune.api.results": ("Study", "trials"),
-    "lbmtune.api.several": ("prove_parts", "race_parts"),
+    "lbmtune.api.several_devices.parts": ("prove_parts", "race_parts"),
     "lbmtune.api.studies": ("study",),
     "lbmtune.api.predicted.variation": ("check_knob", "vary"),
     "lbmtune.api.workers": ("work",),

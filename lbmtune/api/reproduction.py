@@ -9,7 +9,7 @@ import psutil
 
 from lbmtune import __version__
 from lbmtune.api import devices, measured_machines
-from lbmtune.api.several import same_kind
+from lbmtune.api.several_devices.parts import same_kind
 from lbmtune.backend.registry import backend_of, open_device
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
@@ -91,7 +91,7 @@ def reproduce(
 
 
 def _on_parts(names: Sequence[str], case: Case, entries: Sequence[Entry]) -> Sequence[tuple[Trial, Compared | None]]:
-    from lbmtune.api.reproduced_parts import measured_on_parts  # here: one device needs none of it
+    from lbmtune.api.several_devices.reproduced import measured_on_parts  # here: one device needs none of it
 
     return measured_on_parts(case, entries, same_kind(names))
 

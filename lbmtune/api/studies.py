@@ -17,16 +17,16 @@ from lbmtune.api.accuracies import Accuracies
 from lbmtune.api.devices import chosen, widest
 from lbmtune.api.earlier import Found, kept, lessons, named
 from lbmtune.api.folders import check_folder, new_folder
-from lbmtune.api.parts_finals import (
+from lbmtune.api.predicted.estimates import predictor
+from lbmtune.api.predicted.ranking import compiler_of
+from lbmtune.api.results import Study
+from lbmtune.api.several_devices.finals import (
     check_parts,
     hold_finals_on_parts,
     say_what_failed,
     suited,
     time_for_parts,
 )
-from lbmtune.api.predicted.estimates import predictor
-from lbmtune.api.predicted.ranking import compiler_of
-from lbmtune.api.results import Study
 from lbmtune.backend.registry import backend_of, reports_power
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import Limits

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from lbmtune import api
-from lbmtune.api import reproduced_parts, several
-from lbmtune.api.reproduced_parts import measured_on_parts
+from lbmtune.api.several_devices import parts as several
+from lbmtune.api.several_devices import reproduced
+from lbmtune.api.several_devices.reproduced import measured_on_parts
 from lbmtune.claims.judge import readings_of, speed_ratio
 from lbmtune.claims.plan import Here, Plan, plans, question
 from lbmtune.decomposition.transfers import runs
@@ -97,7 +98,7 @@ def planned(backend: str, devices: int) -> Plan:
 
 @pytest.fixture(autouse=True)
 def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reproduced_parts, "_SAMPLE_S", 0.001)
+    monkeypatch.setattr(reproduced, "_SAMPLE_S", 0.001)
 
 
 def test_parts_of_a_processor_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +149,7 @@ def shims(monkeypatch: pytest.MonkeyPatch) -> list[HostDevice]:
     """Two GPUs of one host; one of them is timed by steps."""
     host = Host("random")
     monkeypatch.setattr(several, "compiler_for", lambda _: compile_on_host)
-    monkeypatch.setattr(reproduced_parts, "_on", lambda device, alone, steps: 1e-3 * steps)
+    monkeypatch.setattr(reproduced, "_on", lambda device, alone, steps: 1e-3 * steps)
     return [HostDevice(host), HostDevice(host)]
 
 
@@ -165,7 +166,7 @@ def test_two_gpus_are_proved_before_they_are_timed(shims: list[HostDevice]) -> N
 @needs_compiler
 def test_a_wrong_state_has_no_speed(shims: list[HostDevice], monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Agreement(steps=4, different=1.0, worst=0.1, bound=1e-14)
-    monkeypatch.setattr(reproduced_parts, "agreement", lambda *_: wrong)
+    monkeypatch.setattr(reproduced, "agreement", lambda *_: wrong)
     plan = planned("cuda", 2)
     (trial, state), *_ = measured_on_parts(plan.case, plan.runnable[1:2], shims)
     assert (trial.outcome, trial.final, state) == (Outcome.WRONG_RESULT, None, None)
@@ -184,7 +185,7 @@ def test_a_message_that_is_too_long_ends_its_variant_alone(
         return found
 
     plan = planned("cuda", 2)
-    monkeypatch.setattr(reproduced_parts, "agreement", proved)
+    monkeypatch.setattr(reproduced, "agreement", proved)
     names = [entry.variant.name for entry in plan.runnable]
     found = dict(zip(names, measured_on_parts(plan.case, plan.runnable, shims), strict=True))
     assert found["two"][0].outcome is Outcome.ILLEGAL

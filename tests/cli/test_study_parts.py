@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lbmtune import api
-from lbmtune.api import parts_finals
+from lbmtune.api.several_devices import finals
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.cli.verbs import study as verb
 from lbmtune.errors import InputError
@@ -53,7 +53,7 @@ def test_devices_share_trials_unless_a_cut_is_asked_for() -> None:
 @pytest.fixture
 def study_on_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> api.Study:
     describe_cpu(monkeypatch, tmp_path / "config")
-    monkeypatch.setattr(parts_finals, "_SAMPLE_S", 0.001)
+    monkeypatch.setattr(finals, "_SAMPLE_S", 0.001)
     protocol = replace(SPEC.protocol, sustained_top=0)
     spec = replace(SPEC, case=box("d2q9", "bgk", (64, 48, 1)), protocol=protocol)
     return api.study(spec, "cpu", tmp_path / "study", parts=TWO, sources=(), calibrate=False)

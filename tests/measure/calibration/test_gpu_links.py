@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from lbmtune.api import links as api_links
+from lbmtune.api.several_devices import links as api_links
 from lbmtune.backend.protocol import Binary, PeerDevice
 from lbmtune.cli.format.description import print_links
 from lbmtune.codegen.program import Launch, Program

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.api.several import failures
+from lbmtune.api.several_devices.parts import failures
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import DeviceFaultError
 from lbmtune.backend.registry import compiler_for, open_device

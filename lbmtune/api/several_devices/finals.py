@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lbmtune.api.devices import LOG
-from lbmtune.api.several import (
+from lbmtune.api.several_devices.parts import (
     Pair,
     check_cut,
     failures,

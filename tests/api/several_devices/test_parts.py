@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lbmtune import Case, api
-from lbmtune.api import several
+from lbmtune.api.several_devices import parts as several
 from lbmtune.backend.protocol import DeviceFaultError, OutOfMemoryError
 from lbmtune.backend.registry import open_device
 from lbmtune.catalogue.config import parse_config

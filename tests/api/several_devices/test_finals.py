@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import lbmtune
-from lbmtune.api import parts_finals, several
-from lbmtune.api.parts_finals import check_parts, hold_finals_on_parts, suited, time_for_parts
 from lbmtune.api.results import Study
+from lbmtune.api.several_devices import finals
+from lbmtune.api.several_devices import parts as several
+from lbmtune.api.several_devices.finals import check_parts, hold_finals_on_parts, suited, time_for_parts
 from lbmtune.catalogue.config import KernelConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
@@ -49,7 +50,7 @@ PULL = replace(AA, scheme="pull")
 
 @pytest.fixture(autouse=True)
 def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts_finals, "_SAMPLE_S", 0.001)
+    monkeypatch.setattr(finals, "_SAMPLE_S", 0.001)
 
 
 def folder_of(folder: Path, case: Case, configs: Sequence[KernelConfig], asked: PartsAsked) -> Path:
@@ -158,7 +159,7 @@ def test_one_kernel_is_tried_however_little_time_is_left(tmp_path: Path) -> None
 
 def test_a_wrong_state_has_no_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Agreement(steps=4, different=0.5, worst=1e-3, bound=1e-14)
-    monkeypatch.setattr(parts_finals, "agreement", lambda *_: wrong)
+    monkeypatch.setattr(finals, "agreement", lambda *_: wrong)
     folder = folder_of(tmp_path, CASE, [AA], replace(TWO, cut="z:2"))
     held(folder)
     record = read_study(folder)
@@ -185,7 +186,7 @@ def test_a_device_that_fails_ends_the_finals(tmp_path: Path, monkeypatch: pytest
     def failing(*_: Any, **__: Any) -> Any:
         raise several.DeviceFaultError("an illegal address")
 
-    monkeypatch.setattr(parts_finals, "agreement", failing)
+    monkeypatch.setattr(finals, "agreement", failing)
     with pytest.raises(NothingValidError, match="a device failed: an illegal address"):
         held(folder_of(tmp_path, CASE, [AA], TWO))
 
@@ -215,9 +216,9 @@ def shims(monkeypatch: pytest.MonkeyPatch) -> dict[str, HostDevice]:
         slower = {"none": 0.3, "edge-first": 0.2, "edge-priority": 0.1}[one.overlap]
         return 1.0 + slower + 0.01 * (one.transport == "copy") + 0.01 * (one.edge_planes != 8)
 
-    monkeypatch.setattr(parts_finals, "opened_devices", opened)
+    monkeypatch.setattr(finals, "opened_devices", opened)
     monkeypatch.setattr(several, "compiler_for", lambda _: compile_on_host)
-    monkeypatch.setattr(parts_finals, "race", timed)
+    monkeypatch.setattr(finals, "race", timed)
     return known
 
 
@@ -263,7 +264,7 @@ def test_formulae_are_those_of_the_decomposition() -> None:
 
 
 def made_trial(config: KernelConfig, coupling: Coupling) -> Any:
-    return parts_finals.PartsTrial(
+    return finals.PartsTrial(
         number=0,
         key=config.key,
         config=config.flat(),

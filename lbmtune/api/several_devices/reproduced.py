@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from lbmtune.api.several import Pair, check_cut, failures, grown, remembering, small_case
+from lbmtune.api.several_devices.parts import Pair, check_cut, failures, grown, remembering, small_case
 from lbmtune.backend.protocol import Compiler
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import bytes_per_update
