@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-durations test-slow check docs nvrtc-all conformance fuzz model-report profiles peer-cpu search-contest kills domains lowest gpu wheel clean
+.PHONY: study test test-durations test-slow check docs nvrtc-all conformance fuzz model-report profiles peer-cpu search-contest kills domains headers lowest gpu wheel clean
 
 study: $(INSTALLED)
 	$(BIN)/lbmtune study $(if $(filter --device --device=% -d,$(ARGS)),,--device $(if $(EXTRA),0,cpu)) $(ARGS)
@@ -57,6 +57,10 @@ conformance: $(DEVELOP)
 
 domains: $(DEVELOP)
 	$(BIN)/python -m scripts.random_domains $(ARGS)
+
+# exported CUDA headers on random domains, on the host shim: each is right or refuses them (make test: 52 of them)
+headers: $(DEVELOP)
+	$(BIN)/python -m scripts.random_headers $(ARGS)
 
 # how well the model predicts the recorded sets, and what each of its terms is worth
 model-report: $(DEVELOP)

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from lbmtune.printable import printable
+from lbmtune.printable import printable, shortened
 
 T = TypeVar("T")
+_LONGEST = 2000
+"""Characters of a sentence, which may cite a path."""
 _SHOWN = 60
 """Characters of a path that is too long."""
 
@@ -24,7 +26,7 @@ class LbmtuneError(Exception):
     exit_code = 1
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(printable(sentence))  # whatever the file was that it cites
+        super().__init__(shortened(printable(sentence), _LONGEST))  # whatever the file was that it cites
 
 
 class NothingValidError(LbmtuneError):

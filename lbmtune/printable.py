@@ -9,3 +9,8 @@ _SHOWN = {code: f"\\u{code:04x}" for code in _CONTROL}
 def printable(text: str) -> str:
     r"""Return a text with control characters as they are written in JSON: \u001b; tabs and ends of lines stay."""
     return text.translate(_SHOWN)
+
+
+def shortened(text: str, most: int, end: int = 150) -> str:
+    """Return a text of at most some characters: if it has more, its beginning and the last `end` characters."""
+    return text if len(text) <= most else f"{text[: most - end - 5]} ... {text[-end:]}"

@@ -248,7 +248,7 @@ def _of_claims(path: Path, *, dated: bool = False) -> Finding:
     except InputError as error:
         return Finding(f"{path}: STALE\n    {error}", True)
     variants = sum(row.trial is not None for group in claims.groups for row in group.rows)
-    documents = claims.documents if dated else load_documents(())
+    documents = claims.documents if dated else load_documents((), claims.header.devices)
     lines = stale_claims(claims, {document.name: document for document in documents})
     return _finding(path, f"{variants} variants in {len(claims.groups)} groups", lines)
 

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -26,7 +26,7 @@ from typing import NamedTuple
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.families.rules import broken
+from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells
 from lbmtune.codegen.describe_domain import domain_rules
@@ -41,7 +41,7 @@ from lbmtune.runtime.memory import array_names
 from tests.support.conformance.choices import ROOMY, Sample
 from tests.support.conformance.covering import everything
 
-_FEW, _MOST_CELLS, _OF_A_KERNEL, _PERIODS = (1, 2, 3, 5, 7, 11, 13, 17, 19, 23), 12_000, 4, 2
+_FEW, _MOST_CELLS, OF_A_KERNEL, _PERIODS = (1, 2, 3, 5, 7, 11, 13, 17, 19, 23), 12_000, 4, 2
 LIMITS = replace(ROOMY, memory_bytes=2**120)
 """Memory that any domain fits into: how much there is says nothing of a kernel."""
 RIGHT, REFUSED, WRONG = "right", "refused", "wrong"
@@ -73,10 +73,10 @@ def _extent(fitting: Sequence[int], draw: random.Random) -> int:
     return max(1, draw.choice(fitting) // draw.choice((1, 1, 1, 2, 3)) + draw.choice((-2, -1, 1, 2)) * (how > 0.75))
 
 
-def refusal(sample: Sample, domain: Cells) -> str | None:
+def refusal(sample: Sample, domain: Cells, limits: Limits = LIMITS) -> str | None:
     """Return why a domain does not fit a kernel by the rules of its case and of its family, or None."""
     try:
-        return broken(replace(sample[0], domain=domain), sample[1], LIMITS)
+        return broken(replace(sample[0], domain=domain), sample[1], limits)
     except InputError as error:
         return str(error)
 
@@ -100,7 +100,7 @@ def outcomes(sample: Sample, seed: int, where: str = "") -> list[Outcome]:
     rules = domain_rules(program, LIMITS)
     made: _Made | None = None
     found = []
-    for domain in (next(source) for _ in range(_OF_A_KERNEL)):
+    for domain in (next(source) for _ in range(OF_A_KERNEL)):
         reason = refusal(sample, domain)
         verdict, said = REFUSED, reason or ""
         if (refused_by(rules, sample, domain) is None) != (reason is None):
@@ -153,27 +153,31 @@ def _run(program: Program, made: _Made, case: Case) -> tuple[str, str]:
     return RIGHT, ""
 
 
-def _survived(sample: Sample, seed: int, where: str) -> list[Outcome]:
+def survived(sample: Sample, seed: int, work: Callable[[Sample, int], list[Outcome]]) -> list[Outcome]:
+    """Return what becomes of a kernel by a function; what it raises is a failure."""
     try:
-        return outcomes(sample, seed, where)
+        return work(sample, seed)
     except Exception:
         # a failure of one kernel must not prevent the others
-        return [_failed(sample, traceback.format_exc(limit=-2))]
+        return [failed(sample, traceback.format_exc(limit=-2))]
 
 
-def _failed(sample: Sample, said: str) -> Outcome:
+def failed(sample: Sample, said: str) -> Outcome:
+    """Return the outcome of a kernel that could not be tried."""
     case, config = sample
     kernel = f"{case.lattice} {case.flow} {case.collision} {config.brief}"
     return Outcome(WRONG, f"{config.backend} {config.family}", kernel, case.domain, said)
 
 
-def in_parallel(samples: Sequence[Sample], seed: int, where: str, workers: int) -> Iterator[list[Outcome]]:
-    """Yield what becomes of kernels in several processes; one that ends its process is wrong."""
+def in_parallel(
+    samples: Sequence[Sample], seed: int, work: Callable[[Sample, int], list[Outcome]], workers: int
+) -> Iterator[list[Outcome]]:
+    """Yield what becomes of kernels by a function, in several processes; one that ends its process is wrong."""
     todo = list(samples)
     while todo:
         with ProcessPoolExecutor(workers) as pool:
             try:
-                for found in pool.map(partial(_survived, seed=seed, where=where), todo[:]):
+                for found in pool.map(partial(survived, seed=seed, work=work), todo[:]):
                     yield found
                     todo.pop(0)
                 continue
@@ -181,9 +185,9 @@ def in_parallel(samples: Sequence[Sample], seed: int, where: str, workers: int) 
                 pass
         with ProcessPoolExecutor(1) as pool:  # alone: the first one that is left need not be the one that ended it
             try:
-                yield pool.submit(_survived, todo[0], seed, where).result()
+                yield pool.submit(survived, todo[0], seed, work).result()
             except BrokenProcessPool:
-                yield [_failed(todo[0], "ends its process")]
+                yield [failed(todo[0], "ends its process")]
         todo.pop(0)
 
 
@@ -207,8 +211,16 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=usable_cores())
     given = parser.parse_args()
     samples = chosen(("cuda",) if given.on else ("cuda", "cpu"), given.seed)[given.skip :]
+    found = in_parallel(
+        samples[: -(-given.count // OF_A_KERNEL)], given.seed, partial(outcomes, where=given.on), given.workers
+    )
+    return told(found)
+
+
+def told(outcomes_of: Iterable[Sequence[Outcome]]) -> int:
+    """Print what is wrong as it comes, then counts; return whether anything is."""
     begin, counts = time.monotonic(), Counter[tuple[str, str]]()
-    for found in in_parallel(samples[: -(-given.count // _OF_A_KERNEL)], given.seed, given.on, given.workers):
+    for found in outcomes_of:
         for one in found:
             counts[one.family, one.verdict] += 1
             if one.verdict == WRONG:

@@ -17,7 +17,7 @@ from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.family_knobs import knobs_by_name
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
-from lbmtune.records.legacy.configurations import DEFAULTS, gone, is_legacy, migrated, name_in
+from lbmtune.records.legacy.configurations import DEFAULTS, family_meant, gone, is_legacy, migrated, name_in
 
 LOG = logging.getLogger("lbmtune")
 Config = KernelConfig | Mapping[str, Scalar] | str
@@ -78,14 +78,19 @@ def known_names(backend: str) -> set[str]:
 
 
 def current_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Return flat values by the names of today; those of version 0.1 are translated, with a note. Raises InputError."""
+    """Return flat values by the names of today, with a family. Raises InputError.
+
+    Those of version 0.1 are translated, with a note; a family that follows from names of today is told.
+    """
     if not is_legacy(values):
         _check_names(values)
         return dict(values)
+    if found := _with_family(values):
+        return found
     try:
         now = migrated(values)
     except InputError as error:
-        raise InputError(f"without a family this is read as a configuration of version 0.1: {error}") from error
+        raise _illegible(values, error) from error
     backend = str(values["backend"])
     off = {name for name, value in now.items() if name not in values and str(value).startswith("0x")}
     if off and not gone(backend) & values.keys():  # no configuration of version 0.1 that could be run
@@ -101,6 +106,54 @@ def current_values(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
         ",".join(f"{n}={v}" for n, v in said.items()),
     )
     return said
+
+
+def _with_family(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return values by names of today with the family that they stand for, if no other one has all of these knobs."""
+    backend = str(values.get("backend", "cuda"))
+    if backend not in FAMILIES:
+        return {}
+    meant = family_meant({**DEFAULTS[backend], **values}, backend)
+    found = {"family": meant, **values}
+    try:
+        from_flat(found)
+    except InputError:
+        return {}
+    if _families_with(values, backend) != [meant]:
+        return {}
+    LOG.info(
+        "family=%s is taken, for which %s stands without a family; say family=NAME for another", meant, _said(values)
+    )
+    return found
+
+
+def _families_with(values: Mapping[str, Scalar], backend: str) -> list[str]:
+    """Return the families that have all of these knobs."""
+    names = {*values} - {"backend"}
+    return [name for name, record in FAMILIES[backend].items() if names <= knobs_by_name(record).keys()]
+
+
+def _said(values: Mapping[str, Scalar]) -> str:
+    return ",".join(f"{name}={value}" for name, value in values.items() if name != "backend")
+
+
+def _illegible(values: Mapping[str, Scalar], error: InputError) -> InputError:
+    """Return the error for values that are of no family: by the names of today, if all of them are."""
+    backend = str(values.get("backend", "cuda"))
+    if backend not in FAMILIES or gone(backend) & values.keys():
+        return InputError(f"without a family this is read as a configuration of version 0.1: {error}")
+    meant = family_meant({**DEFAULTS[backend], **values}, backend)
+    has = knobs_by_name(FAMILIES[backend][meant])
+    lacking = {name: value for name, value in values.items() if name not in has and name != "backend"}
+    if not lacking:
+        return error
+    having = " or ".join(f"family={name}" for name in _families_with(values, backend))
+    others = _said({name: value for name, value in values.items() if name in has})
+    return InputError(
+        f"{_said(lacking)} is not supported for family {meant} (use "
+        f"{having or f'fewer: no family of {backend} has all of these knobs'}): without a family {others} stands for "
+        "that one."
+    )
 
 
 def _check_names(values: Mapping[str, Scalar]) -> None:

@@ -12,7 +12,8 @@ from lbmtune.api.devices import LOG
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.export import printed_kernel, write_best
+from lbmtune.export import best, printed_kernel, write_best
+from lbmtune.export.cuda_header import default_name, write_cuda_header
 from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.model.predict import cells_read
 from lbmtune.records import Trial
@@ -95,13 +96,35 @@ class Study:
         another one says if that kernel draws more power than the study allows, or its power is not known.
         Raises NothingValidError if no trial was verified.
         """
-        if not self.ranked:
-            raise NothingValidError(f"{self.folder} holds no verified measurement; there is nothing to export.")
+        self._check_ranked()
         target = self.folder / (BEST if member is None else f"member-{member}.json") if path is None else Path(path)
         write_best(self.record, target, member)
+        self._remark(member)
+        return target
+
+    def export_header(
+        self, path: Path | str | None = None, *, member: int | None = None, name: str | None = None
+    ) -> Path:
+        """Write a CUDA header that holds the same kernel and a solver around it, and return its path.
+
+        path: default NAME.h in the folder. name: of its namespace and functions, default made of the study and the key.
+        Raises NothingValidError as `export`, and InputError for a kernel that a header cannot hold.
+        """
+        self._check_ranked()
+        found = best(self.record, member)
+        chosen = name or default_name(found)
+        target = self.folder / f"{chosen}.h" if path is None else Path(path)
+        write_cuda_header(found, target, chosen)
+        self._remark(member)
+        return target
+
+    def _check_ranked(self) -> None:
+        if not self.ranked:
+            raise NothingValidError(f"{self.folder} holds no verified measurement; there is nothing to export.")
+
+    def _remark(self, member: int | None) -> None:
         if remark := unfinished(self.record, None if member is None else self.pareto_set[member - 1]):
             LOG.warning(remark)
-        return target
 
     def export_trials(self, kind: str, path: Path | str | None = None) -> Path:
         """Write all trials, kind 'csv' or 't4', and return the path (default: trials.csv or t4.json in the folder).

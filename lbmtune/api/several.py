@@ -11,11 +11,19 @@ from typing import Any
 from lbmtune.api.configs import Config, legal_config
 from lbmtune.api.predicted.decompositions import decompose
 from lbmtune.api.predicted.parallel import with_links
-from lbmtune.backend.protocol import Compiler, DeviceFaultError, OutOfMemoryError, PeerDevice, TooManyResourcesError
+from lbmtune.backend.protocol import (
+    Binary,
+    Compiler,
+    DeviceFaultError,
+    OutOfMemoryError,
+    PeerDevice,
+    TooManyResourcesError,
+)
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.limits import extents
+from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_on_planes
 from lbmtune.decomposition.boxes import Cells
 from lbmtune.decomposition.coupling import Coupling, Transport, coupling_refusal, parse_coupling
@@ -122,12 +130,13 @@ def prove_parts(
     'transport=pack,overlap=none'; None: each legal one. Halos are poisoned before each exchange. Raises InputError,
     NothingValidError if a device fails, DeviceUnavailableError.
     """
-    with _opened(devices) as opened, _failures():
+    with opened_devices(devices) as opened, failures():
         one = _legal(case, config, opened[0], devices[0])
-        chosen, small = _small(case, one, cut, opened)
-        pair = _Pair(small, small, one, chosen, opened)
+        couplings = _couplings(coupling)
+        chosen, small = small_case(case, one, cut, opened, max(each.edge_planes for each in couplings))
+        pair = Pair(small, small, one, chosen, opened)
         found, refused = dict[Coupling, Agreement](), dict[Coupling, str]()
-        for each in _couplings(coupling):
+        for each in couplings:
             try:
                 found[each] = agreement(*pair.made(each, poisons=True))
             except InputError as error:
@@ -153,12 +162,12 @@ def race_parts(
     weak: each device has the domain of the case; otherwise all share it. machine: for the prediction. devices, cut,
     coupling, errors: as in `prove_parts`, which proves what is timed here.
     """
-    with _opened(devices) as opened, _failures():
+    with opened_devices(devices) as opened, failures():
         one = _legal(case, config, opened[0], devices[0])
         chosen = _cut(case, one, cut, opened)
-        whole = _grown(case, chosen) if weak else case
-        _check(whole, one, chosen, opened)
-        pair = _Pair(case, whole, one, chosen, opened)
+        whole = grown(case, chosen) if weak else case
+        check_cut(whole, one, chosen, opened[0].limits)
+        pair = Pair(case, whole, one, chosen, opened)
         couplings = _couplings(coupling)
         legal = [each for each in couplings if not pair.refused(each)]
         if not legal:
@@ -172,20 +181,34 @@ def race_parts(
             devices=tuple(devices),
             sent_bytes=max(sent_bytes(pair.found).values()),
             times=times,
-            predicted=_predicted(pair.found, machine),
+            predicted=predicted_periods(pair.found, machine),
         )
 
 
-class _Pair:
+class Pair:
     """One device and the parts on all of them, for any coupling."""
 
-    def __init__(self, alone: Case, whole: Case, config: KernelConfig, cut: Cut, devices: Sequence[PeerDevice]) -> None:
+    def __init__(
+        self,
+        alone: Case,
+        whole: Case,
+        config: KernelConfig,
+        cut: Cut,
+        devices: Sequence[PeerDevice],
+        *,
+        planes: bool = True,
+        compiler: Compiler | None = None,
+    ) -> None:
+        """Compile both. planes: whether a kernel that takes planes leaves out the halo, if there is one.
+
+        compiler: None: that of the devices (`remembering`).
+        """
         self._devices, self._alone = devices, render(alone, config)
         program = render(whole, config)
-        self._program = render_on_planes(program) or program
+        self._program = (render_on_planes(program) if planes else None) or program
         self._planes = self._program is not program
         self.found = decomposed(whole, config, cut)
-        self._compiler: Compiler = compiler_for(devices[0].environment)
+        self._compiler: Compiler = compiler or compiler_for(devices[0].environment)
         self._binaries = [self._compiler(one) for one in (self._alone, self._program)]
 
     def refused(self, coupling: Coupling) -> str | None:
@@ -206,9 +229,28 @@ class _Pair:
         return alone, parts
 
 
+def remembering(devices: Sequence[PeerDevice]) -> Compiler:
+    """Return a compiler for devices of one kind that makes each text once: pairs of a kernel share it."""
+    compiler, known = compiler_for(devices[0].environment), dict[str, Binary]()
+
+    def compiled(program: Program) -> Binary:
+        if program.digest not in known:
+            known[program.digest] = compiler(program)
+        return known[program.digest]
+
+    return compiled
+
+
 @contextmanager
-def _opened(devices: Sequence[str]) -> Iterator[list[Any]]:
+def opened_devices(devices: Sequence[str]) -> Iterator[list[Any]]:
     """Open and lock devices, each once. Raises InputError if one is in use."""
+    opened = same_kind(devices)
+    with device_locks({id(one): one.environment for one in opened}.values()):
+        yield opened
+
+
+def same_kind(devices: Sequence[str]) -> list[Any]:
+    """Return opened devices, each opened once. Raises InputError if they are not of one kind."""
     if len({backend_of(name) for name in devices}) > 1:
         raise InputError(f"devices={','.join(devices)} is not supported (use GPUs alone): they take different kernels.")
     known: dict[str, Any] = {name: open_device(name) for name in dict.fromkeys(devices)}
@@ -218,12 +260,12 @@ def _opened(devices: Sequence[str]) -> Iterator[list[Any]]:
             f"devices={','.join(devices)} is not supported (use devices of one kind): "
             f"{' and '.join(sorted(kinds))} take different times for equal parts."
         )
-    with device_locks(device.environment for device in known.values()):
-        yield [known[name] for name in devices]
+    return [known[name] for name in devices]
 
 
 @contextmanager
-def _failures() -> Iterator[None]:
+def failures() -> Iterator[None]:
+    """Turn what a device raises into NothingValidError, with what to do."""
     try:
         yield
     except (OutOfMemoryError, TooManyResourcesError) as error:
@@ -250,12 +292,13 @@ def _cut(case: Case, config: KernelConfig, cut: str, devices: Sequence[PeerDevic
     return decompose(case, config, "", len(devices), limits=devices[0].limits).decomposition.cut
 
 
-def _check(case: Case, config: KernelConfig, cut: Cut, devices: Sequence[PeerDevice]) -> None:
-    if reason := refusal(case, config, cut, devices[0].limits):
+def check_cut(case: Case, config: KernelConfig, cut: Cut, limits: Limits) -> None:
+    """Raise InputError if a kernel cannot run on the parts of a cut. limits: of each device."""
+    if reason := refusal(case, config, cut, limits):
         raise InputError(f"{reason}.")
 
 
-def _grown(case: Case, cut: Cut) -> Case:
+def grown(case: Case, cut: Cut) -> Case:
     """Return the case with its domain once for each part. Raises InputError."""
     if not isinstance(cut, Grid) or case.geometry:
         raise InputError(f"cut={cut} is not supported for equal domains (leave --weak out): its parts are not alike.")
@@ -263,12 +306,17 @@ def _grown(case: Case, cut: Cut) -> Case:
     return replace(case, domain=(x, y, z))
 
 
-def _small(case: Case, config: KernelConfig, cut: str, devices: Sequence[PeerDevice]) -> tuple[Cut, Case]:
-    """Return the cut, and the case on a small domain whose parts are legal. Raises InputError if there is none."""
+def small_case(
+    case: Case, config: KernelConfig, cut: str, devices: Sequence[PeerDevice], edge: int = 0
+) -> tuple[Cut, Case]:
+    """Return the cut, and the case on a small domain whose parts are legal. Raises InputError if there is none.
+
+    edge: planes of an edge, between which a plane is left; 0: they follow from the part.
+    """
     chosen = _cut(case, config, cut, devices)
     along = chosen.along if isinstance(chosen, Grid) else (1, 1, chosen.parts)
     least = config.awkward_domain(case)
-    axis, thick = max(range(3), key=lambda axis: (along[axis], axis)), 2 * config.fused_steps + 1
+    axis, thick = max(range(3), key=lambda axis: (along[axis], axis)), 2 * max(config.fused_steps, edge) + 1
     x, y, z = (n if parts == 1 else max(n, thick) * parts for n, parts in zip(least, along, strict=True))
     for more in range(_MOST_PLANES):
         domain = [n + (more if axis == a else 0) for a, n in enumerate((x, y, z))]
@@ -279,8 +327,9 @@ def _small(case: Case, config: KernelConfig, cut: str, devices: Sequence[PeerDev
     raise InputError(f"{reason or f'no domain up to {extents(small.domain)} has parts that can be compared'}.")
 
 
-def _predicted(found: Decomposition, machine: Machine | None) -> dict[str, Period]:
+def predicted_periods(found: Decomposition, machine: Machine | None) -> dict[str, Period]:
+    """Return what the model predicts for each overlap; nothing if it knows nothing of links."""
     known = with_links(machine) if machine else None
     if known is None or known.links is None:
         return {}
-    return {overlap: period(found, known, overlap) for overlap in OVERLAPS}
+    return {overlap: period(found, known, Coupling(overlap=overlap)) for overlap in OVERLAPS}

@@ -17,6 +17,13 @@ from lbmtune.api.accuracies import Accuracies
 from lbmtune.api.devices import chosen, widest
 from lbmtune.api.earlier import Found, kept, lessons, named
 from lbmtune.api.folders import check_folder, new_folder
+from lbmtune.api.parts_finals import (
+    check_parts,
+    hold_finals_on_parts,
+    say_what_failed,
+    suited,
+    time_for_parts,
+)
 from lbmtune.api.predicted.estimates import predictor
 from lbmtune.api.predicted.ranking import compiler_of
 from lbmtune.api.results import Study
@@ -32,9 +39,10 @@ from lbmtune.model.machine.description import Extent, Machine
 from lbmtune.model.output import predicted_output
 from lbmtune.records import Accuracy, made_of
 from lbmtune.records.output import Output, OutputRates
+from lbmtune.records.parts import PartsAsked
 from lbmtune.records.remarks import last_cache
 from lbmtune.records.spec import StudySpec
-from lbmtune.records.store import read_study
+from lbmtune.records.store import read_study, write_header
 from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer, Search
@@ -66,6 +74,7 @@ def study(
     resume: bool = False,
     storage: str | None = None,
     others: Sequence[str] = (),
+    parts: PartsAsked | None = None,
     refresh: bool = False,
     calibrate: bool = True,
     sources: Sequence[Path | str] | None = None,
@@ -96,6 +105,7 @@ def study(
     where = chosen(device)
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
+    parts = _parts(parts, wanted, place, resume=resume)
     _check(wanted, where, place, resume=resume)
     earlier = _earlier(sources, wanted, where, place, resume=resume)
     share = _shared(storage, place)
@@ -105,6 +115,7 @@ def study(
         measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
     )
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
+    seconds = wanted.budget.seconds
     with (
         Evaluator(wanted.case, where, wanted.protocol, expected, others=others) as evaluator,
         device_locks(evaluator.environments),
@@ -115,6 +126,8 @@ def study(
         if storage is None:  # workers have the points that were drawn, which are the same for all
             asked = Asked(wanted.case, backend, allowed(evaluator.limits, wanted), wanted.families)
             space = climbed(space, asked, wanted.axes[backend], expected)
+        if parts:
+            space = suited(space, wanted.case)
         prior = lessons(earlier, wanted, space.configs, machine, place, asked=earlier is not None and not resume)
         files = None if scratch is None else Path(scratch)
         rates = evaluator.output_rates(files) if wanted.output else None
@@ -126,6 +139,7 @@ def study(
             ranges=space.ranges,
             drawn_from=space.legal,
             earlier=tuple(one.study for one in prior),
+            parts=parts,
         )
         search = Search(
             evaluator=evaluator,
@@ -134,7 +148,7 @@ def study(
             observer=watch,
             **by_accuracy(wanted, space, accuracies, [one.source for one in prior]),
             compiled=compiled_first_of(machine),
-            clock=Clock(begun_s, wanted.budget.seconds or inf),
+            clock=Clock(begun_s, seconds - (time_for_parts(seconds) if parts else 0.0) if seconds else inf),
             accuracy=accuracies.measured,
             kept_accuracy=accuracies.kept,
             sustain=evaluator.sustained,
@@ -144,7 +158,40 @@ def study(
         with share(search, header, space) as search, suppress(NothingValidError):
             # a study without a valid kernel is recorded as well
             run_study(search, header, space, resume=resume)
+    if parts and Study(place).ranked:
+        _hold_on_parts(place, machine, Clock(begun_s, seconds or inf), watch)
     return Study(place)
+
+
+def _parts(asked: PartsAsked | None, spec: StudySpec, folder: Path, *, resume: bool) -> PartsAsked | None:
+    """Return what is asked of several devices, by a study that is resumed as it was. Raises InputError."""
+    if resume:
+        kept = read_study(folder).header.parts
+        if asked not in (None, kept):
+            raise InputError(
+                f"{folder} holds a study on {_parts_text(kept)}, and this one is on {_parts_text(asked)}; resume it as "
+                "it was or choose another --out."
+            )
+        asked = kept
+    if asked:
+        check_parts(spec.case, asked)
+    return asked
+
+
+def _parts_text(asked: PartsAsked | None) -> str:
+    if asked is None:
+        return "one device"
+    return f"devices {','.join(asked.devices)} with cut={asked.cut}{', weak' if asked.weak else ''}"
+
+
+def _hold_on_parts(folder: Path, machine: Machine, clock: Clock, observer: Observer) -> None:
+    """Hold the finals on several devices, and note in the header what they left out."""
+    try:
+        left_out = hold_finals_on_parts(folder, machine, clock, observer)
+    except NothingValidError as error:
+        left_out = (say_what_failed(error),)
+    header = read_study(folder).header
+    write_header(folder, replace(header, left_out=(*header.left_out, *left_out)))
 
 
 def _shared(storage: str | None, folder: Path) -> Share:

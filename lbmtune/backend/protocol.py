@@ -115,6 +115,17 @@ class Device(Protocol):
         """Return a numpy array in the host's memory, page-locked if the device has its own memory."""
         ...
 
+    def gathered(self, array: Array, indices: Any, /) -> Any:
+        """Return elements of a contiguous array, once all enqueued work is done.
+
+        indices: a numpy array of int64; the result is one of the same shape.
+        """
+        ...
+
+    def filled(self, parts: Sequence[Array], value: int, /) -> bool:
+        """Return whether every byte of some arrays of bytes has a value, once all enqueued work is done."""
+        ...
+
     def load(self, program: Program, binary: Binary) -> Executable:
         """Load a compiled program. Raises TooManyResourcesError, OutOfMemoryError."""
         ...

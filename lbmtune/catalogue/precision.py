@@ -125,6 +125,8 @@ class Compute:
 
 
 FP16C, BF16 = Codes(4, 11, 15, special=False), Codes(8, 7, 127, special=True)
+HALF = Codes(5, 10, 15, special=True)
+"""IEEE half, which NumPy converts by itself."""
 
 STORAGES: Mapping[str, Storage] = {
     s.name: s

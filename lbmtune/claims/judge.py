@@ -133,10 +133,10 @@ def speed_ratio(of: Reading, over: Reading) -> Interval:
     Otherwise the bounds of the intervals are divided, which gives a wider interval.
     """
     a, b = of.measurement, over.measurement
-    if of.group is over.group and len(a.samples_s) == len(b.samples_s):
-        return paired_ratio(b.samples_s, a.samples_s)
-    x, y = median_interval(a.samples_s), median_interval(b.samples_s)
     scale = a.sites / b.sites
+    if of.group is over.group and len(a.samples_s) == len(b.samples_s):
+        return Interval(*(scale * value for value in paired_ratio(b.samples_s, a.samples_s)))
+    x, y = median_interval(a.samples_s), median_interval(b.samples_s)
     return Interval(scale * y.low / x.high, scale * y.median / x.median, scale * y.high / x.low)
 
 

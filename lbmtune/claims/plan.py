@@ -11,7 +11,7 @@ from lbmtune.catalogue.footprint import footprint_bytes, largest_cube
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.claims.sizing import beyond_cache
 from lbmtune.errors import InputError
-from lbmtune.records.claims import Document, Group, Row, Series, SideTask, Variant
+from lbmtune.records.claims import Document, Group, OverDevices, Row, Series, SideTask, Variant
 from lbmtune.units import format_bytes
 
 STAGED = "staged"
@@ -32,7 +32,8 @@ class Here:
     """The device as far as a plan depends on it.
 
     physical_cores: of the host; budget_bytes: of a small device; last_cache_bytes: of a processor, 0 if
-    unknown; memory_bytes: of the device, whatever is free now, so that a run that goes on has the same domains.
+    unknown; memory_bytes: of the device, whatever is free now, so that a run that goes on has the same domains;
+    devices: their number.
     """
 
     backend: str
@@ -41,6 +42,7 @@ class Here:
     budget_bytes: int
     last_cache_bytes: int = 0
     memory_bytes: int = 2**63
+    devices: int = 1
 
 
 @dataclass(frozen=True)
@@ -90,13 +92,14 @@ class Plan:
             config=config.flat() if config else {},
             reason=entry.reason,
             duty=entry.variant.duty,
+            over=entry.variant.over,
             footprint_bytes=footprint_bytes(self.case, config) if config else 0,
         )
 
 
-def question(row: Row) -> tuple[str, KernelConfig | None, SideTask | None]:
-    """Return what a row asks: its variant, configuration and side task. Knobs that came later have their default."""
-    return row.variant, from_flat(row.config) if row.config else None, row.duty
+def question(row: Row) -> tuple[str, KernelConfig | None, SideTask | None, OverDevices | None]:
+    """Return what a row asks: variant, configuration, side task and cut. Knobs that came later have their default."""
+    return row.variant, from_flat(row.config) if row.config else None, row.duty, row.over
 
 
 def plans(document: Document, here: Here) -> Iterator[Plan]:
@@ -138,6 +141,8 @@ def _entry(variant: Variant, series: Series, case: Case, here: Here) -> Entry:
         reason: str | None = broken(asked, config, here.limits)
     except InputError as error:
         return Entry(variant, None, f"{variant.title}: {_not_in_catalogue(str(error))}")
+    if reason is None and series.devices > here.devices:
+        reason = f"it takes {series.devices} devices, and this run has {here.devices} (give --devices 0,1)"
     if reason is None and series.past_capacity and not (variant.duty and variant.duty.kind == STAGED):
         reason = _past_budget(case, config, here.budget_bytes)
     return Entry(variant, config) if reason is None else Entry(variant, None, f"{variant.title}: {reason}")

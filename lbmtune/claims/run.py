@@ -23,6 +23,7 @@ from lbmtune.claims.store import (
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Accuracy, Environment, Outcome, Trial
 from lbmtune.records.claims import COUNTED, Claims, ClaimsHeader, Document, Group, Holding, Row, SideTask
+from lbmtune.records.parts import Compared
 from lbmtune.records.profile import Counters
 
 
@@ -40,6 +41,8 @@ class Evaluator(Protocol):
 
 Opener = Callable[[Case], AbstractContextManager[Evaluator]]
 """Opens an evaluator for a case."""
+OnParts = Callable[[Case, Sequence[Entry]], Sequence[tuple[Trial, Compared | None]]]
+"""Measures variants on several devices, in turns: a trial for each, and its state beside that of one device."""
 Counting = Callable[[Sequence[tuple[Case, KernelConfig]]], Sequence[Counters]]
 """Reads hardware counters over some steps of each kernel."""
 
@@ -62,13 +65,14 @@ class Observer:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The needs of a run besides the documents. count: None on a device without counters."""
+    """The needs of a run besides the documents. count: None on a device without counters; on_parts: None on one."""
 
     here: Here
     open_evaluator: Opener
     folder: Path
     observer: Observer
     count: Counting | None = None
+    on_parts: OnParts | None = None
 
 
 def run_claims(run: Run, header: ClaimsHeader, documents: Sequence[Document]) -> Claims:
@@ -87,7 +91,7 @@ def run_claims(run: Run, header: ClaimsHeader, documents: Sequence[Document]) ->
     for plan in planned:
         if not any(plan.is_of(group) for group in done):
             run.observer.measuring(plan)
-            done.append(measure_group(plan, run.open_evaluator))
+            done.append(measure_group(plan, run.open_evaluator, run.on_parts))
             append_group(run.folder, done[-1])
             write_claims(run.folder, _judged(claims, done))
             run.observer.finished(done[-1])
@@ -124,17 +128,23 @@ def check_same_device(folder: Path, environment: Environment) -> None:
         )
 
 
-def measure_group(plan: Plan, open_evaluator: Opener) -> Group:
-    """Measure a plan and return the group."""
+def measure_group(plan: Plan, open_evaluator: Opener, on_parts: OnParts | None = None) -> Group:
+    """Measure a plan and return the group. on_parts: for experiments on several devices."""
     start = time.monotonic()
-    entries, trials = plan.runnable, {}
-    if entries:
+    entries, trials, compared = plan.runnable, dict[str, Trial](), dict[str, Compared | None]()
+    if entries and plan.series.devices > 1:
+        assert on_parts
+        for entry, (trial, state) in zip(entries, on_parts(plan.case, entries), strict=True):
+            trials[entry.variant.name], compared[entry.variant.name] = trial, state
+    elif entries:
         side_tasks = {n: entry.variant.duty for n, entry in enumerate(entries) if entry.variant.duty}
         with open_evaluator(plan.case) as evaluator:
             found = evaluator.finals([entry.config for entry in entries if entry.config], side_tasks)
             found = [_with_accuracy(evaluator, *pair) for pair in zip(entries, found, strict=True)]
         trials = {entry.variant.name: trial for entry, trial in zip(entries, found, strict=True)}
-    rows = tuple(replace(plan.row(entry), trial=trials.get(entry.variant.name)) for entry in plan.entries)
+    names = [entry.variant.name for entry in plan.entries]
+    each = zip(names, map(plan.row, plan.entries), strict=True)
+    rows = tuple(replace(row, trial=trials.get(name), compared=compared.get(name)) for name, row in each)
     seconds = time.monotonic() - start
     return Group(document=plan.document, series=plan.series.name, case=plan.case, rows=rows, seconds=seconds)
 
@@ -160,7 +170,8 @@ def _with_counters(claims: Claims, count: Counting, observer: Observer) -> list[
 
 def _lacks_counters(row: Row) -> bool:
     """Return whether counters per step can be read for a row: a persistent kernel has no launch per step."""
-    return not row.counters and not row.duty and not row.why_not and from_flat(row.config).family != "persistent"
+    plain = row.duty is None and row.over is None
+    return not row.counters and plain and not row.why_not and from_flat(row.config).family != "persistent"
 
 
 def _by_call(row: Row) -> KernelConfig:

@@ -15,11 +15,11 @@ from lbmtune.cli.begun import begin
 from lbmtune.cli.format.usage import UsageError, sentence
 from lbmtune.cli.signals import like_ctrl_c
 from lbmtune.errors import InputError, LbmtuneError
-from lbmtune.printable import printable
+from lbmtune.printable import printable, shortened
 
 _NAME_SHOWN = 60
 """Letters of a name that is too long for a file."""
-_LONGEST, _END = 400, 150
+_LONGEST = 400
 """Characters of the longest error, and how many of its end, which says what to do, are shown of a longer one."""
 
 
@@ -96,7 +96,6 @@ def _run(arguments: list[str]) -> int:
 def _refused(why: str, code: int) -> int:
     """Print an error as one short line, and return its exit code."""
     line = printable(" ".join(filter(None, map(str.strip, why.splitlines()))))
-    if len(line) > _LONGEST:
-        line = f"{line[: _LONGEST - _END - 5]} ... {line[-_END:]}"
+    line = shortened(line, _LONGEST)
     print(f"lbmtune: {line}", file=sys.stderr)
     return code

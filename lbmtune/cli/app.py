@@ -1,8 +1,6 @@
 """The application: a table of verbs, each imported when it runs."""
 
-import atexit
 import logging
-import os
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
@@ -12,9 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from lbmtune import __version__
 from lbmtune.cli.arguments.options import with_single_options
-from lbmtune.errors import InputError
-from lbmtune.records.store import CACHE_VARIABLE, make_cache
-from lbmtune.scratch import remove_scratch, scratch_folder
+from lbmtune.records.store import provide_cache
 
 LOG = logging.getLogger("lbmtune")
 
@@ -43,7 +39,7 @@ VERBS = {
     "profile": Verb("profile:profile", "Split the lost speed of a kernel by cause."),
     "reproduce": Verb("reproduce:reproduce", "Reproduce published experiments and judge claims."),
     "report": Verb("results:report", "Write the report of a study from its records."),
-    "export": Verb("results:export", "Write best.json of a study, or a table of its trials."),
+    "export": Verb("results:export", "Write best.json, a CUDA header or the trials of a study."),
 }
 RENAMED = {"claims": "reproduce"}
 """Verbs by their former names, which still work."""
@@ -128,23 +124,8 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version and exit")
     ] = False,
 ) -> None:
-    _provide_cache()
-
-
-def _provide_cache() -> None:
-    """Give this process and its workers a temporary cache, with a remark, if the user's cannot be used."""
-    try:
-        make_cache(writable=True)
-        return
-    except InputError as error:
-        reason = str(error).partition(";")[0]
-    for_now = scratch_folder()
-    atexit.register(remove_scratch, for_now)
-    os.environ[CACHE_VARIABLE] = str(for_now)
-    LOG.warning(
-        f"{reason}: compiled kernels and rankings of this run are not kept; set {CACHE_VARIABLE} to a folder that you "
-        "alone can write."
-    )
+    if remark := provide_cache():
+        LOG.warning(remark)
 
 
 @cache

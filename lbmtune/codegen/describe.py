@@ -12,10 +12,12 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.catalogue.moments.basis import orders
+from lbmtune.catalogue.precision import HALF
+from lbmtune.catalogue.precision import Storage as StorageFormat
 from lbmtune.catalogue.problem.cell_types import words_of
 from lbmtune.catalogue.problem.faces import SIDES
 from lbmtune.catalogue.schemes.scheme import Access
-from lbmtune.catalogue.sparse.index_list import listed_rows
+from lbmtune.catalogue.sparse.index_list import Pointer, listed_rows
 from lbmtune.catalogue.storage_frame import Domain, StorageFrame
 from lbmtune.codegen.describe_domain import domain_rules
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
@@ -46,6 +48,7 @@ from lbmtune.records.kernel_format import (
     Links,
     Location,
     Moment,
+    NumberCodes,
     SingleStep,
     Storage,
     source_digest,
@@ -217,11 +220,28 @@ def describe_storage(program: Program) -> Storage:
         ghost=(False, False, False) if listed else frame.ghost,
         velocities=stencil.velocities,
         weights=tuple(map(str, stencil.weights)),
-        blocks=frame.blocks,
+        blocks=_ghost_blocks(frame),
         links=_links(program) if listed else None,
         shift=int(config.stored.shifted),
+        codes=_codes(config.stored),
         **places,
     )
+
+
+def _codes(stored: StorageFormat) -> NumberCodes | None:
+    codes = stored.codes or (HALF if stored.bytes == 2 else None)
+    if codes is None:
+        return None
+    widths = {"exponent_bits": codes.exponent_bits, "mantissa_bits": codes.mantissa_bits}
+    return NumberCodes(**widths, bias=codes.bias, infinite=codes.special)
+
+
+def _ghost_blocks(frame: StorageFrame) -> tuple[int, int, int] | None:
+    """Return the extents of blocks with ghost cells around them, 0 along an axis without ghost cells."""
+    if frame.blocks is None:
+        return None
+    x, y, z = (block if ghost else 0 for block, ghost in zip(frame.blocks, frame.ghost, strict=True))
+    return (x, y, z)
 
 
 def _places_of_populations(program: Program) -> dict[str, Any]:
@@ -254,11 +274,16 @@ def _links(program: Program) -> Links:
         granule=granule(config),
         sites=sites,
         nodes=nodes,
-        pointers=tuple(LinkRow(open=p.open, cut=p.cut, link=p.link) for p in rows.kept),
+        pointers=tuple(_row(p) for p in rows.kept),
         masked=rows.masked,
         rows=rows.rows,
         chased=rows.chased,
+        chains=tuple(_row(p) for p in rows.pointers if p not in rows.kept),
     )
+
+
+def _row(found: Pointer) -> LinkRow:
+    return LinkRow(open=found.open, cut=found.cut, link=found.link)
 
 
 def _location(access: Access, implicit: bool) -> Location:

@@ -18,6 +18,8 @@ Overlap = Literal["none", "edge-first", "edge-priority"]
 Launching = Literal["call", "graph"]
 _ALONG_Z = ("direct", "column", "temporal-blocking")
 """Families whose loops are over planes of a box."""
+_UP_Z = ("temporal-blocking",)
+"""Families of which a launch says how many planes a block goes through."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,13 @@ class Coupling:
         "launches and copies one by one, or as a graph of all devices",
         allowed=get_args(Launching),
         search=get_args(Launching),
+    )
+    block_planes: int = knob(
+        0,
+        "planes that a thread block goes through at most, of families whose blocks go up along z; 0: those of the "
+        "kernel, and no more than an edge has",
+        unit="planes",
+        search=(0, 16, 32, 64),
     )
 
     def __str__(self) -> str:
@@ -103,17 +112,35 @@ def bands(found: Decomposition, part: Part, coupling: Coupling) -> Bands:
     return Bands(tuple(filter(None, edges)), range(first + low, last - high))
 
 
+def stage_planes(found: Decomposition, part: Part, later: int) -> range:
+    """Return the planes of a launch of a part that computes what so many later launches before the exchange read."""
+    first, more = part.low[2], later * found.config.fused_steps
+    low, high = (more if layers else 0 for layers in (part.low[2], part.high[2]))
+    return range(first - low, first + part.box.extents[2] + high)
+
+
 def edge_planes(found: Decomposition, part: Part, coupling: Coupling) -> int:
-    """Return the planes of an edge of a part.
+    """Return the planes of an edge of a part."""
+    return coupling.edge_planes or block_planes(found, part, coupling)
+
+
+def block_planes(found: Decomposition, part: Part, coupling: Coupling) -> int:
+    """Return the planes that a thread block goes through at most.
 
     Blocks that go up along z compute planes before and after their own ones redundantly. With edges as thick as a block
-    there are as many blocks as without edges.
+    there are as many blocks as without edges. Blocks of the interior are no longer than those of edges: the last ones
+    to start would run alone, and those of edges wait for them.
     """
-    if coupling.edge_planes:
-        return coupling.edge_planes
     shared, config = BACKENDS[found.config.backend].shares_host, cast("CudaConfig", found.config)
-    block = 1 if shared else config.block_cells(found.case.stencil)[2]
+    block = coupling.block_planes or (1 if shared else config.block_cells(found.case.stencil)[2])
+    if coupling.overlap == "none" or coupling.edge_planes:
+        return block
     return max(found.depth, min(block, part.box.extents[2] // 4))
+
+
+def sets_block_planes(config: KernelConfig) -> bool:
+    """Return whether launches of a configuration say how many planes a block goes through."""
+    return config.family in _UP_Z
 
 
 def coupling_refusal(found: Decomposition, coupling: Coupling, *, planes: bool, reached: bool) -> str | None:
@@ -130,10 +157,10 @@ def coupling_refusal(found: Decomposition, coupling: Coupling, *, planes: bool, 
         )
     if coupling.transport == "pack" and BACKENDS[found.config.backend].shares_host:
         return "transport=pack is not supported for backend=cpu (use copy): all parts lie in one memory"
-    if found.steps != found.config.fused_steps:
+    if coupling.block_planes and not (planes and sets_block_planes(found.config)):
         return (
-            f"depth={found.depth} is not supported for parts on devices (use {found.config.fused_steps}): "
-            "they exchange after each launch"
+            f"block_planes={coupling.block_planes} is not supported for family={found.config.family} (use 0): its "
+            "blocks have the planes that the kernel gives them"
         )
     if coupling.overlap == "none":
         if coupling.edge_planes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 from lbmtune.decomposition.boxes import Box, added
@@ -59,6 +60,30 @@ def sent_values(found: Decomposition, face: Face) -> int:
         readers = cells.moved(added(face.image, c))
         count += int((cut_kind(case, negate(c), readers.window) == OPEN).sum())
     return count
+
+
+def runs(found: Decomposition, face: Face) -> int:
+    """Return how many runs of adjacent elements cross a face: a copy moves one of them.
+
+    Without cut links. Rows whose cells of a component are not adjacent count as a run for each group of cells.
+    """
+    config, source = found.config, found.parts[face.source]
+    extents = config.stored_extents(found.case, source.stored.extents)
+    ghost, memory = config.frame(found.case.stencil).ghost, config.memory
+    starts = set[tuple[int, int]]()
+    for one in transfers(found, face, 0):
+        x, y, z = (range(low + more, high + more) for low, high, more in zip(*one.source, ghost, strict=True))
+        whole = found.crossed == "cells" and not memory.together and len(x) == extents.x
+        each = len(x) if whole else memory.run_in(len(x)) or len(x)
+        length = each * (extents.q if whole else 1)
+        slot = 0 if whole else memory.component(one.slot, extents)
+        first = x[:1] if whole else x[::each]
+        starts |= {
+            (slot + memory.along_x(i, extents) + memory.along_y(j, extents) + memory.along_z(k, extents), length)
+            for k, j, i in product(z, y, first)
+        }
+    ends = {start + length for start, length in starts}
+    return sum(start not in ends for start, _ in starts)
 
 
 def face_bytes(found: Decomposition, face: Face) -> int:

@@ -12,10 +12,12 @@ from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
+from lbmtune.export.on_parts import on_parts
 from lbmtune.records import Environment, Trial, made_of
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
 from lbmtune.records.comparison.repeats import RepeatInterval
 from lbmtune.records.kernel_format import Kernel
+from lbmtune.records.remarks import description_disturbance, speed_doubts
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
@@ -31,15 +33,15 @@ def write_best(study: StudyRecord, path: Path, member: int | None = None) -> Non
 
 
 def best(study: StudyRecord, member: int | None = None) -> Best:
-    """Return the best kernel of a study, or a member of its Pareto set, from 1 on.
+    """Return the best kernel of a study, of one on several devices that on parts, or a member of its Pareto set.
 
     Raises NothingValidError, and InputError if there is no such member, or if this version prints another kernel than
     the one that was measured.
     """
     if not study.ranked:
         raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
-    header, found = study.header, members(study)
-    winner = study.ranked[0] if member is None else _member(found, member, header.spec)
+    header, found, several = study.header, members(study), study.winner_on_parts if member is None else None
+    winner = several[1] if several else study.ranked[0] if member is None else _member(found, member, header.spec)
     program = _program(study, winner)
     ranked = [(rank, trial) for rank, trial in enumerate(study.ranked, 1) if trial is not winner]
     return Best(
@@ -64,6 +66,8 @@ def best(study: StudyRecord, member: int | None = None) -> Best:
         member=place_in(found, winner),
         proven=winner.proven,
         finished=study.finished,
+        ceiling_doubt=description_disturbance(*header.cpu_shares),
+        parts=on_parts(header.spec.case, several[0], header.parts) if several and header.parts else None,
     )
 
 
@@ -127,6 +131,7 @@ def _expected(study: StudyRecord, winner: Trial, program: Program) -> Expected:
         share_of_ceiling=study.share_of_ceiling(winner),
         samples=len(winner.best_measurement.samples_s),
         sustained=winner.sustained,
+        doubts=speed_doubts(study, None if winner is study.ranked[0] else winner),
         **_repeats(study.interval(winner)),
     )
 

@@ -10,6 +10,8 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.decomposition.coupling import parse_coupling
+from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.errors import InputError, suggestion, unknown
 from lbmtune.files.casefile import CaseFile, case_of
 from lbmtune.files.shipped import published
@@ -24,6 +26,7 @@ from lbmtune.records.claims import (
     Document,
     Kind,
     MainMemory,
+    OverDevices,
     Printed,
     Series,
     SideTask,
@@ -52,7 +55,8 @@ _ON = re.compile(r"(\w[\w -]*?)(?: every (\d+))?")
 class SeriesFile:
     """A table [series.NAME]. case: the keys of a study's [case] without the domain; cuda, cpu: domains.
 
-    main_memory: the experiment is about it, so that the domain of a processor grows beyond its caches.
+    main_memory: the experiment is about it, so that the domain of a processor grows beyond its caches. devices: their
+    number, if it takes several.
     """
 
     title: str
@@ -60,6 +64,7 @@ class SeriesFile:
     cuda: tuple[str, ...] = ()
     cpu: tuple[str, ...] = ()
     main_memory: dict[str, Any] | None = None
+    devices: int = 1
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class MainMemoryFile:
 
 @dataclass(frozen=True, kw_only=True)
 class VariantFile:
-    """A table [variants.NAME]. duty: 'save every 10'.
+    """A table [variants.NAME]. duty: 'save every 10'; parts: 'cut=z:2,transport=pack,overlap=none'.
 
     published: device -> where -> MLUPS; where: 'DOMAIN or other circumstances', 'EXPERIMENT' or
     'EXPERIMENT: circumstances'.
@@ -84,6 +89,7 @@ class VariantFile:
     cpu: str = ""
     published: dict[str, dict[str, float]] = field(default_factory=dict)
     duty: str = ""
+    parts: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,10 +104,14 @@ class DocumentFile:
     claims: dict[str, dict[str, Any]]
 
 
-def load_documents(only: Sequence[str]) -> tuple[Document, ...]:
-    """Return the documents of names or paths; all shipped ones if none is named. Raises InputError."""
+def load_documents(only: Sequence[str], devices: int = 1) -> tuple[Document, ...]:
+    """Return the documents of names or paths. Raises InputError.
+
+    Without names: all shipped ones that are asked of one device, or those of several, if there are so many.
+    """
     shipped = published()
-    return tuple(load_document(_found(name, shipped)) for name in (only or shipped))
+    found = tuple(load_document(_found(name, shipped)) for name in (only or shipped))
+    return found if only else tuple(one for one in found if (one.devices > 1) == (devices > 1))
 
 
 def _found(name: str, shipped: Mapping[str, Path]) -> Path:
@@ -145,7 +155,17 @@ def _series(name: str, entry: Mapping[str, Any], source: Source) -> Series:
         except InputError as error:
             source.fail(f"{key}.{backend}", str(error))
     grows = _main_memory(file, f"{key}.main_memory", source) if file.main_memory is not None and not missing else None
-    return Series(name=name, title=file.title, cases=cases, missing=missing, past_capacity=past, main_memory=grows)
+    if file.devices < 1:
+        source.fail(f"{key}.devices", f"{file.devices} devices; give a positive number.")
+    return Series(
+        name=name,
+        title=file.title,
+        cases=cases,
+        missing=missing,
+        past_capacity=past,
+        main_memory=grows,
+        devices=file.devices,
+    )
 
 
 def _main_memory(series: SeriesFile, key: str, source: Source) -> MainMemory:
@@ -201,7 +221,26 @@ def _variant(name: str, entry: Mapping[str, Any], series: Mapping[str, Any], sou
         configs={backend: text for backend in _BACKENDS if (text := getattr(file, backend))},
         published=tuple(_printed(name, file.published, mine, series, source)),
         duty=_duty(file.duty, f"{key}.duty", source) if file.duty else None,
+        over=_over(file.parts, [series[one] for one in mine], f"{key}.parts", source) if file.parts else None,
     )
+
+
+def _over(text: str, series: Sequence[Mapping[str, Any]], key: str, source: Source) -> OverDevices:
+    """Return the cut of a variant over the devices of its experiments."""
+    given = {name.strip(): value.strip() for name, _, value in (one.partition("=") for one in text.split(","))}
+    weak, halo = given.pop("weak", "no"), given.pop("halo", "left-out")
+    for name, value, known in (("weak", weak, ("no", "yes")), ("halo", halo, ("left-out", "computed"))):
+        if value not in known:
+            source.fail(key, f"{name}={value} is not supported (use {' or '.join(known)}).")
+    try:
+        cut = str(parse_cut(given.pop("cut", "")))
+        coupling = str(parse_coupling(",".join(f"{name}={value}" for name, value in given.items())))
+    except InputError as error:
+        source.fail(key, str(error))
+    for one in series:
+        if one.get("devices", 1) != parse_cut(cut).parts:
+            source.fail(key, f"cut={cut} is not supported for {one.get('devices', 1)} devices: each has one part.")
+    return OverDevices(cut=cut, coupling=coupling, weak=weak == "yes", halo_computed=halo == "computed")
 
 
 def _printed(

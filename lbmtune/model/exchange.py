@@ -1,10 +1,11 @@
 """Predict a domain on several devices: launches on parts, the exchange between them, and what of it shows.
 
-Time from one exchange to the next: launch on a part's own cells + what edges or redundant layers add + what the
-interior does not hide of the exchange. Kernels that take planes compute own planes alone, others the halo along z, too.
-Edges come before the interior, or beside it in a queue of higher priority; then their launches take no time of their
-own. Of an exchange that is hidden the traffic of memory shows. Launches are those of `model.predict` on the cells that
-they compute; a link is a measured curve. Nothing is fitted to lattice Boltzmann kernels on several devices.
+Time from one exchange to the next: launches on a part's own cells + what edges, other blocks or redundant layers add +
+what the interior does not hide of the exchange. Kernels that take planes compute own planes alone, others the halo
+along z, too. Edges come before the interior, or beside it in a queue of higher priority: then all launches take the
+time of one, and the interior hides what is left of that once the edges have ended. Of an exchange that is hidden the
+traffic of memory shows. Launches are those of `model.predict` on the cells that they compute; a link is a measured
+curve. Nothing is fitted to lattice Boltzmann kernels on several devices.
 """
 
 from __future__ import annotations
@@ -13,20 +14,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
-from typing import get_args
+from typing import Any, get_args
 
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.decomposition.balance import loads
 from lbmtune.decomposition.boxes import Cells
-from lbmtune.decomposition.coupling import Coupling, Overlap, bands, coupling_refusal, takes_planes
+from lbmtune.decomposition.coupling import (
+    Coupling,
+    Overlap,
+    bands,
+    block_planes,
+    coupling_refusal,
+    sets_block_planes,
+    stage_planes,
+    takes_planes,
+)
 from lbmtune.decomposition.parts import Decomposition, Part
-from lbmtune.decomposition.transfers import sent_bytes
+from lbmtune.decomposition.transfers import face_bytes, runs, sent_bytes
 from lbmtune.model.machine.curves import copy_curve, enclosed
 from lbmtune.model.machine.description import Links, Machine
 from lbmtune.model.predict import MODELS, predict
 from lbmtune.records import Resources
 
 OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
-_UNHIDDEN = Coupling(overlap="none")
 _WAITS = 2
 """Waits for another device in an exchange: until it may be written to, and until it has written."""
 
@@ -56,34 +66,39 @@ class Period:
 class _Work:
     """The work of a part: what it computes and sends.
 
-    seconds: of a launch by the cells that it updates, solid ones in proportion; start_s: of a launch on nothing.
+    seconds: of a launch by the cells that it updates, solid ones in proportion, and by the planes of a block (0: those
+    of the kernel); start_s: of a launch on nothing; launch_start_s: of one in a graph.
     """
 
     found: Decomposition
     part: Part
     sent: int
-    seconds: Callable[[Cells], float]
+    seconds: Callable[[Cells, int], float]
     start_s: float
+    launch_start_s: float
 
     @property
     def own_s(self) -> float:
         """Return the time of a launch on its own cells."""
-        return self.seconds(self.part.box.extents)
+        return self.seconds(self.part.box.extents, 0)
 
-    def launch_s(self, cells: Cells) -> float:
-        """Return the time of a launch on other cells.
+    def launch_s(self, planes: int, block: int) -> float:
+        """Return the time of a launch on some planes of its storage.
 
         It is at least a start and their share of a launch on own cells: a launch on few cells that comes again at once
         finds them in a cache, and here others run in between.
         """
+        cells = (*self.part.stored.extents[:2], planes)
         share = prod(cells) / self.part.box.cells
-        return max(self.seconds(cells), self.start_s + share * (self.own_s - self.start_s))
+        own_s = self.seconds(self.part.box.extents, block)
+        return max(self.seconds(cells, block), self.start_s + share * (own_s - self.start_s))
 
 
-def period(found: Decomposition, machine: Machine, overlap: Overlap, resources: Resources | None = None) -> Period:
+def period(found: Decomposition, machine: Machine, coupling: Coupling, resources: Resources | None = None) -> Period:
     """Predict the time from one exchange to the next; that of the part that takes longest.
 
-    machine: with links, unless there is one part. resources: of the compiled kernel; estimated if None.
+    Parts that have no such edges exchange after their launch. machine: with links, unless there is one part.
+    resources: of the compiled kernel; estimated if None.
     """
     seconds, sent = _seconds(found, machine, resources), sent_bytes(found)
     # parts that are alike take as long
@@ -91,68 +106,88 @@ def period(found: Decomposition, machine: Machine, overlap: Overlap, resources: 
         (load, part.box.extents, part.low, part.high, sent[part.number]): part
         for part, load in zip(found.parts, loads(found), strict=True)
     }
-    start = MODELS[found.config.backend].launch_s(found.case, found.config, machine, 0.0)
+    launch_s = MODELS[found.config.backend].launch_s
+    knobs: dict[str, Any] = {} if BACKENDS[found.config.backend].shares_host else {"launch": "graph"}
+    starts = [launch_s(found.case, config, machine, 0.0) for config in (found.config, replace(found.config, **knobs))]
     works = (
-        _Work(found, part, sent[part.number], partial(seconds, fluid=load / part.box.cells), start)
+        _Work(found, part, sent[part.number], partial(seconds, fluid=load / part.box.cells), *starts)
         for (load, *_), part in alike.items()
     )
-    return max((_of_part(work, machine, overlap) for work in works), key=lambda one: one.total_s)
+    return max((_of_part(work, machine, coupling) for work in works), key=lambda one: one.total_s)
 
 
 def _seconds(found: Decomposition, machine: Machine, resources: Resources | None) -> Callable[..., float]:
-    """Return the time of a launch by its cells and their fluid share.
+    """Return the time of a launch by its cells, the planes of a block, and their fluid share.
 
     Fluid cells of a case with solid cells take as long as on the whole domain.
     """
     case, config = found.case, found.config
 
     @cache
-    def speed(cells: Cells) -> float:
-        return predict(replace(case, domain=cells), config, machine, resources).mlups * 1e6
+    def speed(cells: Cells, block: int) -> float:
+        knobs: dict[str, Any] = {"chunk_planes": block} if block else {}
+        return predict(replace(case, domain=cells), replace(config, **knobs), machine, resources).mlups * 1e6
 
-    def seconds(cells: Cells, fluid: float) -> float:
-        return prod(cells) * fluid * config.fused_steps / speed(case.domain if case.geometry else cells)
+    def seconds(cells: Cells, block: int, fluid: float) -> float:
+        return prod(cells) * fluid * config.fused_steps / speed(case.domain if case.geometry else cells, block)
 
     return seconds
 
 
-def _of_part(work: _Work, machine: Machine, overlap: Overlap) -> Period:
-    found, part, own, links, exchange = work.found, work.part, work.own_s, machine.links, 0.0
-    launches = found.steps // found.config.fused_steps
-    if work.sent and links:
-        exchange = exchange_s(links, work.sent) + _WAITS * (links.wait_s or 0.0)
+def _of_part(work: _Work, machine: Machine, coupling: Coupling) -> Period:
+    found, part = work.found, work.part
     planes = takes_planes(found.case, found.config)
-    coupling, (x, y, z) = Coupling(overlap=overlap), part.stored.extents
-    if coupling_refusal(found, coupling, planes=planes, reached=True):
-        coupling = _UNHIDDEN
+    if coupling_refusal(found, coupling, planes=planes, reached=True) or not bands(found, part, coupling).edges:
+        coupling = Coupling(transport=coupling.transport, overlap="none")
     edges, inner = bands(found, part, coupling)
-    if not edges:
-        coupling = _UNHIDDEN
+    block = block_planes(found, part, coupling) if planes and sets_block_planes(found.config) else 0
+    launches = found.steps // found.config.fused_steps
     # without planes that are launched alone the halo is computed, too
-    computed = launches * work.launch_s((x, y, len(inner) if planes and launches == 1 else z))
-    hidden = work.launch_s((x, y, len(inner))) if edges else 0.0
-    moved = (
-        2 * work.sent / machine.copy_bytes_per_s if edges else 0.0
-    )  # read where it is sent from, written where it arrives
+    whole = [
+        work.launch_s(len(stage_planes(found, part, later)) if planes else part.stored.extents[2], block)
+        for later in range(launches)
+    ]
+    last, hidden, moved = whole[0], 0.0, 0.0
+    if edges:
+        hidden = last - work.launch_s(sum(map(len, edges)), block)
+        moved = 2 * work.sent / machine.copy_bytes_per_s  # read where it is sent from, written where it arrives
     if coupling.overlap == "edge-first":
-        computed = hidden + sum(work.launch_s((x, y, len(edge))) for edge in edges)
-    elif coupling.overlap == "edge-priority":
-        computed = own
+        hidden = work.launch_s(len(inner), block)
+        last = hidden + sum(work.launch_s(len(edge), block) for edge in edges)
+    exchange = _exchange_s(work, machine, coupling) if work.sent and machine.links else 0.0
     return Period(
         overlap=coupling.overlap,
         steps=found.steps,
-        own_s=launches * own,
-        extra_s=computed - launches * own,
+        own_s=launches * work.own_s,
+        extra_s=last + sum(whole[1:]) - launches * work.own_s,
         exchange_s=exchange,
-        shown_s=min(exchange, max(moved, exchange - hidden)),
+        shown_s=min(exchange, max(moved, exchange - max(hidden, 0.0))),
     )
 
 
-def exchange_s(links: Links, sent: float) -> float:
-    """Return the seconds in which a device sends some bytes and receives as many.
+def _exchange_s(work: _Work, machine: Machine, coupling: Coupling) -> float:
+    """Return the seconds of the exchange of a part: two waits, the start of each message, and what it sends at once.
 
-    A device sends to all neighbours through its own links, so their bytes add up. The curve is that of one direction;
-    both at once share a little (`Links.both_ways_bytes_per_s`). Beyond the largest copy its bandwidth holds.
+    Copies follow each other, each run by itself. Stores of a kernel have the bandwidth of both directions at once.
+    """
+    links, found = machine.links, work.found
+    assert links is not None
+    waits, faces = _WAITS * (links.wait_s or 0.0), [one for one in found.faces if one.source == work.part.number]
+    if coupling.transport == "pack" and links.store_both_ways_bytes_per_s:
+        starts = work.launch_start_s if links.store_start_s is None else len(faces) * links.store_start_s
+        return waits + starts + 2 * work.sent / links.store_both_ways_bytes_per_s
+    copies = 0.0
+    for face in faces:
+        pieces = 1 if found.case.geometry else runs(found, face)
+        copies += (links.copy_start_s or 0.0) + pieces * copy_s(links, face_bytes(found, face) / pieces)
+    return waits + copies
+
+
+def copy_s(links: Links, sent: float) -> float:
+    """Return the seconds of a copy of some bytes to a device that sends as many meanwhile.
+
+    The curve is that of one direction; both at once share a little (`Links.both_ways_bytes_per_s`). Beyond the largest
+    copy its bandwidth holds.
     """
     curve = copy_curve(links)
     (least, shortest), *_, (largest, longest) = (curve[0], *curve)

@@ -15,6 +15,7 @@ import msgspec
 
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.decomposition.coupling import Coupling
 from lbmtune.errors import InputError
 from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
 from lbmtune.records.kernel_format import Kernel, Storage, source_digest
@@ -38,6 +39,7 @@ class Expected:
     mlups and its interval are of a burst: samples of a fraction of a second, which a power limit hardly affects.
     sustained: of a run of seconds without a pause, if made.
     share_of_ceiling: bandwidth over the ceiling of the study (`Ceiling.best_bytes_per_s`).
+    doubts: why the speed, or the rank of the kernel, is not reliable, in sentences; none in files that do not say it.
     """
 
     mlups: Positive
@@ -54,6 +56,7 @@ class Expected:
     between_runs: NotNegative | None = None
     repeat_low_mlups: NotNegative | None = None
     repeat_high_mlups: NotNegative | None = None
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,64 @@ class Alternate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SentLink:
+    """A population that crosses a face between two parts, after a step.
+
+    f_`direction` of a cell x of one part whose neighbour x + c belongs to another one, unless a wall cuts that link:
+    the step has written it in `slot` at x + `offset`, and the next step of the other part reads it at the same cell of
+    the domain. Both parts have storage for that cell, one of them in its halo.
+    """
+
+    direction: int
+    slot: int
+    offset: tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnParts:
+    """Cut, exchange and overlap with which the kernel was fastest on several devices.
+
+    cut: as text; along: parts along each axis, null if a bisection by fluid cells made them; first_cell: in C, of the
+    first cell along x, y and z of part number p of P along that axis, which ends where part p + 1 begins.
+    halo_layers: beside each cut and through periodic faces; none along an axis that is not cut, and none at walls.
+    steps_between_exchanges: time steps of all launches between two exchanges.
+    crosses: 'links', populations (`sent`), or 'cells', all values of the cells of the halo; sent[p]: after a step that
+    began at parity p.
+    coupling: knobs of the exchange and of the overlap; edge_least, edge_most: limits of the planes of an
+    edge, which is launched before or beside the other ones of its part: a quarter of the part's within these limits.
+    takes_planes: whether each launch updates some planes of a part; otherwise the halo is computed, too.
+    domain: of all parts; weak: each device had the domain of the case. mlups: of all devices; alone_mlups: of one, in
+    turns; efficiency, with its 95 % interval; period_s, launches_s, exchange_s: from one exchange to the next, and its
+    parts alone; worst, bound: largest difference from one device, and that of rounding.
+    """
+
+    devices: Count
+    cut: str
+    along: tuple[int, int, int] | None
+    first_cell: tuple[str, str, str] | None
+    halo_layers: Count
+    steps_between_exchanges: Count
+    crosses: str
+    sent: tuple[tuple[SentLink, ...], ...]
+    coupling: Coupling
+    edge_least: Count
+    edge_most: Count
+    takes_planes: bool
+    domain: tuple[int, int, int]
+    weak: bool
+    mlups: Positive
+    alone_mlups: Positive
+    efficiency: Positive
+    efficiency_low: NotNegative
+    efficiency_high: NotNegative
+    period_s: Positive
+    launches_s: NotNegative
+    exchange_s: NotNegative
+    worst: NotNegative
+    bound: NotNegative
+
+
+@dataclass(frozen=True, kw_only=True)
 class Best:
     """The best kernel of a study. format and version: checked first.
 
@@ -81,7 +142,9 @@ class Best:
     1 on, the best by the first objective first; 0 if there is no such set.
     limits: what the study allowed a kernel, such as power_w.
     proven: whether the kernel was verified on the whole domain; finished: whether the study came to its end, so that no
-    other configuration may be faster.
+    other configuration may be faster. parts: of a study on several devices; null in others.
+    ceiling_doubt: why ceiling and prediction, or shares of them, are not reliable, in a sentence; '' if they are, or if
+    the file does not say it.
     """
 
     study: str
@@ -105,6 +168,8 @@ class Best:
     member: Count = 0
     proven: bool = True
     finished: bool = True
+    ceiling_doubt: str = ""
+    parts: OnParts | None = None
     format: str = FORMAT
     version: int = field(default=BEST_VERSION)
 
@@ -177,6 +242,11 @@ def _values(path: Path) -> Any:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; give a best.json that lbmtune wrote.") from error
     except ValueError as error:
+        if path.suffix == ".toml":
+            raise InputError(
+                f"{path} is a TOML file and no best.json (use --study {path} for a study file, --machine {path} for a "
+                "machine description): neither is a configuration."
+            ) from error
         raise InputError(f"{path} is damaged: it is not JSON ({error}); export the study again.") from error
 
 

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Environment, Outcome, Trial
+from lbmtune.records.parts import Compared
 from lbmtune.records.profile import Counters
 
 CLAIMS_SCHEMA = 3
@@ -85,6 +86,20 @@ class SideTask:
     every: int = 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class OverDevices:
+    """A cut of the domain over several devices. cut: as text; coupling: how parts exchange, as text.
+
+    weak: each device has the domain of the experiment; halo_computed: kernels compute the halo, too, although there are
+    such that leave it out.
+    """
+
+    cut: str
+    coupling: str = ""
+    weak: bool = False
+    halo_computed: bool = False
+
+
 @dataclass(frozen=True)
 class MainMemory:
     """The rule by which the domain of an experiment on main memory follows from a processor's last-level cache.
@@ -103,6 +118,7 @@ class Series:
 
     cases: by backend, one for each domain; claims are judged on the last one. missing: reason for the lack of cases.
     past_capacity: the domains follow from the memory budget. main_memory: how those of processors grow; None: as given.
+    devices: how many it takes; variants without a cut run on the first of them.
     """
 
     name: str
@@ -111,6 +127,7 @@ class Series:
     missing: str = ""
     past_capacity: bool = False
     main_memory: MainMemory | None = None
+    devices: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +145,10 @@ class Printed:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A row of a document's table. configs: configuration text by backend; published: device by device."""
+    """A row of a document's table. configs: configuration text by backend; published: device by device.
+
+    over: its cut over several devices; None: on one.
+    """
 
     name: str
     title: str
@@ -136,6 +156,7 @@ class Variant:
     configs: dict[str, str]
     published: tuple[Printed, ...] = ()
     duty: SideTask | None = None
+    over: OverDevices | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +203,11 @@ class Document:
     claims: tuple[Claim, ...]
 
     @property
+    def devices(self) -> int:
+        """Return how many devices its experiments take."""
+        return max((one.devices for one in self.series), default=1)
+
+    @property
     def of_accuracy(self) -> frozenset[str]:
         """Return the variants with claims on their accuracy."""
         return frozenset(name.partition("@")[0] for claim in self.claims if claim.kind in ERRORS for name in claim.of)
@@ -191,7 +217,8 @@ class Document:
 class Row:
     """A variant on one domain. trial: None if it could not be tried, for the given reason.
 
-    counters: of the hardware, if a failed claim depends on it and they could be read.
+    counters: of the hardware, if a failed claim depends on it and they could be read. over: its cut over several
+    devices; compared: its state beside that of one device, in place of a verification.
     """
 
     variant: str
@@ -201,6 +228,8 @@ class Row:
     duty: SideTask | None = None
     footprint_bytes: int = 0
     counters: Counters | None = None
+    over: OverDevices | None = None
+    compared: Compared | None = None
 
     @property
     def is_untimed(self) -> bool:
@@ -250,7 +279,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimsHeader:
-    """Environment of a run of claims. budget_bytes: memory that stands for a small device.
+    """Environment of a run of claims. budget_bytes: memory that stands for a small device; devices: how many it had.
 
     in_place_bytes_per_s: None in the header of an earlier version; last_cache_bytes: of a processor, 0 if unknown.
     """
@@ -265,6 +294,7 @@ class ClaimsHeader:
     schema: int = CLAIMS_SCHEMA
     in_place_bytes_per_s: float | None = None
     last_cache_bytes: int = 0
+    devices: int = 1
 
     @property
     def rates(self) -> Rates:

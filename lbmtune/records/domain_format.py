@@ -71,7 +71,7 @@ class DomainRules:
 
     def __post_init__(self) -> None:
         """Raise InputError if no extent is a multiple."""
-        _ = [*self._all()]
+        _ = [*self.conditions()]
 
     def refusal(self, numbers: Mapping[str, int], multiprocessors: int | None = None) -> str | None:
         """Return why a domain does not fit, or None. numbers: nx, ny, nz, NX, NY and NZ.
@@ -79,10 +79,11 @@ class DomainRules:
         multiprocessors: of the device; None: what depends on them is not checked. Raises InputError for what is no
         formula.
         """
-        known = (one for one in self._all() if multiprocessors is not None or not one.per_multiprocessor)
+        known = (one for one in self.conditions() if multiprocessors is not None or not one.per_multiprocessor)
         return next((reason for one in known if (reason := one.refusal(numbers, multiprocessors or 1))), None)
 
-    def _all(self) -> Iterator[DomainLimit]:
+    def conditions(self) -> Iterator[DomainLimit]:
+        """Yield all conditions, those on nx, ny and nz first."""
         for axis, name in enumerate(("nx", "ny", "nz")):
             multiple, least, most = self.multiple[axis], self.least[axis], self.most[axis]
             reasons = "; ".join(one.partition(": ")[2] for one in self.because if one.startswith(name))

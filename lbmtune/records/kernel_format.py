@@ -175,7 +175,8 @@ class Links:
     number, rounded up likewise. masked: bit n of the mask is set if link n is cut; bit 30 if a moving wall cuts one of
     them; a further row then has those links, if any wall of the case moves.
     chased: rows have `nodes` words, and the pointers of one step have words for every node; those of a node without
-    such a neighbour lead to itself.
+    such a neighbour lead to itself. chains: the other pointers, found by chasing; they have no rows, but other cells
+    that they lead to are nodes.
     """
 
     order: str
@@ -186,6 +187,7 @@ class Links:
     masked: tuple[Int3, ...]
     rows: int
     chased: bool = False
+    chains: tuple[LinkRow, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +199,21 @@ class Moment:
 
     order: Int3
     index: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberCodes:
+    """A number in 16 bits: from the top a sign, the exponent and the mantissa, as in IEEE formats.
+
+    exponent_bits, mantissa_bits: their widths; bias: of the exponent. Exponent 0 holds subnormal numbers. infinite:
+    whether the largest exponent holds infinity and NaN; if not, it holds numbers, and a larger value is stored as the
+    largest number. Values are rounded to the nearest number, ties to the even code.
+    """
+
+    exponent_bits: int
+    mantissa_bits: int
+    bias: int
+    infinite: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +229,7 @@ class Storage:
     wall_term: the 6 w_i c_i.u_wall of a moving wall is added by the reader or the writer of a cut link.
     links: with indirect addressing, for which X is the node of a cell; null for cells of a box.
     moments: if a cell keeps them instead of populations, before collision; `index` and `locations` are then empty.
-    shift: 1, or 0 if populations are stored as they are.
+    shift: 1, or 0 if populations are stored as they are. codes: of elements of 16 bits; null in older files.
     """
 
     dtype: str
@@ -229,3 +246,4 @@ class Storage:
     links: Links | None = None
     moments: tuple[Moment, ...] = ()
     shift: int = 1
+    codes: NumberCodes | None = None

@@ -21,19 +21,34 @@ _UNSTEADY = 0.25
 """Range of the rates beside samples, relative to their median, from which on a warning is printed."""
 _WIDEST = 0.1
 """Relative half-width of the interval of a winner, from which on a warning is printed."""
+FINALS_OF = "finals of"
+"""The beginning of what a study says of finals that it left out (`StudyHeader.left_out`)."""
 TIMES_CACHE = 4
 """Footprint over the last-level cache from which on memory bandwidth decides."""
 
 
 def race_text(study: StudyRecord) -> str:
-    """Return margin and ties of the finals in words; empty without finals, and for early records."""
+    """Return margin and ties of the finals in words, or that none were held; empty for early records."""
     spec = study.header.spec
-    if study.race is None or not study.header.stopped or spec.objective != "mlups":
+    if not study.header.stopped:
+        return ""
+    if study.race is None:
+        return without_finals(study)
+    if spec.objective != "mlups":
         return ""
     leads = f"is the best of them by {spec.beside[0]}" if spec.beside else "has the smallest footprint of them"
     allowed = "" if spec.max_power_w is None else " within the power"
     keys = {trial.number: trial.key for trial in study.trials}
     return study.race.sentence(keys, study.ranked[0].number, f"{leads}{allowed}")
+
+
+def without_finals(study: StudyRecord) -> str:
+    """Return that a study that came to its end held no finals, and why; empty if it did, or is an early record."""
+    if not (study.ranked and study.header.stopped and study.header.finished and study.race is None):
+        return ""
+    told = next((text for text in study.header.left_out if text.startswith(FINALS_OF)), "")
+    reason = told.partition(": ")[2] or "; ".join(study.header.left_out)
+    return f"none were held{f' ({reason})' * bool(reason)}: the ranking is that of first measurements"
 
 
 def devices_text(study: StudyRecord) -> str:
@@ -58,11 +73,11 @@ def _watts(trial: Trial) -> str:
     return f"{trial.sustained.power_w:.1f} W" if trial.sustained and trial.sustained.power_w else ""
 
 
-def disturbance(study: StudyRecord) -> str:
-    """Return a warning if the samples or the sustained run of the best trial were disturbed, else ''."""
+def disturbance(study: StudyRecord, chosen: Trial | None = None) -> str:
+    """Return a warning if the samples or the sustained run of a trial, by default the best, were disturbed, else ''."""
     if not study.ranked:
         return ""
-    best = study.ranked[0]
+    best = chosen or study.ranked[0]
     if best.best_measurement.disturbed:
         return f"{_cause(best.best_measurement.conditions)}: {_ADVICE}."
     if best.sustained and best.sustained.disturbed:
@@ -96,19 +111,41 @@ def unfinished(study: StudyRecord, chosen: Trial | None = None) -> str:
     return f"{', and '.join(said)}{'; lbmtune study --resume goes on' if goes_on else ''}." if said else ""
 
 
-def doubt(study: StudyRecord) -> str:
-    """Return a warning if the best speed of a study is too uncertain for a ranking, else ''."""
+def doubt(study: StudyRecord, chosen: Trial | None = None) -> str:
+    """Return a warning if the speed of a trial, by default the best, is too uncertain for a ranking, else ''."""
     if not study.ranked or study.header.spec.objective != "mlups":
         return ""
-    best = study.ranked[0]
+    best = chosen or study.ranked[0]
     found = best.best_measurement
     width = repeat_interval(found, None).within
     if width <= _WIDEST:
         return ""
     longer = f"protocol.{'final_sample_s' if best.final else 'sample_s'}"
-    advice = disturbance(study) or f"run again with longer samples (--set {longer}=SECONDS)."
-    known = f"the winner's speed is known to +-{100 * width:.1f} % only"
-    return f"{known}, and closer configurations cannot be ranked: {advice}"
+    advice = disturbance(study, chosen) or f"run again with longer samples (--set {longer}=SECONDS)."
+    whose = "the winner's speed" if chosen is None else f"the speed of {chosen.key}"
+    return f"{whose} is known to +-{100 * width:.1f} % only, and closer configurations cannot be ranked: {advice}"
+
+
+def faster_first(study: StudyRecord) -> str:
+    """Return a sentence if a first measurement lies above the interval of the winner's final; else an empty text."""
+    winner = study.winner
+    if winner is None or winner.final is None or study.header.spec.objective != "mlups":
+        return ""
+    first = [t for t in study.ranked if t.final is None]
+    best = max(first, key=lambda t: t.best_measurement.mlups, default=None)
+    if best is None or best.best_measurement.mlups <= study.interval(winner).high_mlups:
+        return ""
+    return (
+        f"the first measurement of {best.key}, {format_mlups(best.best_measurement.mlups)} MLUPS, lies above the "
+        "winner's final; it was not measured again beside the finalists, so the two speeds cannot be compared."
+    )
+
+
+def speed_doubts(study: StudyRecord, chosen: Trial | None = None) -> tuple[str, ...]:
+    """Return why the speed or the rank of a trial, by default the best, is not reliable, in sentences; () if it is."""
+    none = f"finals: {found}." if (found := without_finals(study)) else ""
+    uncertain = doubt(study, chosen) or disturbance(study, chosen)
+    return tuple(filter(None, (uncertain, none, faster_first(study), unsteadiness(study))))
 
 
 def unsteadiness(study: StudyRecord) -> str:
@@ -122,11 +159,17 @@ def unsteadiness(study: StudyRecord) -> str:
     name, rates = max(looked.items(), key=lambda one: _spread(one[1]))
     if _spread(rates) <= _UNSTEADY:
         return ""
-    usual = median(rates)
+    usual, highest = median(rates), max(rates)
+    rule = "comparable only within that range; those of finalists were measured interleaved."
+    if highest > (1 + _UNSTEADY) * usual:  # the median is that of a disturbed machine
+        return (
+            f"during the search {name} had {min(rates) / highest:.1%} to 100% of the highest speed seen, and half of "
+            f"the samples at most {usual / highest:.1%}: the machine was disturbed most of the time. Speeds of the "
+            f"search are too low, and {rule} Run again when the machine is idle."
+        )
     return (
-        f"during the search {name} had {min(rates) / usual:.0%} to {max(rates) / usual:.0%} of its usual "
-        "speed, as on a shared host: speeds of the search are comparable only within that range; those of "
-        "finalists were measured interleaved. Predictions are for the machine as described."
+        f"during the search {name} had {min(rates) / usual:.0%} to {highest / usual:.0%} of its usual "
+        f"speed, as on a shared host: speeds of the search are {rule} Predictions are for the machine as described."
     )
 
 

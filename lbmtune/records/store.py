@@ -1,5 +1,6 @@
 """Read and write study folders, and find the user's cache. Functions that write return when the data is on disk."""
 
+import atexit
 import errno
 import gzip
 import os
@@ -17,10 +18,12 @@ from lbmtune.errors import InputError, LbmtuneError, given_path
 from lbmtune.records import SCHEMA_VERSION, Trial
 from lbmtune.records.legacy.configurations import config_of
 from lbmtune.records.legacy.spaces import current_tables
+from lbmtune.records.parts import PartsTrial
 from lbmtune.records.spec import tables
 from lbmtune.records.study import StudyHeader, StudyRecord
+from lbmtune.scratch import remove_scratch, scratch_folder
 
-HEADER, TRIALS = "study.json", "trials.jsonl"
+HEADER, TRIALS, PARTS = "study.json", "trials.jsonl", "parts.jsonl"
 CACHE_VARIABLE = "LBMTUNE_CACHE"
 CODE = "cpu"
 """The folder of the cache that holds compiled code."""
@@ -151,7 +154,8 @@ def read_study(folder: Path) -> StudyRecord:
     if header.schema < _WHOLE_TIME_SINCE:
         budget = replace(header.spec.budget, seconds=0.0, search_seconds=header.spec.budget.seconds)
         header = replace(header, spec=replace(header.spec, budget=budget), schema=_WHOLE_TIME_SINCE)
-    return StudyRecord(header=header, trials=trials)
+    on_parts = tuple(read_lines(folder / PARTS, PartsTrial)) if header.parts else ()
+    return StudyRecord(header=header, trials=trials, on_parts=on_parts)
 
 
 def _current_trial(trial: Trial) -> Trial:
@@ -244,6 +248,22 @@ def make_cache(*, writable: bool = False) -> None:
                 f"others may write {folder}, and code that lies there is run; make it yours alone, or set "
                 f"{CACHE_VARIABLE} to such a folder."
             )
+
+
+def provide_cache() -> str:
+    """Give this process and its workers a temporary cache if the user's cannot be used. Returns a remark, or ''."""
+    try:
+        make_cache(writable=True)
+        return ""
+    except InputError as error:
+        reason = str(error).partition(";")[0]
+    for_now = scratch_folder()
+    atexit.register(remove_scratch, for_now)
+    os.environ[CACHE_VARIABLE] = str(for_now)
+    return (
+        f"{reason}: compiled kernels and rankings of this run are not kept; set {CACHE_VARIABLE} to a folder that you "
+        "alone can write."
+    )
 
 
 def cache_folder(name: str) -> Path:

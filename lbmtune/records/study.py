@@ -2,6 +2,7 @@
 
 study.json      the header, written once
 trials.jsonl    one trial a line, appended and flushed to disk before the search continues (.gz in recorded sets)
+parts.jsonl     of a study on several devices: one kernel on parts with one exchange a line
 optuna.log      Optuna's journal, rebuilt from the trials when a study is resumed
 report.html, best.json
 """
@@ -20,6 +21,7 @@ from lbmtune.records.comparison.race import Verdict, verdict
 from lbmtune.records.comparison.repeats import RepeatInterval, repeat_interval
 from lbmtune.records.comparison.statistics import repeat_spread
 from lbmtune.records.output import OutputRates
+from lbmtune.records.parts import PartsAsked, PartsTrial, ranked_parts
 from lbmtune.records.quantities import Count, LogRatio, NotNegative, Positive
 from lbmtune.records.spec import StudySpec
 
@@ -97,7 +99,8 @@ class StudyHeader:
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
     (`model.machine.description.Machine`); output_rates: if the study has output; stopped: why the search ended, in a
     sentence; left_out: what did not fit into the time of the study; earlier: studies that its search learned from;
-    finals_device: id of the device that held the finals, '' for that of the environment.
+    finals_device: id of the device that held the finals, '' for that of the environment; parts: of a study on several
+    devices, None of one on a single one.
     """
 
     spec: StudySpec
@@ -122,6 +125,7 @@ class StudyHeader:
     left_out: tuple[str, ...] = ()
     earlier: tuple[EarlierStudy, ...] = ()
     finals_device: str = ""
+    parts: PartsAsked | None = None
 
     @property
     def cpu_shares(self) -> tuple[float | None, float | None]:
@@ -131,10 +135,11 @@ class StudyHeader:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRecord:
-    """A study, as read from its folder."""
+    """A study, as read from its folder. on_parts: its finals on several devices, in the order of their end."""
 
     header: StudyHeader
     trials: tuple[Trial, ...]
+    on_parts: tuple[PartsTrial, ...] = ()
 
     @property
     def ranked(self) -> tuple[Trial, ...]:
@@ -187,6 +192,12 @@ class StudyRecord:
     def race(self) -> Verdict | None:
         """Return what the finals say: who is first, by how much, and who is tied; None without finals."""
         return verdict(self.trials)
+
+    @property
+    def winner_on_parts(self) -> tuple[PartsTrial, Trial] | None:
+        """Return the fastest of the finals on several devices, with the trial of its kernel; None without such ones."""
+        of = {trial.number: trial for trial in self.trials}
+        return next(((one, of[one.number]) for one in ranked_parts(self.on_parts) if one.number in of), None)
 
     @property
     def winner(self) -> Trial | None:

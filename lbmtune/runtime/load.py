@@ -25,14 +25,19 @@ from lbmtune.records import Environment
 from lbmtune.records.best import Best, read_best
 from lbmtune.records.kernel_format import LaunchGeometry
 from lbmtune.records.remarks import power_remark
+from lbmtune.records.store import provide_cache
+from lbmtune.runtime.gathered import Gathered, gathered, on_planes
 from lbmtune.runtime.simulation import Simulation
 from lbmtune.runtime.solver import Solver, changed
 
 
 def load(
     path: str | os.PathLike[str],
-    device: str | None = None,
+    device: str | int | None = None,
     *,
+    devices: Sequence[str | int] | None = None,
+    cut: str = "",
+    coupling: str | None = None,
     domain: tuple[int, int, int] | None = None,
     relaxation_rate: float | None = None,
     force: Real3 | None = None,
@@ -48,28 +53,45 @@ def load(
     case, if it is not where it was. trusted: run the text of the file whatever it is; otherwise that which this version
     makes of the configuration runs, and the file must hold the same code (comments aside).
 
+    devices: of the parts of the domain, all of one kind, the same one several times for several parts; then cut is
+    'z:2', '2x1x4' or 'bisection:8', '': that of the file if it is for as many parts, else the legal one with the least
+    work in a part; and coupling how they exchange, 'transport=pack,overlap=none', None: as in the file or usual.
+
     Raises InputError (damaged file, wrong version, another text, a case or device that the kernel does not support) and
     DeviceUnavailableError; warns if the device is not the one that the speed was measured on.
     """
+    _check_together(device, devices, cut, coupling, trusted=trusted)
     best = read_best(Path(path))
     best = replace(best, case=settled(best.case, geometry))
+    if devices is not None and best.parts and best.parts.devices == len(devices) and domain is None:
+        domain = best.parts.domain
     given = {"domain": domain, "relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
     case = changed(best.case, best.case, {name: value for name, value in given.items() if value is not None})
     _check_domain(best, case)
     _check_support(best, path)
     text, text_of_one_step = _recorded(best) if trusted else _made_here(best, path)
-    opened = _open(best, device, path)
+    asked = [None if device is None else str(device)] if devices is None else [str(one) for one in devices]
+    opened, *others = _opened(best, asked, path)
+    if remark := provide_cache():
+        warnings.warn(remark, stacklevel=2)
     _warn_of_another_device(best.environment, opened.environment)
     if not best.proven:
         warnings.warn(f"the kernel of {path} was not verified on the whole domain.", stacklevel=2)
+    if best.expected.doubts:
+        warnings.warn(f"the speed that {path} expects is not reliable: {' '.join(best.expected.doubts)}", stacklevel=2)
     if power := power_remark(f"the kernel of {path}", best.expected.sustained, best.limits.get("power_w")):
         warnings.warn(f"{power}.", stacklevel=2)
     config = _config(best.config, case, opened)
     compiled = partial(_compiled, device=opened, path=path)
     single = text_of_one_step and replace(text_of_one_step, config=config.single_step())
-    program, binary = compiled(replace(text, config=config))
+    program, binary = compiled(on_planes(replace(text, config=config)) if devices else replace(text, config=config))
     try:
-        simulation = Simulation(program, binary, opened, case, partial(compiled, single) if single else None)
+        simulation: Simulation | Gathered
+        if devices is None:
+            simulation = Simulation(program, binary, opened, case, partial(compiled, single) if single else None)
+        else:
+            compiler = compiler_for(opened.environment)
+            simulation = gathered(best, case, program, binary, [opened, *others], compiler, cut=cut, coupling=coupling)
     except (TooManyResourcesError, OutOfMemoryError) as error:
         raise InputError(f"the kernel of {path} does not fit here: {error}; choose a smaller domain.") from error
     return Solver(simulation, best)
@@ -121,6 +143,37 @@ def _made_here(best: Best, path: str | os.PathLike[str]) -> tuple[Program, Progr
 
 def _what_runs(program: Program) -> tuple[object, ...]:
     return program.digest, program.period, program.prologue, program.steps
+
+
+def _check_together(
+    device: str | int | None, devices: Sequence[str | int] | None, cut: str, coupling: str | None, *, trusted: bool
+) -> None:
+    """Raise InputError for arguments that do not go together."""
+    if devices is None:
+        if name := "cut" if cut else "coupling" if coupling else "":
+            raise InputError(f"{name}={cut or coupling} is not supported for one device (give devices=[0, 1]).")
+        return
+    if device is not None:
+        raise InputError(f"device={device} does not go with devices={list(devices)}; leave one of them out.")
+    if not devices:
+        raise InputError("devices=[] is not supported (use one device for each part): there is nothing to run on.")
+    if trusted:
+        raise InputError(
+            "trusted=True is not supported for several devices (leave it out): parts run a text that this version "
+            "makes, whose launches take planes."
+        )
+
+
+def _opened(best: Best, asked: Sequence[str | None], path: str | os.PathLike[str]) -> list[Any]:
+    """Return the device of each part, each opened once. Raises InputError if they are not of one kind."""
+    known = {one: _open(best, one, path) for one in dict.fromkeys(asked)}
+    kinds = sorted({one.environment.device for one in known.values()})
+    if len(kinds) > 1:
+        raise InputError(
+            f"devices={','.join(map(str, asked))} is not supported (use devices of one kind): {' and '.join(kinds)} "
+            "take different times for equal parts."
+        )
+    return [known[one] for one in asked]
 
 
 def _open(best: Best, device: str | None, path: str | os.PathLike[str]) -> Device:

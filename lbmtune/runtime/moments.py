@@ -14,7 +14,7 @@ import numpy as np
 
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.catalogue.moments.basis import orders, smallest_weight
+from lbmtune.catalogue.moments.basis import powers, shares
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.lattice import Lattice
 
@@ -79,26 +79,13 @@ def weights_of(lattice: Lattice) -> Array:
 @cache
 def _powers(lattice: Lattice) -> Array:
     """Return c_i^n over the smallest weight, (moments, q)."""
-    unit = 1 / float(smallest_weight(lattice))
-    return np.array([[unit * _power(c, n) for c in lattice.velocities] for n in orders(lattice)])
+    return np.array(powers(lattice))
 
 
 @cache
 def polynomials(lattice: Lattice) -> Array:
-    """Return the share of moments in f_i - w_i (q, moments): w_i (rho + 3 c.j + 9/2 (c c - I/3) : (Pi - I rho / 3))."""
-    unit, rows = float(smallest_weight(lattice)), []
-    for c, w in zip(lattice.velocities, lattice.weights, strict=True):
-        factors = [_factor(c, n) for n in orders(lattice)]
-        factors[0] = 1 - sum(f / 3 for f, n in zip(factors, orders(lattice), strict=True) if 2 in n)
-        rows.append([float(w) * unit * factor for factor in factors])
-    return np.array(rows)
-
-
-def _factor(c: tuple[int, int, int], n: tuple[int, int, int]) -> float:
-    """Return the factor of momentum or a second moment; off-diagonal ones occur twice in the sum."""
-    if sum(n) == 1:
-        return 3.0 * _power(c, n)
-    return 4.5 * (_power(c, n) - 1 / 3) if 2 in n else 9.0 * _power(c, n)
+    """Return the share of moments in f_i - w_i, (q, moments) (`shares`)."""
+    return np.array(shares(lattice))
 
 
 @lru_cache(maxsize=4)
@@ -115,14 +102,20 @@ def few_places(case: Case, config: KernelConfig, window: Window | None) -> Array
     return config.value_index(k, x, y, z, extents, case.stencil)
 
 
-def places(case: Case, config: KernelConfig, xp: ModuleType, window: Window | None = None) -> Iterator[Array]:
+def places(
+    case: Case,
+    config: KernelConfig,
+    xp: ModuleType,
+    window: Window | None = None,
+    values: Iterable[int] | None = None,
+) -> Iterator[Array]:
     """Yield the element index of each value of the cells of a window, for families that never move a value.
 
-    int64, shape (nz, ny, nx).
+    int64, shape (nz, ny, nx). values: numbers of the wanted ones; None: all.
     """
     extents = config.stored_extents(case)
     x, y, z = _coordinates(case, xp, window or whole(case.domain))
-    for k in range(extents.q):
+    for k in range(extents.q) if values is None else values:
         yield config.value_index(k, x, y, z, extents, case.stencil)
 
 
@@ -130,7 +123,3 @@ def _coordinates(case: Case, xp: ModuleType, window: Window) -> tuple[Array, Arr
     """Return the coordinates of cells along x, y and z, (nx,), (ny, 1) and (nz, 1, 1), within the domain."""
     x, y, z = (xp.arange(r.start, r.stop, dtype=xp.int64) % n for r, n in zip(window, case.domain, strict=True))
     return x, y[:, None], z[:, None, None]
-
-
-def _power(c: tuple[int, int, int], n: tuple[int, int, int]) -> int:
-    return int(c[0] ** n[0] * c[1] ** n[1] * c[2] ** n[2])

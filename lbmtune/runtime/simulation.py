@@ -1,6 +1,7 @@
 """A program with its fields on a device."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -154,6 +155,21 @@ class Simulation:
             self._graph(together)
             steps -= together
 
+    @property
+    def steps_at_once(self) -> int:
+        """Return the time steps of a launch."""
+        return self.program.steps
+
+    @property
+    def place_text(self) -> str:
+        """Return the name of the device."""
+        return self.device.environment.device
+
+    def time_s(self, steps: int) -> float:
+        """Return the seconds of time steps. Raises InputError as `step` does."""
+        self.prepare(steps)
+        return self.device.time_s(lambda: self.step(steps))
+
     def populations(self) -> Array:
         """Return all f_i as float64, not shifted, shape (q, nz, ny, nx), in the device's array module."""
         return self.xp.concatenate(list(self.population_blocks()))
@@ -189,7 +205,7 @@ class Simulation:
         return kept.blocks(self._seen(self.state, on_host=on_host), self.parity, window)
 
     def _seen(self, buffer: Array, *, on_host: bool) -> Any:
-        return HostCopies(buffer, self.xp) if on_host and self.xp is not np else buffer
+        return HostCopies(buffer, self.device) if on_host and self.xp is not np else buffer
 
     @property
     def parity(self) -> int:
@@ -285,17 +301,21 @@ class Simulation:
         self._launch_all(self._any[of])
         self.steps_done += steps
 
-    def plan_of(self, planes: range) -> Plan:
-        """Return the launches that update some planes, for each step of a cycle (`place`). Kernels take planes then."""
-        limits = {FIRST_PLANE: planes.start, LAST_PLANE: planes.stop}
-        x, y, _ = self.case.domain
-        found = [[self._bound(one, flip) for one in self.program.period[parity]] for parity, flip in self._cycle()]
-        return [[self._limited(one, (x, y, len(planes)), limits) for one in step] for step in found]
+    def plan_of(self, planes: range, of_block: int = 0) -> Plan:
+        """Return the launches that update some planes, for each step of a cycle (`place`). Kernels take planes then.
 
-    def _limited(self, bound: Bound, domain: tuple[int, int, int], limits: dict[str, int]) -> Bound:
+        of_block: planes that a thread block goes through at most; 0: those of the kernel.
+        """
+        limits = {FIRST_PLANE: planes.start, LAST_PLANE: planes.stop}
+        domain = (*self.case.domain[:2], len(planes))
+        found = [[self._bound(one, flip) for one in self.program.period[parity]] for parity, flip in self._cycle()]
+        return [[self._limited(one, domain, limits, of_block) for one in step] for step in found]
+
+    def _limited(self, bound: Bound, domain: tuple[int, int, int], limits: dict[str, int], of_block: int) -> Bound:
         launch, _, arguments = bound
+        x, y, z = launch.covers
         taken = zip(launch.arguments, arguments, strict=True)
-        grid = self.program.grid(launch, domain)
+        grid = self.program.grid(replace(launch, covers=(x, y, of_block or z)), domain)
         return launch, grid, [np.int32(limits[name]) if name in limits else value for name, value in taken]
 
     @property

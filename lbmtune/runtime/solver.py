@@ -18,6 +18,7 @@ from lbmtune.catalogue.problem.faces import SPEED_OF_SOUND, Real3
 from lbmtune.catalogue.problem.flows import initial_flow
 from lbmtune.errors import InputError
 from lbmtune.lattice import Lattice
+from lbmtune.runtime.gathered import Gathered
 from lbmtune.runtime.simulation import Simulation
 
 if TYPE_CHECKING:  # it takes long to load, and workers start often
@@ -85,12 +86,12 @@ def _argument(name: str, meaning: str) -> Any:
 
 
 class Solver:
-    """A flow on a device. All values are in lattice units; arrays are indexed [z, y, x].
+    """A flow on a device, or on several. All values are in lattice units; arrays are indexed [z, y, x].
 
-    best: the content of the file, with the expected speed.
+    best: the content of the file, with the expected speed. On several devices arrays are those of NumPy.
     """
 
-    def __init__(self, simulation: Simulation, best: Best) -> None:
+    def __init__(self, simulation: Simulation | Gathered, best: Best) -> None:
         self.best, self._simulation = best, simulation
         self.initialise()
 
@@ -98,10 +99,10 @@ class Solver:
         """Return flow, domain, configuration, device and time as text."""
         case, config = self.case, self._simulation.program.config
         extents = "x".join(map(str, case.domain))
-        kernel, device = f"{config.scheme} {config.memory.name} {config.storage}", self._simulation.device
+        kernel = f"{config.scheme} {config.memory.name} {config.storage}"
         return (
             f"<Solver: {case.flow} {case.lattice} {case.collision} on {extents} cells, {kernel}, "
-            f"{device.environment.device}, {self.steps_done} steps done>"
+            f"{self._simulation.place_text}, {self.steps_done} steps done>"
         )
 
     @property
@@ -168,7 +169,7 @@ class Solver:
         """Advance the flow by any number of time steps.
 
         Multiples of `best.kernel.steps` are fastest; a kernel of one step does the rest. Raises InputError for what is
-        no number of steps, and for other numbers if the file has no kernel of one step.
+        no number of steps, and for other numbers if the file has no kernel of one step, or on several devices.
         """
         if not isinstance(steps, Real) or not float(steps).is_integer():
             raise InputError(f"steps={steps} is not a whole number (use the number of time steps).")
@@ -206,10 +207,9 @@ class Solver:
         """
         if steps < 1:
             raise InputError(f"steps={steps} is not positive (use the number of time steps to average over).")
-        at_once = self.best.kernel.steps
+        at_once = self._simulation.steps_at_once
         taken = -(-steps // at_once) * at_once
-        self._simulation.prepare(taken)
-        return self._simulation.device.time_s(lambda: self.step(taken)) / taken
+        return self._simulation.time_s(taken) / taken
 
 
 def _shaped(name: str, value: Array, shape: tuple[int, ...], xp: ModuleType) -> Array:

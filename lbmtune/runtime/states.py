@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lbmtune.backend.protocol import Device
 from lbmtune.catalogue.boundaries.cut_links import Window, whole
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.moments.basis import orders, smallest_weight
@@ -187,15 +188,16 @@ def state_of(case: Case, config: KernelConfig, xp: ModuleType, numbered_by: Modu
 
 @dataclass(frozen=True)
 class HostCopies:
-    """A buffer of a device whose elements the host reads and writes, those of one index array by one copy."""
+    """A buffer of a device whose elements the host reads and writes, those of one index array at once."""
 
     buffer: Array
-    xp: ModuleType
+    device: Device
 
     def __getitem__(self, indices: Array) -> Array:
-        """Return a copy of the elements, an array of the host."""
-        return self.xp.asnumpy(self.buffer[self.xp.asarray(indices)])
+        """Return the elements, an array of the host."""
+        return self.device.gathered(self.buffer, indices)
 
     def __setitem__(self, indices: Array, values: Array) -> None:
         """Write elements of the buffer."""
-        self.buffer[self.xp.asarray(indices)] = self.xp.asarray(values)
+        asarray = self.device.xp.asarray
+        self.buffer[asarray(indices)] = asarray(values)

@@ -12,6 +12,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Accuracy, Outcome, Trial
 from lbmtune.records.output import OutputCost
+from lbmtune.records.remarks import FINALS_OF
 from lbmtune.records.store import append_trial, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.clock import now
@@ -21,6 +22,8 @@ from lbmtune.search.pareto import members
 from lbmtune.search.plan import Plan
 from lbmtune.units import mlups
 
+_IN_FINALS = "in the finals"
+"""The beginning of the reason of a trial that failed there, or could not be measured."""
 _MOST_FINALS = 20
 """Rounds of finals in which finalists that fail are replaced by the next best."""
 NEAR = 0.95
@@ -68,17 +71,26 @@ def _leaders(ranked: tuple[Trial, ...]) -> Mapping[int, Kind]:
 
 def hold_finals(search: Search, plan: Plan) -> None:
     """Verify the finalists at full size and measure them in turns, until as many as wanted and fitting have passed."""
-    for _ in range(_MOST_FINALS):
+    for held in range(_MOST_FINALS):
         record = _measured_again(search, read_study(search.folder))
         wanted = finalists_of(record)
         finalists = plan.fitting(sorted(wanted, key=lambda t: t.number != _first(record)) if plan.held else wanted)
-        if finalists and not _is_complete(record, finalists) and not (plan.limited and _nothing_new(record, finalists)):
-            search.observer.finals(finalists, plan.finals_s(finalists))
-            _hold_round(search, record, finalists, plan)
-            continue
-        if missing := len(wanted) - len(finalists):
-            plan.left_out.append(f"finals of {missing} other kernel{'s' if missing > 1 else ''}")
-        return
+        if not finalists or _is_complete(record, finalists) or (plan.limited and _nothing_new(record, finalists)):
+            break
+        if held and all(t.proven and t.reason.startswith(_IN_FINALS) for t in finalists):
+            break  # none could be measured, and none was to blame
+        search.observer.finals(finalists, plan.finals_s(finalists))
+        _hold_round(search, record, finalists, plan)
+    _note_missing(plan, read_study(search.folder))
+
+
+def _note_missing(plan: Plan, record: StudyRecord) -> None:
+    """Note how many finalists have no final, and why, so that none is missing without a word."""
+    missing = [trial for trial in finalists_of(record) if trial.number not in _measured(record)]
+    if missing:
+        reasons = "; ".join(dict.fromkeys(t.reason.removeprefix(f"{_IN_FINALS}: ") for t in missing if t.reason))
+        kernels = f"{'other ' * bool(_measured(record))}kernel{'s' * (len(missing) > 1)}"
+        plan.left_out.append(f"{FINALS_OF} {len(missing)} {kernels}{f': {reasons}' * bool(reasons)}")
 
 
 def fastest_s(case: Case, done: Sequence[Trial]) -> float | None:
@@ -118,31 +130,39 @@ def _first(record: StudyRecord) -> int | None:
 
 def _nothing_new(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
     """Return whether finals of these would tell less than those that were held."""
-    measured = {t.number for t in record.trials if t.final}
+    measured = _measured(record)
     return bool(measured) and {t.number for t in finalists} <= measured
 
 
+def _measured(record: StudyRecord) -> set[int]:
+    return {t.number for t in record.trials if t.final}
+
+
 def _is_complete(record: StudyRecord, finalists: Sequence[Trial]) -> bool:
-    """Return whether these finalists are proven and were measured together, or each says why it could not be."""
-    measured, wanted = {t.number for t in record.trials if t.final}, {t.number for t in finalists}
-    failed = not measured and all(t.reason for t in finalists)  # without, the search has proven them all on the way
-    return all(t.proven for t in finalists) and (measured == wanted or failed)
+    """Return whether these finalists are proven and were measured together."""
+    return all(t.proven for t in finalists) and _measured(record) == {t.number for t in finalists}
 
 
 def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial], plan: Plan) -> None:
+    """Verify and measure finalists. If none could be measured, finals of before are kept of those not to blame."""
     begin = time.perf_counter()
     proofs = {n: t.verification for n, t in enumerate(finalists) if t.proven and t.verification}
     race_s = plan.race_left_s(len(finalists), len(finalists) - len(proofs))
     answers = search.evaluator.finals([from_flat(t.config) for t in finalists], proofs=proofs, race_s=race_s)
     prepared_s = sum(answer.costs.compile_s + answer.costs.verify_s for answer in answers)
     each_s = max(time.perf_counter() - begin - prepared_s, 0.0) / len(answers)
+    failed = not any(answer.final for answer in answers)
+    before = {t.number: (t.final, t.stands_for) for t in record.trials}
     for trial, answer in zip(finalists, answers, strict=True):
         # one that was verified but could not be measured again keeps its speed, with the reason
-        found = _answered(trial, answer, each_s, "in the finals")
-        append_trial(search.folder, replace(found, final=answer.final))
+        found = replace(_answered(trial, answer, each_s, _IN_FINALS), final=answer.final)
+        if failed and answer.outcome is Outcome.OK:
+            final, stands_for = before[trial.number]
+            found = replace(found, final=final, stands_for=stands_for)
+        append_trial(search.folder, found)
     numbers = {t.number for t in finalists}
     for trial in record.trials:
-        if trial.final and trial.number not in numbers:
+        if trial.final and trial.number not in numbers and not failed:
             append_trial(search.folder, replace(trial, final=None, stands_for=""))  # not comparable with these
 
 
@@ -171,31 +191,29 @@ def proven(trial: Trial, answer: Trial) -> Trial:
 def run_sustained(search: Search, plan: Plan) -> None:
     """Run the best for seconds each, except those whose run is on disk, if they fit into the time.
 
-    If the study limits the power, the next finalists follow until one stays within it.
+    They take what is left: the longer a run, the more it says of heat and power. If the study limits the power, the
+    next finalists follow until one stays within it.
     """
     if search.sustain is None:
         return
     tried: set[int] = set()
     while wanted := _to_run(read_study(search.folder), tried):
         wanted = plan.some(wanted, plan.needs.run_s)
-        seconds = len(wanted) * plan.needs.run_s
-        if not plan.fits(seconds, "sustained runs"):
+        if not plan.fits(len(wanted) * plan.needs.run_s, "sustained runs"):
             return
+        run_s = plan.run_s(len(wanted))
+        seconds = len(wanted) * (plan.needs.run_s + run_s - plan.needs.spec.protocol.sustained_s)
         tried |= {trial.number for trial in wanted}
         search.observer.sustained(wanted, seconds)
-        answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted])
+        answers = search.sustain([from_flat(t.config) for t in wanted], [t.proven for t in wanted], run_s)
         for trial, answer in zip(wanted, answers, strict=True):
             append_trial(search.folder, with_sustained(trial, answer))
         if any(_disqualifies(answer) for answer in answers):
             hold_finals(search, plan)  # the next best replace those that failed
-        if not _runs_rank(read_study(search.folder)):
+            if not plan.needs.runs_decide:
+                record_accuracy(search, plan)
+        if not plan.needs.runs_decide:
             return
-
-
-def _runs_rank(record: StudyRecord) -> bool:
-    """Return whether sustained runs tell more than whether the best last: they limit or rank."""
-    spec = record.header.spec
-    return spec.max_power_w is not None or "energy" in spec.objectives
 
 
 def _to_run(record: StudyRecord, tried: Collection[int]) -> list[Trial]:

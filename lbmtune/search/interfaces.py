@@ -15,7 +15,7 @@ from lbmtune.search.estimates import Estimate
 from lbmtune.search.spaces.bounds import Accurate
 
 Predict = Callable[[KernelConfig], Prediction]
-Sustain = Callable[[Sequence[KernelConfig], Sequence[bool]], list[Trial]]
+Sustain = Callable[[Sequence[KernelConfig], Sequence[bool], float], list[Trial]]
 """Runs configurations for seconds without a pause. The flags say which were verified at full size before."""
 
 

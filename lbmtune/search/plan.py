@@ -117,6 +117,14 @@ class Plan:
         self.left_out.append(f"{what}: {seconds:.1f} s, {max(left_s, 0.0):.1f} s were left")
         return False
 
+    def run_s(self, count: int) -> float:
+        """Return the seconds of each of so many runs without a pause: they fill what is left if nothing follows."""
+        needs, protocol = self.needs, self.needs.spec.protocol
+        if needs.runs_decide or not self.limited:
+            return protocol.sustained_s
+        left_s = (self.clock.left_s - FILES_S) / count - needs.run_s
+        return protocol.sustained_s + min(max(left_s, 0.0), protocol.longest_run_s - protocol.sustained_s)
+
     def some(self, trials: list[Trial], each_s: float) -> list[Trial]:
         """Return the first of the trials, as many as fit into what is left, and at least one."""
         return trials[: int(min(len(trials), max(1.0, (self.clock.left_s - FILES_S) / each_s)))]

@@ -101,9 +101,10 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
             if not stopped.endswith(OUT_OF_TIME) or not plan.goes_on():
                 break
             plan.left_out.clear()
-        # output, which was asked for, before runs that nobody did; after them, if they may change who wins
-        parts = (run_sustained, record_output) if plan.needs.runs_decide else (record_output, run_sustained)
-        for part in (*parts, record_accuracy):
+        # output, which was asked for, before runs that nobody did and that take what is left; runs that may change who
+        # wins before all that is of the winner
+        rest = (record_output, record_accuracy)
+        for part in (run_sustained, *rest) if plan.needs.runs_decide else (*rest, run_sustained):
             part(search, plan)
     except TimeOverError as error:
         plan.left_out.append(str(error))
@@ -180,10 +181,16 @@ def _text(value: Any) -> str:
 
 
 def _keep_journal(folder: Path, header: StudyHeader, space: Space) -> None:
-    """Write all trials as a journal of Optuna, at the end: it loads slowly."""
+    """Write all trials as a journal of Optuna, at the end: it loads slowly. Raises InputError."""
     from lbmtune.search.optuna_storage import JOURNAL, write_journal
 
-    write_journal(folder / JOURNAL, header, space.configs, read_study(folder).trials)
+    path = folder / JOURNAL
+    try:
+        write_journal(path, header, space.configs, read_study(folder).trials)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror}; see to the folder, and go on with --resume."
+        ) from error
 
 
 def nothing_valid(record: StudyRecord) -> str:

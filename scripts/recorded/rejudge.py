@@ -35,7 +35,7 @@ RECORDS = "claims*.json.gz"
 
 def rejudged(claims: Claims, here: Here) -> Claims:
     """Return recorded claims with the documents of today, the rows that they still ask for, and the verdicts."""
-    shipped = {document.name: document for document in load_documents(())}
+    shipped = {document.name: document for document in load_documents((), claims.header.devices)}
     documents = tuple(shipped.get(document.name, document) for document in claims.documents)
     groups = tuple(asked(claims.groups, (plan for one in documents for plan in plans(one, here))))
     return judged(replace(claims, documents=documents, groups=groups))
@@ -80,6 +80,7 @@ def _here(claims: Claims, limits: Limits) -> Here:
         budget_bytes=header.budget_bytes,
         last_cache_bytes=header.last_cache_bytes,
         memory_bytes=header.environment.memory_bytes,
+        devices=header.devices,
     )
 
 

@@ -11,7 +11,11 @@ from lbmtune import Case, api
 from lbmtune.api import several
 from lbmtune.backend.protocol import DeviceFaultError, OutOfMemoryError
 from lbmtune.backend.registry import open_device
+from lbmtune.catalogue.config import parse_config
+from lbmtune.decomposition.coupling import Coupling, coupling_refusal
+from lbmtune.decomposition.parts import decomposed
 from lbmtune.errors import InputError, NothingValidError
+from tests.shim.device import HostDevice
 
 CASE = Case("box", "d3q19", "bgk", (32, 24, 20), 1.6)
 KERNEL = "scheme=aa,threads=1"
@@ -65,3 +69,13 @@ def test_a_coupling_that_is_refused_says_why() -> None:
         api.prove_parts(CASE, KERNEL, ["cpu", "cpu"], "z:2", "overlap=edge-first")
     with pytest.raises(InputError, match=r"overlap=edge-first is not supported for family=direct \(use none\)"):
         api.race_parts(CASE, KERNEL, ["cpu", "cpu"], "z:2", "overlap=edge-first")
+
+
+def test_a_small_domain_has_room_for_the_edges_that_are_asked_for() -> None:
+    one = parse_config("scheme=aa,block=4x2x1")
+    chosen, small = several.small_case(CASE, one, "z:2", [HostDevice(), HostDevice()], edge=64)
+    found = decomposed(small, one, chosen)
+    coupling = Coupling("pack", "edge-priority", 64)
+    assert coupling_refusal(found, coupling, planes=True, reached=True) is None
+    _, usual = several.small_case(CASE, one, "z:2", [HostDevice(), HostDevice()])
+    assert usual.sites < small.sites

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -25,6 +26,27 @@ def test_without_the_compiler_of_numba_there_is_no_device(monkeypatch: pytest.Mo
         DeviceUnavailableError, match=r"^the CPU needs Numba's compiler, which NUMBA_DISABLE_JIT turns off"
     ):
         open_device("cpu")
+
+
+def test_a_threading_layer_that_is_not_there_is_told_before_a_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "THREADING_LAYER", "tbb")
+    monkeypatch.setitem(sys.modules, "numba.np.ufunc.tbbpool", None)
+    with pytest.raises(
+        DeviceUnavailableError, match=r"^NUMBA_THREADING_LAYER=tbb cannot be used here \(.*\); unset it"
+    ):
+        open_device("cpu")
+    for usable in ("workqueue", "default", "threadsafe"):
+        monkeypatch.setattr(numba.config, "THREADING_LAYER", usable)
+        assert open_device("cpu").limits.cores
+
+
+def test_functions_of_this_package_are_compiled_where_nothing_can_be_cached() -> None:
+    """As installed where the user cannot write, and without a home: Numba finds no folder for a text without a file."""
+    names: dict[str, Any] = {}
+    exec(compile("def twice(n):\n    return 2 * n\n", "<text>", "exec"), names)
+    with pytest.raises(RuntimeError, match="no locator available"):
+        numba.njit(cache=True)(names["twice"])
+    assert modules.cached_njit()(names["twice"])(21) == 42
 
 
 def test_memory_and_processors_are_those_of_the_control_group(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from lbmtune.backend import registry
-from lbmtune.backend.cuda import nvml, programmatic_launch
+from lbmtune.backend.cuda import nvml, programmatic_launch, queues
 from lbmtune.backend.cuda.device import CudaDevice, open_cuda
 from lbmtune.backend.protocol import Binary, DeviceFaultError, OutOfMemoryError, TooManyResourcesError
 from lbmtune.codegen.program import Program
@@ -50,7 +50,9 @@ class CudaError(RuntimeError):
         self.status = status
 
 
-class CUDARuntimeError(CudaError): ...
+class CUDARuntimeError(CudaError):
+    def __init__(self, status: int, text: str = "") -> None:
+        super().__init__(status, text or f"status {status}")
 
 
 class CUDADriverError(CudaError): ...
@@ -69,6 +71,9 @@ class FakeCupy:
     raises: dict[str, Exception] = field(default_factory=dict)
     launched: list[Any] = field(default_factory=list)
     settings: list[Any] = field(default_factory=list)
+    graphs: dict[int, list[Any]] = field(default_factory=dict)
+    before: list[Any] = field(default_factory=list)
+    instantiated: int = 0
     stream: int = 0
 
     def module(self) -> ModuleType:
@@ -85,6 +90,10 @@ class FakeCupy:
             getDeviceProperties=lambda index: {"name": b"NVIDIA Fake"},
             memGetInfo=lambda: (7 << 30, 8 << 30),
             deviceSynchronize=self._does("deviceSynchronize"),
+            streamEndCapture=self._end_capture,
+            graphDestroy=lambda graph: None,
+            graphLaunch=self._does("graph", None, lambda graph, stream: self.launched.extend(self.graphs[graph])),
+            graphExecDestroy=lambda graph: None,
             **{f"cudaDevAttr{name}": number for name, (number, _) in ATTRIBUTES.items()},
         )
         driver = SimpleNamespace(
@@ -109,10 +118,12 @@ class FakeCupy:
         return cupy
 
     def _stream(self) -> Any:
-        """A stream that takes launches away while it captures, and a graph that makes them."""
+        """A stream that takes launches away while it captures."""
         fake = self
 
         class Stream:
+            ptr = 77
+
             def __enter__(self) -> Stream:
                 return self
 
@@ -120,13 +131,22 @@ class FakeCupy:
                 pass
 
             def begin_capture(self) -> None:
-                self.before, fake.launched, fake.stream = fake.launched, [], 77
-
-            def end_capture(self) -> Any:
-                captured, fake.launched, fake.stream = fake.launched, self.before, 0
-                return SimpleNamespace(launch=fake._does("graph", None, lambda: fake.launched.extend(captured)))
+                fake.before, fake.launched, fake.stream = fake.launched, [], self.ptr
 
         return Stream()
+
+    def _end_capture(self, stream: int) -> int:
+        """End the capture of a stream; return the graph, which is a number from 1 on."""
+        assert stream == self.stream
+        captured, self.launched, self.stream = self.launched, self.before, 0
+        self.graphs[len(self.graphs) + 1] = captured
+        return len(self.graphs)
+
+    def cuGraphInstantiateWithFlags(self, handle: Any, graph: Any, flags: Any) -> int:  # noqa: N802
+        """The driver's, with the priority of each launch; an executable graph has the number of its graph."""
+        assert flags.value == 8
+        ctypes.cast(handle, ctypes.POINTER(ctypes.c_void_p))[0] = graph.value
+        return self.instantiated
 
     def _module(self) -> Any:
         def launch(*arguments: Any, **settings: Any) -> None:
@@ -149,6 +169,7 @@ class FakeCupy:
 def device(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[CudaDevice, FakeCupy]:
     fake = FakeCupy(**settings)
     monkeypatch.setitem(sys.modules, "cupy", fake.module())
+    monkeypatch.setattr(queues, "driver", lambda: fake)
     return open_cuda(0), fake
 
 
@@ -361,6 +382,13 @@ def test_recorded_launches_are_made_when_they_are_replayed(monkeypatch: pytest.M
     fake.raises["launch"] = CUDADriverError(701, "too many resources requested")
     with pytest.raises(TooManyResourcesError, match="too many resources"):
         executable.recorded(lambda: executable.launch(launch, (1, 1, 1), []))
+    assert fake.stream == 0, "the capture has ended"
+
+
+def test_a_graph_that_the_driver_refuses_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, _ = device(monkeypatch, instantiated=2)
+    with pytest.raises(DeviceFaultError, match="2"):
+        opened.recorded(lambda: None)
 
 
 def _with_mode(mode: str) -> Program:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lbmtune.backend.cpu.device import vector_bits
 from lbmtune.backend.cpu.modules import import_text
-from lbmtune.catalogue.precision import STORAGES, Storage
+from lbmtune.catalogue.precision import HALF, STORAGES, Storage
 from lbmtune.codegen.skeleton import skeleton
 from tests.shim.device import COMPILER, HEADER, compile_text
 
@@ -44,6 +44,17 @@ def test_codes_stand_for_what_the_definition_says(name: str) -> None:
     assert found.dtype == np.float64
     for code in _finite(storage)[::7]:
         assert Fraction(found[code]) == _number(storage, int(code))
+
+
+def test_half_is_that_of_numpy() -> None:
+    """Every code, and numbers between two of them."""
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    numbers = codes.view(np.float16).astype(np.float64)
+    assert np.array_equal(HALF.decode(codes, np), numbers, equal_nan=True)
+    finite = numbers[np.isfinite(numbers)]
+    between = np.concatenate([finite, finite * (1 + 2.0**-11), finite * (1 + 2.0**-12), finite + 2.0**-25])
+    with np.errstate(over="ignore"):
+        assert np.array_equal(HALF.encode(between, np), between.astype(np.float16).view(np.uint16))
 
 
 def test_bf16_is_the_upper_half_of_a_float() -> None:

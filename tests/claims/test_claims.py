@@ -377,7 +377,7 @@ def test_what_the_catalogue_lacks_is_no_error_of_the_file() -> None:
 
 
 def test_shipped_documents_are_read_and_planned_for_every_device() -> None:
-    documents = load_documents(())
+    documents = (*load_documents(()), *load_documents((), 2))
     assert {d.name for d in documents} == set(published())
     for here in (HERE, ON_CPU):
         for one in documents:

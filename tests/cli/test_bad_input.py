@@ -165,9 +165,72 @@ def test_a_family_of_one_backend_chooses_it(capsys, family, backend):
     assert (found["backend"], found["family"]) == (backend, family)
 
 
-def test_a_configuration_without_a_family_that_is_read_as_of_version_0_1_says_so(refused):
-    assert refused("explain", "steps=4,scheme=aa", "--machine", "h200").startswith(
-        "lbmtune: without a family this is read as a configuration of version 0.1: scheme=aa is not supported"
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (
+            "steps=4,scheme=aa",
+            "scheme=aa is not supported for family temporal-blocking (use fewer: no family of cuda has all of these "
+            "knobs): without a family steps=4 stands for that one.",
+        ),
+        ("steps=x", "steps='x' is not a whole number; use 1 to 8."),
+        (
+            "march=4,scheme=aa,steps=4",
+            "without a family this is read as a configuration of version 0.1: scheme=aa is not supported for family",
+        ),
+    ],
+)
+def test_what_a_configuration_without_a_family_stands_for_is_refused_by_names_of_its_own_time(refused, config, said):
+    assert refused("explain", config, "--machine", "h200").startswith(f"lbmtune: {said}")
+
+
+@pytest.mark.parametrize(
+    ("config", "device", "family"),
+    [
+        ("steps=4", ("--machine", "h200"), "temporal-blocking"),
+        ("steps=3,representation=moments", ("--machine", "h200"), "temporal-blocking"),
+        ("steps=2,scheme=aa", ("--device", "cpu"), "wavefront"),
+    ],
+)
+def test_names_of_today_without_a_family_have_the_defaults_of_today(capsys, config, device, family):
+    """They are not taken for those of version 0.1."""
+    found = []
+    for text in (config, f"family={family},{config}"):
+        with pytest.raises(SystemExit) as ended:
+            main(["explain", text, *device, "--json"])
+        assert not ended.value.code
+        out, err = capsys.readouterr()
+        found.append(json.loads(out)["key"])
+        assert "0.1" not in err
+        assert (f"family={family} is taken, for which {config} stands without a family" in err) == (text == config)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            ("explain", "scheme=aa", "--set", "case.domain=512X512X512"),
+            "--set case.domain: domain '512X512X512' is not two or three cell counts; write for example 128x128x128.",
+        ),
+        (("explain", "scheme=aa", "--set", "case.lattice=D3Q19"), "unknown lattice 'D3Q19'; did you mean 'd3q19'?"),
+        (
+            ("study", "quick", "--time", "1h30m", "--out", "mine"),
+            "--time 1h30m is not a time above 0 and at most 1000000000 seconds; write for example --time 90s, 5m or "
+            "1h.",
+        ),
+    ],
+)
+def test_spellings_of_other_tools_are_refused_with_what_to_write(refused, call, said):
+    assert refused(*call, "--device", "cpu").endswith(said)
+
+
+@pytest.mark.parametrize("verb", ["explain", "render", "verify"])
+def test_a_study_file_in_place_of_a_configuration_is_told_what_it_is_for(refused, verb):
+    path = ROOT / "studies" / "box.toml"
+    assert refused(verb, str(path), "--device", "cpu") == (
+        f"lbmtune: {path} is a TOML file and no best.json (use --study {path} for a study file, --machine {path} for a "
+        "machine description): neither is a configuration."
     )
 
 

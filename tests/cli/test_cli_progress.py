@@ -12,11 +12,11 @@ from lbmtune.cli import notes_on_stderr
 from lbmtune.cli.format.claims import ClaimsProgress
 from lbmtune.cli.format.output import fitted, short, stdout, table
 from lbmtune.cli.format.progress import Progress, clock
-from lbmtune.cli.format.study import SPARE, faster_first, print_study, ranking
+from lbmtune.cli.format.study import SPARE, print_study, ranking
 from lbmtune.errors import NothingValidError
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Conditions, Outcome, Sustained
-from lbmtune.records.remarks import disturbance, doubt
+from lbmtune.records.remarks import disturbance, doubt, faster_first
 from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.report.study.page import page
 from lbmtune.report.study.tables import trial_table

@@ -595,6 +595,39 @@ def test_all_trials_of_a_study_are_exported(run, monkeypatch, kind, name):
     assert "format=xml is not supported for the trials of a study (use csv or t4)" in err
 
 
+def test_a_speed_that_is_not_reliable_is_exported_with_the_reason(run, monkeypatch):
+    stand_in(monkeypatch)
+    assert study(run, "--out", "here")[0] == 0
+    lines = map(json.loads, Path("here/trials.jsonl").read_text().splitlines())
+    busy = {"disturbed": True, "conditions": {"cpu_share": 0.4}}
+    trials = [line | {"final": line["final"] and line["final"] | busy} for line in lines]
+    Path("here/trials.jsonl").write_text("".join(f"{json.dumps(trial)}\n" for trial in trials))
+    code, out, err = run("export", "here", "-o", "mine.json")
+    (doubt,) = read_best(Path("mine.json")).expected.doubts
+    assert doubt.startswith("other programs used the processor (CPU share 40 %): these speeds are too low")
+    assert (code, out, err) == (0, "wrote mine.json\n", f"{doubt}\n")
+
+
+def test_a_header_is_exported(run, tmp_path):
+    study = str(ROOT / "studies/recorded/nvidia-h200/d3q19-box-fp32")
+    path = str(tmp_path / "mine.h")
+    assert run("export", study, "--format", "cuda", "--name", "mine", "-o", path)[1] == f"wrote {path}\n"
+    assert "namespace mine {" in Path(path).read_text()
+    assert json.loads(run("export", study, "--format", "cuda", "-o", path, "--json")[1]) == {"cuda": path}
+    assert f"namespace d3q19_box_{api.Study(study).winner.key[:6]} {{" in Path(path).read_text()
+    code, out, err = run("export", study, "--name", "mine")
+    assert (code, out) == (2, "")
+    assert "--name mine is not supported for format=best (use cuda)" in err
+
+
+def test_a_header_of_a_cpu_kernel_is_refused(run, monkeypatch):
+    stand_in(monkeypatch)
+    assert study(run, "--out", "here")[0] == 0
+    code, out, err = run("export", "here", "--format", "cuda")
+    assert (code, out) == (2, "")
+    assert "format=cuda is not supported for a kernel for target=cpu (use a study on a GPU, or lbmtune.load)" in err
+
+
 def test_a_study_that_was_killed_is_exported_and_says_so(run, monkeypatch):
     """As one that a batch system ends at its limit, whenever that is."""
     stand_in(monkeypatch)

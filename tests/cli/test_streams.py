@@ -11,7 +11,7 @@ import pytest
 
 from lbmtune.cli import main
 from lbmtune.cli.format import output
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, unknown
 from lbmtune.printable import printable
 from lbmtune.records.store import read_study, write_header
 from tests.support.paths import RECORDED, ROOT
@@ -124,6 +124,15 @@ def test_nothing_of_a_record_reaches_a_terminal_raw(tmp_path, monkeypatch, capsy
     printed += "".join(capsys.readouterr())
     assert not {*printed} & {*HOSTILE} - {*"]0;title2Jgnp"}
     assert printed.count("gnp") > 6
+
+
+@pytest.mark.parametrize("text", ["1" * 5000, "a b " * 5000])
+def test_an_error_of_python_is_one_short_line(text):
+    said = str(unknown("geometry", text, ("blocks", "sphere")))
+    assert len(said) == 2000
+    assert said.startswith(f"unknown geometry '{text[:1000]}")
+    assert said.endswith("; choose one of blocks, sphere.")
+    assert str(InputError("é" * 2000)) == "é" * 2000
 
 
 def test_an_error_is_one_short_line(capsys):

@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lbmtune.backend.protocol import Device, TooManyResourcesError
@@ -70,6 +71,29 @@ def device() -> Device:
 def faulty() -> Iterator[Evaluator]:
     with Evaluator(SMALL, "0", replace(LOOK, verify_limit_s=10.0), renderer=planted) as opened:
         yield opened
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "uint16", "float32", "float64"])
+def test_the_host_reads_elements_of_a_buffer_beyond_two_gibibytes(device: Device, dtype: str) -> None:
+    size = np.dtype(dtype).itemsize
+    array = device.empty((3 << 30) // size, dtype)
+    words = array.view("uint64")
+    words[:] = device.xp.arange(words.size, dtype="uint64") * 0x1E3779B97F4A7C15
+    indices = np.random.default_rng(1).integers(array.size, size=(19, 64, 3, 3))
+    expected = device.xp.asnumpy(array[device.xp.asarray(indices)])
+    np.testing.assert_array_equal(device.gathered(array, indices).view("uint8"), expected.view("uint8"))
+
+
+def test_one_byte_of_a_band_is_seen(device: Device) -> None:
+    band = device.empty(2 << 20, "uint8")
+    band.fill(0xFF)
+    parts = [band, band[1:1000], band[:0]]
+    assert device.filled(parts, 0xFF)
+    for at in (0, 999, band.size - 1):
+        band[at] = 0
+        assert not device.filled(parts, 0xFF)
+        band[at] = 0xFF
+    assert device.filled(parts, 0xFF)
 
 
 def test_a_calibration_is_whole_and_takes_less_than_a_minute(device: Device) -> None:

@@ -30,6 +30,8 @@ def test_links_are_measured_within_reason() -> None:
         assert found.store_bytes_per_s
         assert found.load_bytes_per_s
         assert 1e-7 < (found.wait_s or 0) < 1e-3
+        assert 0 < (found.copy_start_s or 0) < 1e-3
+        assert 0 < (found.store_start_s or 0) < 1e-3
     assert len(said) == 2
 
 

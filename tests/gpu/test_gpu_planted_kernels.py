@@ -130,6 +130,6 @@ def _all_pass(case: Case, configs: list[CudaConfig]) -> None:
             opened.submit(number, one)
         first = [opened.next() for _ in legal]
         finals = opened.finals(legal)
-        runs = opened.sustained(legal, [True] * len(legal))
+        runs = opened.sustained(legal, [True] * len(legal), 2.0)
     wrong = [f"{t.config}: {t.outcome}, {t.reason}" for t in (*first, *finals, *runs) if t.reason]
     assert not wrong, "\n".join(wrong)

@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from lbmtune.catalogue.config import KernelConfig, parse_config
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
+from lbmtune.decomposition.coupling import Coupling
 from lbmtune.decomposition.cuts import parse_cut
-from lbmtune.decomposition.parts import decomposed
-from lbmtune.decomposition.transfers import sent_bytes
-from lbmtune.model.exchange import OVERLAPS, Overlap, Period, exchange_s, period
+from lbmtune.decomposition.parts import Decomposition, decomposed
+from lbmtune.decomposition.transfers import face_bytes, runs, sent_bytes
+from lbmtune.model.exchange import OVERLAPS, Overlap, Period, copy_s, period
 from lbmtune.model.machine.description import Links, Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
+from lbmtune.records.best import read_best
 from tests.support.paths import RECORDED
 
 CARD = read_machine(RECORDED / "nvidia-h100" / "machine.toml")
@@ -28,9 +30,12 @@ assert LINKS is not None
 PULL = parse_config("scheme=pull,block=64x1x1")
 MOMENTS = parse_config("family=temporal-blocking,representation=moments,steps=3,block=32x12x1,rows=3,pack=4")
 
+FAST = read_best(RECORDED / "nvidia-h100" / "d3q19-box-fast-fp32" / "best.json").config
+
 
 def of(case: Case, config: KernelConfig, cut: str, overlap: Overlap, machine: Machine = CARD, **more: int) -> Period:
-    return period(decomposed(case, config, parse_cut(cut), **more), machine, overlap)
+    coupling = Coupling(overlap=overlap)
+    return period(decomposed(case, config, parse_cut(cut), **more), machine, coupling)
 
 
 def slower(links: Links, times: float) -> Machine:
@@ -41,17 +46,17 @@ def slower(links: Links, times: float) -> Machine:
 
 def test_copies_take_what_was_measured_and_a_little_more_both_ways() -> None:
     sizes = sorted(map(int, LINKS.copy_s))
-    both = [exchange_s(LINKS, size) / LINKS.copy_s[str(size)] for size in sizes]
+    both = [copy_s(LINKS, size) / LINKS.copy_s[str(size)] for size in sizes]
     assert all(1 < ratio < 1.1 for ratio in both)
     assert len({round(ratio, 9) for ratio in both}) == 1
-    assert exchange_s(LINKS, sizes[-1]) == pytest.approx(2 * sizes[-1] / LINKS.both_ways_bytes_per_s)
+    assert copy_s(LINKS, sizes[-1]) == pytest.approx(2 * sizes[-1] / LINKS.both_ways_bytes_per_s)
 
 
 @given(st.lists(st.integers(1, 1 << 32), min_size=2, max_size=2))
 def test_more_bytes_take_no_less_time_and_never_exceed_the_bandwidth(sent: list[int]) -> None:
     less, more = sorted(sent)
-    assert exchange_s(LINKS, less) <= exchange_s(LINKS, more)
-    assert more / exchange_s(LINKS, more) <= LINKS.both_ways_bytes_per_s / 2 * (1 + 1e-9)
+    assert copy_s(LINKS, less) <= copy_s(LINKS, more)
+    assert more / copy_s(LINKS, more) <= LINKS.both_ways_bytes_per_s / 2 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("overlap", OVERLAPS)
@@ -67,13 +72,13 @@ def test_both_waits_of_an_exchange_take_their_time_and_are_hidden_like_it(overla
 
 def test_few_bytes_take_the_latency_and_many_the_bandwidth() -> None:
     least, largest = min(map(int, LINKS.copy_s)), max(map(int, LINKS.copy_s))
-    assert exchange_s(LINKS, 1) == exchange_s(LINKS, least)
-    assert exchange_s(LINKS, 8 * largest) == pytest.approx(8 * exchange_s(LINKS, largest))
+    assert copy_s(LINKS, 1) == copy_s(LINKS, least)
+    assert copy_s(LINKS, 8 * largest) == pytest.approx(8 * copy_s(LINKS, largest))
 
 
 def test_a_link_with_one_measured_size() -> None:
     links = replace(LINKS, copy_s={"1000000": 1e-5}, both_ways_bytes_per_s=2e11)
-    assert [exchange_s(links, size) for size in (10, 1_000_000, 4_000_000)] == pytest.approx([1e-5, 1e-5, 4e-5])
+    assert [copy_s(links, size) for size in (10, 1_000_000, 4_000_000)] == pytest.approx([1e-5, 1e-5, 4e-5])
 
 
 @pytest.mark.parametrize("overlap", OVERLAPS)
@@ -98,16 +103,52 @@ def test_time_is_that_of_own_cells_and_of_what_is_added(
     case = box("d3q19", "regularised", sides)
     found, machine = decomposed(case, config, parse_cut(cut)), slower(LINKS, times)
     assert machine.links
-    one = period(found, machine, overlap)
+    one = period(found, machine, Coupling(overlap=overlap))
     assert one.steps == config.fused_steps
     redundant = cut != "z:2" and cut != "z:4"
-    assert (one.extra_s > 0) == (redundant or one.overlap == "edge-first")
+    if config is not MOMENTS or one.overlap != "edge-priority":  # whose blocks may suit the part better, or worse
+        assert (one.extra_s > 0) == (redundant or one.overlap == "edge-first")
     assert 0 <= one.shown_s <= one.exchange_s
-    copied_s = max(exchange_s(machine.links, sent) for sent in sent_bytes(found).values())
     assert machine.links.wait_s
-    assert one.exchange_s == pytest.approx(copied_s + 2 * machine.links.wait_s)
+    assert one.exchange_s == pytest.approx(copied_s(found, machine.links) + 2 * machine.links.wait_s)
     assert one.total_s == one.own_s + one.extra_s + one.shown_s
     assert case.sites * one.steps / one.total_s / 1e6 < found.cut.parts * predict(case, config, CARD).mlups * 1.1
+
+
+def copied_s(found: Decomposition, links: Links) -> float:
+    """Copies of each run of each message, one after another, of the part that takes longest; each message starts."""
+    seconds = dict.fromkeys(range(len(found.parts)), 0.0)
+    for face in found.faces:
+        each = face_bytes(found, face) / runs(found, face)
+        seconds[face.source] += (links.copy_start_s or 0.0) + runs(found, face) * copy_s(links, each)
+    return max(seconds.values())
+
+
+def test_a_copy_moves_one_run_and_a_kernel_all() -> None:
+    """The halves of a box in arrays of their own send five runs to each side, in rows of all components one."""
+    found = decomposed(box("d3q19", "bgk", (256, 256, 256)), PULL, parse_cut("z:2"))
+    (sent,), (packed, copied) = (
+        {*sent_bytes(found).values()},
+        (period(found, CARD, Coupling(transport, "none")).exchange_s for transport in ("pack", "copy")),
+    )
+    assert [runs(found, face) for face in found.faces] == [5] * 4
+    assert LINKS.store_both_ways_bytes_per_s
+    assert LINKS.wait_s
+    stored = 2 * sent / LINKS.store_both_ways_bytes_per_s + 2 * LINKS.wait_s
+    assert packed == pytest.approx(stored + (2 * LINKS.store_start_s if LINKS.store_start_s else 1.9e-6), rel=0.01)
+    for start in (3e-6, 9e-6):
+        late = replace(CARD, links=replace(LINKS, store_start_s=start))
+        assert period(found, late, Coupling("pack", "none")).exchange_s == pytest.approx(stored + 2 * start)
+    assert copied == pytest.approx(copied_s(found, LINKS) + 2 * LINKS.wait_s)
+    rows = decomposed(box("d3q19", "regularised", (256, 256, 256)), MOMENTS, parse_cut("z:2"))
+    assert [runs(rows, face) for face in rows.faces] == [1] * 4
+
+
+def test_a_message_of_copies_starts_anew() -> None:
+    found = decomposed(box("d3q19", "bgk", (256, 256, 256)), PULL, parse_cut("z:2"))
+    late = replace(CARD, links=replace(LINKS, copy_start_s=(LINKS.copy_start_s or 0.0) + 7e-6))
+    usual, later = (period(found, card, Coupling("copy", "none")).exchange_s for card in (CARD, late))
+    assert later - usual == pytest.approx(14e-6)
 
 
 def test_without_overlap_all_of_the_exchange_shows_and_the_halo_is_computed() -> None:
@@ -148,14 +189,34 @@ def test_edges_cost_starts_of_launches() -> None:
     assert of(case, PULL, "1x2x2", "edge-first").overlap == "none"
 
 
-def test_slabs_without_an_interior_and_deep_halos_are_exchanged_after_the_launch() -> None:
+def test_slabs_without_an_interior_are_exchanged_after_the_launch() -> None:
     case = box("d3q19", "regularised", (256, 256, 96))
     assert of(case, MOMENTS, "z:16", "edge-first").overlap == "none"
-    deep = of(case, MOMENTS, "z:2", "edge-first", depth=6)
-    assert (deep.overlap, deep.steps) == ("none", 6)
-    once = of(case, MOMENTS, "z:2", "none")
+
+
+def test_deep_halos_are_exchanged_less_often_and_computed_redundantly() -> None:
+    case = box("d3q19", "regularised", (256, 256, 192))
+    once, deep = (of(case, MOMENTS, "z:2", "none", depth=depth) for depth in (3, 6))
+    assert (once.steps, deep.steps) == (3, 6)
     assert deep.own_s == pytest.approx(2 * once.own_s)
-    assert deep.extra_s > 2 * once.extra_s
+    redundant = predict(replace(case, domain=(256, 256, 96 + 6)), MOMENTS, CARD)
+    least_s = 3 * 256 * 256 * 102 / redundant.mlups / 1e6 - once.own_s
+    assert least_s <= deep.extra_s < 1.2 * least_s
+    assert deep.exchange_s < 2 * once.exchange_s
+    hidden = of(case, MOMENTS, "z:2", "edge-first", depth=6)
+    assert hidden.overlap == "edge-first"
+    assert hidden.shown_s < deep.shown_s
+
+
+def test_blocks_of_the_interior_are_no_longer_than_those_of_edges() -> None:
+    """Half of 256 planes with blocks of 64: edges of 32 take two waves of 132 multiprocessors, all together three."""
+    found = decomposed(box("d3q19", "regularised", (256, 256, 256)), FAST, parse_cut("z:2"))
+    short, long = (
+        period(found, CARD, Coupling("pack", overlap, block_planes=block))
+        for overlap, block in (("edge-priority", 0), ("none", 64))
+    )
+    assert short.own_s + short.extra_s < 0.9 * (long.own_s + long.extra_s)
+    assert short.shown_s < 0.3 * short.exchange_s < long.shown_s
 
 
 def test_the_busiest_part_sets_the_time(tmp_path: Path) -> None:

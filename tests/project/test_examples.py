@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import runpy
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lbmtune.catalogue.config import cuda
+from lbmtune.catalogue.problem.flows import cavity
+from lbmtune.export.cuda_header import cuda_header
+from tests.shim.device import COMPILER
+from tests.support.headers import best_of, build_program
 from tests.support.paths import ROOT
 from tests.support.studies.fake_study import stand_in
 
@@ -19,6 +27,41 @@ def main_of(name: str) -> Any:
 
 def test_every_example_is_run_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {"fastest_kernel", "predict_gpu", "run_best"}
+
+
+@pytest.fixture
+def cavity_header(tmp_path: Path) -> Path:
+    found = best_of(cavity("d2q9", "bgk", (64, 64, 1), 1.0), cuda.Direct(block=(32, 1, 1)))
+    (tmp_path / "cavity.h").write_text(cuda_header(found, "cavity", "cavity.h"))
+    return tmp_path / "cavity.h"
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+def test_a_program_in_cpp_solves_the_cavity_of_ghia(cavity_header: Path) -> None:
+    """On the host shim; the threads of its kernel do not exchange values."""
+    folder, program = EXAMPLES / "cuda-cavity", cavity_header.with_name("cavity")
+    sources = [folder / "main.cpp", folder / "kernel.cu"]
+    build_program(sources, program, "cavity", cavity_header.parent, "-DSHIM_AS_LOOP")
+    done = subprocess.run([program, "32"], capture_output=True, text=True, check=True)
+    assert 0 < float(done.stdout.split()[-1]) < 0.012, "of the velocity of the lid"
+    assert "mass 1.000000" in done.stdout
+    failed = subprocess.run([program, "0"], capture_output=True, text=True, check=False)
+    assert (failed.returncode, failed.stderr) == (1, "an extent of the domain is below 1\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (shutil.which("nvcc") and shutil.which("cmake")), reason="no nvcc or no CMake")
+def test_cmake_builds_the_program(cavity_header: Path) -> None:
+    options = [f"-DHEADER={cavity_header}", "-DCMAKE_CUDA_ARCHITECTURES=90"]
+    build = cavity_header.with_name("build")
+    subprocess.run(["cmake", "-S", EXAMPLES / "cuda-cavity", "-B", build, *options], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
+    assert (build / "cavity").is_file()
+
+
+def test_own_lines_of_a_program_are_few() -> None:
+    files = [path.read_text() for path in (EXAMPLES / "cuda-cavity").iterdir()]
+    assert sum(len(text.splitlines()) for text in files) <= 80
 
 
 def test_the_fastest_kernel_is_found_and_run(monkeypatch, capsys, tmp_path) -> None:

@@ -26,9 +26,12 @@ from lbmtune.codegen.describe import describe_storage, launch_geometry
 from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.export import best, read_best, write_best
+from lbmtune.export.cuda_header import cuda_header
 from lbmtune.measure.verification import oracle
+from lbmtune.records import Conditions
 from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema
 from lbmtune.records.kernel_format import source_digest
+from lbmtune.records.remarks import disturbance
 from lbmtune.records.study import StudyRecord
 from lbmtune.runtime import load as loading
 from lbmtune.runtime.placement import PopulationPlaces
@@ -70,6 +73,60 @@ def test_best_holds_the_winner(written: Path) -> None:
     assert [a.proven for a in found.alternates] == [t.proven for t in study.ranked[1:21]]
     assert found.environment.device == "NVIDIA H200"
     assert found == best(study)
+
+
+def test_what_a_study_says_of_its_reliability_is_in_the_file(tmp_path: Path) -> None:
+    """Why its speed is not reliable, and why its ceiling is not; nothing where nothing is said."""
+    study = made.gpu_study()
+    calm = best(study)
+    assert (calm.expected.doubts, calm.ceiling_doubt) == ((), "")
+    winner = study.ranked[0]
+    assert winner.final is not None
+    busy = replace(winner, final=replace(winner.final, disturbed=True, conditions=Conditions(cpu_share=0.4)))
+    ceiling = replace(study.header.ceiling, cpu_share=0.3)
+    header = replace(study.header, ceiling=ceiling)
+    loud = replace(study, header=header, trials=tuple(busy if t is winner else t for t in study.trials))
+    write_best(loud, tmp_path / "best.json")
+    found = read_best(tmp_path / "best.json")
+    (doubt,) = found.expected.doubts
+    assert doubt.startswith("other programs used the processor (CPU share 40 %): these speeds are too low")
+    assert doubt == disturbance(loud)
+    speed = f"{found.expected.mlups:,.0f} MLUPS on NVIDIA H200, "
+    for one, said in ((calm, ""), (found, ", not reliable")):
+        assert re.search(rf"{re.escape(speed)}\S+ cells{said}\.\n", cuda_header(one, "made", "made.h"))
+    assert found.ceiling_doubt.startswith("other programs left 30% of the processor when its bandwidths were measured")
+    values = json.loads((tmp_path / "best.json").read_text())
+    del values["expected"]["doubts"], values["ceiling_doubt"]  # as files of before
+    (tmp_path / "before.json").write_text(json.dumps(values))
+    before = read_best(tmp_path / "before.json")
+    assert before == replace(found, ceiling_doubt="", expected=replace(found.expected, doubts=()))
+
+
+def test_a_study_without_finals_says_so_in_its_file() -> None:
+    study = made.gpu_study()
+    reason = "finals of 3 kernels: killed by SIGKILL"
+    header = replace(study.header, stopped="the limit of trials is reached", finished=True, left_out=(reason,))
+    trials = tuple(replace(trial, final=None) for trial in study.trials)
+    assert best(replace(study, header=header, trials=trials)).expected.doubts == (
+        "finals: none were held (killed by SIGKILL): the ranking is that of first measurements.",
+    )
+    assert "held" not in " ".join(best(replace(study, header=header)).expected.doubts)
+
+
+@pytest.mark.parametrize(
+    ("storage", "widths"), [("fp16s", (5, 10)), ("fp16c", (4, 11)), ("bf16", (8, 7)), ("fp32", None)]
+)
+def test_codes_of_sixteen_bits_are_told(storage: str, widths: tuple[int, int] | None) -> None:
+    program = render(box("d3q19", "bgk", (64, 16, 12), 1.3), cuda.Direct(block=(64, 1, 1), storage=storage))
+    codes = describe_storage(program).codes
+    assert (codes and (codes.exponent_bits, codes.mantissa_bits)) == widths
+
+
+def test_blocks_have_no_extent_along_an_axis_without_ghost_cells() -> None:
+    """As the place of a cell is by the file."""
+    program = render(box("d2q9", "bgk", (64, 16, 1), 1.3), cuda.Direct(block=(64, 1, 1), scheme="ghost-cell"))
+    found = describe_storage(program)
+    assert (found.ghost, found.blocks) == ((True, True, False), (64, 1, 0))
 
 
 def test_the_shipped_schema_is_that_of_the_types(written: Path) -> None:

@@ -76,6 +76,30 @@ def test_a_kernel_beyond_the_power_of_its_study_is_loaded_with_a_warning(tmp_pat
         lbmtune.load(path)
 
 
+def test_a_speed_that_is_not_reliable_is_loaded_with_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "best.json"
+    write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), CPU), path)
+    values = json.loads(path.read_text())
+    values["expected"]["doubts"] = ["Other programs ran.", "No finals were held."]
+    path.write_text(json.dumps(values))
+    said = r"^the speed that .*best.json expects is not reliable: Other programs ran. No finals were held.$"
+    with pytest.warns(UserWarning, match=said):
+        lbmtune.load(path)
+
+
+def test_a_kernel_is_loaded_without_a_cache_that_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "best.json"
+    write_best(cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), CPU), path)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.warns(UserWarning, match="Not a directory.*compiled kernels and rankings of this run are not kept"):
+        flow = lbmtune.load(path)
+    flow.step(2)
+    assert flow.steps_done == 2
+
+
 def _launch(**values: object) -> Callable[[dict[str, Any]], object]:
     return lambda kernel: kernel["period"][0][0].update(values)
 

@@ -186,6 +186,18 @@ def hours(memory: list[float], last: list[float]) -> StudyRecord:
             [100e9, 60e9, 110e9],
             "during the search the last cache had 60% to 110% of its usual speed",
         ),
+        (
+            [40e9, 41e9, 1000e9],
+            [100e9, 90e9, 110e9],
+            "during the search memory had 4.0% to 100% of the highest speed seen, and half of the samples at most "
+            "4.1%: the machine was disturbed most of the time. Speeds of the search are too low",
+        ),
+        (
+            [40e9, 36e9, 44e9],
+            [100e9, 100e9, 126e9],
+            "during the search the last cache had 79.4% to 100% of the highest speed seen, and half of the samples at "
+            "most 79.4%: the machine was disturbed most of the time.",
+        ),
     ],
 )
 def test_a_study_on_a_machine_that_changed_says_so(memory: list[float], last: list[float], said: str) -> None:

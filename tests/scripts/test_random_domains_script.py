@@ -28,7 +28,7 @@ def test_a_kernel_is_right_on_a_domain_or_refused() -> None:
 @pytest.mark.slow
 def test_many_more_are_right_or_refused() -> None:
     samples = chosen(("cuda", "cpu"), 2)[:400]
-    found = [one for several in in_parallel(samples, 2, "", 2) for one in several]
+    found = [one for several in in_parallel(samples, 2, outcomes, 2) for one in several]
     assert not [one for one in found if one.verdict == WRONG]
 
 

@@ -65,9 +65,9 @@ class Drawing(FakeEvaluator):
         super().__init__(backend)
         self.drawn, self.in_vain, self.ran = drawn, in_vain, list[str]()
 
-    def sustained(self, configs, proven):
+    def sustained(self, configs, proven, seconds):
         answers = []
-        for answer, config in zip(super().sustained(configs, proven), configs, strict=True):
+        for answer, config in zip(super().sustained(configs, proven, seconds), configs, strict=True):
             run = _run(self.drawn or fake_study.speed(config) / 100)
             out_of_time = replace(answer, outcome=Outcome.TIMED_OUT, reason="planted", sustained=None)
             answers.append(out_of_time if len(self.ran) in self.in_vain else replace(answer, sustained=run))
@@ -171,7 +171,7 @@ def test_a_study_that_is_stopped_says_if_the_power_of_its_best_is_not_known(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Stopped(Drawing):
-        def sustained(self, configs, proven):
+        def sustained(self, configs, proven, seconds):
             raise KeyboardInterrupt
 
     fake_study.stand_in(monkeypatch, Stopped(backend="cpu"))

@@ -50,7 +50,7 @@ class Timed(FakeEvaluator):
 
     def __init__(self, costs: Costs) -> None:
         super().__init__("cpu")
-        self.costs, self.now_s, self.deadline_s, self.asked = costs, 100.0, inf, []
+        self.costs, self.now_s, self.deadline_s, self.asked, self.run_s = costs, 100.0, inf, [], 0.0
 
     def spend(self, seconds: float, what: str) -> None:
         self.asked.append(what)
@@ -78,9 +78,10 @@ class Timed(FakeEvaluator):
         self.spend(len(configs) * (0.3 + rounds * self.costs.sample), "race")
         return super().finals(configs, proofs=proofs, race_s=race_s)
 
-    def sustained(self, configs, proven):
-        self.spend(2.5 + self.costs.proof / 2, "sustained")
-        return super().sustained(configs, proven)
+    def sustained(self, configs, proven, seconds):
+        self.run_s = seconds
+        self.spend(seconds + 0.5 + self.costs.proof / 2, "sustained")
+        return super().sustained(configs, proven, seconds)
 
     def accuracy(self, config, *, brief=False):
         self.spend(self.costs.accuracy, "accuracy")
@@ -124,6 +125,10 @@ def test_a_study_ends_within_its_time(monkeypatch, tmp_path, machine, seconds):
     assert record.winner.proven
     assert record.winner.final
     assert record.finished
+    protocol, run_s = record.header.spec.protocol, evaluator.run_s  # 0 if it is left out
+    assert run_s <= protocol.longest_run_s
+    if run_s < protocol.longest_run_s and not record.header.left_out:
+        assert whole_s + FILES_S == pytest.approx(seconds, abs=1.0), "the last run takes what is left"
     assert record.header.stopped.startswith("stopped after ")
     assert len([t for t in record.trials if t.final]) >= 2
     for part in ("sustained", "accuracy"):
@@ -173,7 +178,7 @@ def test_a_time_in_which_nothing_fits_is_said_and_gives_a_winner(monkeypatch, tm
     assert record.winner is not None
     assert record.winner.proven
     assert "sustained" not in evaluator.asked
-    assert [text.partition(":")[0] for text in record.header.left_out[-2:]] == ["sustained runs", "accuracy"]
+    assert [text.partition(":")[0] for text in record.header.left_out[-2:]] == ["accuracy", "sustained runs"]
 
 
 def test_a_trial_that_hangs_leaves_time_for_a_winner(monkeypatch, tmp_path):

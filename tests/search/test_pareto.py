@@ -170,8 +170,8 @@ def result(folder: Path, evaluator: FakeEvaluator | None = None, **changes: obje
 class Mixed(FakeEvaluator):
     """Each kernel has a power and an accuracy of its own."""
 
-    def sustained(self, configs, proven):
-        answers = super().sustained(configs, proven)
+    def sustained(self, configs, proven, seconds):
+        answers = super().sustained(configs, proven, seconds)
         return [replace(one, sustained=_run(config)) for one, config in zip(answers, configs, strict=True)]
 
     def accuracy(self, config, *, brief=False):

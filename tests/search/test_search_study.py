@@ -1,12 +1,14 @@
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 from optuna.storages import JournalStorage
 
-from lbmtune.errors import NothingValidError
+from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
+from lbmtune.records.remarks import race_text
 from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
@@ -43,10 +45,10 @@ def test_the_sustained_run_is_of_the_winner_that_the_study_ends_with(tmp_path):
     """Among tied finalists the smallest wins, already when the sustained run begins."""
     evaluator, study, winners = FakeEvaluator(), spec(protocol=TimingProtocol(finalists=4)), []
 
-    def sustained(configs, proven):
+    def sustained(configs, proven, seconds):
         now = read_study(tmp_path)
         winners.append((now.winner.key, configs[0].key, now.header.stopped))
-        return evaluator.sustained(configs, proven)
+        return evaluator.sustained(configs, proven, seconds)
 
     needs = replace(search(tmp_path, evaluator), sustain=sustained)
     record = run_study(needs, header(study), space_of(study))
@@ -307,6 +309,19 @@ def test_the_dashboard_of_optuna_opens_the_journal_of_a_study(tmp_path):
     assert {"outcome", "predicted_mlups"} <= told.keys()
 
 
+def test_a_journal_that_cannot_be_written_is_told_and_the_study_goes_on_later(tmp_path):
+    record = run(tmp_path, spec())
+    (tmp_path / JOURNAL).unlink()
+    (tmp_path / JOURNAL).mkdir()
+    with pytest.raises(
+        InputError, match=rf"^cannot write {tmp_path / JOURNAL}: Is a directory; see to the folder, and"
+    ):
+        run(tmp_path, spec(), resume=True)
+    (tmp_path / JOURNAL).rmdir()
+    assert run(tmp_path, spec(), resume=True).ranked == record.ranked
+    assert (tmp_path / JOURNAL).is_file()
+
+
 def test_a_small_space_is_used_up(tmp_path):
     study = spec(axes={"scheme": ("aa", "pull"), "block": ("32x1x1",), "cells_per_thread": (1, 2)})
     assert len(run(tmp_path, study).trials) == 4
@@ -465,7 +480,7 @@ def test_why_a_finalist_has_no_final_measurement_is_told(tmp_path):
 
 @pytest.mark.parametrize("reason", ["", "killed by SIGKILL"])
 def test_finalists_that_the_search_has_proven_have_finals_too(tmp_path, reason):
-    """Once, if they cannot be measured there."""
+    """Once, if they cannot be measured there, and once more when the study is resumed."""
 
     class Early(FakeEvaluator):
         held = 0
@@ -485,8 +500,35 @@ def test_finalists_that_the_search_has_proven_have_finals_too(tmp_path, reason):
     assert evaluator.held == 1
     assert {trial.key for trial in record.trials if trial.final} == ({*evaluator.finalists} if not reason else set())
     again = run_study(search(tmp_path, evaluator), header(spec()), space_of(spec()), resume=True)
-    assert evaluator.held == 1
-    assert again.ranked == record.ranked
+    assert evaluator.held == (2 if reason else 1)
+    assert [trial.key for trial in again.ranked] == [trial.key for trial in record.ranked]
+    for one in (record, again):
+        kernels = f"finals of {len(evaluator.finalists)} kernels: killed by SIGKILL"
+        assert one.header.left_out == ((kernels,) if reason else ())
+        assert ("none were held (killed by SIGKILL)" in race_text(one)) == bool(reason)
+
+
+def test_finals_that_fail_leave_those_that_were_held_before(tmp_path):
+    """A machine under load may end the second ones, for which nobody is to blame."""
+
+    class Dying(FakeEvaluator):
+        dies = False
+
+        def finals(self, configs, **how):
+            found = super().finals(configs, **how)
+            return [replace(trial, final=None, reason="timed out") for trial in found] if self.dies else found
+
+    evaluator, study = Dying(), spec(axes=one_family(), budget=Budget(trials=6))
+    record = run(tmp_path, study, evaluator)
+    held = {trial.number: trial.final for trial in record.trials if trial.final}
+    assert len(held) == 5
+    evaluator.dies = True
+    more = replace(study, budget=Budget(trials=40))
+    again = run_study(search(tmp_path, evaluator), header(more), space_of(more), resume=True)
+    assert len(again.trials) > len(record.trials)
+    assert {trial.number: trial.final for trial in again.trials if trial.final} == held
+    assert again.header.left_out
+    assert all(re.fullmatch(r"finals of \d other kernels?: timed out", text) for text in again.header.left_out)
 
 
 def test_the_cost_of_searching_is_recorded(tmp_path):

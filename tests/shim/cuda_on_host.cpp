@@ -12,16 +12,59 @@ dim3 threadIdx, blockIdx, gridDim;
 
 namespace host {
 
-// Where a stack goes on. The compiler's own jumps keep no mask of signals and look for no handlers to clean up: fibers
-// take turns millions of times.
-typedef void* Place[5];
+// Fibers take turns millions of times. The C library switches stacks with a system call, for the mask of signals; on x86-64
+// six registers are enough, and processors foresee where a function returns that was called.
+#ifdef __x86_64__
+typedef void** Place;  // where a stack goes on: its top, with what a function has to keep
+extern "C" void switch_stacks(Place& from, Place& to);
+asm(R"(
+switch_stacks:
+    push %rbp
+    push %rbx
+    push %r12
+    push %r13
+    push %r14
+    push %r15
+    mov %rsp, (%rdi)
+    mov (%rsi), %rsp
+    pop %r15
+    pop %r14
+    pop %r13
+    pop %r12
+    pop %rbx
+    pop %rbp
+    ret
+)");
 
+static void stand_ready(Place& place, char* stack, const size_t bytes, void (*enter)()) {
+    Place top = reinterpret_cast<Place>(stack + bytes);
+    *--top = nullptr;  // nobody called it
+    *--top = reinterpret_cast<void*>(enter);
+    place = top - 6;
+}
+#else
+typedef ucontext_t Place;
+
+static void switch_stacks(Place& from, Place& to) { swapcontext(&from, &to); }
+
+static void stand_ready(Place& place, char* stack, const size_t bytes, void (*enter)()) {
+    getcontext(&place);
+    place.uc_stack.ss_sp = stack;
+    place.uc_stack.ss_size = bytes;
+    place.uc_link = nullptr;
+    makecontext(&place, enter, 0);
+}
+#endif
+
+struct Warp;
+
+// A thread of a block, on a stack that it keeps: where one has ended, that of a later block begins.
 struct Fiber {
-    ucontext_t start;
     Place at;
     dim3 thread;
-    unsigned number, barriers;
-    bool begun, done;
+    unsigned number, lane, barriers;
+    bool done;
+    Warp* warp;
 };
 
 // A copy that a thread has begun, and the group that it belongs to.
@@ -56,46 +99,52 @@ struct Barriers {
     unsigned number_of[2], entered[2], done;
 };
 
-static const size_t STACK_BYTES = 1 << 16;
-static std::vector<Fiber> fibers;
+// Not a power of two: caches would have the same few places for the tops of all stacks.
+static const size_t STACK_BYTES = (1 << 16) + 5 * 64;
+static std::vector<Fiber> all;
+static Fiber *first, *running, *behind;  // of the threads of a block
 static std::vector<Warp> warps;
 static Barriers barriers;
-static std::vector<char> stacks;
-static unsigned running;
 static Place scheduler;
-static ucontext_t back;
 static void (*body)(void**);
 static void** arguments;
 static std::vector<Copies> copies;  // of each thread; of one where they follow one another
 static bool at_once;  // whether copies are
 static std::map<const unsigned long long*, Landing> landings;  // of a block
-unsigned number;
+unsigned number, lane;
 bool waits, passes;
 
-static Fiber& me() { return fibers[running]; }
-static Copies& my_copies() { return copies[copies.size() == 1 ? 0 : running]; }
-static Warp& my_warp() { return warps[me().number / 32]; }
-unsigned my_lane() { return me().number % 32; }
+static Copies& my_copies() { return copies[copies.size() == 1 ? 0 : running->number]; }
 
-// In a function of its own, as the compiler wants it, and unseen by the one that notes where to come back to.
-__attribute__((noipa)) static void go_to(Place& place) { __builtin_longjmp(place, 1); }
+// The next thread of the block that is left; behind the last one, what runs the block.
+static Place& next() {
+    while (++running != behind) {
+        if (running->done) continue;
+        threadIdx = running->thread;
+        lane = running->lane;
+        return running->at;
+    }
+    return scheduler;
+}
 
-__attribute__((noinline)) void yield() {
-    if (!__builtin_setjmp(me().at)) go_to(scheduler);
+void yield() {
+    Place& mine = running->at;
+    switch_stacks(mine, next());
 }
 
 static void enter() {
-    body(arguments);
-    me().done = true;
-    ++barriers.done;
-    my_warp().alive &= ~(1u << my_lane());
-    go_to(scheduler);
+    for (;;) {
+        body(arguments);
+        running->done = true;
+        ++barriers.done;
+        running->warp->alive &= ~(1u << lane);
+        yield();
+    }
 }
 
 char (&exchange(const unsigned mask, const void* value, const size_t bytes))[32][8] {
-    Warp& warp = my_warp();
-    if (!(mask >> my_lane() & 1) || bytes > 8) abort();
-    const unsigned lane = my_lane();
+    Warp& warp = *running->warp;
+    if (!(mask >> lane & 1) || bytes > 8) abort();
     const int round = ++warp.rounds[lane], slot = round & 1;
     if (warp.round_of[slot] != round) {
         warp.round_of[slot] = round;
@@ -168,47 +217,44 @@ static size_t not_waited_for() {
     return bytes;
 }
 
-// Makes the threads of a block ready to run on stacks of their own.
-static void line_up(const dim3 block, char* stacks) {
+// Gives threads stacks of their own, on which they stand ready.
+static void have(const size_t threads) {
+    while (all.size() < threads) {
+        all.emplace_back();
+        stand_ready(all.back().at, static_cast<char*>(aligned_alloc(64, STACK_BYTES)), STACK_BYTES, enter);
+    }
+}
+
+// Makes the threads of a block ready to run.
+static void line_up(const dim3 block, Fiber* from) {
     const unsigned threads = block.x * block.y * block.z;
-    fibers.resize(threads);
+    first = from;
+    behind = first + threads;
     copies.assign(threads, Copies());
     warps.assign((threads + 31) / 32, Warp());
     barriers = Barriers();
     for (unsigned t = 0; t < threads; ++t) {
-        Fiber& fiber = fibers[t];
+        Fiber& fiber = first[t];
         fiber.thread = {t % block.x, t / block.x % block.y, t / (block.x * block.y)};
         fiber.number = t;
-        fiber.begun = fiber.done = false;
+        fiber.lane = t % 32;
         fiber.barriers = 0;
-        warps[t / 32].alive |= 1u << t % 32;
-        getcontext(&fiber.start);
-        fiber.start.uc_stack.ss_sp = stacks + t * STACK_BYTES;
-        fiber.start.uc_stack.ss_size = STACK_BYTES;
-        fiber.start.uc_link = nullptr;
-        makecontext(&fiber.start, enter, 0);
+        fiber.done = false;
+        fiber.warp = &warps[t / 32];
+        fiber.warp->alive |= 1u << fiber.lane;
     }
 }
 
 // Runs each thread of the block until it waits for others. Returns whether any is left.
-__attribute__((noinline)) static bool run_once() {
-    volatile bool left = false;
-    for (running = 0; running < fibers.size(); ++running) {
-        Fiber& fiber = me();
-        if (fiber.done) continue;
-        left = true;
-        threadIdx = fiber.thread;
-        if (__builtin_setjmp(scheduler)) continue;
-        if (fiber.begun) go_to(fiber.at);
-        fiber.begun = true;
-        swapcontext(&back, &fiber.start);
-    }
-    return left;
+static bool run_once() {
+    running = first - 1;
+    switch_stacks(scheduler, next());
+    return barriers.done < behind - first;
 }
 
 static void run_block_as_fibers(const dim3 block) {
-    stacks.resize(block.x * block.y * block.z * STACK_BYTES);
-    line_up(block, stacks.data());
+    have(block.x * block.y * block.z);
+    line_up(block, all.data());
     while (run_once()) {
     }
 }
@@ -226,7 +272,7 @@ static void place_block(const unsigned n) {
 }
 
 struct Block {
-    std::vector<Fiber> fibers;
+    Fiber *first, *behind;
     std::vector<Warp> warps;
     Barriers barriers;
     std::vector<char> shared;
@@ -235,13 +281,14 @@ struct Block {
 
 // Each block runs until it waits for the others, and leaves its shared memory to the next one meanwhile.
 static void run_blocks_together(const std::vector<unsigned>& order, const dim3 threads, const size_t shared_bytes) {
-    const size_t stack_bytes = threads.x * threads.y * threads.z * STACK_BYTES;
-    stacks.resize(order.size() * stack_bytes);
+    const size_t of_a_block = threads.x * threads.y * threads.z;
+    have(order.size() * of_a_block);
     std::vector<Block> blocks(order.size());
     const char* const untouched = reinterpret_cast<char*>(shared);
     for (size_t n = 0; n < order.size(); ++n) {
-        line_up(threads, stacks.data() + n * stack_bytes);
-        blocks[n] = {fibers, warps, barriers, std::vector<char>(untouched, untouched + shared_bytes), true};
+        line_up(threads, all.data() + n * of_a_block);
+        std::vector<char> own(untouched, untouched + shared_bytes);
+        blocks[n] = {first, behind, std::move(warps), barriers, std::move(own), true};
     }
     for (bool any = true, moved = true; any;) {
         if (!moved) abort();  // all wait for ever
@@ -250,14 +297,12 @@ static void run_blocks_together(const std::vector<unsigned>& order, const dim3 t
             Block& block = blocks[n];
             if (!block.left) continue;
             place_block(order[n]);
-            fibers.swap(block.fibers);
-            warps.swap(block.warps);
+            first = block.first;
+            behind = block.behind;
             std::swap(barriers, block.barriers);
             std::memcpy(shared, block.shared.data(), shared_bytes);
             for (waits = passes = false; block.left && !waits; moved = moved || passes || !waits) block.left = run_once();
             std::memcpy(block.shared.data(), shared, shared_bytes);
-            fibers.swap(block.fibers);
-            warps.swap(block.warps);
             std::swap(barriers, block.barriers);
             any = any || block.left;
         }
@@ -293,18 +338,18 @@ size_t run(
 void copies_begin() { ++host::my_copies().groups; }
 
 void __syncthreads() {
-    const unsigned mine = ++host::me().barriers, slot = mine & 1;
+    const unsigned mine = ++host::running->barriers, slot = mine & 1;
     host::Barriers& all = host::barriers;
     if (all.number_of[slot] != mine) {
         all.number_of[slot] = mine;
         all.entered[slot] = 0;
     }
     ++all.entered[slot];
-    while (all.number_of[slot] == mine && all.entered[slot] + all.done < host::fibers.size()) host::yield();
+    while (all.number_of[slot] == mine && all.entered[slot] + all.done < host::behind - host::first) host::yield();
 }
 
 unsigned __ballot_sync(const unsigned mask, const bool vote) {
-    const unsigned alive = mask & host::my_warp().alive;
+    const unsigned alive = mask & host::running->warp->alive;
     auto& votes = host::exchange(mask, &vote, sizeof vote);
     unsigned result = 0;
     for (unsigned lane = 0; lane < 32; ++lane) {

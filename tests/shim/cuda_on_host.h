@@ -48,7 +48,7 @@ template <class T> void leave(const T from, void* to) { memcpy(to, &from, sizeof
 namespace host {
 
 void yield();
-unsigned my_lane();
+extern unsigned lane;  // of the running thread in its warp
 // Hands in a value and waits for all lanes of the mask that still run; returns the round's values.
 char (&exchange(unsigned mask, const void* value, size_t bytes))[32][8];
 void copy_later(void* to, const void* from, int bytes);
@@ -99,7 +99,7 @@ inline void __syncwarp() { __ballot_sync(0xffffffffu, true); }
 
 inline bool chosen() {
     __syncwarp();
-    return host::my_lane() == 0;
+    return host::lane == 0;
 }
 inline void meet_block() { __syncthreads(); }
 
@@ -113,7 +113,7 @@ inline bool raised(const unsigned long long* flag, const unsigned parity) {
 }
 
 template <class T> T __shfl_sync(const unsigned mask, const T value, const int source, const int width) {
-    const unsigned lane = host::my_lane() / width * width + static_cast<unsigned>(source) % width;
+    const unsigned lane = host::lane / width * width + static_cast<unsigned>(source) % width;
     if (!(mask >> lane & 1)) abort();  // undefined on a device
     auto& values = host::exchange(mask, &value, sizeof value);
     T found;

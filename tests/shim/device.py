@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from lbmtune.backend.immediate import HostMemory
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.rules import Limits
@@ -55,7 +56,7 @@ def compile_on_host(program: Program, level: str = QUICKLY_MADE) -> Binary:
 
 def compile_text(source: str, level: str = QUICKLY_MADE) -> Binary:
     """A shared object of a text, from the cache of the tests if an earlier run has compiled it in the same way."""
-    engine = _engine()
+    engine = shim_engine()
     told = (str(engine), level, " ".join(_OF_A_KERNEL), source)
     digest = hashlib.sha256("\0".join(told).encode()).hexdigest()
     library = engine.with_name(f"{digest[:20]}.so")
@@ -82,7 +83,7 @@ def _precompile_header(level: str) -> None:
 
 
 @cache
-def _engine() -> Path:
+def shim_engine() -> Path:
     """What runs the threads of every kernel; kept, so that processes and later runs have the same one."""
     source = HEADER.with_suffix(".cpp")
     version = subprocess.run([str(COMPILER), "--version"], capture_output=True, check=True).stdout
@@ -168,7 +169,7 @@ class HostExecutable:
         assert not strayed, f"{strayed} {behind}"
 
 
-class HostDevice:
+class HostDevice(HostMemory):
     """One CPU thread that stands for a CUDA device. host: holds the work of its queues, and of those of its peers."""
 
     def __init__(self, host: Host | None = None) -> None:

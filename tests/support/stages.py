@@ -16,5 +16,5 @@ def judged(evaluator: Evaluator, doubtful: KernelConfig, right: KernelConfig) ->
     assert beside.final, beside.reason
     if final.outcome is not Outcome.OK:
         return "final", final
-    (run,) = evaluator.sustained([doubtful], [True])
+    (run,) = evaluator.sustained([doubtful], [True], 2.0)
     return "" if run.outcome is Outcome.OK else "sustained", run

@@ -11,9 +11,10 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.decomposition.balance import imbalance, loads
-from lbmtune.decomposition.cuts import MOST_PARTS, Bisection, Cut, grids, parse_cut
+from lbmtune.decomposition.choice import legal_cuts
+from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import Decomposition, decomposed
-from lbmtune.decomposition.rules import kernel_refusal, refusal
+from lbmtune.decomposition.rules import refusal
 from lbmtune.decomposition.transfers import face_bytes
 from lbmtune.errors import InputError
 
@@ -140,7 +141,7 @@ def decompose(
     """
     limits = limits or Limits()
     if not cut:
-        return next(cuts(case, config, _checked(parts), limits=limits))
+        return Exchange(legal_cuts(case, config, parts, limits)[0])
     chosen = parse_cut(cut, parts)
     if reason := refusal(case, config, chosen, limits):
         raise InputError(f"{reason}.")
@@ -152,29 +153,4 @@ def cuts(case: Case, config: KernelConfig, parts: int, *, limits: Limits | None 
 
     Work: fluid cells without the halo, in proportion to the cells with it. Raises InputError if no cut is legal.
     """
-    several: tuple[Cut, ...] = (*grids(_checked(parts)), Bisection(parts))
-    limits = limits or Limits()
-    if reason := kernel_refusal(case, config):
-        raise InputError(f"{reason}.")
-    reasons = {str(one): refusal(case, config, one, limits) for one in several}
-    legal = [decomposed(case, config, one) for one in several if reasons[str(one)] is None]
-    if not legal:
-        first, *others = dict.fromkeys(reasons.values())
-        raise InputError(f"{first}; give another number of parts." if others else f"{first}.")
-    distinct = {one.parts: one for one in reversed(legal)}  # a bisection may be a grid
-    for one in sorted(distinct.values(), key=_order)[:MOST_CUTS]:
-        yield Exchange(one)
-
-
-def _checked(parts: int | None) -> int:
-    if parts is None or not 1 <= parts <= MOST_PARTS:
-        raise InputError(f"parts={parts} is not supported (use 1 to {MOST_PARTS:,}): their faces are listed.")
-    return parts
-
-
-def _order(found: Decomposition) -> tuple[float, int, int]:
-    """Return the work of the busiest part, then how often x and y are cut: planes along z are contiguous."""
-    shares = zip(found.parts, loads(found), strict=True)
-    work = max(load * part.stored.cells / part.box.cells for part, load in shares)
-    x, y = (len({part.box.low[axis] for part in found.parts}) for axis in (0, 1))
-    return work, x, y
+    yield from map(Exchange, legal_cuts(case, config, parts, limits or Limits())[:MOST_CUTS])

@@ -12,7 +12,7 @@ from lbmtune.api.devices import limits_of
 from lbmtune.api.machines import as_machine, machine_of
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.decomposition.coupling import Overlap
+from lbmtune.decomposition.coupling import Coupling, Overlap
 from lbmtune.decomposition.cuts import MOST_PARTS, Bisection, Cut, Grid, grids, parse_cut
 from lbmtune.decomposition.parts import decomposed
 from lbmtune.decomposition.rules import kernel_refusal, refusal
@@ -200,7 +200,7 @@ class _Model:
             return
         parts = decomposed(case, self.config, cut)
         for overlap in self.overlaps:
-            one = period(parts, self.machine, overlap, self.resources)
+            one = period(parts, self.machine, Coupling(overlap=overlap), self.resources)
             mlups = case.fluid_sites * one.steps / one.total_s / 1e6
             yield ScalingPoint(
                 kind=kind,
@@ -215,7 +215,9 @@ class _Model:
     @cached_property
     def alone(self) -> float:
         """The speed of one device on the domain of the case."""
-        one = period(decomposed(self.case, self.config, Grid((1, 1, 1))), self.machine, "none", self.resources)
+        one = period(
+            decomposed(self.case, self.config, Grid((1, 1, 1))), self.machine, Coupling(overlap="none"), self.resources
+        )
         return self.case.fluid_sites * one.steps / one.total_s / 1e6
 
     def _cuts(self, kind: Kind, devices: int) -> Iterator[Cut]:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,7 +25,7 @@ from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.cpu.numa import nodes
 from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
 from lbmtune.backend.cpu.threads import ALLOWED, bind
-from lbmtune.backend.immediate import ImmediateQueue
+from lbmtune.backend.immediate import HostMemory, ImmediateQueue
 from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
@@ -67,7 +68,23 @@ def _passed(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-class CpuDevice:
+_LAYERS = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}
+"""Modules of Numba's threading layers by what NUMBA_THREADING_LAYER says; other words leave the choice to Numba."""
+
+
+def _check_layer(layer: str) -> None:
+    """Raise DeviceUnavailableError if the threading layer that the user chose cannot be loaded."""
+    if layer not in _LAYERS:
+        return
+    try:
+        import_module(f"numba.np.ufunc.{_LAYERS[layer]}")
+    except ImportError as error:
+        raise DeviceUnavailableError(
+            f"NUMBA_THREADING_LAYER={layer} cannot be used here ({error}); unset it."
+        ) from error
+
+
+class CpuDevice(HostMemory):
     """The cores that this process may use. shared: other programs of the host may disturb them."""
 
     shared = True
@@ -76,6 +93,7 @@ class CpuDevice:
         """Raise DeviceUnavailableError if Numba does not compile."""
         if numba.config.DISABLE_JIT:
             raise DeviceUnavailableError("the CPU needs Numba's compiler, which NUMBA_DISABLE_JIT turns off; unset it.")
+        _check_layer(str(numba.config.THREADING_LAYER))
         self._share: float | None = None
         self._threads = 1
 

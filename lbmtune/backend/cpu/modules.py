@@ -6,10 +6,12 @@ import hashlib
 import importlib.util
 import pickle
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from numba import njit
 from numba.core.errors import NumbaError
 
 from lbmtune.backend.protocol import Binary, CompileError
@@ -68,6 +70,21 @@ def _imported(path: Path) -> ModuleType:
     except NumbaError as error:
         raise CompileError(str(error)) from error
     return module
+
+
+def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that has Numba compile a function of this package, and cache it if it finds a folder for that.
+
+    None is there if this package is installed where the user cannot write, and has no home.
+    """
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        try:
+            return njit(cache=True, **options)(function)
+        except RuntimeError:
+            return njit(**options)(function)
+
+    return compiled
 
 
 def call_cached(function: Any, *arguments: Any) -> None:

@@ -9,12 +9,11 @@ import mmap
 import re
 from pathlib import Path
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from lbmtune.backend.cpu.modules import call_cached
+from lbmtune.backend.cpu.modules import cached_njit, call_cached
 from lbmtune.backend.cpu.numa import bind_memory, check_node
 from lbmtune.backend.cpu.threads import team
 from lbmtune.backend.protocol import OutOfMemoryError, Placing
@@ -74,7 +73,7 @@ def touch(array: Bytes, placing: Placing) -> None:
     call_cached(_touch_shares, array, placing.arrays, shares, mmap.PAGESIZE)
 
 
-@numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit(parallel=True)
 def _touch_shares(array: Bytes, arrays: int, shares: int, step: int) -> None:
     for share in prange(shares):
         for number in range(arrays):

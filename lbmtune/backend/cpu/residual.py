@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from lbmtune.backend.cpu.modules import call_cached
+from lbmtune.backend.cpu.modules import cached_njit, call_cached
 from lbmtune.backend.cpu.threads import bind
 
 Reals = npt.NDArray[np.floating[Any]]
@@ -17,7 +17,7 @@ _PART = 1 << 14
 """Numbers of which one thread adds up a sum of its own."""
 
 
-@numba.njit(cache=True, fastmath={"reassoc", "nsz"})  # type: ignore[untyped-decorator]
+@cached_njit(fastmath={"reassoc", "nsz"})
 def _summed(now: Reals, before: Reals) -> tuple[float, float]:
     change = size = 0.0
     for n in range(now.size):
@@ -26,7 +26,7 @@ def _summed(now: Reals, before: Reals) -> tuple[float, float]:
     return change, size
 
 
-@numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit(parallel=True)
 def _parts(now: Reals, before: Reals, sums: npt.NDArray[np.float64]) -> None:
     for part in prange(len(sums)):
         first, last = part * _PART, min((part + 1) * _PART, now.size)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange, types
 
-from lbmtune.backend.cpu.modules import call_cached
+from lbmtune.backend.cpu.modules import cached_njit, call_cached
 from lbmtune.backend.cpu.numa import processors_of
 from lbmtune.backend.protocol import TooManyResourcesError
 from lbmtune.catalogue.backend_records import numa_of
@@ -25,7 +25,7 @@ _bound: dict[int, frozenset[int]] = {}
 """System number of each thread that is bound now, and its processors."""
 
 
-@numba.njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit(parallel=True)
 def _thread_numbers(numbers: npt.NDArray[np.int32]) -> None:
     for share in prange(numbers.size):
         numbers[share] = _gettid()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from lbmtune.backend.cuda.attributes import Attributes, cupy, device_count, environment, limits
+from lbmtune.backend.cuda.host_reads import HostReads
 from lbmtune.backend.cuda.nvml import Monitor
 from lbmtune.backend.cuda.programmatic_launch import launch_dependent
-from lbmtune.backend.cuda.queues import CudaQueue, recorded_in
+from lbmtune.backend.cuda.queues import CudaQueue, Graph
 from lbmtune.backend.protocol import Array, Binary, DeviceFaultError, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Launch, Program
@@ -140,20 +141,14 @@ class CudaDevice:
 
     def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
         """Return a function that launches what `run` enqueues as one CUDA graph. Raises DeviceFaultError."""
-        stream = self._cupy.cuda.Stream()
+        cuda = self._cupy.cuda
+        stream = cuda.Stream()
         with self._faults(), stream:  # the default stream cannot be captured
-            stream.begin_capture()
-            try:
-                run()
-            except Exception:
-                with suppress(self._runtime.CUDARuntimeError):  # the failed launch is the error to report
-                    stream.end_capture()
-                raise
-            graph = stream.end_capture()
+            graph = Graph(self._runtime, stream, run)
 
         def replay() -> None:
             with self._faults():
-                graph.launch()
+                graph.launch(cuda.get_current_stream())
 
         return replay
 
@@ -161,6 +156,23 @@ class CudaDevice:
         """Wait for all enqueued work. Raises DeviceFaultError."""
         with self._faults():
             self._runtime.deviceSynchronize()
+
+    @cached_property
+    def _host_reads(self) -> HostReads:
+        return HostReads(self._cupy, self.host_empty, self.synchronize)
+
+    def gathered(self, array: Array, indices: Any) -> Any:
+        """Return elements of an array (`Device.gathered`). Raises DeviceFaultError."""
+        if not indices.size:
+            return np.empty(indices.shape, array.dtype)
+        with self._faults(), self.current():
+            return self._host_reads.gather(_address(array), str(array.dtype), indices)
+
+    def filled(self, parts: Sequence[Array], value: int) -> bool:
+        """Return whether every byte has a value (`Device.filled`). Raises DeviceFaultError."""
+        with self._faults(), self.current():
+            ranges = [(_address(part), part.nbytes) for part in parts if part.nbytes]
+            return not ranges or self._host_reads.compare(ranges, value)
 
     @contextmanager
     def current(self) -> Iterator[None]:
@@ -199,14 +211,14 @@ class CudaDevice:
 
         Raises DeviceFaultError.
         """
-        with self._faults():
-            replay = recorded_in(self._cupy, self._index, queue.stream, run)
+        with self._faults(), self.current():
+            graph = Graph(self._runtime, queue.stream, run)
 
-        def launched() -> None:
-            with self._faults():
-                replay()
+        def replay() -> None:
+            with self._faults(), self.current():
+                graph.launch(queue.stream)
 
-        return launched
+        return replay
 
     def time_s(self, run: Callable[[], None]) -> float:
         """Return the seconds between two events around what `run` enqueues. Raises DeviceFaultError."""

@@ -48,13 +48,14 @@ class CudaQueue:
         return float(self._cupy.cuda.get_elapsed_time(first, last)) / 1e3
 
 
-def recorded_in(cupy: Any, index: int, stream: Any, run: Callable[[], None]) -> Callable[[], None]:
-    """Return a function that launches in a stream what `run` enqueues there and in streams joined to it, as one graph.
+class Graph:
+    """A recording of what a function enqueues in a stream of the current GPU, and in streams joined to it.
 
-    index: of the GPU of the stream.
+    Nothing of it runs before `launch`.
     """
-    runtime = cupy.cuda.runtime
-    with cupy.cuda.Device(index):
+
+    def __init__(self, runtime: Any, stream: Any, run: Callable[[], None]) -> None:
+        self._runtime, handle = runtime, ctypes.c_void_p()
         stream.begin_capture()
         try:
             run()
@@ -62,28 +63,19 @@ def recorded_in(cupy: Any, index: int, stream: Any, run: Callable[[], None]) -> 
             with suppress(runtime.CUDARuntimeError):  # the failed launch is the error to report
                 runtime.streamEndCapture(stream.ptr)
             raise
-        executable = _Executable(runtime, runtime.streamEndCapture(stream.ptr))
-
-    def replay() -> None:
-        with cupy.cuda.Device(index):
-            runtime.graphLaunch(executable.handle, stream.ptr)
-
-    return replay
-
-
-class _Executable:
-    """An instantiated graph."""
-
-    def __init__(self, runtime: Any, graph: int) -> None:
-        self._runtime, handle = runtime, ctypes.c_void_p()
+        graph = runtime.streamEndCapture(stream.ptr)
         status = driver().cuGraphInstantiateWithFlags(
             ctypes.byref(handle), ctypes.c_void_p(graph), ctypes.c_ulonglong(_USE_NODE_PRIORITY)
         )
         runtime.graphDestroy(graph)
         if status:
             raise runtime.CUDARuntimeError(status)
-        self.handle = handle.value
+        self._handle = handle.value
+
+    def launch(self, stream: Any) -> None:
+        """Enqueue all of it in a stream of the GPU that was current when it was made, which has to be so again."""
+        self._runtime.graphLaunch(self._handle, stream.ptr)
 
     def __del__(self) -> None:
         with suppress(Exception):  # the runtime may be gone at exit
-            self._runtime.graphExecDestroy(self.handle)
+            self._runtime.graphExecDestroy(self._handle)

@@ -55,6 +55,35 @@ def smallest_weight(lattice: Lattice) -> Fraction:
 
 
 @cache
+def powers(lattice: Lattice) -> tuple[tuple[float, ...], ...]:
+    """Return c_i^n over the smallest weight for each order n and direction i."""
+    unit = 1 / float(smallest_weight(lattice))
+    return tuple(tuple(unit * _power(c, n) for c in lattice.velocities) for n in orders(lattice))
+
+
+@cache
+def shares(lattice: Lattice) -> tuple[tuple[float, ...], ...]:
+    """Return the share of each moment in each f_i - w_i: w_i (rho + 3 c.j + 9/2 (c c - I/3) : (Pi - I rho / 3))."""
+    unit, found = float(smallest_weight(lattice)), []
+    for c, w in zip(lattice.velocities, lattice.weights, strict=True):
+        factors = [_factor(c, n) for n in orders(lattice)]
+        factors[0] = 1 - sum(f / 3 for f, n in zip(factors, orders(lattice), strict=True) if 2 in n)
+        found.append(tuple(float(w) * unit * factor for factor in factors))
+    return tuple(found)
+
+
+def _factor(c: Vector, n: Order) -> float:
+    """Return the factor of momentum or a second moment; off-diagonal ones occur twice in the sum."""
+    if sum(n) == 1:
+        return 3.0 * _power(c, n)
+    return 4.5 * (_power(c, n) - 1 / 3) if 2 in n else 9.0 * _power(c, n)
+
+
+def _power(c: Vector, n: Order) -> int:
+    return int(c[0] ** n[0] * c[1] ** n[1] * c[2] ** n[2])
+
+
+@cache
 def unit_weight(lattice: Lattice, velocity: Vector) -> int:
     """Return u_i = w_i / w_min of a velocity; 0 if the lattice does not have it."""
     if velocity not in lattice.velocities:

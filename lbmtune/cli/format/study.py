@@ -14,6 +14,7 @@ from lbmtune.records.remarks import (
     devices_text,
     disturbance,
     doubt,
+    faster_first,
     in_cache_of,
     left_alone,
     prediction_doubt,
@@ -23,6 +24,7 @@ from lbmtune.records.remarks import (
     unsteadiness,
 )
 from lbmtune.records.study import StudyRecord, prior_text
+from lbmtune.report.study.on_parts import parts_rows, parts_text
 from lbmtune.report.study.output import output_row
 from lbmtune.report.tables import SHORT, fluid_share, objective_texts
 from lbmtune.search.pareto import held_text, members
@@ -32,6 +34,8 @@ LOG = logging.getLogger("lbmtune")
 SPARE = ("predicted", "footprint", "registers", "sustained")
 """Columns of the ranking that a narrow terminal leaves out, the first ones first."""
 _MEMBER = "lbmtune export STUDY --member N writes another one."
+_ON_PARTS, _WORDS = 6, ("kernel", "cut", "coupling", "beside one device")
+"""Rows on several devices that are printed, and their columns of words."""
 _TIED = 5
 """Trials that are named as tied with the winner."""
 _UNRELIABLE = " not reliable"
@@ -60,6 +64,9 @@ def print_study(record: StudyRecord, report: Path, best: Path) -> None:
     if found := members(record):
         console.print(pareto_set(record, found), "")
         console.print(f"{held_text(record, found)}; {_MEMBER}", "", markup=False)
+    if rows := parts_rows(record)[:_ON_PARTS]:
+        columns = [name if name in _WORDS else f"{name}>" for name in rows[0]]
+        console.print(output.table("on several devices", columns, [tuple(row.values()) for row in rows]), "")
     output.print_pairs(_cost_rows(record))
     console.print(f"report     {report}", markup=False)
     console.print(f"best.json  {best}", markup=False)
@@ -77,21 +84,6 @@ def pareto_set(record: StudyRecord, found: Sequence[Trial]) -> Table:
         for place, trial in enumerate(found, 1)
     )
     return output.table("Pareto set", ("member>", *titles, "key", "configuration"), rows)
-
-
-def faster_first(record: StudyRecord) -> str:
-    """Return a sentence if a first measurement lies above the interval of the winner's final; else an empty text."""
-    winner = record.winner
-    if winner is None or winner.final is None or record.header.spec.objective != "mlups":
-        return ""
-    first = [t for t in record.ranked if t.final is None]
-    best = max(first, key=lambda t: t.best_measurement.mlups, default=None)
-    if best is None or best.best_measurement.mlups <= record.interval(winner).high_mlups:
-        return ""
-    return (
-        f"the first measurement of {best.key}, {format_mlups(best.best_measurement.mlups)} MLUPS, lies above the "
-        "winner's final; it was not measured again beside the finalists, so the two speeds cannot be compared."
-    )
 
 
 def ranking(record: StudyRecord, length: int = 5) -> Table:
@@ -155,6 +147,7 @@ def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:
         ("speed", _interval(record)),
         *([("finals", text)] if (text := race_text(record)) else []),
         *([("over the power", text)] if (text := too_much_power(record)) else []),
+        *([("several", text)] if (text := parts_text(record)) else []),
         *([("output costs", text)] if (text := output_row(record.ranked[0])) else []),
         (
             "evaluations",

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 import lbmtune.cli.format as formats
 from lbmtune import api
-from lbmtune.api.devices import chosen, folder_name
+from lbmtune.api.devices import chosen, folder_name, several
 from lbmtune.api.folders import RESULTS, check_begun
 from lbmtune.claims.figures import figures
 from lbmtune.claims.sizing import domain_texts
@@ -19,9 +19,9 @@ from lbmtune.claims.store import PAGE
 from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.cli.arguments.numbers import memory_bytes
-from lbmtune.cli.arguments.options import Device, Json, option
+from lbmtune.cli.arguments.options import Device, Json, PartsOfOne, option
 from lbmtune.cli.format import output
-from lbmtune.errors import NothingValidError
+from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records.claims import Claims
 
 BUDGET = "1GiB"
@@ -30,6 +30,10 @@ LOG = logging.getLogger("lbmtune")
 
 def reproduce(
     device: Device = None,
+    devices: Annotated[
+        str | None, option("--devices", "LIST", "experiments on several GPUs of one kind: 0,1 or all")
+    ] = None,
+    parts: PartsOfOne = None,
     only: Annotated[
         list[str] | None, option("--only", "NAME", "one document, or one file of it (default: all); may be repeated")
     ] = None,
@@ -41,27 +45,44 @@ def reproduce(
     as_json: Json = False,
 ) -> None:
     """Reproduce published experiments on the device and judge their claims."""
-    budget, documents = memory_bytes("--max-footprint", max_footprint, BUDGET), api.load_documents(only or ())
-    where = chosen(device)
+    where, *others = _places(device, devices, parts)
+    budget = memory_bytes("--max-footprint", max_footprint, BUDGET)
+    documents = api.load_documents(only or (), 1 + len(others))
     folder = out or RESULTS / f"claims-{folder_name(where)}"
     check_begun(folder, "claims", exists=(folder / STORED).exists(), resume=resume)
     try:
         machine = api.measured_machine(where)
         with formats.ClaimsProgress(output.stderr(), machine.name, len(documents)) as progress:
             found = api.reproduce(
-                documents, where, folder, budget_bytes=budget, resume=resume, machine=machine, observer=progress
+                documents,
+                where,
+                folder,
+                others=others,
+                budget_bytes=budget,
+                resume=resume,
+                machine=machine,
+                observer=progress,
             )
         api.write_claims_page(found, folder / PAGE)
         show(found, folder, as_json=as_json)
     except KeyboardInterrupt:
-        LOG.info(_how_to_go_on(where, only or (), folder, max_footprint))
+        on = ("--device", where) if devices is None else ("--devices", devices)
+        LOG.info(_how_to_go_on((*on, *(("--parts", str(parts)) if parts else ())), only or (), folder, max_footprint))
         raise typer.Exit(130) from None
 
 
-def _how_to_go_on(device: str, only: Sequence[str], folder: Path, budget: str) -> str:
+def _places(device: str | None, devices: str | None, parts: int | None) -> tuple[str, ...]:
+    """Return the device of each part. Raises InputError."""
+    if devices is not None and (device is not None or parts is not None):
+        other = "--parts" if parts is not None else "--device"
+        raise InputError(f"--devices {devices} does not go with {other}; leave one of them out.")
+    return several(devices) if devices is not None else (chosen(device),) * (parts or 1)
+
+
+def _how_to_go_on(on: Sequence[str], only: Sequence[str], folder: Path, budget: str) -> str:
     if not (folder / STORED).exists():
         return "stopped before the first group; nothing was kept. Begin again with the same command."
-    again = ["lbmtune", "reproduce", "--device", device, "--out", str(folder), "--max-footprint", budget, "--resume"]
+    again = ["lbmtune", "reproduce", *on, "--out", str(folder), "--max-footprint", budget, "--resume"]
     again += [part for name in only for part in ("--only", name)]
     return f"stopped; every finished group is in {folder}. Go on with: {shlex.join(again)}"
 

@@ -1,5 +1,6 @@
 """Verbs that read a finished study: report, export."""
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,9 @@ from lbmtune.cli.arguments.options import Folder, Geometry, Json, Out, count, op
 from lbmtune.cli.format import output as printing
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import MEMBERS
+from lbmtune.records.remarks import speed_doubts
 
+LOG = logging.getLogger("lbmtune")
 Target = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="file to write (default: inside the study folder)"),
@@ -35,24 +38,40 @@ def report(
 def export(
     study: Folder,
     kind: Annotated[
-        str, option("--format", "NAME", "best (best.json), or all trials: t4 (results schema), csv")
+        str,
+        option("--format", "NAME", "best (best.json), cuda (a C++ header); or all trials: t4 (results schema), csv"),
     ] = "best",
     member: Annotated[
         int | None,
         count("--member", "N", "of the Pareto set between several objectives, in place of the winner", MEMBERS, 2),
+    ] = None,
+    name: Annotated[
+        str | None, option("--name", "NAME", "namespace of a header (default: made of the study and the kernel)")
     ] = None,
     output: Target = None,
     out: Out = RESULTS,
     geometry: Geometry = None,
     as_json: Json = False,
 ) -> None:
-    """Write best.json of a study, which lbmtune.load reads, or all its trials."""
+    """Write best.json of a study, which lbmtune.load reads, a header of its kernel, or all its trials."""
     _check_folder(out)
-    if member and kind != "best":
+    if member and kind not in _OF_A_KERNEL:
         raise InputError(f"--member {member} is not supported for format={kind} (leave it out): that holds all trials.")
+    if name and kind != "cuda":
+        raise InputError(f"--name {name} is not supported for format={kind} (use cuda): only a header has a namespace.")
     found = api.Study(study_folder(study, out), geometry=geometry)
-    path = found.export(output, member=member) if kind == "best" else found.export_trials(kind, output)
+    if kind == "cuda":
+        path = found.export_header(output, member=member, name=name)
+    else:
+        path = found.export(output, member=member) if kind == "best" else found.export_trials(kind, output)
+    if kind in _OF_A_KERNEL:
+        for text in speed_doubts(found.record, found.pareto_set[member - 1] if member else None):
+            LOG.warning(text)
     _print_path(kind, path, as_json)
+
+
+_OF_A_KERNEL = ("best", "cuda")
+"""Formats that hold one kernel."""
 
 
 def _check_folder(out: Path) -> None:

@@ -15,16 +15,18 @@ import lbmtune.cli.format as formats
 from lbmtune import api
 from lbmtune.api.devices import chosen, place, several
 from lbmtune.api.folders import new_folder
+from lbmtune.api.parts_finals import AUTO
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import settled
-from lbmtune.cli.arguments.options import Device, Geometry, Json, Sets, count, duration, option
+from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
 from lbmtune.cli.format.study import print_study
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
-from lbmtune.records.remarks import race_text, too_much_power
+from lbmtune.records.parts import PartsAsked, ranked_parts
+from lbmtune.records.remarks import race_text, speed_doubts, too_much_power
 from lbmtune.records.spec import OBJECTIVES, StudySpec
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
@@ -47,6 +49,12 @@ def study(
     devices: Annotated[
         str | None, option("--devices", "LIST", "several GPUs of one kind that measure side by side: 0,1 or all")
     ] = None,
+    parts: PartsOfOne = None,
+    cut: Annotated[
+        str | None,
+        option("--cut", "CUT", "with --devices or --parts: one domain cut over them: auto, z:2, 2x1x4 or bisection:8"),
+    ] = None,
+    weak: Annotated[bool, typer.Option("--weak", help="with --cut: the case's domain on each device")] = False,
     trials: Annotated[int | None, count("--trials", "N", "end after N trials", TRIALS, 100)] = None,
     time: Annotated[
         float | None, duration("--time", "time of the whole, from the start to the last file: 90s, 5m, 1h")
@@ -108,13 +116,15 @@ def study(
     if device is not None and devices is not None:
         raise InputError(f"--devices {devices} does not go with --device {device}; leave one of them out.")
     where, *others = several(devices) if devices is not None else (chosen(device),)
+    asked_parts = _parts((where, *others), parts, cut, weak=weak)
     with _as_given(given):
         if resume and out and study_file is None:
             spec = overridden(settled(read_study(out).header.spec, geometry), overrides)
         else:
             spec = settled(_asked(study_file, overrides, case_given=any(case.values())), geometry)
     check_acts(sets or (), backend_of(where), place(where))
-    asked = ("--device", where) if devices is None else ("--devices", devices)
+    on = ("--device", where) if devices is None else ("--devices", devices)
+    asked = (*on, *_parts_options(parts, cut, weak=weak))
     folder = out or new_folder(spec.name, where, resume=resume)
     try:
         with formats.Progress(output.stderr()) as progress:
@@ -125,6 +135,7 @@ def study(
                 resume=resume,
                 storage=storage,
                 others=others,
+                parts=asked_parts,
                 refresh=refresh,
                 calibrate=not no_calibration,
                 sources=_sources(sources),
@@ -142,6 +153,23 @@ def study(
         if (folder / HEADER).exists():
             _stopped(asked, folder, storage)
         raise
+
+
+def _parts(where: tuple[str, ...], parts: int | None, cut: str | None, *, weak: bool) -> PartsAsked | None:
+    """Return what is asked of several devices; None for a study on one, or for trials side by side."""
+    if len(where) > 1 and parts is not None:
+        raise InputError(f"--parts {parts} does not go with --devices {','.join(where)}; leave one of them out.")
+    if parts is None and cut is None:
+        if weak:
+            raise InputError("--weak goes with --cut or --parts; add one of them.")
+        return None
+    return PartsAsked(devices=where * (parts or 1), cut=cut or AUTO, weak=weak)
+
+
+def _parts_options(parts: int | None, cut: str | None, *, weak: bool) -> tuple[str, ...]:
+    """Return the options of a study on several devices."""
+    asked = ("--parts", str(parts)) if parts is not None else ()
+    return (*asked, *(("--cut", cut) if cut is not None else ()), *(("--weak",) if weak else ()))
 
 
 @contextmanager
@@ -186,7 +214,7 @@ def _show(found: Study, as_json: bool) -> None:
         raise NothingValidError(f"{api.nothing_valid(found.record)} The report is {written}.")
 
 
-def _stopped(device: tuple[str, str], folder: Path, storage: str | None) -> Study | None:
+def _stopped(device: tuple[str, ...], folder: Path, storage: str | None) -> Study | None:
     """Write the best and the report of a study that was ended early, say how it goes on, and return it."""
     kept = None
     if not (folder / HEADER).exists():
@@ -215,6 +243,8 @@ def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -
         "stopped": record.header.stopped,
         "left_out": record.header.left_out,
         "finals": race_text(record),
+        "doubts": speed_doubts(record),
+        "on_parts": ranked_parts(record.on_parts),
         "limits": record.header.spec.limits,
         "pareto": [
             {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import permutations
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,14 +27,14 @@ COPIES: Mapping[int, int] = {64 << 10: 200, 1 << 20: 100, 5 << 20: 50, 32 << 20:
 _ARRAY_BYTES = 128 << 20
 """Bytes that a launch moves."""
 _ROUNDS = 5
-_LAUNCHES, _HOPS = 5, 100
-"""Launches of a sample, and launches on both devices in turn."""
+_LAUNCHES, _HOPS, _EXCHANGES = 5, 100, 24
+"""Launches of a sample, launches on both devices in turn, and exchanges."""
 _BEFORE = 150
 """Launches that keep a device busy for ten milliseconds and more, while a sample is enqueued."""
 _ACCESS_BYTES, _THREADS, _FEW = 16, 256, 256
 """Bytes of an access, threads of a block, and accesses of a launch that takes no time."""
 _NO_WAIT_S = 1e-9
-"""Seconds of a wait that is too short to be measured."""
+"""Seconds of a wait, or of a start, that is too short to be measured."""
 
 
 class LinksBench:
@@ -68,6 +68,8 @@ class LinksBench:
             store_both_ways_bytes_per_s=worst.store_both_ways_per_s,
             load_bytes_per_s=worst.load_per_s,
             wait_s=worst.wait_s,
+            copy_start_s=worst.copy_start_s,
+            store_start_s=worst.store_start_s,
             source=f"{len(ids)} {device.environment.device} of one host, best of {_ROUNDS} rounds",
             spread=max(spread for found in figures.values() for spread in found.spread.values()),
             others=tuple(dict.fromkeys(others)),
@@ -86,6 +88,8 @@ class _Figures(NamedTuple):
     store_both_ways_per_s: float
     load_per_s: float
     wait_s: float
+    copy_start_s: float
+    store_start_s: float
     spread: dict[str, float]
 
 
@@ -143,14 +147,17 @@ class _Pair:
         both_stores_s = self._best("stores both ways", self._both(self._stores, _LAUNCHES)) / _LAUNCHES
         loads = one.moves(other.source, one.target)
         load_s = self._best("loads", self._repeated(loads, _LAUNCHES)) / _LAUNCHES
-        moved = one.source.nbytes
+        moved, wait_s, size = one.source.nbytes, self._wait_s(), min(COPIES)
+        stores = partial(self._stores, accesses=size // _ACCESS_BYTES)
         return _Figures(
             copy_s=copy_s,
             both_ways_per_s=2 * largest / both_s,
             store_per_s=moved / store_s,
             store_both_ways_per_s=2 * moved / both_stores_s,
             load_per_s=moved / load_s,
-            wait_s=self._wait_s(),
+            wait_s=wait_s,
+            copy_start_s=self._start_s("copies", partial(self._copies, size=size), wait_s, copy_s[size]),
+            store_start_s=self._start_s("stores", stores, wait_s, size * store_s / moved),
             spread=self.spread,
         )
 
@@ -167,6 +174,36 @@ class _Pair:
                 self.one.queue.wait(self.other.queue.mark())
 
         return max(self._best("waits", hops) / (2 * _HOPS) - own_s, _NO_WAIT_S)
+
+    def _start_s(
+        self, what: str, sends: Callable[[_End, _End], Callable[[], None]], wait_s: float, own_s: float
+    ) -> float:
+        """Return how much longer a message takes than its share, if both devices send and wait for each other.
+
+        As parts with two neighbours do: messages have queues of their own, which wait for one queue of both devices,
+        and those for all messages. wait_s: of each of the two waits; own_s: of a message among many.
+        """
+        ends = ((self.one, self.other), (self.other, self.one))
+        sending = [(source.device.queue(first=True), sends(source, target)) for source, target in ends * 2]
+
+        def rounds() -> None:
+            sent: list[Any] = []
+            for _ in range(_EXCHANGES):
+                for end in (self.one, self.other):
+                    for mark in sent:
+                        end.queue.wait(mark)
+                ready = [end.queue.mark() for end in (self.one, self.other)]
+                sent.clear()
+                for queue, send in sending:
+                    for mark in ready:
+                        queue.wait(mark)
+                    queue.run(send)
+                    sent.append(queue.mark())
+            for mark in sent:
+                self.one.queue.wait(mark)
+
+        round_s = self._best(f"{what} of exchanges", rounds) / _EXCHANGES
+        return max((round_s - 2 * wait_s) / 2 - own_s, _NO_WAIT_S)
 
     def _best(self, what: str, run: Callable[[], None]) -> float:
         """Return the least time of some rounds, and note how far the median of them lies from it."""
@@ -192,8 +229,8 @@ class _Pair:
         return partial(source.device.copy, target.target[:count], source.source[:count])
 
     @staticmethod
-    def _stores(source: _End, target: _End) -> Callable[[], None]:
-        return source.moves(source.source, target.target)
+    def _stores(source: _End, target: _End, accesses: int = 0) -> Callable[[], None]:
+        return source.moves(source.source, target.target, accesses)
 
     @staticmethod
     def _repeated(run: Callable[[], None], times: int) -> Callable[[], None]:

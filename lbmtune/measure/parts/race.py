@@ -14,7 +14,7 @@ from lbmtune.errors import InputError
 from lbmtune.measure.timing.state import excite
 from lbmtune.records.comparison.statistics import Interval, paired_ratio
 from lbmtune.runtime.parts.coupled import CoupledSimulation
-from lbmtune.runtime.parts.schedule import GRAPH_LAUNCHES
+from lbmtune.runtime.parts.schedule import GRAPH_ROUNDS
 from lbmtune.runtime.simulation import Simulation
 
 _ENQUEUED_S = 0.02
@@ -94,7 +94,7 @@ def race(
         with device.current():
             excite(one)
     between = parts.decomposition.steps
-    own = _sample_steps(lambda steps: _alone_s(alone, parts, steps), between * GRAPH_LAUNCHES, sample_s)
+    own = _sample_steps(lambda steps: _alone_s(alone, parts, steps), between * GRAPH_ROUNDS, sample_s)
     legal, refused = _legal(parts, couplings, sample_s)
     if not legal:
         raise InputError(refused[0].refused)
@@ -122,7 +122,7 @@ def _legal(
     for coupling in couplings:
         try:
             parts.couple(coupling)
-            legal[coupling] = _sample_steps(parts.time_s, parts.decomposition.steps * GRAPH_LAUNCHES, sample_s)
+            legal[coupling] = _sample_steps(parts.time_s, parts.decomposition.steps * GRAPH_ROUNDS, sample_s)
         except InputError as error:
             refused.append(Coupled(coupling=coupling, refused=str(error)))
     return legal, refused

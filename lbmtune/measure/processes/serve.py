@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lbmtune.errors import LbmtuneError
-from lbmtune.measure.processes.worker import STAGE_START, Answer, Death, Greeting, Stage, no_room
+from lbmtune.measure.processes.worker import STAGE_START, Answer, Death, Greeting, Stage, fault_of_machine
 
 _PR_SET_PDEATHSIG = 1
 
@@ -46,7 +46,7 @@ def serve(handle: int, parent: int) -> None:
         with suppress(OSError):  # the log may lie on a full disk
             traceback.print_exc()
             sys.stderr.flush()
-        connection.send(Death(stage, f"{_described(error)} during {stage}", error=no_room(error)))
+        connection.send(Death(stage, f"{_described(error)} during {stage}", error=fault_of_machine(error)))
         os._exit(1)  # without clean-up, which may hang on a faulty device
 
 

@@ -46,6 +46,10 @@ _EXIT_S = 5.0
 """How long a process may take to end after it closed its pipe."""
 _WALL_FACTOR = 10
 """Time limit of a stage that counts processor time, in multiples of that: a busy machine is slow, a hang is endless."""
+_NO_THREAD = "Resource temporarily unavailable"
+"""What libraries print, before they end a process, if the system starts no more threads."""
+_NO_NEW_THREAD = "can't start new thread"
+"""What Python says then."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
@@ -113,7 +117,8 @@ class Worker:
     ) -> None:
         """Start the process. limits_s: time limit of each stage, else other_limit_s; log: file for its output.
 
-        computing: stages whose limit is one of processor time. Raises InputError if there is no room for the log.
+        computing: stages whose limit is one of processor time. Raises InputError if there is no room for the log, or no
+        process can be started.
         """
         self.name, self._log, self._other_limit_s, self._computing = name, log, other_limit_s, computing
         self._limits_s = {STAGE_START: START_LIMIT_S, **limits_s}
@@ -122,15 +127,18 @@ class Worker:
         # a plain process rather than multiprocessing's: it does not import the caller's main module again
         call = f"from lbmtune.measure.processes.serve import serve; serve({theirs.fileno()}, {os.getpid()})"
         with _opened(log) as output, theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {call}"],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-                env=os.environ | _ONE_THREAD,
-            )
+            try:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {call}"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                    env=os.environ | _ONE_THREAD,
+                )
+            except OSError as error:
+                raise fault_of_machine(error) or error from error
         self.connection.send(opener)
         self.deadline_s = inf
         self.ready = False
@@ -242,18 +250,24 @@ class Worker:
         killed = code == -signal.SIGKILL
         starved = killed and quotas.oom_kills() > self._oom_kills
         cause = "killed by the system for want of memory" if starved else _cause(code)
-        reason = f"{cause} during {self.stage}{self._fatal_line()}"
-        return Death(self.stage, reason, self._stage_s(), killed=killed, starved=starved)
+        lines = self._last_lines()
+        fatal = [f" ({line})" for line in lines if line.startswith("Fatal Python error")]
+        reason = f"{cause} during {self.stage}{''.join(fatal[-1:])}"
+        limited = next((line for line in lines if _NO_THREAD in line), None)
+        error = _too_many(f"a thread cannot be started during {self.stage} ({limited})") if limited and code else None
+        return Death(self.stage, reason, self._stage_s(), killed=killed, starved=starved, error=error)
 
-    def _fatal_line(self) -> str:
-        """Return the last line of Python's fault handler in the log, in parentheses, or nothing."""
+    def _last_lines(self) -> list[str]:
+        """Return the last lines of the log."""
         if not self._log.exists():
-            return ""
+            return []
         with self._log.open("rb") as file:
             file.seek(max(0, self._log.stat().st_size - _LOG_TAIL_BYTES))
-            lines = file.read().decode(errors="replace").splitlines()
-        fatal = [line for line in lines if line.startswith("Fatal Python error")]
-        return f" ({fatal[-1]})" if fatal else ""
+            return file.read().decode(errors="replace").splitlines()
+
+
+def _too_many(what: str) -> InputError:
+    return InputError(f"{what}; raise the limit of processes (ulimit -u, pids of a control group) and try again.")
 
 
 @contextmanager
@@ -303,10 +317,14 @@ def _cause(code: int | None) -> str:
     return f"ended with exit code {code}"
 
 
-def no_room(error: BaseException) -> InputError | None:
-    """Return the error for a disk that is full or cannot be written; None if that is not what happened."""
-    if not isinstance(error, OSError) or error.errno not in _NO_ROOM:
+def fault_of_machine(error: BaseException) -> InputError | None:
+    """Return the error for a disk without room or a limit of processes; None for a fault of what runs."""
+    if isinstance(error, RuntimeError) and str(error).startswith(_NO_NEW_THREAD):
+        return _too_many(str(error))
+    if not isinstance(error, OSError) or error.errno not in (*_NO_ROOM, errno.EAGAIN):
         return None
+    if error.errno == errno.EAGAIN:
+        return _too_many(f"a process cannot be started ({error.strerror})")
     temporary = os.environ.get("TMPDIR", tempfile.gettempdir())  # the latter is another one once that is full
     where = error.filename or f"a file in {temporary} (TMPDIR) or {cache_folder('')} ({CACHE_VARIABLE})"
     return InputError(f"cannot write {where}: {error.strerror}; make room and try again, a study with --resume.")
@@ -318,6 +336,6 @@ def _opened(log: Path) -> Iterator[BinaryIO]:
     try:
         file = log.open("ab")
     except OSError as error:
-        raise no_room(error) or error from error
+        raise fault_of_machine(error) or error from error
     with file:
         yield file

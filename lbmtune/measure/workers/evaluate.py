@@ -131,12 +131,12 @@ class Evaluator(Pipeline):
         self._drop_verified()
         return [final.get(trial.number, trial) for trial in trials]
 
-    def sustained(self, configs: Sequence[KernelConfig], proven: Sequence[bool]) -> list[Trial]:
+    def sustained(self, configs: Sequence[KernelConfig], proven: Sequence[bool], seconds: float) -> list[Trial]:
         """Run each configuration for seconds without a pause; verify those at full size that are not proven yet.
 
-        Call it when idle. Returns one trial per configuration, in order, numbered from 0.
+        seconds: of each run. Call it when idle. Returns one trial per configuration, in order, numbered from 0.
         """
-        trials = self._evaluated(configs, [{"full": not known, "sustained": True} for known in proven])
+        trials = self._evaluated(configs, [{"full": not known, "sustained_s": seconds} for known in proven])
         self._drop_verified()
         return trials
 

@@ -51,14 +51,14 @@ class MeasureResult(Result):
 class MeasureRequest:
     """Verify and time a compiled program. full: verify on the case's own domain and do not time; timed: time at all.
 
-    sustained: run it for seconds instead of taking short samples; verify before only if `full`. output: measure this
-    instead, without verification; folder: of its file, None: the one for temporary files.
+    sustained_s: run it for so many seconds, 0: take short samples; verify before a run only if `full`. output: measure
+    this instead, without verification; folder: of its file, None: the one for temporary files.
     """
 
     path: Path
     full: bool = False
     timed: bool = True
-    sustained: bool = False
+    sustained_s: float = 0.0
     incumbent_s: float | None = None
     output: Output | None = None
     folder: Path | None = None

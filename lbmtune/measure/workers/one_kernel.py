@@ -55,16 +55,18 @@ def verify_and_measure(
                 compiler = compiler_for(device.environment)
                 result.output = measure_output(simulation, request.output, device.device, compiler, request.folder)
             return result
-        if request.full or not request.sustained:
+        if request.full or not request.sustained_s:
             with _stage(FULL_SIZE if request.full else "verify", result, progress, device):
                 check = partial(_verify, program, device, request, protocol, side_task)
                 result.verification = check(binary)
                 if not result.verification.passed:
                     result.outcome, result.reason = _cause(program, device.environment, check, result.verification)
                     return result
-        if request.sustained:
+        if request.sustained_s:
             with _stage(SUSTAINED, result, progress, device):
-                result.sustained = _sustained(program, binary, device, protocol, side_task)
+                result.sustained = _sustained(
+                    program, binary, device, replace(protocol, sustained_s=request.sustained_s), side_task
+                )
         elif request.timed and not request.full:
             with _stage("measure", result, progress, device):
                 simulation = pooled_simulations(device, [(program, binary, side_task)])[0]

@@ -204,7 +204,7 @@ def _limits_s(protocol: TimingProtocol) -> dict[str, float]:
         "verify": protocol.verify_limit_s,
         FULL_SIZE: _FULL_SIZE_FACTOR * protocol.verify_limit_s,
         "measure": protocol.measure_limit_s,
-        SUSTAINED: protocol.measure_limit_s + 2 * (protocol.settling_s + protocol.sustained_s),
+        SUSTAINED: protocol.measure_limit_s + 2 * (protocol.settling_s + protocol.longest_run_s),
         OUTPUT: _OUTPUT_FACTOR * protocol.measure_limit_s,
         ACCURACY: _ACCURACY_LIMIT_S,
         FINALS: protocol.measure_limit_s * max(1, protocol.finalists),

@@ -20,6 +20,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, script_json
 from lbmtune.report.study.coverage import covered, range_rows
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels
+from lbmtune.report.study.on_parts import parts_panels, parts_rows, parts_text
 from lbmtune.report.study.outcomes import history_panel, outcome_info, outcome_panels
 from lbmtune.report.study.output import output_note, output_table, output_text, with_output_mlups
 from lbmtune.report.study.pareto import pareto_panels, pareto_table
@@ -71,6 +72,8 @@ def page(study: StudyRecord, kernel: Kernel | None = None, cells_read: CellsRead
         pareto=pareto_table(study),
         held=held_text(study, members(study)) if study.ranked else "",
         finals=finals_table(finals_info(study)),
+        on_parts=parts_rows(study),
+        on_parts_text=parts_text(study),
         output=output_table(study),
         output_note=output_note(study),
         trials=script_json(trial_table(study)._asdict()),
@@ -92,6 +95,7 @@ def panels(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Pane
         *knobs_panels(study),
         *parity_panels(study),
         *finals_panels(study),
+        *parts_panels(study),
         *sustained_panels(study),
         distribution_panel(study),
         *outcome_panels(study),
@@ -121,6 +125,10 @@ def cards(study: StudyRecord) -> list[tuple[str, str, str]]:
         found.append(("sustained", f"{format_mlups(run.mlups)} {unit}", remark))
     if text := output_text(best):
         found.append(("with output", f"{format_mlups(with_output_mlups(best))} {unit}", text))
+    if several := study.winner_on_parts:
+        of_one = f"{several[0].efficiency.median:.1%} of as many times one device"
+        remark = f"{of_one}; cut={several[0].cut}, {several[0].key}"
+        found.append((f"{len(several[0].devices)} parts", f"{format_mlups(several[0].mlups or 0.0)} {unit}", remark))
     bound = f"{ceiling.name}{no_bound}"
     if left_alone(study.header.ceiling.cpu_share):
         share, rate = f"{study.share_of_ceiling(best):.1%}", format_rate(ceiling.bytes_per_s)

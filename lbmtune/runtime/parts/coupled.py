@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lbmtune.backend.protocol import Binary, Compiler, PeerDevice
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import FIRST_PLANE, Program
 from lbmtune.decomposition.coupling import Coupling, coupling_refusal
-from lbmtune.decomposition.parts import Decomposition
+from lbmtune.decomposition.parts import Decomposition, case_of
 from lbmtune.errors import InputError
 from lbmtune.runtime.parts.decomposed import DecomposedSimulation
 from lbmtune.runtime.parts.schedule import Kept, Schedule
@@ -53,6 +55,15 @@ class CoupledSimulation(DecomposedSimulation):
                 self, coupling, self._movers, planes=self._planes, poisons=self._poisons
             )
         self._schedule = self._schedules[coupling]
+
+    def change_case(self, case: Case) -> None:
+        """Take other values of launch arguments from the next step on (`Simulation.change_case`)."""
+        self.synchronize()
+        coupling, self.decomposition = self._schedule.coupling, replace(self.decomposition, case=case)
+        for part, one in self._each():
+            one.change_case(case_of(case, part))
+        self._schedules.clear()
+        self.couple(coupling)
 
     def step(self, steps: int) -> None:
         """Enqueue time steps, a multiple of those between two exchanges. Raises InputError for another number."""

@@ -5,6 +5,7 @@ reference of faster ways to exchange (`runtime.parts.coupled`).
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -43,8 +44,10 @@ class DecomposedSimulation:
         self.devices = [devices[one.device] for one in found.parts]
         self.parts: list[Simulation] = []
         for part, device in zip(found.parts, self.devices, strict=True):
+            case = case_of(found.case, part)
+            own = replace(program, case=case)  # sites of an index list are those of its own solid cells
             with device.current():
-                self.parts.append(Simulation(program, binary, device, case_of(found.case, part)))
+                self.parts.append(Simulation(own, binary, device, case))
         self._messages: dict[int, list[Message]] = {}
 
     def initialise(self, populations: Array) -> None:

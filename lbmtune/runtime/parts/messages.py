@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +23,8 @@ from lbmtune.runtime.simulation import Simulation
 Array = Any
 
 
-class Message(NamedTuple):
+@dataclass(frozen=True)
+class Message:
     """The message of one part to another: elements of the states of both, in the same order, numpy."""
 
     source: int
@@ -29,13 +32,22 @@ class Message(NamedTuple):
     taken: Array
     put: Array
 
+    @cached_property
+    def runs(self) -> Array:
+        """Return the elements that follow one another in both states, in the order of the source: int64, (runs, 3).
 
-class Run(NamedTuple):
-    """Elements that follow one another in the states of both parts: the first of each, and their number."""
-
-    source: int
-    target: int
-    elements: int
+        Columns are the first element in the source, that in the target, and the number of elements.
+        """
+        taken, put = self.taken, self.put
+        if not len(taken):
+            return np.empty((0, 3), np.int64)
+        if (np.diff(taken) < 0).any():
+            order = np.argsort(taken, kind="stable")
+            taken, put = taken[order], put[order]
+        breaks = np.flatnonzero((np.diff(taken) != 1) | (np.diff(put) != 1)) + 1
+        first = np.concatenate([[0], breaks]).astype(np.int64)
+        counts = np.diff(np.concatenate([first, [len(taken)]]))
+        return np.stack([taken[first], put[first], counts], axis=1)
 
 
 def messages(found: Decomposition, parts: list[Simulation], parity: int) -> Iterator[Message]:
@@ -48,18 +60,6 @@ def messages(found: Decomposition, parts: list[Simulation], parity: int) -> Iter
             taken.append(_elements(source, one.slot, one.source)[open_])
             put.append(_elements(target, one.slot, one.target)[open_])
         yield Message(face.source, face.target, np.concatenate(taken), np.concatenate(put))
-
-
-def runs(message: Message) -> Array:
-    """Return the runs of a message, in the order of its source: int64, (runs, 3), columns as the fields of `Run`."""
-    order = np.argsort(message.taken, kind="stable")
-    taken, put = message.taken[order], message.put[order]
-    if not len(order):
-        return np.empty((0, 3), np.int64)
-    breaks = np.flatnonzero((np.diff(taken) != 1) | (np.diff(put) != 1)) + 1
-    first = np.concatenate([[0], breaks]).astype(np.int64)
-    counts = np.diff(np.concatenate([first, [len(taken)]]))
-    return np.stack([taken[first], put[first], counts], axis=1)
 
 
 def _open(found: Decomposition, one: Transfer) -> Array:
@@ -103,7 +103,7 @@ def _by_scheme(one: Simulation, slot: int, cells: Box) -> Array:
 
 
 def _fixed(one: Simulation, value: int, cells: Box) -> Array:
-    return list(places(one.case, one.program.config, np, cells.window))[value]
+    return next(places(one.case, one.program.config, np, cells.window, (value,)))
 
 
 def _of_sites(one: Simulation, slot: int, cells: Box) -> Array:

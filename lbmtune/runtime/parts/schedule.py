@@ -3,24 +3,28 @@
 Each part has a queue for its edges, of a higher priority, one for its interior, and one for each message that it sends.
 Whatever reads or overwrites what another queue writes waits for a mark of that queue:
 
-    edges      of a launch wait for the messages to and from the part after the launch before, and for its interior
+    edges      of a launch wait for the messages to and from the part before it, and for the interior of the last launch
     interior   waits for the edges of the launch before, and with overlap `edge-first` for those of the same launch
     messages   wait for the edges at both ends
 
 Edges are as thick as the halo at least. So all that is sent comes from edges, and nothing in the interior is read or
 written by a message.
+
+A round is what lies between two exchanges. A halo of several times the layers that a launch reads has as many launches
+in it: each computes, redundantly, the planes of the halo that later ones read, and the last one alone has edges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import gcd
 from typing import Any, Literal
 
 import numpy as np
 
 from lbmtune.backend.protocol import Queue
-from lbmtune.decomposition.coupling import Coupling, bands
+from lbmtune.decomposition.coupling import Coupling, bands, block_planes, sets_block_planes, stage_planes
 from lbmtune.runtime.parts.decomposed import DecomposedSimulation
 from lbmtune.runtime.parts.messages import halo_elements
 from lbmtune.runtime.parts.transports import TRANSPORTS, End, Movers, Way
@@ -29,8 +33,8 @@ from lbmtune.runtime.simulation import Bound
 Array = Any
 Kept = Literal["all", "launches", "exchange"]
 """What is enqueued of a step; parts of it alone have other times, and leave a wrong state."""
-GRAPH_LAUNCHES = 32
-"""Most launches of a part in a graph."""
+GRAPH_ROUNDS = 32
+"""Most rounds in a graph."""
 
 
 class Schedule:
@@ -53,6 +57,7 @@ class Schedule:
         self._senders = [self.devices[face.source].queue(first=True) for face in faces]
         self._receivers = [self.devices[face.target].queue(first=True) for face in faces if through_host]
         self._queues: list[Queue] = [*self._edges, *self._inner, *self._senders, *self._receivers]
+        self._stages = self.decomposition.steps // self.decomposition.config.fused_steps
         self._launches = [self._planned(number) for number in range(len(self.parts))]
         self._ways: dict[int, list[Way]] = {}
         self._poisoned: dict[tuple[int, int], Array] = {}
@@ -60,34 +65,34 @@ class Schedule:
         self._joined = False
         self._forget()
 
-    def enqueue(self, launches: int, kept: Kept) -> None:
-        """Enqueue launches with the exchange after each, as graphs if the coupling has them and a cycle begins."""
-        while launches:
-            together = self._together(launches)
+    def enqueue(self, rounds: int, kept: Kept) -> None:
+        """Enqueue rounds, as graphs if the coupling has them and a cycle begins."""
+        while rounds:
+            together = self._together(rounds)
             if together:
                 self._replay(self._graph(together, kept))
             else:
                 self._part()
                 self._enqueue_one(self.parts[0].place, kept)
             for one in self.parts:
-                one.advance(together or 1)
-            launches -= together or 1
+                one.advance(self._stages * (together or 1))
+            rounds -= together or 1
 
-    def prepare(self, launches: int, kept: Kept) -> None:
-        """Make what launches from the beginning of a cycle need, so that nothing is made while timed."""
-        for place in range(self.parts[0].places):
-            self._ways_after(place)
-        while together := self._together(launches):
+    def prepare(self, rounds: int, kept: Kept) -> None:
+        """Make what rounds from the beginning of a cycle need, so that nothing is made while timed."""
+        for n in range(self._cycle):
+            self._ways_after(self._last_place(n * self._stages))
+        while together := self._together(rounds):
             self._graph(together, kept)
-            launches -= together
+            rounds -= together
 
     def exchange_s(self, busy: int, rounds: int = 16) -> float:
         """Return the seconds of an exchange between idle parts, by events; the state is wrong then.
 
-        busy: launches that keep all devices at work until the exchanges are enqueued.
+        busy: rounds that keep all devices at work until the exchanges are enqueued.
         """
         place, first = self.parts[0].place, self._edges[0]
-        self._ways_after(place)
+        self._ways_after(self._last_place(place))
         self._part()
         for _ in range(busy):
             self._enqueue_one(place, "launches")
@@ -100,20 +105,30 @@ class Schedule:
         return first.seconds(*marks) / rounds
 
     def _enqueue_one(self, place: int, kept: Kept) -> None:
-        for number in range(len(self.parts)):
-            self._launch(number, place, kept)
+        """Enqueue a round whose first launch is at a place of a cycle."""
+        last = self._last_place(place)
+        if kept == "exchange":
+            for number in range(len(self.parts)):
+                self._launch(number, [], [], last)
+        else:
+            for stage in range(self._stages):
+                for number, stages in enumerate(self._launches):
+                    at = (place + stage) % self.parts[number].places
+                    self._launch(number, *stages[stage][at], last if stage == self._stages - 1 else None)
         if kept != "launches":
-            self._send(place)
+            self._send(last)
 
-    def _launch(self, number: int, place: int, kept: Kept) -> None:
-        """Enqueue the launches of a part: on its edges, then on its other planes."""
+    def _launch(self, number: int, edges: list[Bound], inner: list[Bound], last: int | None) -> None:
+        """Enqueue the launches of a part: on its edges, then on its other planes.
+
+        last: the place of the cycle, if an exchange follows.
+        """
         part, first, second = self.parts[number], self._edges[number], self._inner[number]
-        edges, inner = self._launches[number][place] if kept != "exchange" else ([], [])
         before = self._edge_marks[number]
         _wait(first, *self._sent_marks[number], self._inner_marks[number])
         first.run(partial(part.enqueue, edges))
-        if self._poisons:
-            first.run(partial(self._poison, number, place))
+        if self._poisons and last is not None:
+            first.run(partial(self._poison, number, last))
         self._edge_marks[number] = first.mark()
         if inner:
             _wait(second, self._edge_marks[number] if self.coupling.overlap == "edge-first" else before)
@@ -145,20 +160,24 @@ class Schedule:
             self._poisoned[number, parity] = part.xp.asarray(kept)
         self._state_after(number, place)[self._poisoned[number, parity]] = part.program.config.stored.poison
 
-    def _planned(self, number: int) -> list[tuple[list[Bound], list[Bound]]]:
-        """Return the launches of a part for each place of a cycle: on edges, and on the planes between them.
+    def _planned(self, number: int) -> list[list[tuple[list[Bound], list[Bound]]]]:
+        """Return the launches of a part for each stage of a round, and for each place of a cycle.
 
-        Without overlap all planes are those of an edge.
+        They are those on edges, and on the planes between them. All planes are those of an edge without overlap, and
+        before the last stage.
         """
-        part = self.parts[number]
+        part, of, found = self.parts[number], self.decomposition.parts[number], self.decomposition
         with self.devices[number].current():
             if not self._planes:
-                return [(step, []) for step in part.whole_plan]
-            found = bands(self.decomposition, self.decomposition.parts[number], self.coupling)
-            edges, inner = [part.plan_of(planes) for planes in found.edges], part.plan_of(found.inner)
-        if not edges:
-            return [(step, []) for step in inner]
-        return [([one for edge in edges for one in edge[place]], step) for place, step in enumerate(inner)]
+                return [[(step, []) for step in part.whole_plan]] * self._stages
+            block = block_planes(found, of, self.coupling) if sets_block_planes(found.config) else 0
+            whole = [part.plan_of(stage_planes(found, of, later), block) for later in reversed(range(self._stages))]
+            cut = bands(found, of, self.coupling)
+            edges, inner = [part.plan_of(planes, block) for planes in cut.edges], part.plan_of(cut.inner, block)
+        stages: list[list[tuple[list[Bound], list[Bound]]]] = [[(step, []) for step in plan] for plan in whole]
+        if edges:
+            stages[-1] = [([one for edge in edges for one in edge[place]], step) for place, step in enumerate(inner)]
+        return stages
 
     def _ways_after(self, place: int) -> list[Way]:
         """Return the ways of the messages after the launches at a place of a cycle."""
@@ -175,25 +194,33 @@ class Schedule:
         part = self.parts[number]
         return part.state_at((place + 1) % part.places)
 
-    def _together(self, launches: int) -> int:
-        """Return how many of the next launches one graph enqueues; 0: none."""
-        cycle = self.parts[0].places
+    def _last_place(self, place: int) -> int:
+        """Return the place in a cycle of the last launch of a round whose first one is at a place."""
+        return (place + self._stages - 1) % self.parts[0].places
+
+    @property
+    def _cycle(self) -> int:
+        """The rounds after which a round begins at the same place of a cycle of launches again."""
+        return self.parts[0].places // gcd(self.parts[0].places, self._stages)
+
+    def _together(self, rounds: int) -> int:
+        """Return how many of the next rounds one graph enqueues; 0: none."""
         if self.coupling.launching != "graph" or self._poisons or self.parts[0].place:
             return 0
-        return min(launches // cycle * cycle, GRAPH_LAUNCHES)
+        return min(rounds // self._cycle * self._cycle, GRAPH_ROUNDS)
 
-    def _graph(self, launches: int, kept: Kept) -> Callable[[], None]:
-        """Return a function that enqueues launches from the beginning of a cycle in the first queue."""
-        if (launches, kept) not in self._graphs:
-            recorded = partial(self._forked, launches, kept)
-            self._graphs[launches, kept] = self.devices[0].recorded_in(self._queues[0], recorded)
-        return self._graphs[launches, kept]
+    def _graph(self, rounds: int, kept: Kept) -> Callable[[], None]:
+        """Return a function that enqueues rounds from the beginning of a cycle in the first queue."""
+        if (rounds, kept) not in self._graphs:
+            recorded = partial(self._forked, rounds, kept)
+            self._graphs[rounds, kept] = self.devices[0].recorded_in(self._queues[0], recorded)
+        return self._graphs[rounds, kept]
 
-    def _forked(self, launches: int, kept: Kept) -> None:
-        """Enqueue launches in all queues, which begin behind the first one and end before its later work."""
+    def _forked(self, rounds: int, kept: Kept) -> None:
+        """Enqueue rounds in all queues, which begin behind the first one and end before its later work."""
         self._fork()
-        for n in range(launches):
-            self._enqueue_one(n % self.parts[0].places, kept)
+        for n in range(rounds):
+            self._enqueue_one(n * self._stages % self.parts[0].places, kept)
         self._join()
 
     def _replay(self, graph: Callable[[], None]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.backend.protocol import Binary, Compiler, Executable, PeerDevice
+from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.codegen.cuda.exchange import (
     ALONG,
     MOST_BLOCKS,
@@ -23,7 +24,7 @@ from lbmtune.codegen.cuda.exchange import (
 )
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import InputError
-from lbmtune.runtime.parts.messages import Message, runs
+from lbmtune.runtime.parts.messages import Message
 from lbmtune.runtime.simulation import Simulation
 
 Array = Any
@@ -69,14 +70,16 @@ class Movers:
 
 
 def by_copies(message: Message, source: End, target: End, _: Movers) -> Way:
-    """Return a copy for each run. Raises InputError if there are too many."""
+    """Return a copy for each run; parts in one memory need no runs. Raises InputError if there are too many."""
+    if BACKENDS[source.part.program.target].shares_host:
+        return Way(partial(_put, source.state, target.state, message))
     pairs = [(target.state[put : put + n], source.state[taken : taken + n]) for taken, put, n in _few(message, "copy")]
     return Way(partial(_copied, source.device, pairs))
 
 
 def by_kernel(message: Message, source: End, target: End, movers: Movers) -> Way:
     """Return one launch that loads all runs and stores them into the memory of the other device."""
-    table = runs(message)
+    table = message.runs
     size = source.state.itemsize
     word = gcd(int(np.gcd.reduce(table, axis=None)) * size, max(WORDS))
     pieces = _pieces(table * size // word)
@@ -113,8 +116,12 @@ def _copied(device: PeerDevice, pairs: list[tuple[Array, Array]]) -> None:
         device.copy(to, of)
 
 
+def _put(source: Array, target: Array, message: Message) -> None:
+    target[message.put] = source[message.taken]
+
+
 def _few(message: Message, transport: str) -> Array:
-    table = runs(message)
+    table = message.runs
     if len(table) > MOST_COPIES:
         raise InputError(
             f"transport={transport} is not supported for a message of {len(table):,} runs (use pack): a copy moves one "

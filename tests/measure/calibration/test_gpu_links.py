@@ -29,8 +29,9 @@ from lbmtune.search.lock import device_lock
 from tests.measure.calibration.test_machines import InThisProcess
 from tests.support.studies import fake_study
 
-PEER, OWN, LAUNCH_S, START_S, WAIT_S = 4e11, 3e12, 2e-6, 1e-6, 9e-6
-"""Bytes per second between devices, and in one; seconds of a launch, of a copy beside its bytes, and of a wait."""
+PEER, OWN, LAUNCH_S, START_S, WAIT_S, FIRST_S = 4e11, 3e12, 2e-6, 1e-6, 9e-6, 3e-6
+"""Bytes per second between devices, and in one; seconds of a launch, of a copy beside its bytes, of a wait, and what a
+copy takes longer behind one."""
 
 
 @dataclass
@@ -49,6 +50,7 @@ class MadeUpPeer:
     slow: dict[int, float] = field(default_factory=dict)
     jitter: Iterator[float] | None = None
     moves: bool = True
+    waited: bool = False
     others: tuple[str, ...] = ()
     xp: ModuleType = np
 
@@ -75,9 +77,12 @@ class MadeUpPeer:
         rate = min(self._rate(source), self._rate(target))
         self._move(target[: moved // 4], source[: moved // 4])
         self.clock.now_s += LAUNCH_S + moved / rate
+        self.waited = False
 
     def copy(self, target: Any, source: Any) -> None:
         self._move(target, source)
+        self.clock.now_s += FIRST_S if self.waited else 0.0
+        self.waited = False
         self.clock.now_s += START_S + source.nbytes / min(self._rate(source), self._rate(target))
 
     def _move(self, target: Any, source: Any) -> None:
@@ -106,7 +111,7 @@ class MadeUpPeer:
 
 @dataclass
 class MadeUpQueue:
-    """Does its work at once, or after a while if it waits for a mark, which is of another device."""
+    """Does its work at once, or after a while if it waits for a mark of another device."""
 
     device: MadeUpPeer
 
@@ -117,8 +122,9 @@ class MadeUpQueue:
         return self.device.number
 
     def wait(self, mark: int) -> None:
-        assert mark != self.device.number
-        self.device.clock.now_s += WAIT_S
+        if mark != self.device.number:
+            self.device.clock.now_s += WAIT_S
+            self.device.waited = True
 
 
 def _on(number: int) -> type[np.ndarray[Any, Any]]:
@@ -153,11 +159,18 @@ def test_the_links_of_two_devices_have_the_times_of_copies_and_of_waits() -> Non
     assert (one.name, other.name) == ("link 01", "link 10")
     assert one.copy_s == {str(size): pytest.approx(START_S + size / PEER) for size in gpu_links.COPIES}
     assert one.wait_s == pytest.approx(WAIT_S)
+    # one thing after another: eight waits for the other device and four messages, of which a half is of each device
+    smallest = START_S + (1 << 10) / PEER
+    assert one.copy_start_s == pytest.approx(
+        (8 * WAIT_S + 4 * (smallest + FIRST_S) - 2 * WAIT_S) / 2 - smallest, rel=0.1
+    )
+    stored_s = LAUNCH_S + (1 << 10) / PEER
+    assert one.store_start_s == pytest.approx((8 * WAIT_S + 4 * stored_s - 2 * WAIT_S) / 2, rel=0.1)
     bytes_s = (1 << 18) / (LAUNCH_S + (1 << 18) / PEER)
     assert one.store_bytes_per_s == pytest.approx(bytes_s)
     assert one.load_bytes_per_s == pytest.approx(bytes_s)
     # the made-up devices do one thing after another: both ways take twice as long, and two waits in all samples
-    both_s = 2 * (START_S + (1 << 16) / PEER) + 2 * WAIT_S / 10
+    both_s = 2 * (START_S + (1 << 16) / PEER) + (2 * WAIT_S + FIRST_S) / 10
     assert one.both_ways_bytes_per_s == pytest.approx(2 * (1 << 16) / both_s)
     assert one.peers == {"GPU-1": "link 01"}
     assert one.peer_copy_bytes_per_s == {"GPU-1": pytest.approx((1 << 16) / one.copy_s["65536"])}

@@ -119,7 +119,7 @@ def studied(folder: Path, answers: Any, axes: Axes | None = None, **how: Any) ->
 
 
 def answered(numbers: Iterator[int], outcome: Outcome = Outcome.OK) -> Any:
-    def sustain_all(configs: Sequence[KernelConfig], proven: Sequence[bool]) -> list[Trial]:
+    def sustain_all(configs: Sequence[KernelConfig], proven: Sequence[bool], _: float) -> list[Trial]:
         assert len(configs) == len(proven)
         found = FOUND if outcome is Outcome.OK else None
         return [

@@ -153,7 +153,7 @@ def test_finals_are_verified_at_full_size_and_measured_together(evaluator: Evalu
 
 def test_a_run_of_seconds_follows_the_proof_where_there_was_none(evaluator: Evaluator) -> None:
     proven, fresh, wrong = evaluator.sustained(
-        [config("right"), config("right"), config("wrong cell")], [True, False, False]
+        [config("right"), config("right"), config("wrong cell")], [True, False, False], PROTOCOL.sustained_s
     )
     assert proven.sustained
     assert fresh.sustained
@@ -472,7 +472,7 @@ def test_a_worker_that_something_else_kills_costs_no_finalist(once: Path) -> Non
         assert once.exists()
         assert [bool(trial.final) for trial in trials] == [True, True]
         once.unlink()
-        (trial,) = evaluator.sustained([config("killed once")], [True])
+        (trial,) = evaluator.sustained([config("killed once")], [True], PROTOCOL.sustained_s)
         assert once.exists()
         assert trial.sustained
 

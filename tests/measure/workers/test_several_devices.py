@@ -118,7 +118,12 @@ def test_what_is_compared_is_measured_on_the_first_device() -> None:
             evaluator.submit(number, one)
         submitted = [evaluator.next() for _ in rights]
         proven = [evaluator.verify(one, full=True) for one in rights]
-        trials = [*submitted, *proven, *evaluator.finals(rights), *evaluator.sustained(rights, [True] * 3)]
+        trials = [
+            *submitted,
+            *proven,
+            *evaluator.finals(rights),
+            *evaluator.sustained(rights, [True] * 3, PROTOCOL.sustained_s),
+        ]
         assert {trial.device for trial in trials} == {""}
         processes = [worker.process.pid for worker in evaluator.pool.measurers]
         evaluator.restart()

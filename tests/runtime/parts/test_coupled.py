@@ -36,16 +36,23 @@ OVERLAPS = ("none", "edge-first", "edge-priority")
 
 
 def coupled(
-    case: Case, one: KernelConfig, cut: str, coupling: Coupling, *, order: str | int = "random", poisons: bool = True
+    case: Case,
+    one: KernelConfig,
+    cut: str,
+    coupling: Coupling,
+    *,
+    order: str | int = "random",
+    poisons: bool = True,
+    depth: int | None = None,
 ) -> tuple[Simulation, CoupledSimulation]:
-    """One device and several of them, at the same random state."""
+    """One device and several of them, at the same random state. depth: layers of the halo."""
     host, chosen, program = Host(order), parse_cut(cut), render(case, one)
     # tiles of several steps run for longer than the optimiser takes
     compiler = partial(compile_on_host, level=QUICK if one.fused_steps > 1 else QUICKLY_MADE)
     alone, state = Simulation(program, compiler(program), HostDevice()), random_state(case)
     taking = render_on_planes(program) or program
     devices = [HostDevice(host) for _ in range(chosen.parts)]
-    found = decomposed(case, one, chosen)
+    found = decomposed(case, one, chosen, depth)
     parts = CoupledSimulation(taking, compiler(taking), devices, found, coupling, compiler, poisons=poisons)
     alone.initialise(state)
     parts.initialise(state)
@@ -106,6 +113,46 @@ def test_edges_of_several_steps(kept: str, steps: int, edge: int, overlap: Any) 
     one = tiles(representation=kept, steps=steps)
     coupling = Coupling("pack", overlap, 0 if overlap == "none" else edge)
     assert not differences(case, one, "z:2", coupling, exchanges=3).any()
+
+
+@needs_compiler
+@pytest.mark.parametrize(("steps", "depth"), [(1, 2), (1, 3), (2, 4)])
+@pytest.mark.parametrize("overlap", OVERLAPS)
+@pytest.mark.parametrize("poisons", [True, False])
+def test_several_launches_between_exchanges(steps: int, depth: int, overlap: Any, poisons: bool) -> None:
+    """Each computes the planes that later ones read: two buffers and two or three launches, so a round ends in both."""
+    case = replace(case_named("box", collision="regularised"), domain=(33, 13, 23))
+    one = tiles(representation="moments", steps=steps)
+    alone, parts = coupled(case, one, "z:2", Coupling("copy", overlap), depth=depth, poisons=poisons)
+    for rounds in (1, 2, 1):
+        alone.step(rounds * depth)
+        parts.step(rounds * depth)
+    assert np.array_equal(alone.populations(), parts.populations())
+
+
+@needs_compiler
+@pytest.mark.parametrize("cut", ["y:2", "1x2x2"])
+def test_several_launches_between_exchanges_across_other_axes(cut: str) -> None:
+    case = replace(case_named("box", collision="regularised"), domain=(33, 23, 23))
+    one = tiles(representation="moments", steps=1)
+    assert not differences(case, one, cut, Coupling("pack", "none"), exchanges=3, depth=2).any()
+
+
+@needs_compiler
+def test_several_launches_between_walls() -> None:
+    """To rounding: the sums of cells near the end of a part's storage are added up as those beside a wall."""
+    case = replace(case_named("cavity", collision="regularised"), domain=(33, 23, 41))
+    one = tiles(representation="moments", steps=1)
+    assert np.abs(differences(case, one, "z:2", Coupling("copy", "edge-priority"), exchanges=3, depth=3)).max() < 1e-15
+
+
+@needs_compiler
+@pytest.mark.parametrize("schedule", ["uniform", "tapered"])
+@pytest.mark.parametrize("coupling", ["block_planes=2,overlap=none", "block_planes=3,edge_planes=4", "block_planes=9"])
+def test_blocks_of_any_planes(schedule: str, coupling: str) -> None:
+    case = replace(case_named("box", collision="regularised"), domain=(33, 23, 41))
+    one = tiles(representation="moments", steps=2, chunk_schedule=schedule)
+    assert not differences(case, one, "z:2", parse_coupling(coupling), exchanges=2).any()
 
 
 @needs_compiler
@@ -198,6 +245,7 @@ def test_parts_of_a_processor() -> None:
 @pytest.mark.parametrize(
     ("text", "cut", "reason"),
     [
+        ("block_planes=4", "z:2", r"block_planes=4 is not supported for family=direct \(use 0\): its blocks have"),
         ("overlap=none,edge_planes=4", "z:2", r"edge_planes=4 is not supported for overlap=none \(use 0\)"),
         ("edge_planes=6", "z:2", r"edge_planes=6 is not supported for cut=z:2 \(use fewer planes, or parts\): part 0"),
         (

@@ -268,3 +268,16 @@ def test_what_is_put_is_read_by_the_next_step_and_nothing_twice(scheme: str, flo
                 read.append(place.indices[cut_kind(seen, negate(c), window) == OPEN])
             assert len(set(put.tolist())) == len(put)
             assert set(put.tolist()) <= set(np.concatenate(read).tolist())
+
+
+@needs_compiler
+@pytest.mark.parametrize("cut", ["z:2", "bisection:2"])
+def test_index_lists_have_the_sites_of_their_own_part(cut: str) -> None:
+    """A sample that is made anew on the extents of a part has another number of fluid cells than the part."""
+    case = replace(case_named("box"), domain=(40, 40, 40), geometry="sandstone:fraction=0.87")
+    one = config(family="sparse", scheme="pull", storage="fp64", block=(32, 1, 1))
+    _, parts = both(case, one, cut)
+    for part in parts.parts:
+        x, *_ = one.stored_extents(part.case)
+        assert part.state.size == 19 * x
+    assert not differences(case, one, cut).any()

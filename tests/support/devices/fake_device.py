@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from lbmtune.backend.immediate import HostMemory
 from lbmtune.backend.protocol import (
     Binary,
     CompileError,
@@ -252,7 +253,7 @@ def step(case: Case, config: KernelConfig, source: Any, target: Any, fault: str)
 
 
 @dataclass
-class FakeDevice:
+class FakeDevice(HostMemory):
     """Times runs by `durations_s`, or by a clock; conditions come from `weather`."""
 
     backend: str = "cpu"

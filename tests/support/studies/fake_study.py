@@ -204,9 +204,9 @@ class FakeEvaluator:
             costs=Costs(compile_s=0.1, verify_s=0.2, measure_s=0.3),
         )
 
-    def sustained(self, configs: Sequence[KernelConfig], proven: Sequence[bool]) -> list[Trial]:
+    def sustained(self, configs: Sequence[KernelConfig], proven: Sequence[bool], seconds: float) -> list[Trial]:
         assert len(configs) == len(proven)
-        found = Sustained(mlups=1.0, seconds=2.0, steps=10, sites=CASE.sites, slices_s=(0.2,))
+        found = Sustained(mlups=1.0, seconds=seconds, steps=10, sites=CASE.sites, slices_s=(0.2,))
         return [
             Trial(number=n, key=config.key, config=config.flat(), outcome=Outcome.OK, sustained=found)
             for n, config in enumerate(configs)

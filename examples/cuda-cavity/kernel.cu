@@ -1,0 +1,3 @@
+// The implementation, once in a program and by nvcc
+#define CAVITY_IMPLEMENTATION
+#include "cavity.h"
