@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import product
 from math import inf
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from lbmtune.api.devices import LOG
 from lbmtune.api.several import (
@@ -30,46 +30,49 @@ from lbmtune.catalogue.knobs import own_knobs
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.decomposition.choice import legal_cuts
-from lbmtune.decomposition.coupling import Coupling, Transport, sets_block_planes
+from lbmtune.decomposition.coupling import Coupling, sets_block_planes
 from lbmtune.decomposition.cuts import Cut, grids, parse_cut
 from lbmtune.decomposition.parts import decomposed
 from lbmtune.decomposition.rules import kernel_refusal, refusal
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.measure.parts.proof import Agreement, agreement
 from lbmtune.measure.parts.race import Coupled, Race, race
-from lbmtune.model.exchange import OVERLAPS, Period
+from lbmtune.model.exchange import OVERLAPS
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.parts import Compared, PartsAsked, PartsTrial, ranked_parts
+from lbmtune.records.parts import AUTO, Compared, PartsAsked, PartsTrial, ranked_parts
 from lbmtune.records.store import PARTS, append_line, drop_torn_line, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.clock import Clock
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.spaces.space import Space
 
-AUTO = "auto"
-"""The word for all cuts."""
 _KERNELS, _CUTS, _REPEATS, _SAMPLE_S = 3, 2, 5, 0.06
 """Kernels of a study, cuts of each, turns of a race, and least seconds of a sample."""
 _SHARE, _MOST_S = 0.35, 90.0
 """Share of the time of a study that its finals on several devices get, and most seconds."""
 _KNOBS = {one.name: one for one in own_knobs(Coupling)}
+_WAYS = [Coupling(transport, overlap) for transport, overlap in product(_KNOBS["transport"].search, OVERLAPS)]  # type: ignore[arg-type]
+"""Couplings that are tried first."""
 
 
 @dataclass(frozen=True)
 class _Unit:
-    """A kernel on a cut. expected: by overlap, as far as the model tells."""
+    """A kernel on a cut. machine: whose links the model takes."""
 
     trial: Trial
     config: KernelConfig
     cut: Cut
     case: Case
-    expected: dict[str, Period]
+    machine: Machine
 
     @property
     def expected_s(self) -> float:
         """Return the least seconds of a step by the model, infinite if it tells none."""
-        return min((one.total_s / one.steps for one in self.expected.values()), default=inf)
+        found = decomposed(self.case, self.config, self.cut)
+        return min(
+            (one.total_s / one.steps for one in predicted_periods(found, self.machine, _WAYS).values()), default=inf
+        )
 
 
 def time_for_parts(seconds: float) -> float:
@@ -141,7 +144,7 @@ def _units(record: StudyRecord, asked: PartsAsked, limits: Limits, machine: Mach
             continue
         for cut in cuts:
             whole = grown(case, cut) if asked.weak else case
-            found.append(_Unit(trial, config, cut, whole, predicted_periods(decomposed(whole, config, cut), machine)))
+            found.append(_Unit(trial, config, cut, whole, machine))
         kernels += 1
         if kernels == _KERNELS:
             break
@@ -185,8 +188,7 @@ def _tried(unit: _Unit, case: Case, asked: PartsAsked, devices: Sequence[Any], c
 
 def _stages(timing: Pair, seen: dict[Coupling, PartsTrial]) -> Iterator[list[Coupling]]:
     """Yield couplings to be tried together. seen: the results so far."""
-    ways = cast("Sequence[Transport]", _KNOBS["transport"].search)
-    first = [Coupling(transport, overlap) for transport, overlap in product(ways, OVERLAPS)]
+    first = list(_WAYS)
     if all(timing.refused(one) for one in first):
         first += [Coupling("host", overlap) for overlap in OVERLAPS]
     yield first
@@ -254,7 +256,8 @@ def _compared(found: Agreement, small: Case) -> Compared:
 def _timed(trial: PartsTrial, unit: _Unit, times: Race, one: Coupled) -> PartsTrial:
     if one.refused:
         return replace(trial, outcome=Outcome.ILLEGAL, reason=one.refused)
-    expected = None if one.coupling.transport == "host" else unit.expected.get(one.coupling.overlap)
+    expected = predicted_periods(decomposed(unit.case, unit.config, unit.cut), unit.machine, [one.coupling])
+    period = expected.get(one.coupling)
     return replace(
         trial,
         sites=times.cells,
@@ -263,8 +266,8 @@ def _timed(trial: PartsTrial, unit: _Unit, times: Race, one: Coupled) -> PartsTr
         period_s=one.samples,
         launches_s=one.launches_s,
         exchange_s=max(0.0, one.exchange_s),
-        predicted_s=None if expected is None else expected.total_s,
-        predicted_exchange_s=None if expected is None else expected.exchange_s,
+        predicted_s=None if period is None else period.total_s,
+        predicted_exchange_s=None if period is None else period.exchange_s,
     )
 
 

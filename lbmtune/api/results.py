@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lbmtune.api.bundles import write_bundle
 from lbmtune.api.devices import LOG
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.patch_checks import settled
@@ -115,6 +116,21 @@ class Study:
         chosen = name or default_name(found)
         target = self.folder / f"{chosen}.h" if path is None else Path(path)
         write_cuda_header(found, target, chosen)
+        self._remark(member)
+        return target
+
+    def export_bundle(
+        self, path: Path | str | None = None, *, member: int | None = None, name: str | None = None
+    ) -> Path:
+        """Write a folder with best.json, header, CMake target, test program and compiled modules, and return its path.
+
+        path: default NAME in the folder of the study. name: of the target and the namespace. Raises as `export_header`.
+        """
+        self._check_ranked()
+        found = best(self.record, member)
+        chosen = name or default_name(found)
+        target = self.folder / chosen if path is None else Path(path)
+        write_bundle(found, target, chosen)
         self._remark(member)
         return target
 

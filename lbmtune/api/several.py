@@ -82,7 +82,7 @@ class Raced:
     devices: tuple[str, ...]
     sent_bytes: int
     times: Race
-    predicted: dict[str, Period]
+    predicted: dict[Coupling, Period]
 
     def facts(self) -> dict[str, Any]:
         """Return plain data."""
@@ -118,7 +118,7 @@ class Raced:
         """Return what the model predicts; None through the host, or if nothing is known of links."""
         if coupling.transport == "host":
             return None
-        return self.predicted.get(coupling.overlap)
+        return self.predicted.get(coupling)
 
 
 def prove_parts(
@@ -181,7 +181,7 @@ def race_parts(
             devices=tuple(devices),
             sent_bytes=max(sent_bytes(pair.found).values()),
             times=times,
-            predicted=predicted_periods(pair.found, machine),
+            predicted=predicted_periods(pair.found, machine, legal),
         )
 
 
@@ -327,9 +327,11 @@ def small_case(
     raise InputError(f"{reason or f'no domain up to {extents(small.domain)} has parts that can be compared'}.")
 
 
-def predicted_periods(found: Decomposition, machine: Machine | None) -> dict[str, Period]:
-    """Return what the model predicts for each overlap; nothing if it knows nothing of links."""
+def predicted_periods(
+    found: Decomposition, machine: Machine | None, couplings: Sequence[Coupling]
+) -> dict[Coupling, Period]:
+    """Return what the model predicts for couplings that are not through the host; nothing if it knows no links."""
     known = with_links(machine) if machine else None
     if known is None or known.links is None:
         return {}
-    return {overlap: period(found, known, Coupling(overlap=overlap)) for overlap in OVERLAPS}
+    return {one: period(found, known, one) for one in couplings if one.transport != "host"}

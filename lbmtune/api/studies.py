@@ -105,8 +105,8 @@ def study(
     where = chosen(device)
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
-    parts = _parts(parts, wanted, place, resume=resume)
     _check(wanted, where, place, resume=resume)
+    parts = _parts(parts, wanted, place, resume=resume)
     earlier = _earlier(sources, wanted, where, place, resume=resume)
     share = _shared(storage, place)
     max_age_s = None if resume else _CEILING_AGE_S

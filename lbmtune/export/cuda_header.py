@@ -88,17 +88,21 @@ def _check_name(name: str) -> None:
         raise InputError(f"name={name} is not supported for a namespace of C++ (use letters, digits and _).")
 
 
+def nvcc_options(options: Iterable[str]) -> tuple[str, ...]:
+    """Return the options of NVRTC as those of nvcc."""
+    return tuple(one.replace("--", "-", 1) for one in options if one not in _OF_NVRTC_ALONE)
+
+
 def _titles(best: Best, name: str, file: str) -> dict[str, Any]:
     case, expected = best.case, best.expected
     domain = "x".join(map(str, case.domain))
-    options = [one.replace("--", "-", 1) for one in best.kernel.options if one not in _OF_NVRTC_ALONE]
     solid = "nx * ny * nz bytes, x fastest" if case.geometry else "NULL, this kernel has none"
     return {
         "title": f"{name}: {case.lattice} {case.collision}, {case.flow}",
         "version": best.lbmtune,
         "measured": f"{expected.mlups:,.0f} {case.speed_unit} on {best.environment.device}, {domain} cells"
         f"{', not reliable' * bool(expected.doubts)}",
-        "options": " ".join(options),
+        "options": " ".join(nvcc_options(best.kernel.options)),
         "file": file,
         "solid_said": solid,
     }

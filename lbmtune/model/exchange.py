@@ -14,9 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
+from lbmtune.catalogue.limits import REGISTERS, WARP
+from lbmtune.codegen.cuda.exchange import MOST_BLOCKS, THREADS
 from lbmtune.decomposition.balance import loads
 from lbmtune.decomposition.boxes import Cells
 from lbmtune.decomposition.coupling import (
@@ -31,12 +34,20 @@ from lbmtune.decomposition.coupling import (
 )
 from lbmtune.decomposition.parts import Decomposition, Part
 from lbmtune.decomposition.transfers import face_bytes, runs, sent_bytes
+from lbmtune.model.gpu.families import inputs_of
+from lbmtune.model.gpu.inputs import Inputs
+from lbmtune.model.gpu.temporal_blocking.inputs import chunk_planes, spared
 from lbmtune.model.machine.curves import copy_curve, enclosed
 from lbmtune.model.machine.description import Links, Machine
 from lbmtune.model.predict import MODELS, predict
+from lbmtune.model.rounds import Blocks, round_s
 from lbmtune.records import Resources
 
 OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
+_SENDING_REGISTERS = 40
+"""Registers of a thread that sends, at most."""
+_WAVES = 20
+"""Blocks, one after another, of which the last ones do not matter."""
 _WAITS = 2
 """Waits for another device in an exchange: until it may be written to, and until it has written."""
 
@@ -67,7 +78,8 @@ class _Work:
     """The work of a part: what it computes and sends.
 
     seconds: of a launch by the cells that it updates, solid ones in proportion, and by the planes of a block (0: those
-    of the kernel); start_s: of a launch on nothing; launch_start_s: of one in a graph.
+    of the kernel); start_s: of a launch on nothing; launch_start_s: of one in a graph;
+    resources: of the kernel, if it was compiled.
     """
 
     found: Decomposition
@@ -76,6 +88,7 @@ class _Work:
     seconds: Callable[[Cells, int], float]
     start_s: float
     launch_start_s: float
+    resources: Resources | None
 
     @property
     def own_s(self) -> float:
@@ -91,7 +104,7 @@ class _Work:
         cells = (*self.part.stored.extents[:2], planes)
         share = prod(cells) / self.part.box.cells
         own_s = self.seconds(self.part.box.extents, block)
-        return max(self.seconds(cells, block), self.start_s + share * (own_s - self.start_s))
+        return max(self.seconds(cells, block), own_s - (1 - share) * (own_s - self.start_s))
 
 
 def period(found: Decomposition, machine: Machine, coupling: Coupling, resources: Resources | None = None) -> Period:
@@ -108,9 +121,11 @@ def period(found: Decomposition, machine: Machine, coupling: Coupling, resources
     }
     launch_s = MODELS[found.config.backend].launch_s
     knobs: dict[str, Any] = {} if BACKENDS[found.config.backend].shares_host else {"launch": "graph"}
-    starts = [launch_s(found.case, config, machine, 0.0) for config in (found.config, replace(found.config, **knobs))]
+    start, in_graph = (
+        launch_s(found.case, config, machine, 0.0) for config in (found.config, replace(found.config, **knobs))
+    )
     works = (
-        _Work(found, part, sent[part.number], partial(seconds, fluid=load / part.box.cells), *starts)
+        _Work(found, part, sent[part.number], partial(seconds, fluid=load / part.box.cells), start, in_graph, resources)
         for (load, *_), part in alike.items()
     )
     return max((_of_part(work, machine, coupling) for work in works), key=lambda one: one.total_s)
@@ -147,14 +162,17 @@ def _of_part(work: _Work, machine: Machine, coupling: Coupling) -> Period:
         work.launch_s(len(stage_planes(found, part, later)) if planes else part.stored.extents[2], block)
         for later in range(launches)
     ]
-    last, hidden, moved = whole[0], 0.0, 0.0
+    exchange = _exchange_s(work, machine, coupling) if work.sent and machine.links else 0.0
+    # what is sent is read, and written where it arrives
+    moved = 2 * work.sent / machine.copy_bytes_per_s if edges else 0.0
+    if block and machine.calibration:
+        return _of_blocks(work, machine, coupling, exchange, moved)
+    last, hidden = whole[0], 0.0
     if edges:
         hidden = last - work.launch_s(sum(map(len, edges)), block)
-        moved = 2 * work.sent / machine.copy_bytes_per_s  # read where it is sent from, written where it arrives
     if coupling.overlap == "edge-first":
         hidden = work.launch_s(len(inner), block)
         last = hidden + sum(work.launch_s(len(edge), block) for edge in edges)
-    exchange = _exchange_s(work, machine, coupling) if work.sent and machine.links else 0.0
     return Period(
         overlap=coupling.overlap,
         steps=found.steps,
@@ -163,6 +181,71 @@ def _of_part(work: _Work, machine: Machine, coupling: Coupling) -> Period:
         exchange_s=exchange,
         shown_s=min(exchange, max(moved, exchange - max(hidden, 0.0))),
     )
+
+
+def _of_blocks(work: _Work, machine: Machine, coupling: Coupling, exchange: float, moved: float) -> Period:
+    """Return the period of a kernel of a few long blocks, which are simulated (`model.rounds`).
+
+    A block takes as long for a plane as is predicted for a part that is so high that all room is filled many times.
+    """
+    found, part, links = work.found, work.part, machine.links
+    config = cast("TemporalBlocking", found.config)
+    inputs = inputs_of(found.case, config, machine, work.resources)
+    room = machine.multiprocessors * max(1, inputs.blocks)
+    stages = found.steps // config.fused_steps
+    edges, inner = bands(found, part, coupling)
+    block = block_planes(found, part, coupling)
+
+    def launch(cells: Cells, planes: int, plane_s: float) -> Blocks:
+        columns = config.blocks(replace(found.case, domain=cells))
+        chunks = chunk_planes(cells[2], -(-cells[2] // planes), config)
+        around = 2 * config.steps - spared(found.case, config)
+        return Blocks(tuple((columns[0] * columns[1], plane_s * (chunk + around)) for chunk in chunks))
+
+    alone = partial(
+        round_s, room, inner=None, edges=0, first=False, exchange_s=0.0, packs=None, wait_s=0.0, start_s=0.0
+    )
+    x, y, _ = part.stored.extents
+    columns = prod(config.blocks(replace(found.case, domain=(x, y, 1))))
+    high = (x, y, config.chunk_planes * -(-_WAVES * room // columns))
+    plane_s = work.seconds(high, 0) / alone([launch(high, config.chunk_planes, 1.0)])
+    of = partial(launch, planes=block, plane_s=plane_s)
+    chain = [of((x, y, len(stage_planes(found, part, later)))) for later in reversed(range(stages))]
+    if edges:
+        chain = [*chain[:-1], *(of((x, y, len(edge))) for edge in edges)]
+    waits = 2 * (links.wait_s or 0.0) if links else 0.0
+    sends = [face for face in found.faces if face.source == part.number]
+    packs = coupling.transport == "pack" and exchange > 0 and not _has_room(inputs)
+    found_s = [
+        round_s(
+            room,
+            chain,
+            of((x, y, len(inner))) if edges else None,
+            edges=len(edges),
+            first=coupling.overlap == "edge-first",
+            exchange_s=waits / 2 if sent and packs else sent,
+            packs=Blocks(((MOST_BLOCKS * len(sends), max(0.0, sent - waits)),)) if sent and packs else None,
+            wait_s=waits / 2,
+            start_s=work.launch_start_s,
+        )
+        for sent in (0.0, exchange)
+    ]
+    own_s = stages * alone([launch(part.box.extents, config.chunk_planes, plane_s)])
+    return Period(
+        overlap=coupling.overlap,
+        steps=found.steps,
+        own_s=own_s,
+        extra_s=min(found_s) - own_s,  # edges that wait may let blocks of the interior fill the room better
+        exchange_s=exchange,
+        shown_s=found_s[1] - min(found_s) + moved,
+    )
+
+
+def _has_room(inputs: Inputs) -> bool:
+    """Return whether a kernel that sends runs beside blocks that fill a multiprocessor."""
+    registers = max(entry.registers for entry in inputs.entries or (inputs.resources,))
+    left = REGISTERS - inputs.blocks * inputs.block_warps * WARP * registers
+    return bool(left >= THREADS * _SENDING_REGISTERS)
 
 
 def _exchange_s(work: _Work, machine: Machine, coupling: Coupling) -> float:

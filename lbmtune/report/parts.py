@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import NamedTuple
 
 from lbmtune.records.comparison.statistics import Interval
 from lbmtune.report.drawing import MARK, NEUTRAL, PALETTE, Figure, interval, plain_figure
+from lbmtune.report.html import Panel, filled
 
 EDGES, INTERIOR, ALL_PLANES, EXCHANGE = "edges", "interior", "all planes", "exchange"
 _LANES = (EDGES, ALL_PLANES, INTERIOR, EXCHANGE)
@@ -80,6 +82,42 @@ def timeline_figure(timed: Mapping[str, Timed]) -> Figure:
     )
     figure.update_yaxes(autorange="reversed")
     return figure
+
+
+def scaling_efficiency_figure(
+    predicted: Mapping[str, Sequence[tuple[int, float]]], measured: Mapping[str, tuple[int, Interval]]
+) -> Figure:
+    """Draw efficiency over the number of devices: lines are predicted, points with 95 % intervals measured, by name."""
+    figure = plain_figure("devices", "efficiency against one device")
+    for colour, (name, points) in zip(cycle(PALETTE), predicted.items(), strict=False):
+        figure.add_scatter(
+            x=[devices for devices, _ in points],
+            y=[100 * share for _, share in points],
+            name=f"{name}, predicted",
+            mode="lines",
+            line={"color": colour},
+            hovertemplate=f"{name}, %{{x}} devices: %{{y:.1f}} % predicted<extra></extra>",
+        )
+        if name in measured:
+            devices, share = measured[name]
+            figure.add_scatter(
+                x=[devices],
+                y=[100 * share.median],
+                name=f"{name}, measured",
+                mode="markers",
+                marker={"color": colour, "size": 9},
+                error_y=interval([100 * share.median], [100 * share.low], [100 * share.high], colour),
+                hovertemplate=f"{name}, %{{x}} devices: %{{y:.1f}} % measured<extra></extra>",
+            )
+    numbers = sorted({devices for points in predicted.values() for devices, _ in points})
+    figure.update_xaxes(type="log", tickvals=numbers, ticktext=[str(one) for one in numbers])
+    figure.update_yaxes(ticksuffix=" %")
+    return figure
+
+
+def parts_page(title: str, headline: str, text: str, panels: Sequence[Panel]) -> str:
+    """Return a page of figures of several devices, one HTML file that works offline."""
+    return filled("figures.html", ("script.js", "start.js"), panels, title=title, headline=headline, text=text)
 
 
 def efficiency_figure(efficiencies: Mapping[str, Interval]) -> Figure:

@@ -1,8 +1,9 @@
-"""Write the pages that follow from the code: families and knobs, exit codes, schema of best.json, decisions.
+"""Write the pages that follow from the code: families and knobs, exit codes, schema of best.json, scaling, decisions.
 
     python -m scripts.docs.reference [--check]
 
-Writes docs/reference/*.md and docs/decisions/README.md; with --check, writes nothing and fails if a page is stale.
+Writes docs/reference/*.md, docs/guide/eight-h200.md and docs/decisions/README.md; with --check, writes nothing and
+fails if a page is stale.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from lbmtune.catalogue.family_knobs import knobs
 from lbmtune.catalogue.knobs import Acts, Knob, own_knobs
 from lbmtune.decomposition.coupling import Coupling
 from lbmtune.errors import LbmtuneError
+from scripts.docs.scaling import scaling_lines
 from scripts.paths import ROOT
 
 FOLDER = ROOT / "docs" / "reference"
-DECISIONS = ROOT / "docs" / "decisions"
+DECISIONS, GUIDE = ROOT / "docs" / "decisions", ROOT / "docs" / "guide"
 SCHEMA = ROOT / "lbmtune" / "records" / "best.schema.json"
 _WRITTEN = "<!-- Written by scripts/docs/reference.py from the code; edit the code, not this page. -->"
 _KNOB_COLUMNS = ("knob", "meaning", "unit", "default", "values", "acts if")
@@ -195,6 +197,7 @@ def pages() -> Mapping[Path, str]:
         FOLDER / "exit-codes.md": exit_codes_page(),
         FOLDER / "best-json-schema.md": schema_page(),
         DECISIONS / "README.md": decisions_page(),
+        GUIDE / "eight-h200.md": _page(scaling_lines()),
     }
 
 

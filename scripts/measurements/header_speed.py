@@ -25,7 +25,7 @@ from lbmtune.api.machines import named_machine
 from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.export import best
-from lbmtune.export.cuda_header import cuda_header
+from lbmtune.export.cuda_header import cuda_header, nvcc_options
 from lbmtune.records import Trial
 from lbmtune.records.best import Best
 from scripts.paths import ROOT
@@ -82,8 +82,18 @@ def built(found: Best, folder: Path, *, host: bool) -> Path:
 
         build_program([SOURCE, folder / "made.cu"], program, "made", folder)
     else:
-        options = [one.replace("--", "-", 1) for one in found.kernel.options if "execution-space" not in one]
-        command = ["nvcc", "-O3", "-arch=native", "-I", folder, *options, SOURCE, folder / "made.cu", "-o", program]
+        command = [
+            "nvcc",
+            "-O3",
+            "-arch=native",
+            "-I",
+            folder,
+            *nvcc_options(found.kernel.options),
+            SOURCE,
+            folder / "made.cu",
+            "-o",
+            program,
+        ]
         subprocess.run([*map(str, command)], check=True, cwd=folder)
     return program
 

@@ -1,5 +1,6 @@
 """The processor as a device, if it cannot be one, and its cache of kernels, if that is damaged."""
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,13 +11,15 @@ import numpy as np
 import pytest
 
 from lbmtune import quotas
-from lbmtune.backend.cpu import modules, threads
+from lbmtune.backend.cpu import compile_cpu, modules, threads
 from lbmtune.backend.protocol import OutOfMemoryError
 from lbmtune.backend.registry import open_device
 from lbmtune.catalogue.config import cpu
 from lbmtune.catalogue.families.common_rules import fits_in_memory
 from lbmtune.catalogue.problem.flows import box
+from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError
+from lbmtune.measure.verification.verify import verify
 
 
 def test_without_the_compiler_of_numba_there_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,6 +41,19 @@ def test_a_threading_layer_that_is_not_there_is_told_before_a_kernel_runs(monkey
     for usable in ("workqueue", "default", "threadsafe"):
         monkeypatch.setattr(numba.config, "THREADING_LAYER", usable)
         assert open_device("cpu").limits.cores
+
+
+def test_a_kernel_needs_no_program_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No C compiler in particular: LLVM comes with Numba."""
+
+    def refuses(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a program was started")
+
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(subprocess, "Popen", refuses)
+    program = render(box("d2q9", "bgk", (16, 12, 1)), cpu.Direct(vector_bits=0, threads=1))
+    assert verify(program, compile_cpu(program), open_device("cpu"), 1).passed
 
 
 def test_functions_of_this_package_are_compiled_where_nothing_can_be_cached() -> None:

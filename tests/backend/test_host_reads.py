@@ -85,6 +85,22 @@ def test_elements_come_in_the_order_and_shape_of_their_indices(
     np.testing.assert_array_equal(device.gathered(values, turned), values[turned])
 
 
+def test_what_was_read_stays_while_memory_is_used_again(device: CudaDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Page-locked memory grows to the most that was read at once."""
+    locked: list[int] = []
+    lock = device.host_empty
+    monkeypatch.setattr(device, "host_empty", lambda size, dtype: locked.append(size) or lock(size, dtype))
+    values = np.arange(1000.0)
+    first = device.gathered(values, np.arange(100))
+    for size in (3, 100, 64, 1):
+        device.gathered(values, np.full(size, 999))
+    assert device.filled([np.full(5, 1, np.uint8)], 1)
+    np.testing.assert_array_equal(first, values[:100])
+    assert locked == [1024, 1024]
+    device.gathered(values.astype("float32"), np.zeros(500, np.int64))
+    assert locked == [1024, 1024, 4096, 2048]
+
+
 @pytest.mark.parametrize("size", [1, 255, 257, 100_003])
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_one_other_byte_of_any_part_is_seen(device: CudaDevice, size: int, which: int) -> None:

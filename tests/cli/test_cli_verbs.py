@@ -620,10 +620,11 @@ def test_a_header_is_exported(run, tmp_path):
     assert "--name mine is not supported for format=best (use cuda)" in err
 
 
-def test_a_header_of_a_cpu_kernel_is_refused(run, monkeypatch):
+@pytest.mark.parametrize("kind", ["cuda", "bundle"])
+def test_a_header_of_a_cpu_kernel_is_refused(run, monkeypatch, kind):
     stand_in(monkeypatch)
     assert study(run, "--out", "here")[0] == 0
-    code, out, err = run("export", "here", "--format", "cuda")
+    code, out, err = run("export", "here", "--format", kind)
     assert (code, out) == (2, "")
     assert "format=cuda is not supported for a kernel for target=cpu (use a study on a GPU, or lbmtune.load)" in err
 

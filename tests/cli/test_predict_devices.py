@@ -14,6 +14,8 @@ from tests.support.paths import RECORDED
 
 KERNEL = ("predict", "scheme=pull,block=256x1x1", "--study", "d3q19-box")
 
+TWO = ("--machine", "h100", "--devices", 2)
+
 
 def points(run: Run, *arguments: object) -> list[dict[str, Any]]:
     code, out, err = run(*arguments, "--json")
@@ -53,6 +55,25 @@ def test_weak_scaling_has_a_domain_for_each_device_and_strong_scaling_shares_one
     weak, strong = ([one["efficiency"] for one in found if one["kind"] == kind] for kind in ("weak", "strong"))
     assert strong == sorted(strong, reverse=True)
     assert all(w >= s for w, s in zip(weak, strong, strict=True))
+
+
+def test_the_faster_transport_is_taken(run: Run) -> None:
+    """Planes of aosoa are thousands of runs, each a copy of its own."""
+    rows = points(run, "predict", "scheme=pull,layout=aosoa,width=128,block=128x1x1", "--study", "d3q19-box", *TWO)
+    assert {one["transport"] for one in rows if one["devices"] == 2} == {"pack"}
+    assert all(one["efficiency"] > 0.9 for one in rows)
+
+
+def test_one_kind_of_scaling(run: Run) -> None:
+    both = points(run, *KERNEL, *TWO)
+    for kind in ("weak", "strong"):
+        assert points(run, *KERNEL, *TWO, f"--{kind}") == [one for one in both if one["kind"] == kind]
+    assert points(run, *KERNEL, *TWO, "--weak", "--strong") == both
+    code, _, err = run(*KERNEL, *TWO, "--cut", "bisection:2", "--weak")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--weak is not supported here (use --strong)" in err
+    code, _, err = run(*KERNEL, "--machine", "h100", "--strong")
+    assert (code, "--strong goes with --devices; add that." in err) == (2, True)
 
 
 def test_a_given_cut_and_overlap(run: Run) -> None:

@@ -60,7 +60,7 @@ def study_on_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> api.Study
 
 
 def test_a_study_ends_with_finals_on_parts_and_is_resumed_as_it_was(
-    study_on_parts: api.Study, run: Run, capsys: pytest.CaptureFixture[str]
+    study_on_parts: api.Study, run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record, folder, spec = study_on_parts.record, study_on_parts.folder, study_on_parts.spec
     assert record.header.parts == TWO
@@ -72,6 +72,14 @@ def test_a_study_ends_with_finals_on_parts_and_is_resumed_as_it_was(
     verb._show(study_on_parts, as_json=False)
     assert f"of 1 x one device; {best.key}, cut=y:2, overlap=none" in " ".join(capsys.readouterr().out.split())
     assert run("report", folder)[0] == 0
+    monkeypatch.setattr(api.Study, "export_header", lambda *_, **__: folder / "kernel.cuh")
+    code, _, err = run("export", folder, "--format", "cuda")
+    assert code == 0
+    assert "kernel.cuh runs on one device; best.json has the cut and the exchange of 2 parts" in err
+    monkeypatch.setattr(api, "profile", lambda *_, **__: pytest.fail("only what comes before is asked"))
+    with pytest.raises(pytest.fail.Exception):
+        run("profile", folder / "best.json", "--device", "cpu")
+    assert "is of 2 parts, and a profile is of its kernel on one device" in capsys.readouterr().err
 
     before = (folder / "parts.jsonl").read_text()
     with pytest.raises(InputError, match=r"holds a study on devices cpu,cpu with cut=y:2, and this one is on .*=x:2"):

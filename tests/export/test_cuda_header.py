@@ -151,6 +151,23 @@ def test_rate_force_and_wall_velocity_change_between_steps() -> None:
     solver.close()
 
 
+def test_graphs_launch_what_single_launches_do() -> None:
+    """Over many cycles of parity and buffers, from the middle of one, and again after a change of the rate."""
+    case, found = box("d3q19", "bgk", (33, 5, 4), 1.3), []
+    for launch in ("call", "graph"):
+        config = cuda.Direct(block=(32, 1, 1), scheme="pull", launch=launch)
+        best_found = best_of(replace(case, domain=(64, 16, 12)), config)
+        solver = Exported(compiled(best_found), best_found, case)
+        solver.set_populations(oracle.random_state(case))
+        for steps, omega in ((1, 1.3), (300, 1.3), (7, 0.9), (130, 1.3)):
+            solver("set_relaxation_rate", omega)
+            solver("step", steps)
+        assert solver.steps_done == 438
+        found.append(solver.populations())
+        solver.close()
+    assert np.array_equal(*found)
+
+
 @pytest.mark.parametrize("storage", ["fp16s", "fp16c", "bf16"])
 def test_codes_of_sixteen_bits_are_those_of_the_catalogue(storage: str) -> None:
     case, config = box("d3q19", "bgk", (64, 4, 3), 1.3), cuda.Direct(block=(64, 1, 1), storage=storage)

@@ -106,9 +106,10 @@ def test_time_is_that_of_own_cells_and_of_what_is_added(
     one = period(found, machine, Coupling(overlap=overlap))
     assert one.steps == config.fused_steps
     redundant = cut != "z:2" and cut != "z:4"
-    if config is not MOMENTS or one.overlap != "edge-priority":  # whose blocks may suit the part better, or worse
+    if config is not MOMENTS:  # whose blocks may suit the part better or worse, and take the room of others
         assert (one.extra_s > 0) == (redundant or one.overlap == "edge-first")
-    assert 0 <= one.shown_s <= one.exchange_s
+        assert one.shown_s <= one.exchange_s
+    assert one.shown_s >= 0
     assert machine.links.wait_s
     assert one.exchange_s == pytest.approx(copied_s(found, machine.links) + 2 * machine.links.wait_s)
     assert one.total_s == one.own_s + one.extra_s + one.shown_s
@@ -196,14 +197,13 @@ def test_slabs_without_an_interior_are_exchanged_after_the_launch() -> None:
 
 def test_deep_halos_are_exchanged_less_often_and_computed_redundantly() -> None:
     case = box("d3q19", "regularised", (256, 256, 192))
-    once, deep = (of(case, MOMENTS, "z:2", "none", depth=depth) for depth in (3, 6))
+    once, deep = (of(case, FAST, "z:2", "none", depth=depth) for depth in (3, 6))
     assert (once.steps, deep.steps) == (3, 6)
     assert deep.own_s == pytest.approx(2 * once.own_s)
-    redundant = predict(replace(case, domain=(256, 256, 96 + 6)), MOMENTS, CARD)
-    least_s = 3 * 256 * 256 * 102 / redundant.mlups / 1e6 - once.own_s
-    assert least_s <= deep.extra_s < 1.2 * least_s
+    plane_s = once.own_s / 2 / (48 + 6)  # two waves of blocks of 48 planes, with three around them on either side
+    assert deep.extra_s - 2 * once.extra_s == pytest.approx(2 * 3 * plane_s, rel=0.01)
     assert deep.exchange_s < 2 * once.exchange_s
-    hidden = of(case, MOMENTS, "z:2", "edge-first", depth=6)
+    hidden = of(case, FAST, "z:2", "edge-first", depth=6)
     assert hidden.overlap == "edge-first"
     assert hidden.shown_s < deep.shown_s
 
@@ -212,7 +212,7 @@ def test_blocks_of_the_interior_are_no_longer_than_those_of_edges() -> None:
     """Half of 256 planes with blocks of 64: edges of 32 take two waves of 132 multiprocessors, all together three."""
     found = decomposed(box("d3q19", "regularised", (256, 256, 256)), FAST, parse_cut("z:2"))
     short, long = (
-        period(found, CARD, Coupling("pack", overlap, block_planes=block))
+        period(found, CARD, Coupling("copy", overlap, block_planes=block))
         for overlap, block in (("edge-priority", 0), ("none", 64))
     )
     assert short.own_s + short.extra_s < 0.9 * (long.own_s + long.extra_s)

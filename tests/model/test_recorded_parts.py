@@ -92,9 +92,7 @@ def test_efficiency_is_predicted_within_a_few_percent() -> None:
     errors = {row.name: row.predicted / row.efficiency - 1 for row in rows() if row.coupling["transport"] != "host"}
     assert len(errors) > 25
     assert median(map(abs, errors.values())) < 0.012
-    large = {name: error for name, error in errors.items() if abs(error) > 0.055}
-    assert all("strong moments fp32" in name and error < 0.105 for name, error in large.items()), large
-    assert len(large) == 3  # half of 256^3 cells: blocks of the interior keep those of edges waiting
+    assert max(map(abs, errors.values())) < 0.055, errors
 
 
 def test_an_exchange_by_a_kernel_takes_what_links_say() -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from lbmtune.api.devices import limits_of
 from lbmtune.api.machines import as_machine, machine_of
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.decomposition.coupling import Coupling, Overlap
+from lbmtune.decomposition.coupling import Coupling, Overlap, Transport
 from lbmtune.decomposition.cuts import MOST_PARTS, Bisection, Cut, Grid, grids, parse_cut
 from lbmtune.decomposition.parts import decomposed
 from lbmtune.decomposition.rules import kernel_refusal, refusal
@@ -24,11 +25,23 @@ from lbmtune.records.spec import StudySpec
 
 Kind = Literal["weak", "strong"]
 Cells = tuple[int, int, int]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_TRANSPORTS: tuple[Transport, ...] = ("copy", "pack")
+"""Transports that the model knows."""
+SWITCH = "each device exchanges with all others at the bandwidth of a pair (a switch)"
+ASSUMED = (
+    SWITCH,
+    "copies of an exchange follow each other, one for each run of elements; a kernel that packs sends all at once",
+    "an exchange waits twice for another device, as long as `wait_s` of its links says",
+    "edges of higher priority take no time beside the interior; long blocks are followed one by one",
+    "devices are alike, and none is slowed down by the power of the others",
+)
+"""What the prediction of several devices rests on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingPoint:
-    """A number of devices with the cut and the overlap that the model expects to be fastest.
+    """A number of devices with the cut, the transport and the overlap that the model expects to be fastest.
 
     domain: of all devices; mlups: of all; efficiency: over as many times the speed of one device, on the domain of the
     case.
@@ -40,6 +53,7 @@ class ScalingPoint:
     domain: Cells
     mlups: float
     efficiency: float
+    transport: Transport
     period: Period
 
     @property
@@ -52,6 +66,7 @@ class ScalingPoint:
         one = self.period
         return {
             **{name: getattr(self, name) for name in ("kind", "devices", "cut", "domain", "mlups", "efficiency")},
+            "transport": self.transport,
             "overlap": one.overlap,
             "steps_between_exchanges": one.steps,
             "period_s": one.total_s,
@@ -104,13 +119,14 @@ def scaling(
     *,
     cut: str = "",
     overlap: str = "",
+    kind: str = "",
     resources: Resources | None = None,
 ) -> Scaling:
     """Predict the speed of a kernel on 1, 2, 4, ... devices of a host, up to a number.
 
     Weak: each device has the domain of the case; strong: all share it; with solid cells or a bisection strong alone.
     cut: as in `decompose`, for that number of devices beside one; overlap: 'none', 'edge-first' or 'edge-priority'; '':
-    the fastest.
+    the fastest; kind: 'weak' or 'strong'; '': both.
     A number of devices without a legal cut is left out.
 
     Raises InputError if the kernel is not supported, or if nothing is known of the links of the machine.
@@ -127,7 +143,11 @@ def scaling(
     model = _Model(case, config, machine, tuple(one for one in OVERLAPS if overlap in ("", one)), resources)
     counts = sorted({1, devices} | (set() if given else {1 << n for n in range(devices.bit_length())}))
     equal = not case.geometry and not isinstance(given, Bisection)
-    kinds: tuple[Kind, ...] = ("weak", "strong") if equal else ("strong",)
+    if kind and kind not in KINDS:
+        raise unknown("kind of scaling", kind, KINDS)
+    if kind == "weak" and not equal:
+        raise InputError("--weak is not supported here (use --strong): parts of this case or cut are not alike.")
+    kinds = tuple(one for one in KINDS if kind in ("", one) and (equal or one == "strong"))
     tried = {(kind, count): model.point(kind, count, given) for kind in kinds for count in counts}
     points = tuple(one for one in tried.values() if isinstance(one, ScalingPoint))
     left_out = {f"{kind}, {count:,} devices": one for (kind, count), one in tried.items() if isinstance(one, str)}
@@ -190,17 +210,17 @@ class _Model:
         reasons = list[str]()
         cuts = (given,) if given and devices > 1 else tuple(self._cuts(kind, devices))
         found = [one for cut in cuts for one in self._predicted(kind, devices, cut, reasons)]
-        return max(found, key=lambda one: one.mlups) if found else reasons[0]
+        return max(found, key=lambda one: (one.mlups, -one.period.exchange_s)) if found else reasons[0]
 
     def _predicted(self, kind: Kind, devices: int, cut: Cut, reasons: list[str]) -> Iterator[ScalingPoint]:
-        """Yield a cut with each overlap, unless it is illegal; then the reason is added."""
+        """Yield a cut with each transport and overlap, unless it is illegal; then the reason is added."""
         case = self._grown(cut) if kind == "weak" else self.case
         if reason := refusal(case, self.config, cut, limits_of(self.machine)):
             reasons.append(reason)
             return
         parts = decomposed(case, self.config, cut)
-        for overlap in self.overlaps:
-            one = period(parts, self.machine, Coupling(overlap=overlap), self.resources)
+        for transport, overlap in product(_TRANSPORTS, self.overlaps):
+            one = period(parts, self.machine, Coupling(transport, overlap), self.resources)
             mlups = case.fluid_sites * one.steps / one.total_s / 1e6
             yield ScalingPoint(
                 kind=kind,
@@ -209,6 +229,7 @@ class _Model:
                 domain=case.domain,
                 mlups=mlups,
                 efficiency=mlups / (devices * self.alone),
+                transport=transport,
                 period=one,
             )
 

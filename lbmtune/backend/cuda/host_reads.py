@@ -37,30 +37,39 @@ extern "C" __global__ void compare(const unsigned long long* ranges, const unsig
 class HostReads:
     """The kernels, loaded on the current GPU, in its current stream.
 
-    lock_pages: returns page-locked memory for a number of elements of a type; finish: waits for all enqueued work.
+    lock_pages: returns page-locked memory for a number of elements of a type, which takes a system long, so that it is
+    kept; finish: waits for all enqueued work.
     """
 
     def __init__(self, cupy: Any, lock_pages: Callable[[int, str], Any], finish: Callable[[], None]) -> None:
         self._module = cupy.RawModule(code=TEXT, options=OPTIONS)
         self._lock_pages, self._finish = lock_pages, finish
+        self._kept: dict[str, Any] = {}
 
     def gather(self, address: int, dtype: str, indices: Any) -> Any:
         """Return elements as an array of the host of the shape of `indices`, a NumPy array.
 
         address: of the first element.
         """
-        at, found = self._lock_pages(indices.size, "int64"), self._lock_pages(indices.size, dtype)
+        at, found = self._room("in", indices.size, "int64"), self._room("out", indices.size, dtype)
         at.reshape(indices.shape)[...] = indices
         operands = np.uint64(address), _place(at), _place(found), np.int64(indices.size)
         self._launch(f"gather_{found.itemsize}", (-(-indices.size // _THREADS),), operands)
-        return found.reshape(indices.shape)
+        return found.reshape(indices.shape).copy()
 
     def compare(self, ranges: Sequence[tuple[int, int]], value: int) -> bool:
         """Return whether all bytes of some ranges (address, bytes) have a value."""
-        told, other = self._lock_pages(2 * len(ranges), "uint64"), self._lock_pages(1, "uint32")
+        told, other = self._room("in", 2 * len(ranges), "uint64"), self._room("out", 1, "uint32")
         told.reshape(-1, 2)[...], other[0] = ranges, 0
         self._launch("compare", (_BLOCKS, len(ranges)), (_place(told), np.uint32(value), _place(other)))
         return not other[0]
+
+    def _room(self, name: str, elements: int, dtype: str) -> Any:
+        """Return an array in memory that the next call for the same name gets again."""
+        size = elements * np.dtype(dtype).itemsize
+        if name not in self._kept or self._kept[name].size < size:
+            self._kept[name] = self._lock_pages(1 << (size - 1).bit_length(), "uint8")
+        return self._kept[name][:size].view(dtype)
 
     def _launch(self, entry: str, grid: tuple[int, ...], operands: tuple[Any, ...]) -> None:
         self._module.get_function(entry)(grid, (_THREADS,), operands)

@@ -45,11 +45,15 @@ _INSTEAD = {
 
 @dataclass(frozen=True)
 class Recorded:
-    """The place where a configuration was measured, its speed and compiled resources there; None if unknown."""
+    """The place where a configuration was measured, its speed and compiled resources there; None if unknown.
+
+    parts: on how many parts it won, 0 of a study of one device.
+    """
 
     made_on: Environment
     mlups: float | None
     resources: Resources | None
+    parts: int = 0
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,8 @@ def resolve(text: str, options: Options) -> Subject:
         raise InputError(f"--study does not go with {text}, whose case is settled; leave it out.")
     if file:
         best = read_best(Path(text))
-        recorded = Recorded(best.environment, best.expected.mlups, best.resources)
+        parts = best.parts.devices if best.parts else 0
+        recorded = Recorded(best.environment, best.expected.mlups, best.resources, parts)
         return _of_record(best.case, best.config, recorded, text, options)
     if key:
         case, config, measured = _find_trial(text, study, options.out)

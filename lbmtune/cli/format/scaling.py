@@ -14,8 +14,6 @@ from lbmtune.units import format_mlups
 if TYPE_CHECKING:
     from lbmtune.api.predicted.parallel import Scaling, ScalingPoint
 
-_SWITCH = "each device exchanges with all others at the bandwidth of a pair (a switch)"
-
 
 def print_scaling(found: Scaling, case: str, doubtful: str) -> None:
     """Print what is predicted, on what it rests, and a table for each kind of scaling.
@@ -29,7 +27,9 @@ def print_scaling(found: Scaling, case: str, doubtful: str) -> None:
     ]
     if found.links:
         rows += [("links", found.links), ("measured", found.source)]
-    assumed = [found.assumed, _SWITCH if any(one.devices > 2 for one in found.points) else ""]
+    from lbmtune.api.predicted.parallel import SWITCH  # here: help loads no model
+
+    assumed = [found.assumed, SWITCH if any(one.devices > 2 for one in found.points) else ""]
     rows += [("assumed", said) for said in assumed if said]
     rows += [("predictions", doubtful)] if doubtful else []
     rows += [("left out", f"{what}: {reason}") for what, reason in found.left_out.items()]
@@ -46,7 +46,7 @@ def _table(found: Scaling, points: list[ScalingPoint]) -> Table:
             extents(one.domain),
             format_mlups(one.mlups),
             f"{one.efficiency:.1%}",
-            one.period.overlap if one.period.exchange_s else "-",
+            f"{one.period.overlap}, {one.transport}" if one.period.exchange_s else "-",
             *(_us(seconds) for seconds in (one.period.own_s, one.period.extra_s)),
             *(_us(seconds) for seconds in (one.period.exchange_s, one.period.shown_s)),
             f"{one.shown_share:.0%}" if one.period.exchange_s else "-",
@@ -67,6 +67,6 @@ def speeds_by_kind(found: Scaling) -> dict[str, list[tuple[int, float, str]]]:
     """Return devices, speed and what is said of it, by kind of scaling."""
     said: dict[str, list[tuple[int, float, str]]] = {}
     for one in found.points:
-        text = f"efficiency {one.efficiency:.1%}, cut {one.cut}, overlap {one.period.overlap}"
+        text = f"efficiency {one.efficiency:.1%}, cut {one.cut}, overlap {one.period.overlap}, {one.transport}"
         said.setdefault(one.kind, []).append((one.devices, one.mlups, text))
     return said

@@ -85,6 +85,8 @@ def predict(
     device_count: DeviceCount = None,
     cut: CutText = "",
     overlap: OverlapName = "",
+    weak: Annotated[bool, typer.Option("--weak", help="with --devices: weak scaling alone")] = False,
+    strong: Annotated[bool, typer.Option("--strong", help="with --devices: strong scaling alone")] = False,
     as_json: Json = False,
 ) -> None:
     """Predict the speed of a configuration, here or on another device.
@@ -96,8 +98,11 @@ def predict(
     if device_count is not None:
         if top or vary_knob:
             raise InputError(f"--devices {device_count} goes with one configuration; leave --top and --vary out.")
-        _scaling(options, subject, compiled, (device_count, cut, overlap), page, as_json)
+        kind = "" if weak == strong else "weak" if weak else "strong"
+        _scaling(options, subject, compiled, (device_count, cut, overlap, kind), page, as_json)
         return
+    if weak or strong:
+        raise InputError(f"--{'weak' if weak else 'strong'} goes with --devices; add that.")
     if cut or overlap:
         raise InputError(f"{'--cut' if cut else '--overlap'} {cut or overlap} goes with --devices; add that.")
     if top and (vary_knob or is_config(subject)):
@@ -142,11 +147,11 @@ def _predict(subject: Subject, as_json: bool) -> None:
 
 
 def _scaling(
-    options: Options, subject: str, compiled: int, asked: tuple[int, str, str], page: Path | None, as_json: bool
+    options: Options, subject: str, compiled: int, asked: tuple[int, str, str, str], page: Path | None, as_json: bool
 ) -> None:
-    """Print weak and strong scaling. asked: devices, cut and overlap."""
+    """Print weak and strong scaling. asked: devices, cut, overlap and kind."""
     _check_page(page)
-    count, cut, overlap = asked
+    count, cut, overlap, kind = asked
     if is_config(subject):
         found = resolve(subject, options)
         on = _machine(found.bounds.machine, found.device)
@@ -156,7 +161,7 @@ def _scaling(
         on, case = _machine(machine, where), spec.case
         api.check_links(on, count)  # before a space is ranked
         config, resources = api.first_on_parts(spec, on, compiled), None
-    made = api.scaling(case, config, on, count, cut=cut, overlap=overlap, resources=resources)
+    made = api.scaling(case, config, on, count, cut=cut, overlap=overlap, kind=kind, resources=resources)
     if page:
         title = doubted(f"scaling of {config_text(config)} on {made.machine}\n{api.case_summary(case)}", on)
         api.write_scaling(page, title, speeds_by_kind(made), made.alone, case.speed_unit)

@@ -38,6 +38,11 @@ def profile(
     """Split the lost speed of a kernel by cause."""
     _check_places(out, sources)
     subject = resolve(config, options).legal()
+    if subject.recorded and subject.recorded.parts:
+        LOG.warning(
+            f"{config} is of {subject.recorded.parts} parts, and a profile is of its kernel on one device; "
+            f"lbmtune measure {config} --devices 0,1 times launches and exchange of parts."
+        )
     machine_of_model = named_machine(machine) if machine else None
     if machine_of_model and machine_of_model.environment.backend != subject.config.backend:
         kind = subject.config.backend

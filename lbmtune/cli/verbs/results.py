@@ -39,7 +39,7 @@ def export(
     study: Folder,
     kind: Annotated[
         str,
-        option("--format", "NAME", "best (best.json), cuda (a C++ header); or all trials: t4 (results schema), csv"),
+        option("--format", "NAME", "best (best.json), cuda (a C++ header), bundle (a folder); or all trials: t4, csv"),
     ] = "best",
     member: Annotated[
         int | None,
@@ -57,20 +57,29 @@ def export(
     _check_folder(out)
     if member and kind not in _OF_A_KERNEL:
         raise InputError(f"--member {member} is not supported for format={kind} (leave it out): that holds all trials.")
-    if name and kind != "cuda":
+    if name and kind not in ("cuda", "bundle"):
         raise InputError(f"--name {name} is not supported for format={kind} (use cuda): only a header has a namespace.")
     found = api.Study(study_folder(study, out), geometry=geometry)
-    if kind == "cuda":
-        path = found.export_header(output, member=member, name=name)
+    if kind == "best":
+        path = found.export(output, member=member)
+    elif kind in _OF_A_KERNEL:
+        write = found.export_header if kind == "cuda" else found.export_bundle
+        path = write(output, member=member, name=name)
     else:
-        path = found.export(output, member=member) if kind == "best" else found.export_trials(kind, output)
+        path = found.export_trials(kind, output)
     if kind in _OF_A_KERNEL:
         for text in speed_doubts(found.record, found.pareto_set[member - 1] if member else None):
             LOG.warning(text)
+    several = found.record.winner_on_parts if member is None else None
+    if several and kind == "cuda":
+        LOG.warning(
+            f"{path} runs on one device; best.json has the cut and the exchange of {len(several[0].devices)} parts, "
+            "which lbmtune.load takes (devices=[0, 1])."
+        )
     _print_path(kind, path, as_json)
 
 
-_OF_A_KERNEL = ("best", "cuda")
+_OF_A_KERNEL = ("best", "cuda", "bundle")
 """Formats that hold one kernel."""
 
 
