@@ -67,6 +67,7 @@ def best(study: StudyRecord, member: int | None = None) -> Best:
         proven=winner.proven,
         finished=study.finished,
         ceiling_doubt=description_disturbance(*header.cpu_shares),
+        left_out=header.left_out,
         parts=on_parts(header.spec.case, several[0], header.parts) if several and header.parts else None,
     )
 

@@ -143,6 +143,7 @@ class Best:
     limits: what the study allowed a kernel, such as power_w.
     proven: whether the kernel was verified on the whole domain; finished: whether the study came to its end, so that no
     other configuration may be faster. parts: of a study on several devices; null in others.
+    left_out: what of the study did not fit into its time or could not be measured, such as finals of other kernels.
     ceiling_doubt: why ceiling and prediction, or shares of them, are not reliable, in a sentence; '' if they are, or if
     the file does not say it.
     """
@@ -169,6 +170,7 @@ class Best:
     proven: bool = True
     finished: bool = True
     ceiling_doubt: str = ""
+    left_out: tuple[str, ...] = ()
     parts: OnParts | None = None
     format: str = FORMAT
     version: int = field(default=BEST_VERSION)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import json
+import subprocess
 import sys
 import time
 import traceback
@@ -26,7 +27,7 @@ from typing import Any
 
 from numpy import finfo
 
-from lbmtune.backend.protocol import Binary, Compiler, PeerDevice
+from lbmtune.backend.protocol import Binary, Compiler, DeviceFaultError, PeerDevice
 from lbmtune.backend.registry import compiler_for, link, open_device
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
@@ -395,6 +396,11 @@ def main(
         laboratory.say(group.name)
         try:
             document["groups"].append(measured(group, laboratory, repeats, sample_s))
+        except DeviceFaultError:  # nothing runs in this process any more
+            document["failed"].append([group.name, traceback.format_exc()])
+            out.write_text(json.dumps(document, indent=1))
+            later = [one.name for one in chosen[chosen.index(group) + 1 :]]
+            return elsewhere(out, laboratory.left_s, later)
         except Exception:  # the next group may be well
             laboratory.say("   failed", traceback.format_exc())
             document["failed"].append([group.name, traceback.format_exc()])
@@ -405,6 +411,20 @@ def main(
     laboratory.say(len(rows_of), "couplings of", len(document["groups"]), "groups")
     if rows_of:
         laboratory.say("median exchange", f"{1e6 * median(row['exchange_s'] for row in rows_of):.1f} us")
+    return 0
+
+
+def elsewhere(out: Path, seconds: float, names: Sequence[str]) -> int:
+    """Measure other groups in a new process, and add what it wrote."""
+    other = out.with_suffix(".rest.json")
+    if names:
+        command = [sys.executable, "-m", "scripts.measurements.couplings", str(other), f"{seconds:.0f}", *names]
+        subprocess.run(command, check=False)
+    if other.exists():
+        document, rest = json.loads(out.read_text()), json.loads(other.read_text())
+        for part in ("groups", "failed"):
+            document[part] += rest[part]
+        out.write_text(json.dumps(document, indent=1))
     return 0
 
 

@@ -96,7 +96,7 @@ def test_what_a_study_says_of_its_reliability_is_in_the_file(tmp_path: Path) -> 
         assert re.search(rf"{re.escape(speed)}\S+ cells{said}\.\n", cuda_header(one, "made", "made.h"))
     assert found.ceiling_doubt.startswith("other programs left 30% of the processor when its bandwidths were measured")
     values = json.loads((tmp_path / "best.json").read_text())
-    del values["expected"]["doubts"], values["ceiling_doubt"]  # as files of before
+    del values["expected"]["doubts"], values["ceiling_doubt"], values["left_out"]  # as files of before
     (tmp_path / "before.json").write_text(json.dumps(values))
     before = read_best(tmp_path / "before.json")
     assert before == replace(found, ceiling_doubt="", expected=replace(found.expected, doubts=()))
@@ -110,7 +110,9 @@ def test_a_study_without_finals_says_so_in_its_file() -> None:
     assert best(replace(study, header=header, trials=trials)).expected.doubts == (
         "finals: none were held (killed by SIGKILL): the ranking is that of first measurements.",
     )
-    assert "held" not in " ".join(best(replace(study, header=header)).expected.doubts)
+    raced = best(replace(study, header=header))
+    assert "held" not in " ".join(raced.expected.doubts)
+    assert raced.left_out == (reason,)
 
 
 @pytest.mark.parametrize(

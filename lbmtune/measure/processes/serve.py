@@ -2,9 +2,13 @@
 
 import ctypes
 import faulthandler
+import gc
 import os
+import pickle
 import signal
+import socket
 import sys
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import suppress
@@ -48,6 +52,53 @@ def serve(handle: int, parent: int) -> None:
             sys.stderr.flush()
         connection.send(Death(stage, f"{_described(error)} during {stage}", error=fault_of_machine(error)))
         os._exit(1)  # without clean-up, which may hang on a faulty device
+
+
+def fork_workers(handle: int, parent: int) -> None:
+    """Run the loop of a template (`measure.processes.template`). handle: its socket; parent: process id.
+
+    Returns when the parent is gone, and in each worker when that is done.
+    """
+    _die_with_parent(parent)
+    with socket.socket(fileno=handle) as asked:
+        pickle.loads(asked.recv(1 << 20))  # which imports what workers need
+        gc.collect()
+        gc.freeze()  # else the collector of each worker writes to all pages that they share
+        while True:
+            message, files, *_ = socket.recv_fds(asked, 1 << 20, 2)
+            if not message:
+                return
+            between = os.fork()
+            if not between and _forked_again():
+                break
+            left = os.waitpid(between, 0)[1]
+            for file in files:
+                os.close(file)
+            if left:
+                return
+        pipe, log = files
+        os.setsid()
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        os.environ.clear()
+        os.environ.update(pickle.loads(message))
+        _end_with_parent()
+        asked.send(str(os.getpid()).encode() if os.getppid() == parent else b"")
+    serve(pipe, parent)
+
+
+def _forked_again() -> bool:
+    """Fork, and end as the parent: the child, which returns, has the one that adopts it for a parent."""
+    before = os.getpid()
+    try:
+        if os.fork():
+            os._exit(0)
+    except OSError:
+        os._exit(1)
+    while os.getppid() == before:
+        time.sleep(1e-4)
+    return True
 
 
 def _received(connection: Connection) -> Iterator[Any]:

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from math import inf
 from multiprocessing.connection import Pipe, wait
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any, BinaryIO
 
 from lbmtune import quotas
 from lbmtune.errors import DeviceUnavailableError, InputError, LbmtuneError, TimeOverError
+from lbmtune.measure.processes.template import forked
 from lbmtune.records.store import CACHE_VARIABLE, cache_folder
 from lbmtune.scratch import scratch
 
@@ -96,6 +98,8 @@ class Death:
 Event = Greeting | Stage | Answer | Death
 
 
+_STARTED, _STARTED_ALONE = count(), 2
+"""Workers that were started, and how many are before a template of them is worth its own start."""
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """For NumPy in workers: its products of small matrices are slower with more threads, ten times so on a busy machine."""
 
@@ -126,16 +130,19 @@ class Worker:
         self.connection, theirs = Pipe()
         # a plain process rather than multiprocessing's: it does not import the caller's main module again
         call = f"from lbmtune.measure.processes.serve import serve; serve({theirs.fileno()}, {os.getpid()})"
+        environment = os.environ | _ONE_THREAD
         with _opened(log) as output, theirs:
+            enough = next(_STARTED) >= _STARTED_ALONE
+            fork = forked(opener, theirs.fileno(), output.fileno(), environment) if enough else None
             try:
-                self.process = subprocess.Popen(
+                self.process = fork or subprocess.Popen(
                     [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {call}"],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,
-                    env=os.environ | _ONE_THREAD,
+                    env=environment,
                 )
             except OSError as error:
                 raise fault_of_machine(error) or error from error

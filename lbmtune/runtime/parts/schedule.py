@@ -67,6 +67,7 @@ class Schedule:
 
     def enqueue(self, rounds: int, kept: Kept) -> None:
         """Enqueue rounds, as graphs if the coupling has them and a cycle begins."""
+        self._make_ways()
         while rounds:
             together = self._together(rounds)
             if together:
@@ -80,8 +81,7 @@ class Schedule:
 
     def prepare(self, rounds: int, kept: Kept) -> None:
         """Make what rounds from the beginning of a cycle need, so that nothing is made while timed."""
-        for n in range(self._cycle):
-            self._ways_after(self._last_place(n * self._stages))
+        self._make_ways()
         while together := self._together(rounds):
             self._graph(together, kept)
             rounds -= together
@@ -92,7 +92,7 @@ class Schedule:
         busy: rounds that keep all devices at work until the exchanges are enqueued.
         """
         place, first = self.parts[0].place, self._edges[0]
-        self._ways_after(self._last_place(place))
+        self._make_ways()
         self._part()
         for _ in range(busy):
             self._enqueue_one(place, "launches")
@@ -138,7 +138,7 @@ class Schedule:
     def _send(self, place: int) -> None:
         """Enqueue all messages after the launches at a place of a cycle."""
         self._sent_marks = self._no_marks
-        for number, (face, way) in enumerate(zip(self.decomposition.faces, self._ways_after(place), strict=True)):
+        for number, (face, way) in enumerate(zip(self.decomposition.faces, self._ways[place], strict=True)):
             queue = self._senders[number]
             _wait(queue, self._edge_marks[face.source], self._edge_marks[face.target])
             queue.run(way.send)
@@ -179,15 +179,25 @@ class Schedule:
             stages[-1] = [([one for edge in edges for one in edge[place]], step) for place, step in enumerate(inner)]
         return stages
 
+    def _make_ways(self) -> None:
+        """Make the ways of messages, and wait until what they read lies on the devices.
+
+        Queues do not wait for uploads of tables, and none of them may be made while a graph is recorded.
+        """
+        first = self.parts[0]
+        ends = {self._last_place(first.place + n * self._stages) for n in range(self._cycle)}
+        if missing := ends - self._ways.keys():
+            for place in missing:
+                self._ways[place] = self._ways_after(place)
+            self._whole.synchronize()
+
     def _ways_after(self, place: int) -> list[Way]:
         """Return the ways of the messages after the launches at a place of a cycle."""
-        if place not in self._ways:
-            first, make = self.parts[0], TRANSPORTS[self.coupling.transport]
-            states = [self._state_after(number, place) for number in range(len(self.parts))]
-            ends = [End(*each) for each in zip(self.parts, states, self.devices, strict=True)]
-            sent = self._whole.messages_before(first.parity_at((place + 1) % first.places))
-            self._ways[place] = [make(one, ends[one.source], ends[one.target], self._movers) for one in sent]
-        return self._ways[place]
+        first, make = self.parts[0], TRANSPORTS[self.coupling.transport]
+        states = [self._state_after(number, place) for number in range(len(self.parts))]
+        ends = [End(*each) for each in zip(self.parts, states, self.devices, strict=True)]
+        sent = self._whole.messages_before(first.parity_at((place + 1) % first.places))
+        return [make(one, ends[one.source], ends[one.target], self._movers) for one in sent]
 
     def _state_after(self, number: int, place: int) -> Array:
         """Return the buffer that holds the state of a part after the launches at a place of a cycle."""

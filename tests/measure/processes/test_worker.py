@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from lbmtune.errors import InputError
+from lbmtune.measure.processes import template
 from lbmtune.measure.processes.worker import Death, fault_of_machine, next_event, temporary_worker
 
 LIMIT = "raise the limit of processes (ulimit -u, pids of a control group) and try again."
@@ -61,6 +62,7 @@ def test_a_process_that_cannot_be_started_is_told_with_the_limit(monkeypatch: py
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
     monkeypatch.setattr(subprocess, "Popen", refuses)
+    monkeypatch.setattr(template, "_template", None)
     with (
         pytest.raises(InputError, match=r"^a process cannot be started .*ulimit -u"),
         temporary_worker("w", is_wrong, 1),

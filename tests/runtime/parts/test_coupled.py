@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -197,6 +198,46 @@ def test_graphs_have_the_state_of_launches(transport: Any) -> None:
         parts.step(steps)
     assert {launches for launches, _ in parts._schedule._graphs} >= {32}
     assert np.array_equal(alone.populations(), parts.populations())
+
+
+class LateUploads(HostDevice):
+    """A device whose uploads are done by a queue for which no other one waits. late: from now on."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.late, self._uploads = False, host.queue()
+
+    @property
+    def xp(self) -> Any:
+        return SimpleNamespace(**{**vars(np), "asarray": self._uploaded}) if self.late else np
+
+    def _uploaded(self, values: Any) -> Any:
+        found = np.full_like(values, 1 << 40)
+        self._uploads.run(lambda: np.copyto(found, values))
+        return found
+
+
+@needs_compiler
+@pytest.mark.parametrize("launching", ["call", "graph"])
+def test_a_kernel_that_sends_waits_for_the_table_of_what_it_sends(launching: Any) -> None:
+    """Queues are independent of the one of uploads: a kernel once read what had lain in the memory of the table."""
+    host, case = Host("last"), case_named("porous")
+    one = config(family="sparse", scheme="aa", storage="fp64", block=(32, 1, 1))
+    program, state = render(case, one), random_state(case)
+    devices, binary = [LateUploads(host) for _ in range(2)], compile_on_host(program)
+    found, coupling = decomposed(case, one, parse_cut("z:2")), Coupling("pack", "none", launching=launching)
+    parts = CoupledSimulation(program, binary, devices, found, coupling, compile_on_host)
+    parts.initialise(state)
+    for device in devices:
+        device.late = True
+    alone = Simulation(program, binary, HostDevice())
+    alone.initialise(state)
+    for each in (alone, parts):
+        each.step(3)
+    for device in devices:
+        device.late = False
+    fluid = ~solid_in(case, whole(case.domain))
+    assert np.array_equal(alone.populations()[:, fluid], parts.populations()[:, fluid])
 
 
 @needs_compiler
