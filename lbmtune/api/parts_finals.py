@@ -40,15 +40,13 @@ from lbmtune.measure.parts.race import Coupled, Race, race
 from lbmtune.model.exchange import OVERLAPS
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Outcome, Trial
-from lbmtune.records.parts import Compared, PartsAsked, PartsTrial, ranked_parts
+from lbmtune.records.parts import AUTO, Compared, PartsAsked, PartsTrial, ranked_parts
 from lbmtune.records.store import PARTS, append_line, drop_torn_line, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.clock import Clock
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.spaces.space import Space
 
-AUTO = "auto"
-"""The word for all cuts."""
 _KERNELS, _CUTS, _REPEATS, _SAMPLE_S = 3, 2, 5, 0.06
 """Kernels of a study, cuts of each, turns of a race, and least seconds of a sample."""
 _SHARE, _MOST_S = 0.35, 90.0

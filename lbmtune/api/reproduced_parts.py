@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from lbmtune.api.several import Pair, check_cut, failures, grown, remembering, small_case
 from lbmtune.backend.protocol import Compiler
+from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.claims.plan import Entry
@@ -47,20 +48,24 @@ def measured_on_parts(
     devices rest after each for as long as it took.
     """
     trials, compiler = [_trial(case, entry, number) for number, entry in enumerate(entries)], remembering(devices)
-    compared, timed = list[Compared | None](), dict[int, _Timed]()
+    compared, timed = dict[int, Compared | None](), dict[int, tuple[_Timed, int]]()
     for number, entry in enumerate(entries):
-        state = None
         try:
             with failures():
-                timed[number], state = _made(case, entry, devices, compiler)
+                made, compared[number] = _made(case, entry, devices, compiler)
+                timed[number] = made, _sample_steps(made)  # longer messages than those of the proof may be refused
         except InputError as error:
             trials[number] = replace(trials[number], outcome=Outcome.ILLEGAL, reason=str(error))
         except NothingValidError as error:
             trials[number] = replace(trials[number], outcome=Outcome.WRONG_RESULT, reason=str(error))
-        compared.append(state)
-    for number, final in _in_turns(case, entries, timed).items():
+    with failures():
+        taken = _in_turns(timed)
+    for number, samples in taken.items():
+        made, steps = timed[number]
+        moved = bytes_per_update(case, from_flat(trials[number].config))
+        final = _measurement(moved, made, steps, samples)
         trials[number] = replace(trials[number], measurement=final, final=final)
-    return list(zip(trials, compared, strict=True))
+    return [(trial, compared.get(number)) for number, trial in enumerate(trials)]
 
 
 def _trial(case: Case, entry: Entry, number: int) -> Trial:
@@ -119,18 +124,15 @@ def _on(device: Any, alone: Any, steps: int) -> float:
         return seconds
 
 
-def _in_turns(case: Case, entries: Sequence[Entry], timed: dict[int, _Timed]) -> dict[int, Measurement]:
-    steps = {number: _sample_steps(one) for number, one in timed.items()}
+def _in_turns(timed: Mapping[int, tuple[_Timed, int]]) -> dict[int, list[float]]:
+    """Return the seconds per time step of each sample, by the number of the variant."""
     samples: dict[int, list[float]] = {number: [] for number in timed}
     for _ in range(_TURNS):
-        for number, one in timed.items():
-            seconds = one.time_s(steps[number])
+        for number, (one, steps) in timed.items():
+            seconds = one.time_s(steps)
             time.sleep(seconds)
-            samples[number].append(seconds / steps[number])
-    return {
-        number: _measurement(case, entries[number], one, steps[number], samples[number])
-        for number, one in timed.items()
-    }
+            samples[number].append(seconds / steps)
+    return samples
 
 
 def _sample_steps(one: _Timed) -> int:
@@ -140,9 +142,8 @@ def _sample_steps(one: _Timed) -> int:
     return least * max(1, round(_SAMPLE_S / one.time_s(least)))
 
 
-def _measurement(case: Case, entry: Entry, one: _Timed, steps: int, samples: Sequence[float]) -> Measurement:
-    assert entry.config
-    step, moved = median_interval(samples), bytes_per_update(case, entry.config)
+def _measurement(moved: float, one: _Timed, steps: int, samples: Sequence[float]) -> Measurement:
+    step = median_interval(samples)
     return Measurement(
         mlups=mlups(one.sites, 1, step.median),
         ci_low_mlups=mlups(one.sites, 1, step.high),

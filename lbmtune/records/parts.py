@@ -12,6 +12,8 @@ from lbmtune.records.quantities import Count, NotNegative, OneOrMore, Positive
 from lbmtune.records.trial import Outcome
 
 Int3 = tuple[int, int, int]
+AUTO = "auto"
+"""The word for all cuts."""
 
 
 @dataclass(frozen=True, kw_only=True)

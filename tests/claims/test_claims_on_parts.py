@@ -13,11 +13,13 @@ from lbmtune.api import reproduced_parts, several
 from lbmtune.api.reproduced_parts import measured_on_parts
 from lbmtune.claims.judge import readings_of, speed_ratio
 from lbmtune.claims.plan import Here, Plan, plans, question
+from lbmtune.decomposition.transfers import runs
 from lbmtune.errors import InputError
 from lbmtune.files.claimsfile import load_documents, parse_document
-from lbmtune.measure.parts.proof import Agreement
+from lbmtune.measure.parts.proof import Agreement, agreement
 from lbmtune.records import Outcome
 from lbmtune.records.claims import Document, Holding, OverDevices
+from lbmtune.runtime.parts import transports
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.shim.queues import Host
 from tests.support.studies.described_cpu import describe_cpu
@@ -170,6 +172,27 @@ def test_a_wrong_state_has_no_speed(shims: list[HostDevice], monkeypatch: pytest
     assert trial.reason == "parts are 0.1 apart from one device, allowed 1e-14"
 
 
+@needs_compiler
+def test_a_message_that_is_too_long_ends_its_variant_alone(
+    shims: list[HostDevice], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages of the domain have more runs than those of the proof, which passes."""
+
+    def proved(*pair: Any) -> Agreement:
+        found = agreement(*pair)
+        monkeypatch.setattr(transports, "MOST_COPIES", 0)
+        return found
+
+    plan = planned("cuda", 2)
+    monkeypatch.setattr(reproduced_parts, "agreement", proved)
+    names = [entry.variant.name for entry in plan.runnable]
+    found = dict(zip(names, measured_on_parts(plan.case, plan.runnable, shims), strict=True))
+    assert found["two"][0].outcome is Outcome.ILLEGAL
+    assert "transport=copy is not supported for a message of 5 runs (use pack)" in found["two"][0].reason
+    for name in ("one", "beside", "halo"):
+        assert found[name][0].final
+
+
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
@@ -205,3 +228,6 @@ def test_the_shipped_document_is_legal_on_two_gpus() -> None:
                 coupling, planes = several.parse_coupling(over.coupling), not over.halo_computed
                 assert several.coupling_refusal(found, coupling, planes=planes, reached=True) is None
                 several.check_cut(whole, entry.config, cut, limits)
+                if coupling.transport != "pack":  # a sample's links would be thousands of runs
+                    assert not whole.geometry
+                    assert sum(runs(found, face) for face in found.faces) <= transports.MOST_COPIES

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from lbmtune.api.predicted.parallel import SWITCH
 from lbmtune.catalogue.limits import extents
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import config_text
@@ -28,6 +27,8 @@ def print_scaling(found: Scaling, case: str, doubtful: str) -> None:
     ]
     if found.links:
         rows += [("links", found.links), ("measured", found.source)]
+    from lbmtune.api.predicted.parallel import SWITCH  # here: help loads no model
+
     assumed = [found.assumed, SWITCH if any(one.devices > 2 for one in found.points) else ""]
     rows += [("assumed", said) for said in assumed if said]
     rows += [("predictions", doubtful)] if doubtful else []

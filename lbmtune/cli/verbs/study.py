@@ -15,7 +15,6 @@ import lbmtune.cli.format as formats
 from lbmtune import api
 from lbmtune.api.devices import chosen, place, several
 from lbmtune.api.folders import new_folder
-from lbmtune.api.parts_finals import AUTO
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import settled
 from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option
@@ -25,7 +24,7 @@ from lbmtune.cli.format.study import print_study
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
-from lbmtune.records.parts import PartsAsked, ranked_parts
+from lbmtune.records.parts import AUTO, PartsAsked, ranked_parts
 from lbmtune.records.remarks import race_text, speed_doubts, too_much_power
 from lbmtune.records.spec import OBJECTIVES, StudySpec
 from lbmtune.records.store import HEADER, read_study
