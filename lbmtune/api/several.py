@@ -122,19 +122,25 @@ class Raced:
 
 
 def prove_parts(
-    case: Case, config: Config, devices: Sequence[str], cut: str = "", coupling: str | None = None
+    case: Case,
+    config: Config,
+    devices: Sequence[str],
+    cut: str = "",
+    coupling: str | None = None,
+    *,
+    depth: int | None = None,
 ) -> Proof:
     """Compare the state of parts with that of one device, on a small domain from a random state.
 
     devices: one for each part, the same one several times for several parts; cut: as in `decompose`; coupling:
-    'transport=pack,overlap=none'; None: each legal one. Halos are poisoned before each exchange. Raises InputError,
-    NothingValidError if a device fails, DeviceUnavailableError.
+    'transport=pack,overlap=none'; None: each legal one; depth: layers of the halo, None: as few as serve. Halos are
+    poisoned before each exchange. Raises InputError, NothingValidError if a device fails, DeviceUnavailableError.
     """
     with opened_devices(devices) as opened, failures():
         one = _legal(case, config, opened[0], devices[0])
         couplings = _couplings(coupling)
-        chosen, small = small_case(case, one, cut, opened, max(each.edge_planes for each in couplings))
-        pair = Pair(small, small, one, chosen, opened)
+        chosen, small = small_case(case, one, cut, opened, max(each.edge_planes for each in couplings), depth)
+        pair = Pair(small, small, one, chosen, opened, depth=depth)
         found, refused = dict[Coupling, Agreement](), dict[Coupling, str]()
         for each in couplings:
             try:
@@ -156,18 +162,19 @@ def race_parts(
     weak: bool = False,
     machine: Machine | None = None,
     repeats: int = 5,
+    depth: int | None = None,
 ) -> Raced:
     """Time parts on several devices beside one device, in turns.
 
     weak: each device has the domain of the case; otherwise all share it. machine: for the prediction. devices, cut,
-    coupling, errors: as in `prove_parts`, which proves what is timed here.
+    coupling, depth, errors: as in `prove_parts`, which proves what is timed here.
     """
     with opened_devices(devices) as opened, failures():
         one = _legal(case, config, opened[0], devices[0])
         chosen = _cut(case, one, cut, opened)
         whole = grown(case, chosen) if weak else case
-        check_cut(whole, one, chosen, opened[0].limits)
-        pair = Pair(case, whole, one, chosen, opened)
+        check_cut(whole, one, chosen, opened[0].limits, depth)
+        pair = Pair(case, whole, one, chosen, opened, depth=depth)
         couplings = _couplings(coupling)
         legal = [each for each in couplings if not pair.refused(each)]
         if not legal:
@@ -198,16 +205,17 @@ class Pair:
         *,
         planes: bool = True,
         compiler: Compiler | None = None,
+        depth: int | None = None,
     ) -> None:
         """Compile both. planes: whether a kernel that takes planes leaves out the halo, if there is one.
 
-        compiler: None: that of the devices (`remembering`).
+        compiler: None: that of the devices (`remembering`); depth: layers of the halo, None: as few as serve.
         """
         self._devices, self._alone = devices, render(alone, config)
         program = render(whole, config)
         self._program = (render_on_planes(program) if planes else None) or program
         self._planes = self._program is not program
-        self.found = decomposed(whole, config, cut)
+        self.found = decomposed(whole, config, cut, depth)
         self._compiler: Compiler = compiler or compiler_for(devices[0].environment)
         self._binaries = [self._compiler(one) for one in (self._alone, self._program)]
 
@@ -292,9 +300,9 @@ def _cut(case: Case, config: KernelConfig, cut: str, devices: Sequence[PeerDevic
     return decompose(case, config, "", len(devices), limits=devices[0].limits).decomposition.cut
 
 
-def check_cut(case: Case, config: KernelConfig, cut: Cut, limits: Limits) -> None:
+def check_cut(case: Case, config: KernelConfig, cut: Cut, limits: Limits, depth: int | None = None) -> None:
     """Raise InputError if a kernel cannot run on the parts of a cut. limits: of each device."""
-    if reason := refusal(case, config, cut, limits):
+    if reason := refusal(case, config, cut, limits, depth):
         raise InputError(f"{reason}.")
 
 
@@ -307,23 +315,28 @@ def grown(case: Case, cut: Cut) -> Case:
 
 
 def small_case(
-    case: Case, config: KernelConfig, cut: str, devices: Sequence[PeerDevice], edge: int = 0
+    case: Case,
+    config: KernelConfig,
+    cut: str,
+    devices: Sequence[PeerDevice],
+    edge: int = 0,
+    depth: int | None = None,
 ) -> tuple[Cut, Case]:
     """Return the cut, and the case on a small domain whose parts are legal. Raises InputError if there is none.
 
-    edge: planes of an edge, between which a plane is left; 0: they follow from the part.
+    edge: planes of an edge, between which a plane is left; 0: they follow from the part; depth: layers of the halo.
     """
     chosen = _cut(case, config, cut, devices)
     along = chosen.along if isinstance(chosen, Grid) else (1, 1, chosen.parts)
     least = config.awkward_domain(case)
-    axis, thick = max(range(3), key=lambda axis: (along[axis], axis)), 2 * max(config.fused_steps, edge) + 1
+    axis, thick = max(range(3), key=lambda axis: (along[axis], axis)), 2 * max(config.fused_steps, edge, depth or 0) + 1
     x, y, z = (n if parts == 1 else max(n, thick) * parts for n, parts in zip(least, along, strict=True))
     for more in range(_MOST_PLANES):
         domain = [n + (more if axis == a else 0) for a, n in enumerate((x, y, z))]
         small = replace(case, domain=(domain[0], domain[1], domain[2]))
-        if not refusal(small, config, chosen, devices[0].limits):
+        if not refusal(small, config, chosen, devices[0].limits, depth):
             return chosen, small
-    reason = refusal(case, config, chosen, devices[0].limits)
+    reason = refusal(case, config, chosen, devices[0].limits, depth)
     raise InputError(f"{reason or f'no domain up to {extents(small.domain)} has parts that can be compared'}.")
 
 

@@ -79,3 +79,21 @@ def test_a_small_domain_has_room_for_the_edges_that_are_asked_for() -> None:
     assert coupling_refusal(found, coupling, planes=True, reached=True) is None
     _, usual = several.small_case(CASE, one, "z:2", [HostDevice(), HostDevice()])
     assert usual.sites < small.sites
+
+
+def test_deep_halos_are_proved_and_refused_by_their_rules() -> None:
+    with pytest.raises(InputError, match=r"depth=2 is not supported for scheme=aa \(use 1\)"):
+        api.prove_parts(CASE, KERNEL, ["cpu", "cpu"], "z:2", "overlap=none", depth=2)
+    with pytest.raises(InputError, match=r"depth=2 is not supported for scheme=aa \(use 1\)"):
+        api.race_parts(CASE, KERNEL, ["cpu", "cpu"], "z:2", "overlap=none", depth=2)
+    assert api.prove_parts(CASE, KERNEL, ["cpu", "cpu"], "z:2", "overlap=none", depth=1).passed
+
+
+def test_a_small_domain_has_room_for_a_deep_halo() -> None:
+    one = parse_config(
+        "family=temporal-blocking,representation=moments,layout=rows,steps=2,block=32x8x1,chunk_planes=8"
+    )
+    case, devices = replace(CASE, collision="regularised"), [HostDevice(), HostDevice()]
+    chosen, small = several.small_case(case, one, "z:2", devices, depth=6)
+    found = decomposed(small, one, chosen, 6)
+    assert all(part.box.extents[2] > 12 for part in found.parts)

@@ -69,6 +69,8 @@ def test_refused_couplings_follow_the_table(capsys: pytest.CaptureFixture[str]) 
     [
         (("--cut", "z:2"), "--cut goes with --devices or --parts; add one of them"),
         (("--coupling", "overlap=none"), "--coupling goes with --devices or --parts"),
+        (("--halo", 2), "--halo goes with --devices or --parts"),
+        (("--parts", 2, "--halo", 2), "depth=2 is not supported for scheme="),
         (("--parts", 2, "--coupling", "overlap=some"), "overlap=some is not supported for a decomposition (use none,"),
         (("--parts", 2, "--cut", "z:3"), "cut=z:3 is not supported for 2 parts"),
         (("--parts", 2, "--coupling", "overlap=edge-first"), "overlap=edge-first is not supported for family=direct"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-_THREADS, _BLOCKS = 256, 64
+_THREADS, _BLOCKS = 256, 512
 """Threads of a block, and blocks that share a range of bytes."""
 OPTIONS = (f"-DTHREADS={_THREADS}",)
 TEXT = """

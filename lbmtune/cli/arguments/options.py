@@ -74,6 +74,10 @@ CouplingText = Annotated[
         "launching=graph|call (default: all transports and overlaps)",
     ),
 ]
+HaloLayers = Annotated[
+    int | None,
+    count("--halo", "LAYERS", "of each part, a multiple of the steps of a launch (default: as few as serve)", PARTS, 6),
+]
 Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]
 Out = Annotated[Path, option("--out", "FOLDER", "folder that holds the study folders")]
 Config = Annotated[

@@ -13,6 +13,7 @@ from lbmtune.cli.arguments.options import (
     Config,
     CouplingText,
     CutText,
+    HaloLayers,
     Json,
     OnDevice,
     OnGpus,
@@ -38,6 +39,7 @@ def verify(
     parts: PartsOfOne = None,
     cut: CutText = "",
     coupling: CouplingText = None,
+    halo: HaloLayers = None,
     as_json: Json = False,
 ) -> None:
     """Check a configuration against the oracle, on small domains.
@@ -46,9 +48,9 @@ def verify(
     """
     subject = resolve(config, options).legal()
     if where := _places(subject, options, devices, parts):
-        show_agreement(api.prove_parts(subject.case, subject.config, where, cut, coupling), as_json)
+        show_agreement(api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo), as_json)
         return
-    _alone(cut, coupling)
+    _alone(cut, coupling, halo)
     trials = api.prove(subject.case, subject.config, subject.device, full_size, study_spec(options).protocol)
     show_proofs(subject.config.key, trials, as_json)
 
@@ -79,6 +81,7 @@ def measure(
     parts: PartsOfOne = None,
     cut: CutText = "",
     coupling: CouplingText = None,
+    halo: HaloLayers = None,
     weak: Annotated[bool, typer.Option("--weak", help="with --devices: the case's domain on each device")] = False,
     as_json: Json = False,
 ) -> None:
@@ -88,9 +91,9 @@ def measure(
     """
     subject = resolve(config, options).legal()
     if where := _places(subject, options, devices, parts):
-        _measure_parts(subject, where, cut, coupling, weak=weak, as_json=as_json)
+        _measure_parts(subject, where, cut, coupling, halo, weak=weak, as_json=as_json)
         return
-    _alone(cut, coupling, weak=weak)
+    _alone(cut, coupling, halo, weak=weak)
     machine = api.measured_machine(subject.device)
     protocol = study_spec(options).protocol
     if remark := idle_threads(subject.case, subject.config):
@@ -115,14 +118,23 @@ def accuracy(config: Config, options: OnDevice, as_json: Json = False) -> None:
 
 
 def _measure_parts(
-    subject: Subject, where: tuple[str, ...], cut: str, coupling: str | None, *, weak: bool, as_json: bool
+    subject: Subject,
+    where: tuple[str, ...],
+    cut: str,
+    coupling: str | None,
+    halo: int | None,
+    *,
+    weak: bool,
+    as_json: bool,
 ) -> None:
     """Prove parts, then time them in turns with one device."""
-    proof = api.prove_parts(subject.case, subject.config, where, cut, coupling)
+    proof = api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo)
     if not proof.passed:
         show_agreement(proof, as_json)
     machine = api.measured_machine(where[0])
-    raced = api.race_parts(subject.case, subject.config, where, proof.cut, coupling, weak=weak, machine=machine)
+    raced = api.race_parts(
+        subject.case, subject.config, where, proof.cut, coupling, weak=weak, machine=machine, depth=halo
+    )
     if as_json:
         output.emit_json({"config": subject.config.flat(), "key": subject.config.key, **raced.facts()})
     else:
@@ -139,8 +151,8 @@ def _places(subject: Subject, options: Options, devices: str | None, parts: int 
     return several(devices)
 
 
-def _alone(cut: str, coupling: str | None, *, weak: bool = False) -> None:
+def _alone(cut: str, coupling: str | None, halo: int | None, *, weak: bool = False) -> None:
     """Refuse options of several devices. Raises InputError."""
-    given = {"--cut": cut, "--coupling": coupling, "--weak": weak}
+    given = {"--cut": cut, "--coupling": coupling, "--halo": halo, "--weak": weak}
     if name := next((name for name, value in given.items() if value), ""):
         raise InputError(f"{name} goes with --devices or --parts; add one of them.")

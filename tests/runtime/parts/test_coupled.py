@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lbmtune.api.several import failures
 from lbmtune.backend.cuda.nvrtc import compile_cuda
+from lbmtune.backend.protocol import DeviceFaultError
 from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
 from lbmtune.catalogue.config import KernelConfig
@@ -23,7 +25,7 @@ from lbmtune.codegen.render import render, render_on_planes
 from lbmtune.decomposition.coupling import Coupling, parse_coupling
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import decomposed
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, NothingValidError
 from lbmtune.measure.verification.oracle import random_state
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.parts.coupled import CoupledSimulation
@@ -198,6 +200,41 @@ def test_graphs_have_the_state_of_launches(transport: Any) -> None:
         parts.step(steps)
     assert {launches for launches, _ in parts._schedule._graphs} >= {32}
     assert np.array_equal(alone.populations(), parts.populations())
+
+
+class Dying(HostDevice):
+    """A device that fails at a launch, as one whose link or memory fails does."""
+
+    def __init__(self, host: Host, launches: int) -> None:
+        super().__init__(host)
+        self._left = launches
+
+    def load(self, program: Any, binary: Any) -> Any:
+        found = super().load(program, binary)
+        return SimpleNamespace(launch=partial(self._launch, found), recorded=found.recorded)
+
+    def _launch(self, found: Any, *launch: Any) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise DeviceFaultError("a link was lost")
+        found.launch(*launch)
+
+
+@needs_compiler
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("launches", [0, 3, 8])
+def test_a_peer_that_dies_ends_the_run_with_its_sentence(transport: Any, launches: int) -> None:
+    host, case = Host("random"), case_named("box")
+    one = config(scheme="pull", storage="fp64", block=(4, 2, 1))
+    program, taking = render(case, one), render_on_planes(render(case, one))
+    assert taking
+    devices = [HostDevice(host), Dying(host, launches)]
+    found = decomposed(case, one, parse_cut("z:2"))
+    parts = CoupledSimulation(taking, compile_on_host(taking), devices, found, Coupling(transport), compile_on_host)
+    parts.initialise(random_state(program.case))
+    said = r"a device failed: a link was lost; nothing that ran since is proved"
+    with pytest.raises(NothingValidError, match=said), failures():
+        parts.time_s(9)
 
 
 class LateUploads(HostDevice):
