@@ -98,7 +98,7 @@ def test_a_cold_gpu_has_the_tables_of_another_card_and_never_its_own() -> None:
 
 
 def test_a_start_is_told_what_its_machine_lets_expect() -> None:
-    found = recorded(SETS[2])
+    found = recorded(SETS[1])
     before = {start: found.expected(start)[:, 0] for start in STARTS}
     measured = found.measured
     valid = ~np.isnan(measured)
@@ -190,6 +190,6 @@ def test_patterns_choose_sets_and_scores_are_kept(tmp_path, monkeypatch, capsys)
     kept = tmp_path / "scores.csv"
     chosen = ["--strategies", "list", "--seeds", "2", "--results", str(kept), "--write", "--sets", "*/d3q19-small-80"]
     assert contest_main.main(chosen) == 0
-    assert [key[1:] for key in table.kept(kept)] == [("list", "calibrated"), ("list", "cold")]
-    assert capsys.readouterr().out.count("d3q19-small-80") == 2
+    assert [key[1:] for key in table.kept(kept)] == [("list", "bandwidths"), ("list", "calibrated"), ("list", "cold")]
+    assert capsys.readouterr().out.count("d3q19-small-80") == 3
     assert (tmp_path / "plot.html").stat().st_size > 1000
