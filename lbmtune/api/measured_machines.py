@@ -9,6 +9,7 @@ from lbmtune.api.machines import measured_cards
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError
 from lbmtune.measure.calibration.machines import describe, machine_path
+from lbmtune.model.machine.datasheet_scaling import with_borrowed_calibration
 from lbmtune.model.machine.description import Extent, Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Environment
@@ -44,6 +45,11 @@ def how_calibrated(machine: Machine) -> str:
     """Return in words by what a machine is calibrated."""
     if not machine.calibrated:
         return "not calibrated, by bandwidths alone; lbmtune devices --calibrate measures the rest"
+    if machine.calibrated_as and not machine.quick and machine.calibrated_as != machine.name:
+        return (
+            f"calibrated as {machine.calibrated_as}, scaled by the bandwidths of this card, which may rank kernels "
+            "otherwise; lbmtune devices --calibrate measures it"
+        )
     if machine.calibrated_as == machine.name:
         return (
             f"calibrated as another {machine.name}, scaled by the bandwidths of this one; lbmtune devices --calibrate "
@@ -65,6 +71,17 @@ def lender(environment: Environment) -> Machine | None:
         return tuple(one != other for one, other in zip(here, there, strict=True))
 
     return min(cards, key=unlike, default=None)
+
+
+def borrowing(machine: Machine) -> Machine:
+    """Return a machine with the scaled tables of the most similar GPU, if it has none of its own.
+
+    A CPU stays as it is, and so does a GPU whose multiprocessors are not known.
+    """
+    if machine.calibrated or not machine.multiprocessors:
+        return machine
+    card = lender(machine.environment)
+    return with_borrowed_calibration(machine, card) if card else machine
 
 
 def _kept_cards(folder: Path) -> Iterator[Machine]:

@@ -111,7 +111,9 @@ def study(
     share = _shared(storage, place)
     max_age_s = None if resume else _CEILING_AGE_S
     extent: Extent = "quick" if calibrate else "bandwidths"
-    machine = measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
+    machine = measured_machines.borrowing(
+        measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
+    )
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     seconds = wanted.budget.seconds
     with (

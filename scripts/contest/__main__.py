@@ -22,7 +22,7 @@ from scripts.contest.page import PAGE, PLOT, Contest, plot, renewed
 from scripts.contest.play import played
 from scripts.contest.rivals import RIVALS
 from scripts.contest.score import MARKS, Score, score
-from scripts.contest.sets import World, names, world
+from scripts.contest.sets import STARTS, World, names, world
 
 OURS = ("auto", "list", "gp", "random")
 _MODELLESS = ("random", "tpe", "cmaes", "nsga2")
@@ -58,16 +58,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def scores(this: World, strategies: Sequence[str], seeds: int) -> Iterator[Score]:
-    """Yield the scores of strategies on a set, of those with a model both calibrated and cold."""
+    """Yield the scores of strategies on a set, of those with a model from each start."""
     budget = min(MARKS[-1], len(this.configs))
     for name in strategies:
         if name in RIVALS:
             yield score(this, name, "none", RIVALS[name](this, range(seeds), budget))
             continue
-        for start in ("none",) if name in _MODELLESS else ("calibrated", "cold"):
-            runs = [
-                played(this, STRATEGIES[name], seed, budget, calibrated=start == "calibrated") for seed in range(seeds)
-            ]
+        if name in _MODELLESS:
+            yield score(this, name, "none", [played(this, STRATEGIES[name], seed, budget) for seed in range(seeds)])
+            continue
+        for start in STARTS if this.backend == "cuda" else STARTS[:2]:  # of a CPU nothing but its bandwidths is cold
+            runs = [played(this, STRATEGIES[name], seed, budget, start=start) for seed in range(seeds)]
             yield score(this, name, start, runs)
 
 

@@ -75,11 +75,11 @@ class Contest:
 
     def behind_calibrated(self) -> dict[str, str]:
         """Return where `auto`, calibrated, is behind any other."""
-        return self.behind("calibrated", lambda one: one.strategy != "auto" and one.start != "cold")
+        return self.behind("calibrated", lambda one: one.strategy != "auto" and one.start in ("calibrated", "none"))
 
-    def behind_cold(self) -> dict[str, str]:
-        """Return where `auto`, cold, is behind Kernel Tuner's best."""
-        return self.behind("cold", lambda one: one.strategy.startswith(_KT))
+    def behind_kernel_tuner(self, start: str) -> dict[str, str]:
+        """Return where `auto` without a calibration of the device is behind Kernel Tuner's best."""
+        return self.behind(start, lambda one: one.strategy.startswith(_KT))
 
 
 def renewed(page: str, contest: Contest) -> str:
@@ -96,14 +96,17 @@ def _lines(contest: Contest) -> Iterator[str]:
         for player in contest.players:
             if found := contest.of(player, backend):
                 yield _mean_row(label, found)
-    yield "\n| set | of | at 10, 25, 50, 100 | auto | list | gp | random | rival | auto, cold | list, cold | stop |"
-    yield "|---|---:|---|---:|---:|---:|---:|---|---:|---:|---|"
+    yield (
+        "\n| set | of | at 10, 25, 50, 100 | auto | list | gp | random | rival | auto, cold | list, cold | "
+        "auto, bandwidths | stop |"
+    )
+    yield "|---|---:|---|---:|---:|---:|---:|---|---:|---:|---:|---|"
     for name, one in contest.sets.items():
         yield _set_row(contest, name, one)
     yield "\nWhere `auto` is not in time, or behind another by more than 0.5 %:\n"
-    yield "| set | evaluations | calibrated, behind any | cold, behind Kernel Tuner |"
-    yield "|---|---:|---|---|"
-    missed = contest.late(), contest.behind_calibrated(), contest.behind_cold()
+    yield "| set | evaluations | calibrated, behind any | cold, behind Kernel Tuner | bandwidths, behind Kernel Tuner |"
+    yield "|---|---:|---|---|---|"
+    missed = contest.late(), contest.behind_calibrated(), *map(contest.behind_kernel_tuner, ("cold", "bandwidths"))
     for name in contest.sets:
         if any(name in one for one in missed):
             yield f"| {_short(name)} | {' | '.join(one.get(name, '') for one in missed)} |"
@@ -141,7 +144,7 @@ def _set_row(contest: Contest, name: str, one: Score) -> str:
     shares = " ".join(f"{one.at(mark):.3f}" for mark in JUDGED)
     stop = f"{one.stop}, {_percent(one.lost)}, {_percent(one.lost_p95)}" if one.stop else "-"
     calibrated = " | ".join(needed(strategy, "calibrated") for strategy in ("auto", "list", "gp"))
-    cold = " | ".join(needed(strategy, "cold") for strategy in ("auto", "list"))
+    cold = " | ".join(needed(*one) for one in (("auto", "cold"), ("list", "cold"), ("auto", "bandwidths")))
     return (
         f"| {_short(name)} | {one.configurations} | {shares} | {calibrated} | {needed('random', 'none')} | {rival} | "
         f"{cold} | {stop} |"

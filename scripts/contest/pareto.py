@@ -20,7 +20,7 @@ from lbmtune.search.pareto import hypervolume
 from lbmtune.search.strategies.ordered import Task
 from lbmtune.search.strategies.table import strategy
 from scripts.contest import play
-from scripts.contest.sets import Array, World, names, world
+from scripts.contest.sets import STARTS, Array, Start, World, names, world
 from scripts.paths import RECORDED
 
 AFTER = (10, 25, 50, 100)
@@ -56,15 +56,13 @@ def shares(found: World, sizes: Array, orders: Sequence[Sequence[int]]) -> Array
     return np.array([[hypervolume(points[list(one[:n])], reference) / whole for n in AFTER] for one in orders])
 
 
-def played(player: str, seeds: int, calibrated: bool, name: str) -> Array:
+def played(player: str, seeds: int, start: Start, name: str) -> Array:
     """Return the shares of a strategy on a set (seeds, `AFTER`)."""
     found = world(name)
     sizes = footprints(found)
     by_key = {config.key: size for config, size in zip(found.configs, sizes, strict=True)}
     make = maker(player, by_key)
-    orders = [
-        play.played(found, make, seed, max(AFTER), calibrated=calibrated, beyond=True).order for seed in range(seeds)
-    ]
+    orders = [play.played(found, make, seed, max(AFTER), start=start, beyond=True).order for seed in range(seeds)]
     return shares(found, sizes, orders)
 
 
@@ -73,7 +71,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seeds", type=int, default=10)
     arguments.add_argument("--players", default=",".join(PLAYERS))
-    arguments.add_argument("--cold", action="store_true", help="by bandwidths alone")
+    arguments.add_argument("--start", choices=STARTS, default=STARTS[0], help="by what the model predicts")
     arguments.add_argument("--sets", default="", help="names that begin so")
     asked = arguments.parse_args()
     chosen = [name for name in names() if name.startswith(asked.sets)]
@@ -82,7 +80,7 @@ def main() -> None:
     print(f"median and worst share of the hypervolume after {AFTER} evaluations, {asked.seeds} seeds")
     for player in asked.players.split(","):
         with pool(2) as processes:
-            task = partial(played, player, asked.seeds, not asked.cold)
+            task = partial(played, player, asked.seeds, asked.start)
             rows = list(mapped(processes, task, chosen, 1))
         for name, row in zip(chosen, rows, strict=True):
             print(

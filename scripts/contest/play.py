@@ -12,7 +12,7 @@ import numpy as np
 from lbmtune.search.interfaces import Gain, Strategy
 from lbmtune.search.stopping import Looks
 from lbmtune.search.strategies.ordered import Task
-from scripts.contest.sets import World
+from scripts.contest.sets import Start, World
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def played(
     seed: int,
     budget: int,
     *,
-    calibrated: bool = True,
+    start: Start = "calibrated",
     pace: Pace | None = None,
     beyond: bool = False,
 ) -> Run:
@@ -65,7 +65,7 @@ def played(
     shuffled = np.random.default_rng([7, seed]).permutation(len(world.configs))
     order, stopped, looks = list[int](), None, Looks()
     best = int(np.argmax(world.share))
-    for index, gain in _answers(_shuffled(world, shuffled), maker, seed, calibrated, pace or PACES[world.backend]):
+    for index, gain in _answers(_shuffled(world, shuffled), maker, seed, start, pace or PACES[world.backend]):
         order.append(int(shuffled[index]))
         if stopped is None:
             expected = gain()
@@ -85,11 +85,10 @@ def _shuffled(world: World, order: np.ndarray[tuple[int], np.dtype[np.intp]]) ->
 
 
 def _answers(
-    world: World, maker: Maker, seed: int, calibrated: bool, pace: Pace
+    world: World, maker: Maker, seed: int, start: Start, pace: Pace
 ) -> Iterator[tuple[int, Callable[[], Gain | None]]]:
     """Yield each answer as it was told, with what asks the strategy for the gain that is left."""
-    expected = world.estimated if calibrated else world.cold
-    refined = world.compiled if calibrated and world.backend == "cuda" else expected
+    expected, refined = world.expected(start).T
     player = maker(Task(configs=world.configs, expected=list(expected), seed=seed))
     under_way, answered, now = deque[int](), 0, 0.0
     ready, compiling, lanes = set[int](), list[tuple[float, int]](), [0.0] * pace.workers

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lbmtune.api.machines import measured_cards
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cores import usable_cores
+from lbmtune.model.machine.datasheet_scaling import with_borrowed_calibration
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
@@ -32,6 +35,9 @@ _READ = ("catalogue", "model", "records")
 """Packages that a world is made by."""
 _BATCH = 400
 """Trials that are not worth another process."""
+Start = Literal["calibrated", "cold", "bandwidths"]
+STARTS: tuple[Start, ...] = get_args(Start)
+"""By what the model predicts: the calibration of the device, that of another card (for a CPU none), bandwidths."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class World:
     """A recorded set. Arrays have an element for each configuration, in MLUPS unless said otherwise.
 
     seen: of the first measurement, which is what a strategy is told; truth: by which it is judged, NaN if it failed;
-    estimated, compiled: by the calibrated model, from estimated and from compiled resources; cold: by bandwidths alone;
+    calibrated, cold, bandwidths: predictions of a start (configurations, 2): by estimated and by compiled resources;
     device_s, compile_s: seconds that verification and measurement took the device, and that compilation took a core.
     finals_noise: how far finals lie apart on the machine, relative.
     """
@@ -49,9 +55,9 @@ class World:
     configs: tuple[KernelConfig, ...]
     seen: tuple[Seen, ...]
     truth: Array
-    estimated: Array
-    compiled: Array
+    calibrated: Array
     cold: Array
+    bandwidths: Array
     device_s: Array
     compile_s: Array
     finals_noise: float
@@ -65,6 +71,11 @@ class World:
     def share(self) -> Array:
         """The truth over that of the best; zero for a failure."""
         found: Array = np.nan_to_num(self.truth) / np.nanmax(self.truth)
+        return found
+
+    def expected(self, start: Start) -> Array:
+        """Return the predictions of a start (configurations, 2)."""
+        found: Array = getattr(self, start)
         return found
 
 
@@ -98,16 +109,14 @@ def made_world(name: str) -> World:
     trials = sorted({trial.key: trial for trial in record.trials}.values(), key=lambda trial: trial.number)
     seen = [seen_of(replace(trial, final=None)) for trial in trials]
     measured = np.array([one.mlups or np.nan for one in seen])
-    estimated, compiled, cold = np.array(_predictions(record.header.spec.case, machine, trials)).T
+    predictions = np.array(_predictions(record.header.spec.case, machines(machine), trials))
     return World(
         name=name,
         backend=record.header.backend,
         configs=tuple(from_flat(trial.config) for trial in trials),
         seen=tuple(seen),
         truth=_truth(measured, np.array([trial.final.mlups if trial.final else np.nan for trial in trials])),
-        estimated=estimated,
-        compiled=compiled,
-        cold=cold,
+        **{start: predictions[:, place] for place, start in enumerate(STARTS)},
         device_s=np.array([trial.costs.verify_s + trial.costs.measure_s for trial in trials]),
         compile_s=np.array([trial.costs.compile_s for trial in trials]),
         finals_noise=noise_of(record.header),
@@ -125,16 +134,24 @@ def _truth(measured: Array, final: Array) -> Array:
     return np.where(np.isnan(final), slower * measured, final)
 
 
-def _predictions(case: Case, machine: Machine, trials: Sequence[Trial]) -> list[tuple[float, float, float]]:
-    task = partial(_predicted, case, machine)
+def machines(machine: Machine) -> tuple[Machine, ...]:
+    """Return a machine as each start knows it; when cold, a GPU has the scaled tables of a card of another name."""
+    bare = replace(machine, calibration=None, cpu=None)
+    others = (card for card in measured_cards() if card.environment.device != machine.environment.device)
+    lender = next(others, bare) if machine.environment.backend == "cuda" else bare
+    return machine, with_borrowed_calibration(bare, lender), bare
+
+
+def _predictions(case: Case, known: Sequence[Machine], trials: Sequence[Trial]) -> list[list[list[float]]]:
+    task = partial(_predicted, case, known)
     if len(trials) <= _BATCH:
         return list(map(task, trials))
     with pool(usable_cores()) as processes:
         return list(mapped(processes, task, trials, _BATCH // 2))
 
 
-def _predicted(case: Case, machine: Machine, trial: Trial) -> tuple[float, float, float]:
+def _predicted(case: Case, known: Sequence[Machine], trial: Trial) -> list[list[float]]:
+    """Return what each machine lets expect of a trial, before it is compiled and then."""
     config = from_flat(trial.config)
-    estimated = predict(case, config, machine).mlups
-    compiled = predict(case, config, machine, trial.resources).mlups if trial.resources else estimated
-    return estimated, compiled, predict(case, config, replace(machine, calibration=None, cpu=None)).mlups
+    told = trial.resources if config.backend == "cuda" else None
+    return [[predict(case, config, one, resources).mlups for resources in (None, told)] for one in known]

@@ -30,7 +30,7 @@ from lbmtune.search.strategies.auto import Auto
 from lbmtune.search.strategies.ordered import Task
 from lbmtune.search.strategies.transfer import Source, source
 from scripts.contest.play import played
-from scripts.contest.sets import World, names, world
+from scripts.contest.sets import Start, World, names, world
 from scripts.paths import RECORDED, ROOT
 
 PAGE = ROOT / "docs" / "design" / "transfer.md"
@@ -42,17 +42,16 @@ LEAST = 3
 """Evaluations that `auto` needs alone where an earlier study may halve them."""
 GOAL, BUDGET, NEVER = 0.99, 100, 150
 """Share of the best that is looked for, evaluations within which, and what counts for more."""
-STARTS = (True, False)
-"""Calibrated, and by bandwidths alone."""
+STARTS: tuple[Start, ...] = ("calibrated", "bandwidths")
 
 
 @dataclass(frozen=True)
 class Row:
-    """Mean evaluations of a set, calibrated or not, alone and after earlier ones."""
+    """Mean evaluations of a set from a start, alone and after earlier ones."""
 
     now: str
     before: tuple[str, ...]
-    calibrated: bool
+    start: Start
     alone: float
     after: float
 
@@ -117,31 +116,30 @@ def rows(asked: Sequence[tuple[tuple[str, ...], str]], seeds: int) -> Iterator[R
         yield from mapped(processes, partial(_row, seeds), [(*one, start) for start in STARTS for one in asked], 1)
 
 
-def _row(seeds: int, asked: tuple[tuple[str, ...], str, bool]) -> Row:
-    before, now, calibrated = asked
-    known = [lesson(world(name), calibrated=calibrated) for name in before]
+def _row(seeds: int, asked: tuple[tuple[str, ...], str, Start]) -> Row:
+    before, now, start = asked
+    known = [lesson(world(name), start) for name in before]
     alone, after = (
-        fmean(evaluations(world(now), sources, seed, calibrated=calibrated) for seed in range(seeds))
-        for sources in ([], known)
+        fmean(evaluations(world(now), sources, seed, start) for seed in range(seeds)) for sources in ([], known)
     )
-    return Row(now, before, calibrated, alone, after)
+    return Row(now, before, start, alone, after)
 
 
-def lesson(earlier: World, *, calibrated: bool) -> Source:
+def lesson(earlier: World, start: Start) -> Source:
     """Return what a study learns from a recorded set, predicted as the new one is."""
-    predicted = earlier.compiled if calibrated else earlier.cold
+    predicted = earlier.expected(start)[:, 1]
     measured = [place for place, seen in enumerate(earlier.seen) if seen.mlups]
     speeds, noise = (np.array([getattr(earlier.seen[i], name) for i in measured]) for name in ("mlups", "noise"))
     return source([earlier.configs[i] for i in measured], speeds, lambda i: float(predicted[measured[i]]), noise)
 
 
-def evaluations(now: World, sources: Sequence[Source], seed: int, *, calibrated: bool) -> int:
+def evaluations(now: World, sources: Sequence[Source], seed: int, start: Start) -> int:
     """Return the evaluations of `auto` to the goal."""
 
     def maker(task: Task) -> Strategy:
         return Auto(replace(task, sources=sources))
 
-    shares = now.share[list(played(now, maker, seed, BUDGET, calibrated=calibrated).order)]
+    shares = now.share[list(played(now, maker, seed, BUDGET, start=start).order)]
     reached = np.flatnonzero(shares >= GOAL)
     return int(reached[0]) + 1 if len(reached) else NEVER
 
@@ -150,7 +148,7 @@ def _pairs(found: Sequence[Row], seeds: int) -> Iterator[str]:
     """Yield the table of the pairs."""
     yield f"Mean evaluations to 99 % of the best of a set, {seeds} seeds (`{NEVER}` counts for more than {BUDGET}):"
     yield ""
-    yield "| earlier | new | calibrated | after | ratio | cold | after | ratio |"
+    yield "| earlier | new | calibrated | after | ratio | bandwidths | after | ratio |"
     yield "|---|---|---|---|---|---|---|---|"
     half = len(found) // 2
     for warm, cold in zip(found[:half], found[half:], strict=True):
@@ -158,7 +156,7 @@ def _pairs(found: Sequence[Row], seeds: int) -> Iterator[str]:
         yield f"| {_short(warm.before[0])} | {_short(warm.now)} | {' | '.join(cells)} |"
     yield ""
     for start in STARTS:
-        yield from _summary("pairs", [one for one in found if one.calibrated is start])
+        yield from _summary("pairs", [one for one in found if one.start == start])
     yield from _lost(found)
 
 
@@ -167,17 +165,14 @@ def _others(found: Sequence[Row]) -> Iterator[str]:
     yield f"Every set after the {MOST_STUDIES} most similar others, which a study takes by itself:"
     yield ""
     for start in STARTS:
-        yield from _summary("sets", [one for one in found if one.calibrated is start])
+        yield from _summary("sets", [one for one in found if one.start == start])
     yield from _lost(found)
 
 
 def _lost(found: Sequence[Row]) -> Iterator[str]:
     lost = [one for one in found if one.after > 2 * one.alone]
     if lost:
-        named = [
-            f"{_short(one.now)} {'calibrated' if one.calibrated else 'cold'} {one.alone:.1f} to {one.after:.1f}"
-            for one in lost
-        ]
+        named = [f"{_short(one.now)} {one.start} {one.alone:.1f} to {one.after:.1f}" for one in lost]
         yield f"- More than twice as many: {', '.join(named)}."
 
 
@@ -185,7 +180,7 @@ def _summary(what: str, found: Sequence[Row]) -> Iterator[str]:
     ratios = [one.after / one.alone for one in found]
     long = [one.after / one.alone for one in found if one.alone >= LEAST]
     yield (
-        f"- {'Calibrated' if found[0].calibrated else 'Cold'}: halved on {sum(ratio <= 0.5 for ratio in long)} of "
+        f"- {found[0].start.capitalize()}: halved on {sum(ratio <= 0.5 for ratio in long)} of "
         f"{len(long)} {what} on which `auto` alone needs at least {LEAST}, {exp(fmean(map(log, long))):.2f} of the "
         f"evaluations (geometric mean). More than doubled on {sum(ratio > 2 for ratio in ratios)} of all {len(found)}."
     )

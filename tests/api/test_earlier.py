@@ -288,6 +288,19 @@ def test_the_option_takes_studies_or_none() -> None:
     assert "beside other studies" in str(both.exception)
 
 
+def test_a_second_study_finds_the_first_where_studies_lie_by_default() -> None:
+    call = ["study", "quick", "--device", "cpu", "--domain", "32x32x32", "--trials", "12"]
+    first, second = (CliRunner().invoke(app, call) for _ in range(2))
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    assert sorted(folder.name for folder in RESULTS.iterdir()) == ["quick-cpu", "quick-cpu-2"]
+    assert learned(RESULTS / "quick-cpu") == []
+    assert learned(RESULTS / "quick-cpu-2") == ["quick-cpu"]
+    assert (
+        prior_text(read_study(RESULTS / "quick-cpu-2").header.earlier)
+        in (RESULTS / "quick-cpu-2" / "report.html").read_text()
+    )
+
+
 def test_a_line_names_a_few_studies() -> None:
     assert prior_text(()) == ""
     several = [EarlierStudy(folder=f"/x/study-{n}", date=f"2026-11-0{n}T00:00", trials=100) for n in range(1, 6)]

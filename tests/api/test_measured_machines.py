@@ -12,7 +12,7 @@ import pytest
 from lbmtune.api import measured_machines
 from lbmtune.api.devices import doubt
 from lbmtune.api.machines import measured_cards
-from lbmtune.api.measured_machines import how_calibrated, lender
+from lbmtune.api.measured_machines import borrowing, how_calibrated, lender
 from lbmtune.api.studies import study
 from lbmtune.errors import InputError
 from lbmtune.measure.calibration.machines import CONFIG_VARIABLE, machine_path
@@ -108,11 +108,27 @@ def test_borrowed_tables_are_kept_and_read_again(
             "calibrated as another NVIDIA H100 80GB HBM3, scaled by the bandwidths of this one; lbmtune devices "
             "--calibrate measures it",
         ),
+        (
+            with_borrowed_calibration(BARE, H200),
+            "calibrated as NVIDIA H200, scaled by the bandwidths of this card, which may rank kernels otherwise; "
+            "lbmtune devices --calibrate measures it",
+        ),
     ],
 )
 def test_it_is_said_by_what_predictions_are_calibrated(machine: Machine, said: str) -> None:
     assert how_calibrated(machine) == said
     assert bool(doubt(machine)) == (machine is BARE), "a measured card with borrowed curves is no data sheet"
+
+
+def test_a_gpu_without_tables_has_those_of_the_most_similar_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path))
+    other = replace(BARE, name="another", environment=replace(BARE.environment, device="another"))
+    assert borrowing(other) == with_borrowed_calibration(other, H100)
+    assert borrowing(H200) is H200, "its own tables are kept"
+    cpu = replace(fake_study.machine(), calibration=None, cpu=None)
+    assert borrowing(cpu) is cpu, "no processor lends its tables"
 
 
 @pytest.mark.parametrize(("calibrate", "extent"), [(True, "quick"), (False, "bandwidths")])

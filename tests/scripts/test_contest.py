@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lbmtune.catalogue.config import cuda
+from lbmtune.model.machine.toml import read_machine
 from lbmtune.search.interfaces import Seen
 from lbmtune.search.strategies.table import STRATEGIES
 from scripts.contest import __main__ as contest_main
@@ -14,7 +15,8 @@ from scripts.contest import page, rivals, table
 from scripts.contest.page import BEHIND, JUDGED, Contest
 from scripts.contest.play import IN_TURN, Run, played
 from scripts.contest.score import MARKS, score
-from scripts.contest.sets import World, _truth, made_world, names
+from scripts.contest.sets import MACHINE, STARTS, World, _truth, machines, made_world, names
+from scripts.paths import RECORDED
 
 SEEDS = 5
 SETS = ["nvidia-h100/d3q19-box-fast-fp32", "nvidia-h100/d3q19-moments-fp32", "nvidia-h200/d3q19-small-80"]
@@ -34,9 +36,9 @@ def small(speeds: list[float | None], truth: list[float] | None = None) -> World
         configs=tuple(cuda.Direct(block=(32 * (n + 1), 1, 1)) for n in range(count)),
         seen=tuple(Seen(speed) for speed in speeds),
         truth=np.array([speed or np.nan for speed in (truth or speeds)]),
-        estimated=np.arange(count, 0, -1.0),
-        compiled=np.arange(count, 0, -1.0),
-        cold=ones,
+        calibrated=np.repeat(np.arange(count, 0, -1.0)[:, None], 2, axis=1),
+        cold=np.ones((count, 2)),
+        bandwidths=np.ones((count, 2)),
         device_s=0.5 * ones,
         compile_s=ones,
         finals_noise=0.002,
@@ -65,6 +67,8 @@ def test_every_recorded_set_is_in_the_kept_table() -> None:
     kept = table.kept()
     for strategy, start in (("auto", "calibrated"), ("auto", "cold"), ("list", "calibrated"), ("random", "none")):
         assert {name for name, *rest in kept if rest == [strategy, start]} == set(names())
+    gpus = {name for name in names() if name.startswith("nvidia-")}
+    assert {name for name, *rest in kept if rest == ["auto", "bandwidths"]} == gpus
     for name in rivals.RIVALS:
         assert {one.set for one in kept.values() if one.strategy == name} <= set(names())
     assert {one.strategy for one in kept.values()} > {"kernel_tuner hybrid_vndx", "optuna TPE"}
@@ -77,6 +81,36 @@ def test_the_kept_table_is_read_as_it_is_written() -> None:
 def test_the_page_shows_the_kept_table() -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     assert page.renewed(text, Contest(table.kept())) == text
+
+
+def test_a_cold_gpu_has_the_tables_of_another_card_and_never_its_own() -> None:
+    for name, lender in (("nvidia-h100", "NVIDIA H200"), ("nvidia-h200", "NVIDIA H100 80GB HBM3")):
+        machine = read_machine(RECORDED / name / MACHINE)
+        own, cold, bare = machines(machine)
+        assert own == machine
+        assert (cold.calibrated_as, cold.stream_bytes_per_s) == (lender, machine.stream_bytes_per_s)
+        assert cold.calibration not in (None, machine.calibration)
+        assert not bare.calibrated
+    own, cold, bare = machines(read_machine(RECORDED / "epyc-2-cores" / MACHINE))
+    assert own.cpu
+    assert cold == bare
+    assert not bare.calibrated
+
+
+def test_a_start_is_told_what_its_machine_lets_expect() -> None:
+    found = recorded(SETS[1])
+    before = {start: found.expected(start)[:, 0] for start in STARTS}
+    measured = found.measured
+    valid = ~np.isnan(measured)
+    ranks = {
+        start: np.corrcoef(value[valid].argsort().argsort(), measured[valid].argsort().argsort())[0, 1]
+        for start, value in before.items()
+    }
+    assert ranks["calibrated"] > ranks["bandwidths"] + 0.2
+    assert ranks["cold"] > ranks["bandwidths"] + 0.2
+    assert (before["cold"] != before["calibrated"]).any()
+    assert (found.calibrated[:, 1] != found.calibrated[:, 0]).any(), "registers that compiling told"
+    assert (found.bandwidths[:, 1] == found.bandwidths[:, 0]).all()
 
 
 def test_finals_judge_and_others_lose_what_finals_lost() -> None:
@@ -140,7 +174,7 @@ def test_the_page_tells_where_the_search_is_late_or_behind() -> None:
     contest = Contest({one.key: one for one in scores})
     assert contest.late() == {"nvidia-test/small": "-/-"}
     assert contest.behind_calibrated() == {"nvidia-test/small": "50.0 % after 10, list, calibrated"}
-    assert contest.behind_cold() == {}
+    assert contest.behind_kernel_tuner("cold") == contest.behind_kernel_tuner("bandwidths") == {}
     text = page.renewed("a\n<!-- scores -->\nold\n<!-- /scores -->\nb\n", contest)
     assert "\nold\n" not in text
     assert "| GPU | list, calibrated | 1 | 1.000 |" in text
@@ -156,6 +190,6 @@ def test_patterns_choose_sets_and_scores_are_kept(tmp_path, monkeypatch, capsys)
     kept = tmp_path / "scores.csv"
     chosen = ["--strategies", "list", "--seeds", "2", "--results", str(kept), "--write", "--sets", "*/d3q19-small-80"]
     assert contest_main.main(chosen) == 0
-    assert [key[1:] for key in table.kept(kept)] == [("list", "calibrated"), ("list", "cold")]
-    assert capsys.readouterr().out.count("d3q19-small-80") == 2
+    assert [key[1:] for key in table.kept(kept)] == [("list", "bandwidths"), ("list", "calibrated"), ("list", "cold")]
+    assert capsys.readouterr().out.count("d3q19-small-80") == 3
     assert (tmp_path / "plot.html").stat().st_size > 1000

@@ -13,14 +13,14 @@ MANY, FEW = "nvidia-h200/d3q19-small-64", "epyc-2-cores/d3q19-box-fast-fp32"
 
 @pytest.mark.parametrize("name", [MANY, FEW])
 def test_a_search_is_within_two_percent_of_brute_force(name: str) -> None:
-    found = np.median(played("auto", 5, True, name), axis=0)
+    found = np.median(played("auto", 5, "calibrated", name), axis=0)
     assert found[AFTER.index(50)] >= 0.98
     assert found[AFTER.index(100)] >= 0.99
     assert (np.diff(found) >= 0).all()
 
 
 def test_a_search_by_speed_alone_is_not() -> None:
-    by_speed, found = (np.median(played(name, 5, True, MANY), axis=0) for name in ("speed", "auto"))
+    by_speed, found = (np.median(played(name, 5, "calibrated", MANY), axis=0) for name in ("speed", "auto"))
     assert by_speed[AFTER.index(10)] < 0.9 < found[AFTER.index(10)]
     assert by_speed[AFTER.index(25)] < 0.98 < found[AFTER.index(25)]
 

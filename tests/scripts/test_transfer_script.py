@@ -40,16 +40,16 @@ def test_a_set_is_played_after_the_most_similar_others():
 
 def test_the_tables_count_what_was_halved_and_doubled():
     found = [
-        Row("nvidia-h200/b", ("nvidia-h200/a",), calibrated, alone, after)
-        for calibrated in (True, False)
+        Row("nvidia-h200/b", ("nvidia-h200/a",), start, alone, after)
+        for start in transfer.STARTS
         for alone, after in ((8.0, 2.0), (1.0, 1.0), (3.0, 9.0))
     ]
     text = "\n".join(transfer._pairs(found, 5))
     assert "| h200/a | h200/b | 8.0 | 2.0 | 0.25 | 8.0 | 2.0 | 0.25 |" in text
     assert text.count("halved on 1 of 2 pairs on which `auto` alone needs at least 3, 0.87 of the evaluations") == 2
     assert text.count("More than doubled on 1 of all 3") == 2
-    assert "h200/b calibrated 3.0 to 9.0, h200/b cold 3.0 to 9.0" in text
-    assert "h200/b calibrated 3.0 to 9.0, h200/b cold 3.0 to 9.0" in "\n".join(transfer._others(found))
+    assert "h200/b calibrated 3.0 to 9.0, h200/b bandwidths 3.0 to 9.0" in text
+    assert "h200/b calibrated 3.0 to 9.0, h200/b bandwidths 3.0 to 9.0" in "\n".join(transfer._others(found))
 
 
 @pytest.mark.parametrize("mark", [transfer._BEGIN, transfer._END])

@@ -19,9 +19,17 @@ _LED = 4
 """Trials that follow the model's list before anything is learned."""
 _FIRST, _NEAR = 8, 0.85
 """Trials among which each kind has a place whose best is expected at this share of the best, so that it has a final."""
-_TURNS = (*["process"] * 5, "list")
+_TURNS = ("process", "process", "list")
 _FEWEST = 3
 """Measured configurations from which on something is learned."""
+_NEXT = 256
+"""Configurations of the list among which one is looked for that the trials leave a chance."""
+_SCALED = 0.3
+"""Logarithm of the expected speed behind the best within which the model's scale is learned: who leads by an error is
+expected to be too fast, and the model may tell kernels less or more apart than they are."""
+_APART = 16
+"""Trials of which every second one follows the model alone if earlier studies are known, so that one that misleads
+takes as many again at most."""
 _LEADING, _DRAWN = 20_000, 2_000
 """Configurations with features: the best of the model's list, and some of the others."""
 _POOL, _TRAINING = 2000, 200
@@ -134,6 +142,8 @@ class Auto(Listed):
 
     def _chosen(self, among: Indices, turn: int, *, compiled: bool) -> int:
         known = among[self._row[among] >= 0]
+        if len(known) and self._sources and turn % 2 and (turn < _APART or not compiled):
+            return int(known[np.argmax(self._worth(known, self._predicted(known)) + self._tie[known])])
         if turn < _LED or not len(known):
             return super()._pick(among, compiled=compiled)
         if turn < _FIRST and (new := self._of_new_kind(known, compiled=compiled)) is not None:
@@ -190,9 +200,17 @@ class Auto(Listed):
         return first if near else None
 
     def _by_list(self, among: Indices) -> int:
-        """Return the first of the model's list; a share of failures of its kind counts as such a loss."""
+        """Return the first of the model's list that may lead, or comes nearest to that by what was learned.
+
+        A share of failures of its kind counts as such a loss.
+        """
         speeds = self._predicted(among) + self._log_works(among)
-        return int(among[np.argmax(self._worth(among, speeds) + self._tie[among])])
+        order = among[np.argsort(-(self._worth(among, speeds) + self._tie[among]), kind="stable")][:_NEXT]
+        if len(self._measured) < _FEWEST:
+            return int(order[0])
+        mean, deviation = self._expected(order)
+        lead = self._lead(order, mean + self._doubt() * deviation)
+        return int(order[np.argmax(np.minimum(lead, 0.0))])
 
     def _log_works(self, indices: Indices) -> Array:
         """Return logarithms of the shares of the trials of their kinds that did not fail."""
@@ -207,6 +225,11 @@ class Auto(Listed):
     def _promise(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
         """Return by what the configurations are chosen that are looked at more closely."""
         return log_speeds
+
+    def _lead(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
+        """Return by how much configurations of these speeds lead all that were measured, as logarithms."""
+        found: Array = log_speeds - self._best
+        return found
 
     def _behind(self, indices: Indices, log_speeds: Array) -> Array:  # noqa: ARG002
         """Return how far configurations are behind the best, as logarithms of speeds."""
@@ -246,6 +269,12 @@ class Auto(Listed):
         return self._prior.features
 
     @cached_property
+    def _points(self) -> Features:
+        """The features, and a last one that says how far a configuration is behind the first of the list."""
+        values, groups = self._features.values, self._features.groups
+        return Features(np.column_stack([values, np.zeros(len(values))]), np.append(groups, groups.max() + 1))
+
+    @cached_property
     def _kind(self) -> Indices:
         """The kind of each row."""
         return _numbered([kind_of(self._configs[i]) for i in self._rows])
@@ -265,7 +294,9 @@ class Auto(Listed):
             seen, values, noise = self._training()
             errors = values - self._log_expected[seen]
             under_way = self._row[np.array(self._under_way, dtype=np.intp)]
-            self._learned = Errors(self._features, self._row[seen], errors, noise, under_way[under_way >= 0])
+            expected = self._log_expected[self._rows]
+            self._points.values[:, -1] = np.clip((expected - expected.max()) / _SCALED, -1.0, 0.0) + 1.0
+            self._learned = Errors(self._points, self._row[seen], errors, noise, under_way[under_way >= 0])
             self._best = float(values.max())
         return self._learned
 

@@ -57,6 +57,8 @@ class Pareto(Auto):
     range of costs it leads. Source: Emmerich et al. 2006.
     """
 
+    _turns = (*["process"] * 5, "list")
+
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         assert task.costs is not None
@@ -101,6 +103,10 @@ class Pareto(Auto):
     def _promise(self, indices: Indices, log_speeds: Array) -> Array:
         """Return how far they are above what costs no more, as logarithms of speeds."""
         return self._above(self._steps, indices, log_speeds)
+
+    def _lead(self, indices: Indices, log_speeds: Array) -> Array:
+        """Return by how much they lead what costs no more."""
+        return self._promise(indices, log_speeds)
 
     def _behind(self, indices: Indices, log_speeds: Array) -> Array:
         """Return how far they are behind the best of those that cost no more."""

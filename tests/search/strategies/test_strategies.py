@@ -202,6 +202,33 @@ def test_failures_are_learned_from():
     assert late.count("aa") < 5
 
 
+def test_the_list_leaves_out_what_trials_leave_no_chance():
+    """The model puts one scheme first, of which all kernels are a quarter slower than it expects."""
+    blocks = [(32 * n, m, 1) for n in range(1, 9) for m in (1, 2, 4)]
+    configs = [cuda.Direct(block=block, scheme=scheme) for scheme in ("aa", "pull") for block in blocks]
+    aa = np.array([config.scheme == "aa" for config in configs])
+    place = np.random.default_rng(1).permutation(len(configs))
+    expected = np.where(aa, 102.0, 100.0) * (1 - 0.001 * place)
+    world = World(configs, [Seen(speed) for speed in np.where(aa, expected / 1.3, expected)], list(expected))
+    for seed in range(3):
+        order = world.order(world.player("auto", seed), 22)
+        assert aa[order[:4]].all()
+        assert not aa[order[8:]].any()
+
+
+def test_a_model_that_tells_kernels_too_far_apart_is_scaled():
+    """Whatever the knobs: half the logarithm of its ratios is right."""
+    world, tried = made_up("cuda", 300), 20
+    for seed in range(3):
+        behind = np.random.default_rng(seed).uniform(0.0, 0.3, len(world))
+        speeds = 1000.0 * np.exp(-0.5 * behind)
+        player = World(world.configs, [Seen(speed) for speed in speeds], list(1000.0 * np.exp(-behind))).player("auto")
+        for index in range(tried):
+            player.observe(index, Seen(float(speeds[index])))
+        mean, _ = player._expected(np.arange(tried, len(world)))
+        assert np.abs(mean - np.log(speeds[tried:])).mean() < 0.01
+
+
 def test_what_a_solver_provides_has_a_place_among_the_first_if_it_may_win():
     several = [cuda.TemporalBlocking(steps=2, chunk_planes=planes) for planes in range(16, 48)]
     plain = [cuda.Direct(scheme=scheme, block=(32 * n, 1, 1)) for scheme in ("aa", "pull") for n in range(1, 9)]

@@ -118,6 +118,24 @@ def test_a_search_survives_a_source_that_lies(name):
     assert world.evaluations(order, 0.99) < 20
 
 
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_a_source_that_lies_costs_as_many_trials_again_at_most(place):
+    """The model knows the best kernel, or those before it, and the source says that they are slow."""
+    speeds = np.sort(100.0 * np.exp(np.random.default_rng(3).normal(0.0, 0.005, len(CONFIGS))))
+    expected = np.empty(len(CONFIGS))
+    expected[np.argsort(ERRORS, kind="stable")] = speeds
+    results = expected.copy()
+    results[np.argsort(-expected)[place - 1]] = 1.05 * expected.max()
+    world = World(CONFIGS, [Seen(speed) for speed in results], list(expected))
+    for seed in range(3):
+        alone, after = (
+            world.evaluations(world.order(world.player("auto", seed, sources=given), 72), 0.999)
+            for given in ([], [planted(-3 * ERRORS)])
+        )
+        assert alone == place
+        assert after <= 2 * alone
+
+
 def test_what_was_measured_before_is_replayed_to_a_search_with_sources():
     world = World(CONFIGS, [Seen(100.0 * float(np.exp(e))) for e in ERRORS], [100.0] * len(CONFIGS))
     first, again = (world.player("auto", sources=[planted(ERRORS)]) for _ in range(2))
