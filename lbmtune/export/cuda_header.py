@@ -72,9 +72,24 @@ def check_exportable(case: Case, target: str) -> None:
         raise InputError(f"format=cuda is not supported for {what}.")
 
 
+# Of C++20: a namespace of that name would not compile.
+_KEYWORDS = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+concept const const_cast consteval constexpr constinit continue co_await co_return co_yield decltype default delete
+do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
+namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw
+true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+"""
+
+
 def _check_name(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
-        raise InputError(f"name={name} is not supported for a namespace of C++ (use letters, digits and _).")
+        raise InputError(
+            f"name={name} is not supported for a namespace of C++ (use letters, digits and _, a letter first)."
+        )
+    if name in _KEYWORDS.split():
+        raise InputError(f"name={name} is not supported for a namespace of C++ (use another): it is a keyword.")
 
 
 def nvcc_options(options: Iterable[str]) -> tuple[str, ...]:

@@ -269,6 +269,10 @@ def test_its_name_is_an_identifier() -> None:
     assert default_name(replace(found, study="96^3 box")).startswith("lbm_96_3_box_")
     with pytest.raises(InputError, match="name=my-kernel is not supported"):
         cuda_header(found, "my-kernel")
+    with pytest.raises(InputError, match=r"name=9lbm is not supported .*a letter first"):
+        cuda_header(found, "9lbm")
+    with pytest.raises(InputError, match=r"name=class is not supported .*it is a keyword"):
+        cuda_header(found, "class")
 
 
 def test_headers_stand_beside_each_other_and_c_reads_them(tmp_path: Path) -> None:
