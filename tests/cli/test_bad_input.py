@@ -442,7 +442,7 @@ def test_no_number_of_an_option_is_left_to_the_framework():
             if {int, float} & {kind, *get_args(kind)}:
                 numbers += 1
                 assert all(option.parser for option in options), (place, name)
-    assert numbers == 19
+    assert numbers == 21
 
 
 def test_no_arguments_at_all_are_answered_with_the_help(capsys):

@@ -58,6 +58,7 @@ def compiled(found: Best, folder: Path | None = None, *, level: str = "-O0", beh
     told = (text, behind, level, *_OPTIONS, *_LENIENT, str(shim_engine()), *map(Path.read_text, RUNTIME.iterdir()))
     library = (folder or cache_folder("shim")) / f"{hashlib.sha256('|'.join(told).encode()).hexdigest()[:20]}.so"
     if not library.exists():
+        library.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as made:
             (Path(made) / "made.h").write_text(text)
             (Path(made) / "made.cpp").write_text(behind)
