@@ -103,10 +103,12 @@ def forked(example: Any, handle: int, log: int, environment: Mapping[str, str]) 
                 _template = None
             _template = _template or Template(example, environment)
             return _template.fork(handle, log, environment)
-        except OSError:
+        except BaseException as error:  # an interrupt, too: its answer would be taken for the next one's
             if _template:
                 _template.end()
             _template = None
+            if not isinstance(error, OSError):
+                raise
             return None
 
 

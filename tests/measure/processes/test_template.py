@@ -181,6 +181,23 @@ def test_without_a_template_a_worker_starts_all_the_same(tmp_path: Path, monkeyp
         assert answer(one, "HOME")["session"] == one.process.pid
 
 
+def test_an_interrupt_leaves_no_answer_for_the_next_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with worker(tmp_path / "log") as one:
+        answer(one, "HOME")
+    before = present()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(templates, "Forked", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Worker("one", opened, {}, tmp_path / "log")
+    assert not is_running(before._process.pid)
+    with worker(tmp_path / "log") as one:
+        assert answer(one, "HOME")["session"] == one.process.pid
+
+
 def test_a_template_and_all_that_it_forked_end_with_a_killed_parent(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", PARENT, str(tmp_path)]
