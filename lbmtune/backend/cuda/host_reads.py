@@ -72,6 +72,7 @@ class HostReads:
         return self._kept[name][:size].view(dtype)
 
     def _launch(self, entry: str, grid: tuple[int, ...], operands: tuple[Any, ...]) -> None:
+        self._finish()  # the stream of the kernel does not wait for those of queues
         self._module.get_function(entry)(grid, (_THREADS,), operands)
         self._finish()
 
