@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.families import common_rules, moment_rules
@@ -49,6 +49,7 @@ class MomentsWavefront(TilesOfRows, Bounded):
     without: ClassVar[frozenset[str]] = frozenset({"stride"})
     representation = "moments"
     visits_solid_cells: ClassVar[bool] = True
+    place_source: ClassVar[Literal["scheme", "list", "fixed"]] = "fixed"
     reads_halo: ClassVar[bool] = True
 
     layout: Layout = knob(SoA(), "memory layout of a cell's values", search=("soa", "rows"), allowed=("soa", "rows"))
