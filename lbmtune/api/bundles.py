@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from string import Template
 
@@ -20,7 +19,7 @@ MODULES = "modules"
 
 
 def write_bundle(best: Best, folder: Path, name: str) -> tuple[str, ...]:
-    """Write the files of a kernel to a folder, and return the names of its compiled modules.
+    """Write the files of a kernel to a folder, and return the names of its compiled modules, which replace others.
 
     Raises InputError if a header cannot hold the kernel, if the folder cannot be written, or if it does not compile for
     any of the architectures; DeviceUnavailableError without NVRTC.
@@ -32,14 +31,11 @@ def write_bundle(best: Best, folder: Path, name: str) -> tuple[str, ...]:
         "check.cpp": _filled(best, name, "check.cpp"),
         "best.json": encode_best(best).decode(),
     }
-    modules = dict(_modules(best))
-    if not modules:
-        raise InputError(
-            f"the kernel compiles for none of {', '.join(ARCHITECTURES)} (use a newer NVRTC): "
-            f"this one knows {', '.join(nvrtc.architectures())}."
-        )
+    modules = _modules(best)
     try:
         (folder / MODULES).mkdir(parents=True, exist_ok=True)
+        for earlier in {*(folder / MODULES).glob("*.cubin"), *(folder / MODULES).glob("*.ptx")}:
+            earlier.unlink()
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror}; give another --output.") from error
     for file, text in texts.items():
@@ -64,17 +60,21 @@ def _filled(best: Best, name: str, file: str) -> str:
     )
 
 
-def _modules(best: Best) -> Iterator[tuple[str, bytes]]:
-    """Yield the file names and contents of modules: the entries as best.json names them, for each architecture."""
+def _modules(best: Best) -> dict[str, bytes]:
+    """Return modules by file name: the entries as best.json names them, for each architecture. Raises InputError."""
     texts = {"kernel": (best.kernel.source, best.kernel.options)}
     if best.kernel.single:
         texts["single"] = best.kernel.single.source, best.kernel.single.options
-    known = nvrtc.architectures()
+    known, found, failed = nvrtc.architectures(), dict[str, bytes](), ""
     for architecture in (one for one in ARCHITECTURES if one in known):
         try:
-            yield from _compiled(texts, architecture)
-        except CompileError:  # of instructions that this architecture does not have
-            continue
+            found |= _compiled(texts, architecture)
+        except CompileError as error:  # of instructions that this architecture does not have
+            failed = str(error)
+    if not found:
+        why = failed or f"this one knows {', '.join(known)}."
+        raise InputError(f"the kernel compiles for none of {', '.join(ARCHITECTURES)} (use a newer NVRTC): {why}")
+    return found
 
 
 def _compiled(texts: dict[str, tuple[str, tuple[str, ...]]], architecture: str) -> list[tuple[str, bytes]]:

@@ -45,6 +45,8 @@ def study_folder(reference: str, out: Path = RESULTS) -> Path:
     for folder in (given_path(reference), out / reference):
         if holds_study(folder):
             return folder
+    if (path := given_path(reference)).is_file() and holds_study(path.parent):
+        raise InputError(f"{reference} is a file of a study; give its folder, {path.parent}.")
     known = ", ".join(path.name for path in study_folders(out)) or "none"
     raise InputError(f"no study at {reference}; give the folder that lbmtune study wrote (under {out}: {known}).")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,21 @@ def test_an_architecture_without_the_instructions_of_a_kernel_is_left_out(
     march = cuda.TemporalBlocking(chunk_planes=5, plane_fetch="bulk", z_buffer="shared")
     found = best_of(box("d3q19", "bgk", (64, 16, 12), 1.3), march)
     assert write_bundle(found, tmp_path, "lbm")[0] == "kernel.sm_90.cubin"
+
+
+@pytest.mark.usefixtures("sm_90")
+def test_modules_of_an_earlier_kernel_are_replaced(tmp_path: Path) -> None:
+    earlier = write_bundle(best_of(*KINDS["several steps"]), tmp_path, "lbm")
+    modules = write_bundle(best_of(*KINDS["one step"]), tmp_path, "lbm")
+    assert {path.name for path in (tmp_path / MODULES).iterdir()} == set(modules) < set(earlier)
+
+
+@pytest.mark.usefixtures("sm_90")
+def test_an_error_of_the_text_is_told(tmp_path: Path) -> None:
+    found = best_of(*KINDS["one step"])
+    wrong = replace(found, kernel=replace(found.kernel, source=found.kernel.source + "\nint nonsense = ;\n"))
+    with pytest.raises(InputError, match=r"compiles for none of sm_90, .*expected an expression"):
+        write_bundle(wrong, tmp_path, "lbm")
 
 
 def test_a_kernel_that_compiles_for_nothing_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from lbmtune import api
 from lbmtune.api.several_devices import parts as several
 from lbmtune.api.several_devices import reproduced
 from lbmtune.api.several_devices.reproduced import measured_on_parts
+from lbmtune.backend.protocol import DeviceFaultError, OutOfMemoryError, TooManyResourcesError
 from lbmtune.claims.judge import readings_of, speed_ratio
 from lbmtune.claims.plan import Here, Plan, plans, question
 from lbmtune.decomposition.transfers import runs
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, NothingValidError
 from lbmtune.files.claimsfile import load_documents, parse_document
 from lbmtune.measure.parts.proof import Agreement, agreement
 from lbmtune.records import Outcome
@@ -171,6 +172,40 @@ def test_a_wrong_state_has_no_speed(shims: list[HostDevice], monkeypatch: pytest
     (trial, state), *_ = measured_on_parts(plan.case, plan.runnable[1:2], shims)
     assert (trial.outcome, trial.final, state) == (Outcome.WRONG_RESULT, None, None)
     assert trial.reason == "parts are 0.1 apart from one device, allowed 1e-14"
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (OutOfMemoryError("64 GiB asked for"), Outcome.OUT_OF_MEMORY),
+        (TooManyResourcesError("too many registers"), Outcome.TOO_MANY_RESOURCES),
+    ],
+)
+def test_parts_that_do_not_fit_are_not_wrong(
+    shims: list[HostDevice], monkeypatch: pytest.MonkeyPatch, error: Exception, outcome: Outcome
+) -> None:
+    def refused(*_: object) -> Agreement:
+        raise error
+
+    monkeypatch.setattr(reproduced, "agreement", refused)
+    plan = planned("cuda", 2)
+    alone, (trial, state), *_ = measured_on_parts(plan.case, plan.runnable[:2], shims)
+    assert alone[0].final
+    assert (trial.outcome, trial.reason, trial.final, state) == (outcome, str(error), None, None)
+
+
+@needs_compiler
+def test_a_device_that_fails_ends_all_variants(shims: list[HostDevice], monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> Agreement:
+        raise DeviceFaultError("an illegal address")
+
+    monkeypatch.setattr(reproduced, "agreement", failing)
+    plan = planned("cuda", 2)
+    with pytest.raises(
+        NothingValidError, match="a device failed: an illegal address; nothing that ran since is proved"
+    ):
+        measured_on_parts(plan.case, plan.runnable, shims)
 
 
 @needs_compiler

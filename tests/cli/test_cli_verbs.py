@@ -590,9 +590,11 @@ def test_all_trials_of_a_study_are_exported(run, monkeypatch, kind, name):
     first = Path("here", name).read_bytes()
     assert json.loads(run("export", "here", "--format", kind, "-o", "mine", "--json")[1]) == {kind: "mine"}
     assert Path("mine").read_bytes() == first
+    assert "unknown format 'cude'; did you mean 'cuda'?" in run("export", "here", "--format", "cude")[2]
+    assert "is a file of a study; give its folder, here." in run("export", "here/best.json")[2]
     code, out, err = run("export", "here", "--format", "xml")
     assert (code, out) == (2, "")
-    assert "format=xml is not supported for the trials of a study (use csv or t4)" in err
+    assert "unknown format 'xml'; choose one of best, bundle, csv, cuda, t4." in err
 
 
 def test_a_speed_that_is_not_reliable_is_exported_with_the_reason(run, monkeypatch):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lbmtune.api.several_devices.parts import Pair, check_cut, failures, grown, remembering, small_case
-from lbmtune.backend.protocol import Compiler
+from lbmtune.backend.protocol import Compiler, OutOfMemoryError, TooManyResourcesError
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case
@@ -17,9 +17,9 @@ from lbmtune.claims.plan import Entry
 from lbmtune.codegen.render import render
 from lbmtune.decomposition.coupling import parse_coupling
 from lbmtune.decomposition.cuts import parse_cut
-from lbmtune.errors import InputError, NothingValidError
+from lbmtune.errors import InputError
 from lbmtune.measure.parts.proof import agreement
-from lbmtune.measure.timing.state import excite
+from lbmtune.measure.timing.state import WrongResultError, excite
 from lbmtune.records import Measurement, Outcome, Trial
 from lbmtune.records.comparison.statistics import median_interval
 from lbmtune.records.parts import Compared
@@ -28,6 +28,13 @@ from lbmtune.units import mlups
 
 _TURNS, _SAMPLE_S, _LEAST_STEPS = 9, 0.06, 32
 """Samples of each variant, their least seconds, and least time steps."""
+_OUTCOMES: Mapping[type[Exception], Outcome] = {
+    InputError: Outcome.ILLEGAL,
+    WrongResultError: Outcome.WRONG_RESULT,
+    OutOfMemoryError: Outcome.OUT_OF_MEMORY,
+    TooManyResourcesError: Outcome.TOO_MANY_RESOURCES,
+}
+"""What ends a variant alone, by what is raised."""
 
 
 @dataclass(frozen=True)
@@ -45,20 +52,17 @@ def measured_on_parts(
     """Return a trial for each variant of an experiment, with its state beside that of one device.
 
     devices: opened, one for each part. Variants without a cut run on the first one. Samples are taken in turns, and
-    devices rest after each for as long as it took.
+    devices rest after each for as long as it took. Raises NothingValidError if a device fails.
     """
     trials, compiler = [_trial(case, entry, number) for number, entry in enumerate(entries)], remembering(devices)
     compared, timed = dict[int, Compared | None](), dict[int, tuple[_Timed, int]]()
-    for number, entry in enumerate(entries):
-        try:
-            with failures():
+    with failures():
+        for number, entry in enumerate(entries):
+            try:
                 made, compared[number] = _made(case, entry, devices, compiler)
                 timed[number] = made, _sample_steps(made)  # longer messages than those of the proof may be refused
-        except InputError as error:
-            trials[number] = replace(trials[number], outcome=Outcome.ILLEGAL, reason=str(error))
-        except NothingValidError as error:
-            trials[number] = replace(trials[number], outcome=Outcome.WRONG_RESULT, reason=str(error))
-    with failures():
+            except tuple(_OUTCOMES) as error:
+                trials[number] = replace(trials[number], outcome=_OUTCOMES[type(error)], reason=str(error))
         taken = _in_turns(timed)
     for number, samples in taken.items():
         made, steps = timed[number]
@@ -83,7 +87,7 @@ def _trial(case: Case, entry: Entry, number: int) -> Trial:
 def _made(case: Case, entry: Entry, devices: Sequence[Any], compiler: Compiler) -> tuple[_Timed, Compared | None]:
     """Return a variant that is loaded, and how its state agrees with that of one device on a small domain.
 
-    Raises NothingValidError if it does not, InputError if it cannot run.
+    Raises WrongResultError if it does not, InputError if it cannot run.
     """
     config, over = entry.config, entry.variant.over
     assert config
@@ -100,7 +104,7 @@ def _made(case: Case, entry: Entry, devices: Sequence[Any], compiler: Compiler) 
     proving = Pair(small, small, config, chosen, devices, planes=planes, compiler=compiler)
     found = agreement(*proving.made(coupling, poisons=True))
     if not found.passed:
-        raise NothingValidError(f"parts are {found.worst:.2g} apart from one device, allowed {found.bound:.2g}")
+        raise WrongResultError(f"parts are {found.worst:.2g} apart from one device, allowed {found.bound:.2g}")
     timing = Pair(small, whole, config, cut, devices, planes=planes, compiler=compiler)
     _, parts = timing.made(coupling, poisons=False)
     for one, device in zip(parts.parts, parts.devices, strict=True):

@@ -11,7 +11,7 @@ from lbmtune.api.folders import RESULTS, study_folder
 from lbmtune.claims.store import PAGE, claims_folder, read_claims
 from lbmtune.cli.arguments.options import Folder, Geometry, Json, Out, count, option
 from lbmtune.cli.format import output as printing
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, unknown
 from lbmtune.files.ranges import MEMBERS
 from lbmtune.records.remarks import speed_doubts
 
@@ -55,6 +55,8 @@ def export(
 ) -> None:
     """Write best.json of a study, which lbmtune.load reads, a header of its kernel, or all its trials."""
     _check_folder(out)
+    if kind not in _FORMATS:
+        raise unknown("format", kind, _FORMATS)
     if member and kind not in _OF_A_KERNEL:
         raise InputError(f"--member {member} is not supported for format={kind} (leave it out): that holds all trials.")
     if name and kind not in ("cuda", "bundle"):
@@ -81,6 +83,7 @@ def export(
 
 _OF_A_KERNEL = ("best", "cuda", "bundle")
 """Formats that hold one kernel."""
+_FORMATS = (*_OF_A_KERNEL, "t4", "csv")
 
 
 def _check_folder(out: Path) -> None:
