@@ -39,6 +39,8 @@ class Message:
         Columns are the first element in the source, that in the target, and the number of elements.
         """
         taken, put = self.taken, self.put
+        if not len(taken):
+            return np.empty((0, 3), np.int64)
         if (np.diff(taken) < 0).any():
             order = np.argsort(taken, kind="stable")
             taken, put = taken[order], put[order]
@@ -49,7 +51,7 @@ class Message:
 
 
 def messages(found: Decomposition, parts: list[Simulation], parity: int) -> Iterator[Message]:
-    """Yield the messages after a step of a parity; a face whose links walls cut has none."""
+    """Yield the messages after a step of a parity."""
     for face in found.faces:
         source, target = parts[face.source], parts[face.target]
         taken, put = [], []
@@ -57,8 +59,7 @@ def messages(found: Decomposition, parts: list[Simulation], parity: int) -> Iter
             open_ = _open(found, one)
             taken.append(_elements(source, one.slot, one.source)[open_])
             put.append(_elements(target, one.slot, one.target)[open_])
-        if any(map(len, taken)):
-            yield Message(face.source, face.target, np.concatenate(taken), np.concatenate(put))
+        yield Message(face.source, face.target, np.concatenate(taken), np.concatenate(put))
 
 
 def _open(found: Decomposition, one: Transfer) -> Array:

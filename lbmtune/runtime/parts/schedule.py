@@ -27,7 +27,7 @@ from lbmtune.backend.protocol import Queue
 from lbmtune.decomposition.coupling import Coupling, bands, block_planes, sets_block_planes, stage_planes
 from lbmtune.runtime.parts.decomposed import DecomposedSimulation
 from lbmtune.runtime.parts.messages import halo_elements
-from lbmtune.runtime.parts.transports import TRANSPORTS, End, Movers, Way
+from lbmtune.runtime.parts.transports import End, Movers, Way, way_of
 from lbmtune.runtime.simulation import Bound
 
 Array = Any
@@ -193,11 +193,11 @@ class Schedule:
 
     def _ways_after(self, place: int) -> list[Way]:
         """Return the ways of the messages after the launches at a place of a cycle."""
-        first, make = self.parts[0], TRANSPORTS[self.coupling.transport]
+        first, transport = self.parts[0], self.coupling.transport
         states = [self._state_after(number, place) for number in range(len(self.parts))]
         ends = [End(*each) for each in zip(self.parts, states, self.devices, strict=True)]
         sent = self._whole.messages_before(first.parity_at((place + 1) % first.places))
-        return [make(one, ends[one.source], ends[one.target], self._movers) for one in sent]
+        return [way_of(transport, one, ends[one.source], ends[one.target], self._movers) for one in sent]
 
     def _state_after(self, number: int, place: int) -> Array:
         """Return the buffer that holds the state of a part after the launches at a place of a cycle."""

@@ -69,6 +69,11 @@ class Movers:
         return self._loaded[place], program.period[0][0]
 
 
+def way_of(transport: str, message: Message, source: End, target: End, movers: Movers) -> Way:
+    """Return the way of a message; of none, if walls cut all links of a face, it does nothing. Raises InputError."""
+    return TRANSPORTS[transport](message, source, target, movers) if len(message.taken) else Way(lambda: None)
+
+
 def by_copies(message: Message, source: End, target: End, _: Movers) -> Way:
     """Return a copy for each run; parts in one memory need no runs. Raises InputError if there are too many."""
     if BACKENDS[source.part.program.target].shares_host:

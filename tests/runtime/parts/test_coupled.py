@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -164,6 +165,21 @@ def test_edges_of_tapered_chunks(flow: str) -> None:
     case = replace(case_named(flow, collision="regularised"), domain=(33, 23, 41))
     one = tiles(representation="moments", steps=2, chunk_schedule="tapered", **words(case))
     assert not differences(case, one, "z:2", Coupling("copy", "edge-priority", 4), exchanges=2).any()
+
+
+@needs_compiler
+@pytest.mark.parametrize("transport", ["copy", "pack", "host"])
+def test_a_face_that_walls_close_sends_nothing(transport: Any, tmp_path: Path) -> None:
+    case = case_named("box")
+    nx, ny, nz = case.domain
+    solid = np.zeros((nz, ny, nx), np.uint8)
+    solid[[0, nz // 2 - 1, nz // 2, -1]] = 1
+    np.save(tmp_path / "plates.npy", solid)
+    case = replace(case, geometry=f"file:path={tmp_path / 'plates.npy'}", force=(1e-3, 0.0, 0.0))
+    one = config(scheme="pull", **words(case))
+    _, parts = coupled(case, one, "z:2", Coupling(transport, "none"))
+    assert not any(len(one.taken) for one in parts.messages_before(0))
+    assert not differences(case, one, "z:2", Coupling(transport, "none")).any()
 
 
 @needs_compiler
