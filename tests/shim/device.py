@@ -164,6 +164,7 @@ class HostExecutable:
         cells = [np.array([a.ctypes.data if isinstance(a, np.ndarray) and a.ndim else a]) for a in arguments]
         pointers = (ctypes.c_void_p * len(cells))(*(cell.ctypes.data for cell in cells))
         assert prod(launch.block) <= 1024
+        assert all(grid), "CUDA refuses a launch without blocks"
         strayed = self._entries[launch.entry]((ctypes.c_uint * 3)(*grid), (ctypes.c_uint * 3)(*launch.block), pointers)
         behind = f"bytes of shared memory behind the {launch.shared_bytes} of a block were written, or after its end"
         assert not strayed, f"{strayed} {behind}"
