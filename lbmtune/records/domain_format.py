@@ -1,4 +1,4 @@
-"""What the domain of a kernel must obey, as it stands in a best.json, and its check."""
+"""Rules that the domain of a kernel must obey, as a best.json holds them, and their check."""
 
 import ast
 import operator

@@ -1,4 +1,4 @@
-"""What a study does in the time that it has after the search, and what it leaves out."""
+"""Plan what a study does in the time that it has after the search, and note what it leaves out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -42,14 +43,20 @@ def test_every_skeleton_has_a_legal_case(script: ModuleType) -> None:
     assert found == {name for name in files - NO_PROGRAM if not name.startswith(("passes/", "exchange/"))}
 
 
-@pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
-def test_every_pass_has_a_case_and_is_right(script: ModuleType) -> None:
+def noting_skeletons() -> tuple[set[str], Callable[[Program], Binary]]:
+    """A set, and a compiler that notes in it which files of `kernels` a text is made of."""
     found: set[str] = set()
 
     def compiled(program: Program) -> Binary:
         found.update(SKELETONS.findall(program.source))
         return compile_on_host(program)
 
+    return found, compiled
+
+
+@pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
+def test_every_pass_has_a_case_and_is_right(script: ModuleType) -> None:
+    found, compiled = noting_skeletons()
     for name in script.PASSES:
         assert broken(*script.sample(name), LIMITS) is None, name
         assert script.wrong_pass(name, HostDevice(), compiled) is None, name
@@ -59,12 +66,7 @@ def test_every_pass_has_a_case_and_is_right(script: ModuleType) -> None:
 
 @pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
 def test_every_exchange_has_a_case_and_is_right(script: ModuleType) -> None:
-    found: set[str] = set()
-
-    def compiled(program: Program) -> Binary:
-        found.update(SKELETONS.findall(program.source))
-        return compile_on_host(program)
-
+    found, compiled = noting_skeletons()
     for name in script.PARTS:
         assert broken(*script.sample(name), LIMITS) is None, name
         assert script.wrong_parts(name, HostDevice(), compiled) is None, name

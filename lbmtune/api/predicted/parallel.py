@@ -36,7 +36,7 @@ ASSUMED = (
     "edges of higher priority take no time beside the interior; long blocks are followed one by one",
     "devices are alike, and none is slowed down by the power of the others",
 )
-"""What the prediction of several devices rests on."""
+"""Sentences that say what the prediction of several devices rests on."""
 
 
 @dataclass(frozen=True, kw_only=True)

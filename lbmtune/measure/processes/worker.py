@@ -49,9 +49,9 @@ _EXIT_S = 5.0
 _WALL_FACTOR = 10
 """Time limit of a stage that counts processor time, in multiples of that: a busy machine is slow, a hang is endless."""
 _NO_THREAD = "Resource temporarily unavailable"
-"""What libraries print, before they end a process, if the system starts no more threads."""
+"""Words that libraries print, before they end a process, if the system starts no more threads."""
 _NO_NEW_THREAD = "can't start new thread"
-"""What Python says then."""
+"""Words of Python for the same."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 

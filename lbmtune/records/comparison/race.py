@@ -1,4 +1,4 @@
-"""What the finals of a study say: who is first, by how much, and who cannot be told from it.
+"""Tell from the finals of a study who is first, by how much, and who cannot be told from it.
 
 Finalists are measured in rounds, so that speeds are compared round by round, which cancels drift. One that was dropped
 took part in the first rounds alone.

@@ -32,7 +32,7 @@ from lbmtune.runtime.simulation import Bound
 
 Array = Any
 Kept = Literal["all", "launches", "exchange"]
-"""What is enqueued of a step; parts of it alone have other times, and leave a wrong state."""
+"""Shares of a step that may be enqueued; some of it alone have other times, and leave a wrong state."""
 GRAPH_ROUNDS = 32
 """Most rounds in a graph."""
 

@@ -28,7 +28,7 @@ from lbmtune.records.study import KnobRange
 from lbmtune.search.spaces.rule_cache import Point
 
 _SEED = 1
-"""Of points that are drawn: a study that is resumed has the same ones."""
+"""Seed of points that are drawn: a study that is resumed has the same ones."""
 
 
 _FEW, _NEAR = 16, 2
