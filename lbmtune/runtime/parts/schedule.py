@@ -32,7 +32,7 @@ from lbmtune.runtime.simulation import Bound
 
 Array = Any
 Kept = Literal["all", "launches", "exchange"]
-"""Shares of a step that may be enqueued; some of it alone have other times, and leave a wrong state."""
+"""Shares of a step that may be enqueued; one of them alone takes another time, and leaves a wrong state."""
 GRAPH_ROUNDS = 32
 """Most rounds in a graph."""
 
