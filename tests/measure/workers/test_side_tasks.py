@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.host_output import residual
 from lbmtune.measure.timing.pooled_device import PooledDevice
+from lbmtune.measure.timing.sampling import take
 from lbmtune.measure.timing.state import WrongResultError
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import verify_simulation
@@ -244,18 +246,36 @@ def test_wrong_fields_of_a_processor_are_found(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_evaluator_measures_output_beside_the_steps_alone() -> None:
-    case = box("d3q19", "bgk", (32, 16, 16))
+    case = box("d3q19", "bgk", (16, 8, 8))
     chosen = cpu.Direct(compute="fp64", row_offset=0, storage="fp64", vector_bits=0, wrap="select")
-    protocol = TimingProtocol(final_rounds=3, final_sample_s=0.005, finalists=3, warmup_s=0.005, min_cpu_share=0.0)
-    tasks = {1: SideTask("save", 2), 2: SideTask("residual", 2)}
+    protocol = TimingProtocol(final_rounds=3, final_sample_s=1e-3, finalists=3, warmup_s=0.005, min_cpu_share=0.0)
+    tasks = {1: SideTask("save", 5), 2: SideTask("residual", 7)}
     with Evaluator(case, "cpu", protocol) as evaluator:
-        alone, saving, comparing = evaluator.finals([chosen] * 3, tasks)
-    for trial in (alone, saving, comparing):
+        trials = evaluator.finals([chosen] * 3, tasks)
+    for number, trial in enumerate(trials):
         assert trial.outcome is Outcome.OK, trial.reason
         assert trial.proven
         assert trial.final
-    assert saving.source_digest == alone.source_digest, "a pass of its own writes the fields"
-    assert alone.mlups > max(saving.mlups, comparing.mlups)
+        if number in tasks:
+            assert not trial.final.steps_per_sample % tasks[number].every, "each sample has its outputs"
+    assert len({trial.source_digest for trial in trials}) == 1, "a pass of its own writes the fields"
+
+
+@pytest.mark.parametrize("kind", ["macroscopics", "save", "residual"])
+def test_what_is_timed_of_a_processor_has_its_output(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = on_processor(SideTask(kind, 3), "push")
+    outputs: list[int] = []
+    monkeypatch.setattr(simulation, "_act", lambda: outputs.append(simulation.steps_done))
+
+    def ticks(run: Callable[[], None]) -> float:
+        """Take a second for each output, and no time for a step."""
+        before = len(outputs)
+        run()
+        return float(len(outputs) - before)
+
+    monkeypatch.setattr(simulation.device, "time_s", ticks)
+    assert take(simulation, 12, TimingProtocol()).step_s * 12 == 4.0
+    assert outputs == [3, 6, 9, 12]
 
 
 @pytest.mark.parametrize("kind", ["macroscopics", "save", "residual"])
