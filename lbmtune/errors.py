@@ -47,6 +47,12 @@ class DeviceUnavailableError(LbmtuneError):
     exit_code = 3
 
 
+class ChangedSpeedError(LbmtuneError):
+    """A speed that was measured before does not hold: it has changed by more than the noise."""
+
+    exit_code = 4
+
+
 class TimeOverError(Exception):
     """The end of what was in progress as the time of its study is over: a signal within, and nobody's error."""
 

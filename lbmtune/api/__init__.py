@@ -7,6 +7,7 @@
     scaling                                                weak and strong scaling over the devices of a host
     decompose, cuts                                        parts of a domain for several devices, and their faces
     study, Study, trials                                   a search on a device, and what it found
+    compare                                                studies of other days, devices or tool chains
     work                                                   a worker of a study that several processes share
     reproduce                                              published experiments on a device
     load                                                   a kernel from best.json, ready to step
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
+    from lbmtune.api.comparing import compare
     from lbmtune.api.inventory import listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.measured_machines import machine_file, measured_machine
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from lbmtune.search.study import nothing_valid
 
 _NAMES = {
+    "lbmtune.api.comparing": ("compare",),
     "lbmtune.api.predicted.decompositions": ("cuts", "decompose"),
     "lbmtune.api.predicted.estimates": ("case_summary", "costs", "predictor"),
     "lbmtune.api.inventory": ("listing",),
@@ -78,7 +81,20 @@ _NAMES = {
     "lbmtune.search.optuna_storage": ("without_password",),
     "lbmtune.search.study": ("nothing_valid",),
 }
-__all__ = ["Case", "Study", "accuracy", "load", "measure", "plan", "predict", "profile", "prove", "rank", "render"]
+__all__ = [
+    "Case",
+    "Study",
+    "accuracy",
+    "compare",
+    "load",
+    "measure",
+    "plan",
+    "predict",
+    "profile",
+    "prove",
+    "rank",
+    "render",
+]
 __all__ += [
     "cuts",
     "decompose",

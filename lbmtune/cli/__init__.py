@@ -58,7 +58,7 @@ def notes_on_stderr() -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run lbmtune and exit.
 
-    0 done, 1 nothing valid found, 2 bad input, 3 device unavailable, 130 interrupted.
+    0 done, 1 nothing valid found, 2 bad input, 3 device unavailable, 4 a speed changed, 130 interrupted.
     """
     # the search's matrices are small: threads of NumPy's would compete with the compilers
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

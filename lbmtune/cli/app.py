@@ -38,6 +38,7 @@ VERBS = {
     "accuracy": Verb("run:accuracy", "Measure the errors of a precision against float64."),
     "profile": Verb("profile:profile", "Split the lost speed of a kernel by cause."),
     "reproduce": Verb("reproduce:reproduce", "Reproduce published experiments and judge claims."),
+    "compare": Verb("compare:compare", "Compare studies; exit code 4 if one is slower."),
     "report": Verb("results:report", "Write the report of a study from its records."),
     "export": Verb("results:export", "Write best.json, a CUDA header or the trials of a study."),
 }

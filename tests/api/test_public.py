@@ -13,7 +13,7 @@ import pytest
 
 import lbmtune
 from lbmtune import Case, Study, api, load, study
-from lbmtune.api import kernels, results, studies
+from lbmtune.api import comparing, kernels, results, studies
 from lbmtune.api.folders import study_folder
 from lbmtune.api.machines import as_machine, named_machine
 from lbmtune.errors import InputError, NothingValidError
@@ -31,7 +31,15 @@ QUICK = {
     "settling_s": 0.05,
 }
 """Settings with which measurements are short, and take any speed: other tests may run beside them."""
-EXAMPLES = (kernels.render, kernels.predict, kernels.verify, kernels.measure, studies.study, results.Study)
+EXAMPLES = (
+    kernels.render,
+    kernels.predict,
+    kernels.verify,
+    kernels.measure,
+    studies.study,
+    results.Study,
+    comparing.compare,
+)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.__name__)
@@ -43,9 +51,9 @@ def test_examples_of_docstrings(example, monkeypatch, tmp_path) -> None:
         monkeypatch.setattr(kernels, "TimingProtocol", partial(TimingProtocol, **QUICK))
         quick = [f"protocol.{name}={value}" for name, value in QUICK.items()]
         monkeypatch.setattr(studies, "as_spec", lambda spec, overrides: as_spec(spec, [*overrides, *quick]))
-    if example is not results.Study:
+    if example not in (results.Study, comparing.compare):
         monkeypatch.chdir(tmp_path)
-    names = {name: getattr(lbmtune, name) for name in lbmtune.__all__}
+    names = {name: getattr(lbmtune, name) for name in lbmtune.__all__} | {"compare": api.compare}
     (found,) = doctest.DocTestFinder(recurse=False).find(example, example.__name__, globs=names)
     assert found.examples
     outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(found)

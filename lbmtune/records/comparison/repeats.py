@@ -43,10 +43,7 @@ class RepeatInterval(NamedTuple):
 
 def repeat_interval(found: Measurement, between: float | None) -> RepeatInterval:
     """Return the interval of a measurement. between: spread between runs, a logarithm, or None."""
-    slower, faster = (
-        min(hypot(log(max(bound, _SLOWEST) / found.mlups), between or 0.0), _WIDEST)
-        for bound in (found.ci_low_mlups, found.ci_high_mlups)
-    )
+    slower, faster = (min(hypot(one, between or 0.0), _WIDEST) for one in distances(found))
     return RepeatInterval(
         mlups=found.mlups,
         low_mlups=found.mlups * exp(-slower),
@@ -54,6 +51,12 @@ def repeat_interval(found: Measurement, between: float | None) -> RepeatInterval
         within=(found.ci_high_mlups - found.ci_low_mlups) / 2 / found.mlups,
         between=between,
     )
+
+
+def distances(found: Measurement) -> tuple[float, float]:
+    """Return how far the bounds within the run lie below and above a measurement, as logarithms of ratios."""
+    low, high = (log(max(bound, _SLOWEST) / found.mlups) for bound in (found.ci_low_mlups, found.ci_high_mlups))
+    return abs(low), abs(high)
 
 
 def percent(share: float) -> str:

@@ -1,0 +1,40 @@
+"""The verb `compare`: studies of other days, devices or tool chains beside the first."""
+
+from typing import Annotated
+
+import typer
+
+from lbmtune.api.comparing import comparisons
+from lbmtune.api.folders import RESULTS, study_folder
+from lbmtune.cli.arguments.options import Json, Out
+from lbmtune.cli.format import compared, output
+from lbmtune.errors import ChangedSpeedError
+from lbmtune.records.store import read_study
+
+
+def compare(
+    studies: Annotated[
+        list[str],
+        typer.Argument(metavar="STUDIES", help="study folders, or their names under --out: first the earlier one"),
+    ],
+    out: Out = RESULTS,
+    as_json: Json = False,
+) -> None:
+    """Compare studies of one case: days, devices, tool chains or precisions.
+
+    The first is what the others are compared with. Exit code 4 if one of them is slower beyond the noise: its winner,
+    the median of all kernels that both measured, or a kernel with finals in both.
+    """
+    folders = [study_folder(name, out) for name in studies]
+    records, names = [read_study(folder) for folder in folders], [str(folder) for folder in folders]
+    found = comparisons(records, names)
+    if as_json:
+        output.emit_json(compared.facts(names, found))
+    else:
+        for n, one in enumerate(found, 1):
+            output.stdout().print(end="\n" * (n > 1))
+            compared.print_comparison((names[0], records[0]), (names[n], records[n]), one)
+    slower = [(name, one.regressions) for name, one in zip(names[1:], found, strict=True) if one.regressions]
+    if slower:
+        said = "; ".join(f"{name} is slower than {names[0]} by {', '.join(what)}" for name, what in slower)
+        raise ChangedSpeedError(f"{said}, beyond the noise; measure again, or look for what differs.")
