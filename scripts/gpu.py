@@ -12,13 +12,19 @@ small-128 (small domains), fast-384 (the fast box with 384^3 cells),
 unseen-d3q27-trt-fp64, unseen-oblong, unseen-fast and unseen-cavity (cases that the model was not calibrated with),
 profile (loss breakdowns of the best recorded kernels, and of some others), turns (kernels of small domains,
 interleaved), fastest (kernels of large domains: scripts/measurements/fastest.toml), accuracy (of 16 bits and of
-several steps per launch), physics (regularised collision against BGK), sanitize (one kernel of each skeleton, passes
-and output under compute-sanitizer); only on request: fast-seeds (the fast box searched with three seeds, which must
-find the same speed), pairs (kernels measured in two processes), calibration-time (seconds of each part of a
-calibration).
+several steps per launch), physics (regularised collision against BGK), headers (exported headers beside lbmtune),
+proof-cost (what proving the timed state costs a study), sanitize (one kernel of each skeleton, passes and output under
+compute-sanitizer).
+Only on request: fast-seeds (the fast box searched with three seeds, which must find the same speed), first-minute (a
+first study of a minute, with five seeds), uniform-one-step, uniform-blocking and uniform-oblong (2,000 random draws
+each), pairs (kernels measured in two processes), calibration-time (seconds of each part of a calibration); with several
+GPUs couplings (ways to exchange between two), scaling (weak and strong, over 2, 4, ... of all), cut-study (kernel, cut
+and exchange together), claims-parts, one-device and all-devices (studies whose trials per second are compared).
 
 Seconds that they take on an H200 with 16 cores: devices 65, profile 150, claims 520, conformance 100, tests 280,
-physics 100, accuracy 50, turns 90, sanitize 120, fastest 120 (the last two are estimates); a study its search, a minute
+physics 100, accuracy 50, turns 90, headers 120, proof-cost 130, first-minute 340, couplings 320, scaling 320,
+cut-study 100, claims-parts 90, one-device 90, all-devices 90, sanitize 120, fastest 120 (most are estimates);
+a study its search, a minute
 besides, and three seconds for each sustained run (fast-384 six).
 The device is always described first, because studies search by its predictions.
 With --limit a part that no longer fits is left out; the plan is printed first. A part that takes twice its time is
@@ -44,15 +50,17 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from lbmtune.backend.registry import backend_of
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
 from lbmtune.units import parse_duration_s
+from scripts.gpu_commands import COMMANDS, Asked
 from scripts.gpu_parts import (
     ACCURACIES,
     ALONE_S,
@@ -60,7 +68,6 @@ from scripts.gpu_parts import (
     KNOWN,
     LEFT_OUT,
     OVERHEAD_S,
-    PAIRED,
     PARTS,
     PATIENCE,
     PROFILES,
@@ -156,61 +163,24 @@ def keep_machine(run: Run, target: Path) -> None:
             shutil.copy(path, target)
 
 
-def tests(run: Run) -> dict[str, object]:
-    """Run the tests marked gpu."""
-    command = [sys.executable, "-m", "pytest", "-m", "gpu", "-rA", "--durations=10", "-p", "no:cacheprovider", "tests"]
-    return run.call("tests", command, run.limit_s)
-
-
-def conformance(run: Run) -> dict[str, object]:
-    """Verify every pair of choices of the catalogue against the oracle."""
-    command = [sys.executable, "-m", "scripts.conformance", "--on", run.device, "--workers", workers()]
-    return run.call("conformance", command, run.limit_s)
-
-
-def sanitize(run: Run) -> dict[str, object]:
-    """Run one kernel of each CUDA skeleton, passes and output under compute-sanitizer."""
-    command = [sys.executable, "-m", "scripts.sanitize", str(run.out / "sanitize.txt")]
-    return run.call("sanitize", [*command, "--device", run.device, "--workers", workers()], run.limit_s)
-
-
 def workers() -> str:
     """Return the number of compile processes."""
     return str(max(1, usable_cores() - SPARE_CORES))
 
 
-def turns(run: Run) -> dict[str, object]:
-    """Time kernels of small domains, interleaved."""
-    return in_turns(run, "turns")
+def command(run: Run, part: str) -> dict[str, object]:
+    """Run a part that is one command."""
+    limit_s = run.limit_s
+    asked = Asked(run.out, run.work, run.device, devices_here(), workers(), limit_s)
+    words, answer = COMMANDS[part](asked)
+    return run.call(part, [*words], limit_s, run.out / answer if answer else None)
 
 
-def fastest(run: Run) -> dict[str, object]:
-    """Time the fastest known kernels of large domains, interleaved."""
-    return in_turns(run, "fastest", "--known", str(ROOT / "scripts" / "measurements" / "fastest.toml"))
-
-
-def in_turns(run: Run, part: str, *which: str) -> dict[str, object]:
-    """Time kernels interleaved. which: arguments that select kernels."""
-    command = [sys.executable, "-m", "scripts.measurements.interleaved", str(run.out), "--device", run.device]
-    return run.call(part, [*command, *which], run.limit_s)
-
-
-def pairs(run: Run) -> dict[str, object]:
-    """Measure kernels of recorded sets in two processes, for the spread between runs."""
-    command = [sys.executable, "-m", "scripts.measurements.pairs", str(run.out / "pairs.jsonl.gz")]
-    return run.call("pairs", [*command, "--device", run.device, *PAIRED], run.limit_s)
-
-
-def calibration_time(run: Run) -> dict[str, object]:
-    """Time a calibration part by part."""
-    command = [sys.executable, "-m", "scripts.measurements.calibration_time", run.device]
-    return run.call("calibration-time", command, run.limit_s, run.out / "calibration-time.txt")
-
-
-def physics(run: Run) -> dict[str, object]:
-    """Compare regularised collision with BGK."""
-    command = [sys.executable, "-m", "scripts.measurements.physics", str(run.out), "--device", run.device]
-    return run.call("physics", command, run.limit_s)
+def devices_here() -> int:
+    """Return the number of GPUs of this host, as the driver lists them; 0 if there is none."""
+    listed = shutil.which("nvidia-smi")
+    lines = subprocess.run([listed, "-L"], capture_output=True, text=True, check=False).stdout if listed else ""
+    return len(lines.splitlines())
 
 
 def accuracy(run: Run) -> dict[str, object]:
@@ -250,7 +220,7 @@ def study(run: Run, part: str) -> dict[str, object]:
         command += ["--set", override]
     command += ["--resume"] if (folder / "study.json").exists() else []
     command += ["--refresh"] if run.refresh else []
-    done = run.call(part, [*command, str(SPACES / f"{name}.toml")], run.limit_s)
+    done = run.call(part, [*command, name], run.limit_s)
     if folder.is_dir():
         keep_machine(run, folder / "machine.toml")
         pack(folder, run.out / f"{folder.name}.tar.gz")
@@ -310,19 +280,12 @@ def fast_seeds(run: Run) -> dict[str, object]:
     }
 
 
-OTHERS = {
+OTHERS: dict[str, Callable[[Run], dict[str, object]]] = {
+    **{part: partial(command, part=part) for part in COMMANDS},
     "devices": devices,
     "claims": claims,
-    "conformance": conformance,
-    "tests": tests,
-    "sanitize": sanitize,
     "profile": profile,
-    "turns": turns,
-    "fastest": fastest,
     "accuracy": accuracy,
-    "physics": physics,
-    "pairs": pairs,
-    "calibration-time": calibration_time,
     "fast-seeds": fast_seeds,
 }
 

@@ -6,6 +6,7 @@ from scripts.paths import ROOT
 
 SANDSTONE = "case.geometry=sandstone:fraction=0.6"
 OBLONG = "case.domain=208x224x192"
+UNIFORM = ("strategy=random", "storage=fp32")
 BETWEEN_WALLS = "case.domain=192x208x224"
 LISTED, DIRECT = ("family=sparse", SANDSTONE), "family=direct"
 STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -36,16 +37,23 @@ STUDIES: dict[str, tuple[str, tuple[str, ...]]] = {
         "d3q19-cavity",
         ("case.lattice=d3q27", "case.collision=trt", "storage=fp64", BETWEEN_WALLS, "seed=3"),
     ),
+    "uniform-one-step": ("box", ("families=direct,column", *UNIFORM)),
+    "uniform-blocking": ("box", ("families=temporal-blocking", *UNIFORM)),
+    "uniform-oblong": ("box", ("case.domain=300x200x500", *UNIFORM)),
 }
 """The study file of each part, and its overrides."""
+UNIFORM_PARTS = tuple(part for part in STUDIES if part.startswith("uniform-"))
+"""Random draws from everything legal; only on request."""
 PARTS = (
     "devices",
-    *STUDIES,
+    *(part for part in STUDIES if part not in UNIFORM_PARTS),
     "profile",
     "turns",
     "fastest",
     "accuracy",
     "physics",
+    "headers",
+    "proof-cost",
     "claims",
     "conformance",
     "tests",
@@ -71,13 +79,14 @@ KINDS = {
     "moments-fp32": "wide",
     **{part: "sample" for part in STUDIES if part.startswith("small-")},
     **{part: "few" for part in STUDIES if part.startswith("porous-direct-")},
+    **dict.fromkeys(UNIFORM_PARTS, "uniform"),
     **dict.fromkeys(("fast-cavity-flags", "fast-sphere", "fast-384", "unseen-fast"), "aside"),
 }
 """Kinds of studies that get more or less time and trials than others."""
-SEARCH_S = {"flagship": 180, "wide": 200, "sample": 40, "few": 30, "aside": 40, "other": 60}
+SEARCH_S = {"flagship": 180, "wide": 200, "sample": 40, "few": 30, "aside": 40, "uniform": 150, "other": 60}
 """Search time of a study unless --time says otherwise."""
-TRIALS = {"flagship": 1150, "wide": 900, "sample": 128, "few": 30, "aside": 200, "other": 380}
-SAMPLED = {"flagship": 0.5, "wide": 0.8, "sample": 0.5, "few": 1.0, "aside": 0.4, "other": 0.5}
+TRIALS = {"flagship": 1150, "wide": 900, "sample": 128, "few": 30, "aside": 200, "uniform": 2000, "other": 380}
+SAMPLED = {"flagship": 0.5, "wide": 0.8, "sample": 0.5, "few": 1.0, "aside": 0.4, "uniform": 0.0, "other": 0.5}
 """Share of the trials that sample the space; the rest searches for the best."""
 SUSTAINED = 20
 """Number of the best of a study that are run for seconds."""
@@ -88,7 +97,9 @@ SUSTAINED_OF_S = {"fast-384": 6}
 SEEDS_S, ALONE_S = 300, 12
 TAKES_S = {
     **{"devices": 65, "profile": 150, "turns": 90, "fastest": 120, "accuracy": 50, "physics": 100},
-    **{"claims": 520, "conformance": 100, "tests": 280, "sanitize": 120},
+    **{"headers": 120, "proof-cost": 130, "claims": 520, "conformance": 100, "tests": 280, "sanitize": 120},
+    **{"first-minute": 340, "couplings": 320, "scaling": 320, "cut-study": 100, "claims-parts": 90},
+    **{"one-device": 90, "all-devices": 90},
 }
 """Seconds of other parts on an H200; unknown for other devices."""
 PATIENCE = 2
@@ -108,5 +119,7 @@ PAIRED = (
     *(str(RECORDED / name) for name in ("d3q19-small-64:30", "porous-fp32:25")),
 )
 """Sets and numbers of kernels that are measured in two processes."""
+KNOWN_FASTEST = ROOT / "scripts" / "measurements" / "fastest.toml"
+"""Kernels of large domains that are the fastest known ones."""
 SPARE_CORES = 2
 """Cores for the process with the device."""

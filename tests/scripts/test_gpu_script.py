@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from lbmtune.cli.app import verb
 from scripts import gpu
+from scripts.gpu_commands import COMMANDS, Asked
 from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "scripts" / "gpu.py"
@@ -90,8 +92,11 @@ def test_a_plan_says_what_each_part_needs_and_runs_nothing(
 
 def test_the_help_tells_what_parts_take(script: ModuleType) -> None:
     told = script.__doc__.partition("Seconds that they take")[2].partition("a study its search")[0]
-    assert {name: int(s) for name, s in re.findall(r"\b([a-z]+) (\d+)", told.partition(": ")[2])} == script.TAKES_S
-    assert set(script.PARTS) - set(script.STUDIES) == set(script.TAKES_S)
+    assert {name: int(s) for name, s in re.findall(r"\b([a-z-]+) (\d+)", told.partition(": ")[2])} == script.TAKES_S
+    asked = {name for name in script.TAKES_S if name not in script.PARTS}
+    assert set(script.PARTS) - set(script.STUDIES) == set(script.TAKES_S) - asked
+    named = script.__doc__.partition("Only on request")[2].partition("Seconds that they take")[0]
+    assert all(name in named for name in asked)
     assert set(script.OTHERS) - set(script.TAKES_S) == {"fast-seeds", "pairs", "calibration-time"}
 
 
@@ -238,3 +243,25 @@ def test_a_set_keeps_the_description_of_its_device_and_no_other(
         (folder / f"{name}.toml").write_text(f'backend = "{known}"\n')
     script.keep_machine(script.Run(tmp_path, tmp_path, 0.0, device, None, False, 0), tmp_path / "machine.toml")
     assert (tmp_path / "machine.toml").read_text() == f'backend = "{backend}"\n'
+
+
+@pytest.mark.parametrize("part", COMMANDS)
+def test_every_command_of_a_part_knows_its_options(part: str, tmp_path: Path) -> None:
+    words = COMMANDS[part](Asked(tmp_path, tmp_path, "0", 4, "3", 100.0)).words[2:]
+    module, options = words[0], {word for word in words if re.match("--[a-z]", word)}
+    if module == "pytest":
+        return
+    if module in ("lbmtune", "scripts.measurements.proof_cost", "scripts.measurements.first_minute"):
+        known = {name for option in verb(words[1] if module == "lbmtune" else "study").params for name in option.opts}
+    else:
+        file = ROOT / module.replace(".", "/")
+        text = (file / "__main__.py" if file.is_dir() else file.with_suffix(".py")).read_text()
+        known = set(re.findall(r'add_argument\(\s*"(--[a-z-]+)"', text))
+    assert options <= known
+
+
+def test_parts_on_several_devices_name_all_of_them(tmp_path: Path) -> None:
+    asked = Asked(tmp_path, tmp_path, "0", 4, "3", 100.0)
+    for part in ("cut-study", "claims-parts", "all-devices"):
+        assert "0,1,2,3" in COMMANDS[part](asked).words
+    assert COMMANDS["scaling"](asked).words[-2:] == ("--devices", "4")
