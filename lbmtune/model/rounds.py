@@ -22,6 +22,11 @@ class Blocks:
     groups: tuple[tuple[int, float], ...]
 
     @property
+    def filled(self) -> tuple[tuple[int, float], ...]:
+        """Return the groups that have blocks; a launch without any takes no time."""
+        return tuple(group for group in self.groups if group[0])
+
+    @property
     def seconds(self) -> float:
         """Return the time of all, one after another."""
         return sum(count * each for count, each in self.groups)
@@ -107,7 +112,7 @@ def _run(tasks: list[_Task], room: int, start_s: float) -> None:
         while running and running[0][0] <= now:
             _, n, count = heapq.heappop(running)
             one = tasks[n]
-            room += count if one.blocks.groups else 0
+            room += count if one.blocks.filled else 0
             one.running -= count
             if not one.running and not one.left:
                 one.end_s = now
@@ -115,13 +120,13 @@ def _run(tasks: list[_Task], room: int, start_s: float) -> None:
                     missing[follower] -= 1
                     if not missing[follower]:
                         next_one = tasks[follower]
-                        starts_s = start_s if next_one.blocks.groups else 0.0
+                        starts_s = start_s if next_one.blocks.filled else 0.0
                         heapq.heappush(coming, (now + starts_s + next_one.late_s, follower))
         while coming and coming[0][0] <= now:
             _, n = heapq.heappop(coming)
             one = tasks[n]
-            if one.blocks.groups:
-                one.left = [group for group in one.blocks.groups if group[0]]
+            if one.blocks.filled:
+                one.left = [*one.blocks.filled]
                 ready.append(one)
             else:
                 one.running = 1

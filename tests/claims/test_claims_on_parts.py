@@ -195,6 +195,22 @@ def test_parts_that_do_not_fit_are_not_wrong(
     assert (trial.outcome, trial.reason, trial.final, state) == (outcome, str(error), None, None)
 
 
+def test_a_variant_that_fails_between_turns_ends_alone() -> None:
+    seconds = iter((0.5, OutOfMemoryError("no room for a graph")))
+
+    def failing(_: int) -> float:
+        found = next(seconds)
+        if isinstance(found, Exception):
+            raise found
+        return found * 1e-4
+
+    timed = {0: (reproduced._Timed(lambda _: 1e-4, 1, 1), 2), 1: (reproduced._Timed(failing, 1, 1), 2)}
+    samples, failed = reproduced._in_turns(timed)
+    assert samples == {0: [5e-5] * 9}
+    assert [str(error) for error in failed.values()] == ["no room for a graph"]
+    assert [*failed] == [1]
+
+
 @needs_compiler
 def test_a_device_that_fails_ends_all_variants(shims: list[HostDevice], monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: object) -> Agreement:

@@ -98,3 +98,10 @@ def test_half_of_256_planes_on_each_of_two_h100(edge: int, inner: tuple[int, ...
     inside = launch(COLUMNS, *((planes + AROUND) * PLANE_S for planes in inner))
     found = took(H100, *of, edges=2, inner=inside, exchange_s=65e-6, start_s=2e-6)
     assert found == pytest.approx(measured_s, rel=0.05)
+
+
+def test_a_launch_without_blocks_takes_no_time() -> None:
+    nothing = Blocks(((0, 1.0),))
+    assert took(10, launch(10, 1.0), nothing, exchange_s=0.5, start_s=0.25) == pytest.approx(1.75)
+    assert took(10, nothing, launch(10, 1.0)) == pytest.approx(1.0)
+    assert took(10, Blocks(()), exchange_s=0.5) == pytest.approx(0.5)

@@ -63,7 +63,9 @@ def measured_on_parts(
                 timed[number] = made, _sample_steps(made)  # longer messages than those of the proof may be refused
             except tuple(_OUTCOMES) as error:
                 trials[number] = replace(trials[number], outcome=_OUTCOMES[type(error)], reason=str(error))
-        taken = _in_turns(timed)
+        taken, failed = _in_turns(timed)
+    for number, ended in failed.items():
+        trials[number] = replace(trials[number], outcome=_OUTCOMES[type(ended)], reason=str(ended))
     for number, samples in taken.items():
         made, steps = timed[number]
         moved = bytes_per_update(case, from_flat(trials[number].config))
@@ -128,15 +130,22 @@ def _on(device: Any, alone: Any, steps: int) -> float:
         return seconds
 
 
-def _in_turns(timed: Mapping[int, tuple[_Timed, int]]) -> dict[int, list[float]]:
-    """Return the seconds per time step of each sample, by the number of the variant."""
+def _in_turns(timed: Mapping[int, tuple[_Timed, int]]) -> tuple[dict[int, list[float]], dict[int, Exception]]:
+    """Return the seconds per time step of each sample, and what ended a variant, by the number of the variant."""
     samples: dict[int, list[float]] = {number: [] for number in timed}
+    failed: dict[int, Exception] = {}
     for _ in range(_TURNS):
-        for number, (one, steps) in timed.items():
-            seconds = one.time_s(steps)
+        for number in [*samples]:
+            one, steps = timed[number]
+            try:
+                seconds = one.time_s(steps)
+            except tuple(_OUTCOMES) as error:
+                failed[number] = error
+                del samples[number]
+                continue
             time.sleep(seconds)
             samples[number].append(seconds / steps)
-    return samples
+    return samples, failed
 
 
 def _sample_steps(one: _Timed) -> int:
