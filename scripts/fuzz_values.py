@@ -328,6 +328,7 @@ _VERBS = (
     "plan",
     "list",
     "report",
+    "compare",
     "export",
     "rank",
     "study",

@@ -10,6 +10,7 @@
     compare                                                studies of other days, devices or tool chains
     work                                                   a worker of a study that several processes share
     reproduce                                              published experiments on a device
+    remeasure                                              whether the speed of a best.json holds here
     load                                                   a kernel from best.json, ready to step
 
 Remarks and progress go to the logger `lbmtune`, as warnings and as information.
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from lbmtune.api.predicted.ranking import rank, ranked_before
     from lbmtune.api.predicted.variation import check_knob, vary
     from lbmtune.api.profiling import profile, profiler_target
+    from lbmtune.api.remeasuring import remeasure
     from lbmtune.api.reproduction import reproduce
     from lbmtune.api.results import Study, trials
     from lbmtune.api.several_devices.links import linked, measured_links
@@ -61,6 +63,7 @@ _NAMES = {
     "lbmtune.api.predicted.planning": ("plan",),
     "lbmtune.api.profiling": ("profile", "profiler_target"),
     "lbmtune.api.predicted.ranking": ("rank", "ranked_before"),
+    "lbmtune.api.remeasuring": ("remeasure",),
     "lbmtune.api.reproduction": ("reproduce",),
     "lbmtune.api.predicted.parallel": ("check_links", "first_on_parts", "scaling"),
     "lbmtune.api.results": ("Study", "trials"),
@@ -93,6 +96,7 @@ __all__ = [
     "profile",
     "prove",
     "rank",
+    "remeasure",
     "render",
 ]
 __all__ += [

@@ -88,7 +88,7 @@ def prove(
 ) -> list[Trial]:
     """Return the trials of a verification: on small domains, then at full size if that is wanted (`verify`)."""
     where, found = _legal(case, config, device)
-    with _alone(Evaluator(case, where, protocol or TimingProtocol())) as evaluator:
+    with alone(Evaluator(case, where, protocol or TimingProtocol())) as evaluator:
         trials = [evaluator.verify(found)]
         if full_size and trials[0].verification:
             trials.append(evaluator.verify(found, full=True))
@@ -116,7 +116,7 @@ def measure(
     """
     where, found = _legal(case, config, device)
     expected = predictor(case, machine or measured_machines.measured_machine(where))
-    with _alone(Evaluator(case, where, protocol or TimingProtocol(), expected)) as evaluator:
+    with alone(Evaluator(case, where, protocol or TimingProtocol(), expected)) as evaluator:
         evaluator.submit(0, found)
         return evaluator.next()
 
@@ -130,12 +130,12 @@ def accuracy(
     DeviceUnavailableError.
     """
     where, found = _legal(case, config, device)
-    with _alone(Evaluator(case, where, protocol or TimingProtocol())) as evaluator:
+    with alone(Evaluator(case, where, protocol or TimingProtocol())) as evaluator:
         return evaluator.accuracy(found)
 
 
 @contextmanager
-def _alone(evaluator: Evaluator) -> Iterator[Evaluator]:
+def alone(evaluator: Evaluator) -> Iterator[Evaluator]:
     """Lock the device of an evaluator, and close that in the end. Raises InputError if the device is in use."""
     with evaluator, device_lock(evaluator.environment):
         yield evaluator

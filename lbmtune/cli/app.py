@@ -37,7 +37,7 @@ VERBS = {
     "measure": Verb("run:measure", "Verify a configuration, then time it."),
     "accuracy": Verb("run:accuracy", "Measure the errors of a precision against float64."),
     "profile": Verb("profile:profile", "Split the lost speed of a kernel by cause."),
-    "reproduce": Verb("reproduce:reproduce", "Reproduce published experiments and judge claims."),
+    "reproduce": Verb("reproduce:reproduce", "Reproduce published experiments, or a recorded speed."),
     "compare": Verb("compare:compare", "Compare studies; exit code 4 if one is slower."),
     "report": Verb("results:report", "Write the report of a study from its records."),
     "export": Verb("results:export", "Write best.json, a CUDA header or the trials of a study."),

@@ -1,4 +1,4 @@
-"""Published experiments on the device at hand: reproduce."""
+"""Figures of others on the device at hand: reproduce, for published experiments or the speed of a best.json."""
 
 import logging
 import shlex
@@ -19,16 +19,22 @@ from lbmtune.claims.store import PAGE
 from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.cli.arguments.numbers import memory_bytes
-from lbmtune.cli.arguments.options import Device, Json, PartsOfOne, option
-from lbmtune.cli.format import output
-from lbmtune.errors import InputError, NothingValidError
+from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, option
+from lbmtune.cli.format import output, remeasured
+from lbmtune.errors import ChangedSpeedError, InputError, NothingValidError
+from lbmtune.records.best import read_best
 from lbmtune.records.claims import Claims
+from lbmtune.records.regression.ratios import Verdict
 
 BUDGET = "1GiB"
 LOG = logging.getLogger("lbmtune")
 
 
 def reproduce(
+    best: Annotated[
+        Path | None,
+        typer.Argument(metavar="BEST", help="best.json whose speed is measured again (default: published experiments)"),
+    ] = None,
     device: Device = None,
     devices: Annotated[
         str | None, option("--devices", "LIST", "experiments on several GPUs of one kind: 0,1 or all")
@@ -42,9 +48,22 @@ def reproduce(
     max_footprint: Annotated[
         str, option("--max-footprint", "SIZE", "memory that claims on capacity may use, in place of the device's")
     ] = BUDGET,
+    geometry: Geometry = None,
     as_json: Json = False,
 ) -> None:
-    """Reproduce published experiments on the device and judge their claims."""
+    """Reproduce published experiments on the device and judge their claims, or the speed of a best.json.
+
+    The kernel of a best.json is timed in turns with the default configuration. Exit code 4 if its speed does not hold
+    within the noise, with what may be the cause.
+    """
+    if best is not None:
+        _check_alone(
+            best, devices=devices, parts=parts, only=only, out=out, resume=resume, max_footprint=max_footprint != BUDGET
+        )
+        show_speed(best, device, geometry, as_json=as_json)
+        return
+    if geometry is not None:
+        raise InputError(f"--geometry {geometry} goes with a best.json; leave it out, or name that file.")
     where, *others = _places(device, devices, parts)
     budget = memory_bytes("--max-footprint", max_footprint, BUDGET)
     documents = api.load_documents(only or (), 1 + len(others))
@@ -69,6 +88,33 @@ def reproduce(
         on = ("--device", where) if devices is None else ("--devices", devices)
         LOG.info(_how_to_go_on((*on, *(("--parts", str(parts)) if parts else ())), only or (), folder, max_footprint))
         raise typer.Exit(130) from None
+
+
+def _check_alone(best: Path, **given: object) -> None:
+    """Refuse options of published experiments beside a best.json. Raises InputError."""
+    if name := next((name for name, value in given.items() if value), ""):
+        raise InputError(
+            f"--{name.replace('_', '-')} does not go with {best}, whose kernel runs on one device; leave it out."
+        )
+
+
+def show_speed(path: Path, device: str | None, geometry: Path | None, *, as_json: bool) -> None:
+    """Measure the kernel of a best.json again and print the verdict. Raises ChangedSpeedError if it is another one."""
+    best, found = read_best(path), api.remeasure(path, device, geometry=geometry)
+    if as_json:
+        output.emit_json(remeasured.facts(best, found))
+    else:
+        remeasured.print_remeasured(best, found)
+    for doubt in best.expected.doubts:
+        LOG.warning("the recorded speed is not reliable: %s", doubt)
+    if found.verdict is Verdict.UNKNOWN:
+        LOG.warning("the spread between runs was not measured, here or there; lbmtune devices --calibrate measures it.")
+    if found.verdict in (Verdict.SLOWER, Verdict.FASTER):
+        why = found.causes[0] if found.causes else "device, software, clocks and load are as recorded"
+        raise ChangedSpeedError(
+            f"the speed of {path} does not hold here, {found.ratio} against the record: {why}; "
+            "measure again, or run the study again."
+        )
 
 
 def _places(device: str | None, devices: str | None, parts: int | None) -> tuple[str, ...]:

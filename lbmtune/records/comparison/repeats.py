@@ -1,15 +1,24 @@
 """Intervals that hold 90 % of repeats of a measurement in other runs: the spread within a run and between runs."""
 
 from math import exp, hypot, log
-from typing import NamedTuple
-
-from lbmtune.records.measurement import Measurement
+from typing import NamedTuple, Protocol
 
 NOT_MEASURED = "between runs: not measured"
 """Said in place of the spread between runs; lbmtune devices --calibrate measures it."""
 
 _SLOWEST, _WIDEST = 1e-30, 20.0
 """MLUPS and logarithms beyond which a record makes no sense; intervals stay finite."""
+
+
+class Sampled(Protocol):
+    """Speed from samples of one run with the bounds of its interval, such as a `Measurement` or a `best.Expected`."""
+
+    @property
+    def mlups(self) -> float: ...
+    @property
+    def ci_low_mlups(self) -> float: ...
+    @property
+    def ci_high_mlups(self) -> float: ...
 
 
 class RepeatInterval(NamedTuple):
@@ -41,7 +50,7 @@ class RepeatInterval(NamedTuple):
         return f"+-{percent(self.half_width)} (90 % of repeats; {within})"
 
 
-def repeat_interval(found: Measurement, between: float | None) -> RepeatInterval:
+def repeat_interval(found: Sampled, between: float | None) -> RepeatInterval:
     """Return the interval of a measurement. between: spread between runs, a logarithm, or None."""
     slower, faster = (min(hypot(one, between or 0.0), _WIDEST) for one in distances(found))
     return RepeatInterval(
@@ -53,7 +62,7 @@ def repeat_interval(found: Measurement, between: float | None) -> RepeatInterval
     )
 
 
-def distances(found: Measurement) -> tuple[float, float]:
+def distances(found: Sampled) -> tuple[float, float]:
     """Return how far the bounds within the run lie below and above a measurement, as logarithms of ratios."""
     low, high = (log(max(bound, _SLOWEST) / found.mlups) for bound in (found.ci_low_mlups, found.ci_high_mlups))
     return abs(low), abs(high)

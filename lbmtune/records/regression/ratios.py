@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import exp, hypot, log
 
-from lbmtune.records.comparison.repeats import distances, percent
+from lbmtune.records.comparison.repeats import Sampled, distances, percent
 from lbmtune.records.comparison.statistics import REPEATS_HELD, median_interval
-from lbmtune.records.measurement import Measurement
 
 FALSE_ALARMS = 0.01
 """Share of comparisons of unchanged speeds that may find a difference, however many speeds they compare."""
@@ -60,7 +59,7 @@ def widening(questions: int) -> float:
     return log(FALSE_ALARMS / questions) / log(1 - REPEATS_HELD)
 
 
-def ratio_of(was: Measurement, now: Measurement, between: float | None, questions: int) -> Ratio:
+def ratio_of(was: Sampled, now: Sampled, between: float | None, questions: int) -> Ratio:
     """Return the ratio of two measurements. between: `StudyRecord.between_runs`; questions: `widening`."""
     (was_slower, was_faster), (now_slower, now_faster) = distances(was), distances(now)
     down, up = hypot(now_slower, was_faster, between or 0.0), hypot(now_faster, was_slower, between or 0.0)

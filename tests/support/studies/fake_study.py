@@ -308,13 +308,13 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = 
     """Replace the real devices by a fake one, for the command line in this process."""
     import lbmtune.api.devices as here
     import lbmtune.api.measured_machines as machines
-    from lbmtune.api import kernels, reproduction, studies, workers
+    from lbmtune.api import kernels, remeasuring, reproduction, studies, workers
     from lbmtune.api.accuracies import Accuracies
 
     for name in ("_kept", "_keep"):  # nothing of a fake is kept
         monkeypatch.setattr(Accuracies, name, lambda *_, **__: None)
     fake = evaluator or FakeEvaluator("cpu")
-    for module in (kernels, reproduction, studies, workers):
+    for module in (kernels, remeasuring, reproduction, studies, workers):
         monkeypatch.setattr(module, "Evaluator", lambda *_, **__: fake)
     backend = fake.environment.backend
     only = "cpu" if backend == "cpu" else "0"
