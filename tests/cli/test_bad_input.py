@@ -391,8 +391,8 @@ def test_wrong_options(refused, cpu, option):
         ("study --device", "option '--device' requires an argument; lbmtune study --help says what it takes."),
         ("devices --json=3", "option '--json' does not take a value; lbmtune devices --help says what it takes."),
         ("study quick more", "got unexpected extra argument.* .more.; lbmtune study --help says what it takes."),
-        ("studi", "no such command 'studi'; did you mean 'study'.*[?]"),
-        ("xyz", "no such command 'xyz'; lbmtune --help says what it takes."),
+        ("studi", "unknown verb 'studi'; did you mean 'study'[?]"),
+        ("xyz", "unknown verb 'xyz'; choose one of accuracy, .*, worker."),
         ("study --device banana", r"device=banana is not supported \(use cpu, or the index of a GPU: .*\)\."),
     ],
 )

@@ -19,7 +19,6 @@ from lbmtune.api.devices import bounds
 from lbmtune.catalogue.config import FAMILIES, CpuConfig, completed, from_flat
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.claims.store import RESULTS as STORED
-from lbmtune.cli.app import VERBS
 from lbmtune.cli.format import output
 from lbmtune.cli.verbs.list import knob_rows
 from lbmtune.cli.verbs.run import show_proofs
@@ -45,38 +44,6 @@ UNFINISHED = (
     "whole domain; lbmtune study --resume goes on."
 )
 QUICK = ("--set", "case.domain=64x64x64")
-
-
-def test_help_and_version_load_nothing_heavy():
-    heavy = ("numpy", "sympy", "optuna", "plotly", "numba", "cupy", "pandas")
-    code = f"""
-import contextlib, sys
-from lbmtune.cli import main
-from lbmtune.cli.app import VERBS
-for arguments in (["--help"], ["--version"], *([verb, "--help"] for verb in VERBS)):
-    with contextlib.suppress(SystemExit):
-        main(arguments)
-print([name for name in {heavy} if name in sys.modules])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("[]\n")
-    assert f"lbmtune {lbmtune.__version__}" in done.stdout
-
-
-def test_help_is_for_people(run, monkeypatch):
-    """On 80 columns no summary of a verb is cut, and nothing is said in names of Python's types."""
-    monkeypatch.setenv("COLUMNS", "80")
-    verbs = re.findall(r"^  ([a-z]+)  +\S.*$", run("--help")[1].partition("Commands:")[2], re.MULTILINE)
-    assert set(verbs) == set(VERBS)
-    for verb in ("", *verbs):
-        text = run(*filter(None, [verb]), "--help")[1]
-        assert not re.search(r"<\w+|\bbool\b|\bTEXT\b|\.\.\.$", text.replace("block=256x1x1,...", "")), text
-        assert max(map(len, text.splitlines())) <= 80
-    assert re.search(r"^  CONFIG  best.json, the key of a trial", run("verify", "--help")[1], re.MULTILINE)
-    told = " ".join(run("study", "--help")[1].split())
-    assert "--time TIME time of the whole, from the start to the last file: 90s, 5m, 1h" in told
-    assert "--search-time TIME limit of the trials alone" in told
-    assert re.search(r"^  --json +print the facts", run("verify", "--help")[1], re.MULTILINE)
 
 
 @pytest.mark.parametrize("verb", ["--version", "--help", "list"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import tomllib
 
 import lbmtune
@@ -57,3 +58,12 @@ def test_python_versions_are_those_that_the_classifiers_name() -> None:
     versions = [name.rpartition(" ")[2] for name in project["classifiers"] if ":: Python :: 3." in name]
     assert versions == ["3.11", "3.12", "3.13"]
     assert project["requires-python"] == f">={versions[0]}"
+
+
+def test_make_alone_lists_all_targets_with_what_they_do():
+    text = (ROOT / "Makefile").read_text()
+    targets = re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)[1].split()
+    first = re.search(r"^([a-z-]+):", text, re.MULTILINE)[1]
+    assert first == "help"
+    listed = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[1] for line in listed.splitlines()] == targets

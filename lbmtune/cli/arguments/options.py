@@ -1,8 +1,9 @@
 """Options that several verbs share."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import Signature, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -11,6 +12,8 @@ import typer
 from lbmtune.api.folders import RESULTS
 from lbmtune.cli.arguments.numbers import time_s, whole
 from lbmtune.files.ranges import PARTS, Range
+
+LOG = logging.getLogger("lbmtune")
 
 
 def option(flag: str, metavar: str, said: str, parser: Callable[[str], Any] | None = None) -> Any:
@@ -79,6 +82,9 @@ HaloLayers = Annotated[
     count("--halo", "LAYERS", "of each part, a multiple of the steps of a launch (default: as few as serve)", PARTS, 6),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="print results, warnings and errors alone: no progress, no remarks")
+]
 Out = Annotated[Path, option("--out", "FOLDER", "folder that holds the study folders")]
 Config = Annotated[
     str,
@@ -107,19 +113,25 @@ OnMachine = Annotated[Options, "study", "sets", "device", "machine", "out", "geo
 
 
 def with_single_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return a verb as Typer takes it: its parameter `options`, if any, is taken apart into the options it names."""
+    """Return a verb as Typer takes it: its parameter `options`, if any, is taken apart into the options it names.
+
+    Each verb has --quiet besides.
+    """
     hints = {name: hint for name, hint in get_type_hints(verb, include_extras=True).items() if name != "return"}
     shared = getattr(hints.get("options"), "__metadata__", ())
     single = signature(Options, eval_str=True).parameters
     own = {name: one.replace(annotation=hints[name]) for name, one in signature(verb).parameters.items()}
 
     def call(**values: Any) -> None:
+        if values.pop("quiet"):
+            LOG.setLevel(logging.WARNING)
         if shared:
             values["options"] = Options(**{name: values.pop(name) for name in shared})
         verb(**values)
 
     lists = ([single[n] for n in shared] if name == "options" else [one] for name, one in own.items())
-    parameters = [one.replace(kind=one.KEYWORD_ONLY) for several in lists for one in several]
+    named = [one.replace(kind=one.KEYWORD_ONLY) for several in lists for one in several]
+    parameters = [*named, Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)]
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
     call.__annotations__ = {one.name: one.annotation for one in parameters}
     return call

@@ -1,5 +1,6 @@
 """Printing: facts go to standard output, everything else to standard error."""
 
+import logging
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
@@ -13,6 +14,7 @@ from rich.text import Text
 from lbmtune.catalogue.config import DEFAULT_FAMILY, Scalar, defaults, family
 from lbmtune.printable import printable
 
+LOG = logging.getLogger("lbmtune")
 _GAP = 2
 """Blanks between the columns of a table."""
 _ROOM = 40
@@ -37,14 +39,15 @@ def stdout() -> Console:
 
 
 def stderr() -> Console:
-    """Return the console for progress."""
-    return _console(to_stderr=True)
+    """Return the console for progress, which prints nothing with --quiet."""
+    return _console(to_stderr=True, quiet=not LOG.isEnabledFor(logging.INFO))
 
 
-def _console(*, to_stderr: bool) -> Console:
-    console = _Console(stderr=to_stderr, highlight=False, soft_wrap=True)
-    # what is piped into a file or a program keeps one line per row
-    return console if console.is_terminal else _Console(stderr=to_stderr, highlight=False, soft_wrap=True, width=_PIPED)
+def _console(*, to_stderr: bool, quiet: bool = False) -> Console:
+    console = _Console(stderr=to_stderr, quiet=quiet, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _PIPED  # what is piped into a file or a program keeps one line per row
+    return console
 
 
 def emit_json(facts: object) -> None:

@@ -24,6 +24,10 @@ def compare(
 
     The first is what the others are compared with. Exit code 4 if one of them is slower beyond the noise: its winner,
     the median of all kernels that both measured, or a kernel with finals in both.
+
+    Examples:
+        lbmtune compare before after
+        lbmtune compare h100-box h200-box --json
     """
     folders = [study_folder(name, out) for name in studies]
     records, names = [read_study(folder) for folder in folders], [str(folder) for folder in folders]

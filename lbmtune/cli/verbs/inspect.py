@@ -60,6 +60,10 @@ def devices(
     """List devices that can be tuned here, with measured bandwidths, and the files of their descriptions.
 
     Of several GPUs also their links, with measured bandwidths and latencies.
+
+    Examples:
+        lbmtune devices
+        lbmtune devices --device 0 --calibrate
     """
     names = registry.available() if device is None else (device,)
     extent: Extent = "full" if calibrate else "bandwidths"
@@ -85,6 +89,11 @@ def explain(
     """Show if a configuration is legal, and what it costs; with --parts or --cut, its parts on several devices.
 
     With a study in the place of CONFIG, its case is cut for the kernel of default knobs.
+
+    Examples:
+        lbmtune explain scheme=aa,block=256x1x1 --machine h200
+        lbmtune explain best.json
+        lbmtune explain box --parts 8
     """
     if parts is not None or cut:
         _explain_parts(config, options, parts, cut, as_json)
@@ -165,7 +174,12 @@ def _rows(subject: Subject, facts: dict[str, Any], compiled: Resources | None) -
 
 
 def render(config: Config, options: OnMachine, as_json: Json = False) -> None:
-    """Print the source text of a kernel."""
+    """Print the source text of a kernel.
+
+    Examples:
+        lbmtune render scheme=aa,block=256x1x1 --machine h200
+        lbmtune render scheme=aa --device cpu
+    """
     subject = resolve(config, options).legal()
     program = api.render(subject.case, subject.config, subject.device, machine=subject.bounds.machine)
     if as_json:

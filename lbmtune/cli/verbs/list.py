@@ -22,6 +22,10 @@ def list_catalogue(
     """List the catalogue, and count legal configurations.
 
     Schemes, layouts, lattices, collisions, storages, flows, geometries, walls and the knobs with their values.
+
+    Examples:
+        lbmtune list --device cpu
+        lbmtune list --study box --machine h200
     """
     facts = api.listing(*searched(options))
     if as_json:

@@ -93,6 +93,11 @@ def predict(
 
     With a study and no configuration, as lbmtune rank. With --devices, weak and strong scaling; of a study, that of the
     first kernel of its ranking that runs on parts.
+
+    Examples:
+        lbmtune predict scheme=aa,storage=fp32 --machine h200
+        lbmtune predict box --machine h100 --top 20
+        lbmtune predict best.json --machine h100 --devices 8
     """
     check_key(subject)
     if device_count is not None:
@@ -179,7 +184,12 @@ def rank(
     compiled: Compiled = _COMPILED,
     as_json: Json = False,
 ) -> None:
-    """Rank all legal configurations of a study by the model."""
+    """Rank all legal configurations of a study by the model.
+
+    Examples:
+        lbmtune rank box --machine h200
+        lbmtune rank box --set case.domain=300x200x100 --device cpu
+    """
     check_key(study)
     spec, where, machine = searched(replace(options, study=study))
     on = _machine(machine, where)
@@ -204,6 +214,10 @@ def vary(
     """Predict the speed for each value that a study gives to a knob.
 
     All else is as in CONFIG, or as in the first of STUDY's ranking.
+
+    Examples:
+        lbmtune vary block --machine h200
+        lbmtune vary threads scheme=aa --device cpu
     """
     check_key(subject)
     _check_page(page)

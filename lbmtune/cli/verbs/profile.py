@@ -35,7 +35,12 @@ def profile(
     out: Annotated[Path | None, option("--out", "FILE", "HTML page to write; the record goes beside it")] = None,
     as_json: Json = False,
 ) -> None:
-    """Split the lost speed of a kernel by cause."""
+    """Split the lost speed of a kernel by cause.
+
+    Examples:
+        lbmtune profile best.json
+        lbmtune profile scheme=aa --device cpu --no-counters --out profile.html
+    """
     _check_places(out, sources)
     subject = resolve(config, options).legal()
     if subject.recorded and subject.recorded.parts:

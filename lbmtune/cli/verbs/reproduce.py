@@ -55,6 +55,10 @@ def reproduce(
 
     The kernel of a best.json is timed in turns with the default configuration. Exit code 4 if its speed does not hold
     within the noise, with what may be the cause.
+
+    Examples:
+        lbmtune reproduce --device 0 --only robertsen2018
+        lbmtune reproduce best.json
     """
     if best is not None:
         _check_alone(

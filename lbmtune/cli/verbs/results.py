@@ -25,7 +25,12 @@ Target = Annotated[
 def report(
     study: Folder, output: Target = None, out: Out = RESULTS, geometry: Geometry = None, as_json: Json = False
 ) -> None:
-    """Write the report of a study, or of a run of reproduce, from its records."""
+    """Write the report of a study, or of a run of reproduce, from its records.
+
+    Examples:
+        lbmtune report my-study
+        lbmtune report my-study --output report.html
+    """
     _check_folder(out)
     if folder := claims_folder(study, out):
         path = output or folder / PAGE
@@ -53,7 +58,13 @@ def export(
     geometry: Geometry = None,
     as_json: Json = False,
 ) -> None:
-    """Write best.json of a study, which lbmtune.load reads, a header of its kernel, or all its trials."""
+    """Write best.json of a study, which lbmtune.load reads, a header of its kernel, or all its trials.
+
+    Examples:
+        lbmtune export my-study
+        lbmtune export my-study --format cuda --output kernel.cuh
+        lbmtune export my-study --format csv
+    """
     _check_folder(out)
     if kind not in _FORMATS:
         raise unknown("format", kind, _FORMATS)

@@ -45,6 +45,10 @@ def verify(
     """Check a configuration against the oracle, on small domains.
 
     With --devices or --parts, parts of the domain that exchange are compared with one device, bit for bit.
+
+    Examples:
+        lbmtune verify scheme=aa --device cpu
+        lbmtune verify best.json --full-size
     """
     subject = resolve(config, options).legal()
     if where := _places(subject, options, devices, parts):
@@ -88,6 +92,10 @@ def measure(
     """Verify a configuration, then time it on the case's domain.
 
     With --devices or --parts, parts of the domain that exchange are proved, then timed in turns with one device.
+
+    Examples:
+        lbmtune measure scheme=aa --device cpu --set case.domain=64x64x64
+        lbmtune measure best.json --devices 0,1
     """
     subject = resolve(config, options).legal()
     if where := _places(subject, options, devices, parts):
@@ -108,7 +116,11 @@ def measure(
 
 
 def accuracy(config: Config, options: OnDevice, as_json: Json = False) -> None:
-    """Measure the errors of a configuration's precision against float64, on Taylor-Green vortices."""
+    """Measure the errors of a configuration's precision against float64, on Taylor-Green vortices.
+
+    Examples:
+        lbmtune accuracy storage=fp16s,compute=fp32 --device 0
+    """
     subject = resolve(config, options).legal()
     found = api.accuracy(subject.case, subject.config, subject.device, protocol=study_spec(options).protocol)
     if as_json:

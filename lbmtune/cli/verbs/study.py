@@ -103,7 +103,13 @@ def study(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Search the fastest kernel; write report.html and best.json."""
+    """Search the fastest kernel; write report.html and best.json.
+
+    Examples:
+        lbmtune study
+        lbmtune study box --domain 256x256x256 --time 10m
+        lbmtune study my-flow.toml --device 0 --trials 100
+    """
     options = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
     options |= {"budget.search_time": search_time, "budget.target": target, "strategy": strategy}
     options |= {"limits.footprint": max_footprint, "limits.error": max_error, "limits.power": max_power}

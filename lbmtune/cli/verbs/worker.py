@@ -18,7 +18,11 @@ def worker(
     wait: Annotated[float | None, duration("--wait", "wait this long for a study to begin: 90s, 5m")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure for a study that was begun with --storage, until its search is over."""
+    """Measure for a study that was begun with --storage, until its search is over.
+
+    Examples:
+        lbmtune worker --study box --storage postgresql://me@server/tuning --wait 5m
+    """
     with formats.Progress(output.stderr()) as progress:
         trials = api.work(study, storage, device, seconds=time or 0.0, wait_s=wait or 0.0, observer=progress)
     if as_json:
