@@ -170,7 +170,7 @@ def _parts(asked: PartsAsked | None, spec: StudySpec, folder: Path, *, resume: b
         if asked not in (None, kept):
             raise InputError(
                 f"{folder} holds a study on {_parts_text(kept)}, and this one is on {_parts_text(asked)}; resume it as "
-                "it was or choose another --out."
+                "it was or choose another --output."
             )
         asked = kept
     if asked:

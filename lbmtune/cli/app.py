@@ -1,6 +1,7 @@
 """The application: a table of verbs, each imported when it runs."""
 
 import logging
+from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 from inspect import cleandoc
@@ -58,6 +59,8 @@ _EXAMPLES = "Examples"
 """The heading of the examples in the docstring of a verb, and in its help."""
 RENAMED = {"claims": "reproduce"}
 """Verbs by their former names, which still work."""
+RENAMED_OPTIONS = {"--out": ("--studies", "--output"), "--page": ("--output",)}
+"""Options by their former names, which still work, and what they are called now: the first of these that a verb has."""
 
 
 class Command(TyperCommand):
@@ -71,6 +74,11 @@ class Command(TyperCommand):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read arguments, options by their former names, too."""
+        known = {name for one in self.get_params(ctx) for name in one.opts}
+        return super().parse_args(ctx, [_by_its_name(word, known) for word in args])
 
     def format_epilog(self, _: Any, formatter: Any) -> None:
         """Write the examples, one command a line."""
@@ -122,6 +130,15 @@ class Verbs(TyperGroup):
             return super().shell_complete(ctx, incomplete)
         finally:
             self._completing = before
+
+
+def _by_its_name(word: str, known: Collection[str]) -> str:
+    """Return a word of a command line with the name that an option has now. known: the options of the verb."""
+    former, equals, value = word.partition("=")
+    name = next((one for one in RENAMED_OPTIONS.get(former, ()) if one in known and former not in known), former)
+    if name != former:
+        LOG.warning("%s is called %s now; the old name still works.", former, name)
+    return f"{name}{equals}{value}"
 
 
 @cache

@@ -124,7 +124,7 @@ def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[St
     if not holds_study(folder):
         return header, ()
     if not resume:
-        raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --out.")
+        raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --output.")
     drop_torn_line(folder / TRIALS)
     kept = read_study(folder)
     check_resumable(kept.header, header, folder)
@@ -151,7 +151,7 @@ def check_same_spec(kept: StudySpec, now: StudySpec, folder: Path) -> None:
                 raise InputError(
                     f"{folder} holds a study with {key} {_text(was.get(key))}, and this one has "
                     f"{_text(here.get(key))}; only the budget can change, so resume it as it was or choose another "
-                    "--out."
+                    "--output."
                 )
 
 

@@ -449,7 +449,7 @@ def test_a_study_ends_with_its_report_and_best(run, monkeypatch, tmp_path):
 
 def test_the_facts_of_a_study_as_json(run, monkeypatch):
     stand_in(monkeypatch)
-    code, out, _ = study(run, "--json", "--out", "here")
+    code, out, _ = study(run, "--json", "--output", "here")
     facts = json.loads(out)
     assert code == 0
     assert (facts["study"], facts["report"], facts["best"]) == ("here", "here/report.html", "here/best.json")
@@ -474,7 +474,7 @@ def test_studies_do_not_overwrite_each_other_and_the_last_one_resumes(run, monke
 def test_the_command_that_began_a_study_resumes_it(run, monkeypatch, named):
     stand_in(monkeypatch)
     asked = ["--set", "storage=fp64", "--set", "case.viscosity=0.05", "--seed", 3, "--set", "threads=2", "--time", "9m"]
-    command = ["study", *named, "--device", "cpu", *QUICK, "--trials", 5, *asked, "--out", "here"]
+    command = ["study", *named, "--device", "cpu", *QUICK, "--trials", 5, *asked, "--output", "here"]
     assert run(*command)[0] == 0
     code, _, err = run(*command, "--resume")
     assert (code, "5 trials done before" in err) == (0, True), err
@@ -505,12 +505,12 @@ def test_a_study_on_several_gpus_is_asked_for_and_resumed_by_all_of_them(run, mo
         return fake
 
     monkeypatch.setattr("lbmtune.api.studies.Evaluator", evaluator)
-    command = ["study", "quick", "--trials", 12, "--out", "here"]
+    command = ["study", "quick", "--trials", 12, "--output", "here"]
     code, _, err = run(*command, "--devices", "1,0")
     assert code == 130
-    assert err.splitlines()[-1].endswith("Go on with: lbmtune study --devices 1,0 --out here --resume")
+    assert err.splitlines()[-1].endswith("Go on with: lbmtune study --devices 1,0 --output here --resume")
     fake._at = lambda *_: None
-    assert run("study", "--devices", "1,0", "--out", "here", "--resume", "--trials", 12)[0] == 0
+    assert run("study", "--devices", "1,0", "--output", "here", "--resume", "--trials", 12)[0] == 0
     assert run("study", "quick", "--trials", 3, "--devices", "all")[0] == 0
     assert asked == [("1", "0"), ("1", "0"), ("0", "1")]
     code, _, err = run(*command, "--devices", "0,1", "--device", "0")
@@ -519,9 +519,9 @@ def test_a_study_on_several_gpus_is_asked_for_and_resumed_by_all_of_them(run, mo
 
 def test_a_folder_is_enough_to_resume(run, monkeypatch):
     stand_in(monkeypatch)
-    study(run, "--out", "here")
+    study(run, "--output", "here")
     fake = stand_in(monkeypatch)
-    code, _, err = run("study", "--out", "here", "--resume", "--trials", 14)
+    code, _, err = run("study", "--output", "here", "--resume", "--trials", 14)
     assert (code, len(fake.tried)) == (0, 2), err
 
 
@@ -534,17 +534,17 @@ def test_a_signal_to_end_ends_with_how_to_go_on(run, monkeypatch, number):
             os.kill(os.getpid(), number)
 
     fake = stand_in(monkeypatch, FakeEvaluator("cpu", at=at))
-    code, out, err = study(run, "--out", "here")
+    code, out, err = study(run, "--output", "here")
     assert (code, out) == (130, "")
     assert fake.closed
-    assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-1]
+    assert "lbmtune study --device cpu --output here --resume" in err.splitlines()[-1]
     assert err.splitlines()[-2] == "the best kernel so far is in here/best.json"
     assert err.splitlines()[-3] == UNFINISHED
     best = read_best(Path("here/best.json"))
     assert (best.proven, best.finished) == (False, False)
     assert best.key == read_study(Path("here")).ranked[0].key
     stand_in(monkeypatch)
-    assert run("study", "--device", "cpu", "--out", "here", "--resume")[0] == 0
+    assert run("study", "--device", "cpu", "--output", "here", "--resume")[0] == 0
     best = read_best(Path("here/best.json"))
     assert (best.proven, best.finished) == (True, True)
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)] == handlers
@@ -553,7 +553,7 @@ def test_a_signal_to_end_ends_with_how_to_go_on(run, monkeypatch, number):
 @pytest.mark.parametrize(("kind", "name"), [("t4", "t4.json"), ("csv", "trials.csv")])
 def test_all_trials_of_a_study_are_exported(run, monkeypatch, kind, name):
     stand_in(monkeypatch)
-    assert study(run, "--out", "here")[0] == 0
+    assert study(run, "--output", "here")[0] == 0
     assert run("export", "here", "--format", kind)[1] == f"wrote here/{name}\n"
     first = Path("here", name).read_bytes()
     assert json.loads(run("export", "here", "--format", kind, "-o", "mine", "--json")[1]) == {kind: "mine"}
@@ -567,7 +567,7 @@ def test_all_trials_of_a_study_are_exported(run, monkeypatch, kind, name):
 
 def test_a_speed_that_is_not_reliable_is_exported_with_the_reason(run, monkeypatch):
     stand_in(monkeypatch)
-    assert study(run, "--out", "here")[0] == 0
+    assert study(run, "--output", "here")[0] == 0
     lines = map(json.loads, Path("here/trials.jsonl").read_text().splitlines())
     busy = {"disturbed": True, "conditions": {"cpu_share": 0.4}}
     trials = [line | {"final": line["final"] and line["final"] | busy} for line in lines]
@@ -593,7 +593,7 @@ def test_a_header_is_exported(run, tmp_path):
 @pytest.mark.parametrize("kind", ["cuda", "bundle"])
 def test_a_header_of_a_cpu_kernel_is_refused(run, monkeypatch, kind):
     stand_in(monkeypatch)
-    assert study(run, "--out", "here")[0] == 0
+    assert study(run, "--output", "here")[0] == 0
     code, out, err = run("export", "here", "--format", kind)
     assert (code, out) == (2, "")
     assert "format=cuda is not supported for a kernel for target=cpu (use a study on a GPU, or lbmtune.load)" in err
@@ -602,7 +602,7 @@ def test_a_header_of_a_cpu_kernel_is_refused(run, monkeypatch, kind):
 def test_a_study_that_was_killed_is_exported_and_says_so(run, monkeypatch):
     """As one that a batch system ends at its limit, whenever that is."""
     stand_in(monkeypatch)
-    assert study(run, "--out", "here")[0] == 0
+    assert study(run, "--output", "here")[0] == 0
     lines = Path("here/trials.jsonl").read_bytes().splitlines(keepends=True)[:6]
     Path("here/trials.jsonl").write_bytes(b"".join(lines))
     header = json.loads(Path("here/study.json").read_text())
@@ -629,7 +629,7 @@ def test_best_json_is_written_before_the_report(run, monkeypatch):
     stand_in(monkeypatch)
     monkeypatch.setattr(api.Study, "report", lambda *_: pytest.fail("no room"))
     with pytest.raises(BaseException, match="no room"):
-        study(run, "--out", "here")
+        study(run, "--output", "here")
     assert read_best(Path("here/best.json")).finished
 
 
@@ -638,7 +638,7 @@ def test_a_hang_up_that_is_ignored_stays_ignored(run, monkeypatch):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         stand_in(monkeypatch, FakeEvaluator("cpu", at=lambda *_: os.kill(os.getpid(), signal.SIGHUP)))
-        assert study(run, "--out", "here")[0] == 0
+        assert study(run, "--output", "here")[0] == 0
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -649,9 +649,9 @@ def test_a_device_that_is_lost_ends_a_study_with_how_to_go_on(run, monkeypatch):
             raise DeviceUnavailableError("a worker could not start: it is gone.")
 
     stand_in(monkeypatch, FakeEvaluator("cpu", at=at))
-    code, out, err = study(run, "--out", "here")
+    code, out, err = study(run, "--output", "here")
     assert (code, out) == (3, "")
-    assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-2]
+    assert "lbmtune study --device cpu --output here --resume" in err.splitlines()[-2]
     assert err.splitlines()[-1] == "lbmtune: a worker could not start: it is gone."
 
 
@@ -666,11 +666,11 @@ def test_a_password_is_never_shown_nor_kept(run, monkeypatch, tmp_path):
     )
     monkeypatch.setattr("lbmtune.search.joint.ledger.RDBStorage", lambda _, **__: storage)
     stand_in(monkeypatch, FakeEvaluator("cpu", at=at))
-    code, out, err = study(run, "--out", "here", "--storage", url)
+    code, out, err = study(run, "--output", "here", "--storage", url)
     assert code == 130
     assert "--storage 'postgresql://me:***@host/db?sslpassword=***'" in err
     stand_in(monkeypatch)
-    code, again, said = study(run, "--out", "here", "--storage", url, "--resume")
+    code, again, said = study(run, "--output", "here", "--storage", url, "--resume")
     assert code == 0
     assert "hush" not in out + err + again + said
     written = [path for path in (tmp_path / "here").rglob("*") if path.is_file()]
@@ -682,7 +682,7 @@ def test_a_worker_helps_a_study_until_its_search_is_over(run, monkeypatch, tmp_p
     url = f"sqlite:///{tmp_path / 'joint.db'}"
     asked = ("worker", "--study", "quick", "--storage", url, "--device", "cpu")
     fake = stand_in(monkeypatch)
-    assert study(run, "--out", "here", "--storage", url)[0] == 0
+    assert study(run, "--output", "here", "--storage", url)[0] == 0
     found = read_study(Path("here"))
     code, out, err = run(*asked, "--wait", "0.1s")
     assert (code, out) == (2, "")
@@ -715,7 +715,7 @@ def test_ctrl_c_before_the_first_trial_says_that_nothing_was_kept(run, monkeypat
 
     stand_in(monkeypatch)
     monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", stopped)
-    code, out, err = study(run, "--out", "here")
+    code, out, err = study(run, "--output", "here")
     assert (code, out) == (130, "")
     assert "nothing was kept" in err
     assert not (tmp_path / "here" / "study.json").exists()
@@ -730,7 +730,7 @@ def test_ctrl_c_in_a_reproduction(run, monkeypatch, tmp_path, kept, said):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("lbmtune.api.measured_machine", stopped)
-    code, out, err = run("reproduce", "--device", "cpu", "--out", "here")
+    code, out, err = run("reproduce", "--device", "cpu", "--output", "here")
     assert (code, out) == (130, "")
     assert said in err.splitlines()[-1]
 
@@ -743,15 +743,15 @@ def test_ctrl_c_while_files_are_written_says_how_to_go_on(run, monkeypatch, meth
     stand_in(monkeypatch)
     with monkeypatch.context() as patched:
         patched.setattr(lbmtune.Study, method, stopped)
-        code, out, err = study(run, "--out", "here")
+        code, out, err = study(run, "--output", "here")
     assert (code, out) == (130, "")
-    assert "lbmtune study --device cpu --out here --resume" in err.splitlines()[-1]
-    assert study(run, "--out", "here", "--resume")[0] == 0
+    assert "lbmtune study --device cpu --output here --resume" in err.splitlines()[-1]
+    assert study(run, "--output", "here", "--resume")[0] == 0
 
 
 def test_a_study_without_a_valid_kernel_is_one_and_has_a_report(run, monkeypatch, tmp_path):
     stand_in(monkeypatch, FakeEvaluator("cpu", fails=Outcome.COMPILE_FAILED))
-    code, _, err = study(run, "--out", "here")
+    code, _, err = study(run, "--output", "here")
     assert code == 1
     assert "12 compile failed" in err
     assert (tmp_path / "here" / "report.html").exists()
@@ -768,7 +768,7 @@ def test_footprint_as_objective(run, monkeypatch):
 
 def test_report_and_export_work_from_records_alone(run, monkeypatch, tmp_path):
     stand_in(monkeypatch)
-    study(run, "--out", "lbmtune-studies/mine")
+    study(run, "--output", "lbmtune-studies/mine")
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lbmtune-studies/mine/report.html").unlink()
@@ -806,7 +806,7 @@ def test_a_study_begins_with_a_ceiling_of_this_day(run, monkeypatch, tmp_path, b
         return fake_machine(backend)
 
     monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", machine)
-    there = ("study", "--device", device, "--out", tmp_path / "kept")
+    there = ("study", "--device", device, "--output", tmp_path / "kept")
     assert run(*there, *QUICK, "--trials", 3)[0] == 0
     assert run(*there, "--trials", 4, "--resume")[0] == 0
     how = {"refresh": False, "extent": "quick"}
@@ -819,7 +819,7 @@ def test_an_axis_is_varied_around_a_configuration(run, tmp_path):
     machine = str(ROOT / "studies" / "recorded" / "nvidia-h200" / "machine.toml")
     asked = ("predict", "scheme=aa,block=64x1x1", "--study", "d3q19-box", "--machine", machine, "--vary", "scheme")
     page = tmp_path / "folder" / "page.html"
-    found = json.loads(run(*asked, "--json", "--page", str(page))[1])
+    found = json.loads(run(*asked, "--json", "--output", str(page))[1])
     assert found["around"]["scheme"] == "aa"
     assert {"pull", "push", "aa"} <= {one["value"] for one in found["values"]}
     assert "swap-ordered" not in {one["value"] for one in found["values"]}
@@ -1163,14 +1163,14 @@ def test_options_of_a_study_are_keys_of_its_file(run, monkeypatch, options, foun
 
 def test_a_study_says_why_it_ended_and_who_is_first(run, monkeypatch):
     stand_in(monkeypatch)
-    code, out, _ = study(run, "--out", "here", "--target", "0.1")
+    code, out, _ = study(run, "--output", "here", "--target", "0.1")
     assert code == 0
     (said,) = (line for line in out.splitlines() if line.startswith("search "))
     assert re.search(r"stopped after \d evaluations?: [\d.]+ % of the prediction reached$", said)
-    facts = json.loads(study(run, "--out", "there", "--target", "0.1", "--json")[1])
+    facts = json.loads(study(run, "--output", "there", "--target", "0.1", "--json")[1])
     assert facts["stopped"] in said
     assert facts["left_out"] == []
     assert facts["stopped"] in Path("here/report.html").read_text()
-    text = study(run, "--out", "whole")[1]
+    text = study(run, "--output", "whole")[1]
     assert any(line.startswith("finals ") and "at 95 %" in line for line in text.splitlines())
     assert "stopped after 12 evaluations: the limit of trials is reached" in text

@@ -11,6 +11,7 @@ import lbmtune
 from lbmtune.cli import main
 from lbmtune.cli.app import GROUPS, VERBS, verb
 from lbmtune.cli.format.usage import UsageError
+from tests.support.paths import ROOT
 from tests.support.studies.fake_study import stand_in
 
 
@@ -88,3 +89,35 @@ def test_quiet_drops_remarks_and_keeps_results_and_errors(run, monkeypatch):
     assert ("one value alone" in loud[2], "one value alone" in quiet[2]) == (True, False)
     assert run("vary", "shceme", "-q")[2] != ""
     assert "one value alone" in run(*told)[2], "for that command alone"
+
+
+def test_one_option_says_what_is_written_and_one_where_studies_are(run, tmp_path):
+    """Former names still work, with a remark; --studies of all verbs is the folder that holds studies."""
+    meant = {
+        name: {"--output", "--studies"} & {one for param in verb(name).params for one in param.opts} for name in VERBS
+    }
+    both = {"--output", "--studies"}
+    assert meant["report"] == meant["export"] == meant["predict"] == meant["vary"] == both
+    assert meant["study"] == meant["reproduce"] == meant["profile"] == {"--output"}
+    assert meant["explain"] == meant["verify"] == meant["render"] == {"--studies"}
+    _, _, err = run("explain", "0123456789ab", "--out", tmp_path / "kept")
+    assert "--out is called --studies now; the old name still works." in err
+    assert f"no trial has the key 0123456789ab in {tmp_path / 'kept'}" in err
+    for asked in (("--page", "p.pdf"), ("--page=p.pdf",), ("--output", "p.pdf"), ("-o", "p.pdf")):
+        code, _, err = run("vary", "block", "--machine", "h200", *asked)
+        assert (code, "--output p.pdf is not a page" in err) == (2, True)
+    assert "unknown option --page of verify" in run("verify", "scheme=aa", "--page", "p.html")[2]
+
+
+def test_a_new_folder_is_said(run, tmp_path):
+    said = run(
+        "export",
+        ROOT / "studies" / "recorded" / "epyc-2-cores" / "d3q19-box-fast-fp32",
+        "--format",
+        "csv",
+        "-o",
+        "new/deep/t.csv",
+    )
+    assert said == (0, "wrote new/deep/t.csv\n", "new/deep is a new folder\n")
+    assert run("report", "nowhere", "-o", "other/page.html")[0] == 2
+    assert not (tmp_path / "other").exists(), "nothing is left of a check"

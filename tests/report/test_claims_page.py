@@ -212,6 +212,6 @@ def test_report_makes_the_page_from_the_records(claims: Claims, tmp_path: Path) 
     folder.mkdir()
     assert claims_folder(str(folder), tmp_path) is None
     write_claims(folder, claims)
-    done = CliRunner().invoke(app, ["report", "mine", "--out", str(tmp_path)])
+    done = CliRunner().invoke(app, ["report", "mine", "--studies", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert (folder / PAGE).read_text() == claims_page(claims)

@@ -11,6 +11,7 @@ import typer
 
 from lbmtune.api.folders import RESULTS
 from lbmtune.cli.arguments.numbers import time_s, whole
+from lbmtune.cli.arguments.places import folder_of_studies
 from lbmtune.files.ranges import PARTS, Range
 
 LOG = logging.getLogger("lbmtune")
@@ -24,6 +25,11 @@ def option(flag: str, metavar: str, said: str, parser: Callable[[str], Any] | No
 def count(flag: str, metavar: str, said: str, allowed: Range, example: int) -> Any:
     """Return an option that takes a whole number. said: its help; example: for the sentence that refuses another."""
     return option(flag, metavar, said, whole(flag, allowed, example))
+
+
+def written(metavar: str, said: str) -> Any:
+    """Return the option for what a verb writes: --output, or -o. said: its help."""
+    return typer.Option("--output", "-o", metavar=metavar, help=said)
 
 
 def duration(flag: str, said: str) -> Any:
@@ -85,7 +91,7 @@ Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on s
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="print results, warnings and errors alone: no progress, no remarks")
 ]
-Out = Annotated[Path, option("--out", "FOLDER", "folder that holds the study folders")]
+Studies = Annotated[Path, option("--studies", "FOLDER", "folder that holds the study folders", folder_of_studies)]
 Config = Annotated[
     str,
     typer.Argument(
@@ -93,7 +99,7 @@ Config = Annotated[
         help="best.json, the key of a trial or (with --study) of a ranking, or scheme=aa,block=256x1x1,...",
     ),
 ]
-Folder = Annotated[str, typer.Argument(metavar="STUDY", help="a study folder, or its name under --out")]
+Folder = Annotated[str, typer.Argument(metavar="STUDY", help="a study folder, or its name under --studies")]
 
 
 @dataclass(frozen=True)
@@ -104,12 +110,12 @@ class Options:
     sets: Sets = None
     device: Device = None
     machine: Machine = None
-    out: Out = RESULTS
+    studies: Studies = RESULTS
     geometry: Geometry = None
 
 
-OnDevice = Annotated[Options, "study", "sets", "device", "out", "geometry"]
-OnMachine = Annotated[Options, "study", "sets", "device", "machine", "out", "geometry"]
+OnDevice = Annotated[Options, "study", "sets", "device", "studies", "geometry"]
+OnMachine = Annotated[Options, "study", "sets", "device", "machine", "studies", "geometry"]
 
 
 def with_single_options(verb: Callable[..., None]) -> Callable[..., None]:

@@ -21,7 +21,8 @@ from lbmtune.cli.arguments.configs import (
     searched,
     study_spec,
 )
-from lbmtune.cli.arguments.options import CutText, Json, OnMachine, Options, count, option
+from lbmtune.cli.arguments.options import CutText, Json, OnMachine, Options, count, option, written
+from lbmtune.cli.arguments.places import check_page
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import (
     arithmetic_text,
@@ -40,7 +41,6 @@ from lbmtune.files.ranges import COMPILABLE, PARTS, PRINTED
 from lbmtune.files.studyfile import check_acts
 from lbmtune.model.machine.description import Machine as Description
 from lbmtune.records.idle_threads import idle_threads
-from lbmtune.records.store import check_writable
 
 LOG = logging.getLogger("lbmtune")
 _TOP, _COMPILED = 10, 200
@@ -66,7 +66,7 @@ Compiled = Annotated[
     ),
 ]
 KnobName = Annotated[str, typer.Argument(metavar="KNOB", help="knob whose values are compared (see lbmtune list)")]
-Page = Annotated[Path | None, option("--page", "FILE", "also an HTML page of the values of a knob, or of scaling")]
+Page = Annotated[Path | None, written("FILE", "also an HTML page of the values of a knob, or of scaling")]
 DeviceCount = Annotated[int | None, count("--devices", "N", "weak and strong scaling on up to N devices", PARTS, 8)]
 OverlapName = Annotated[
     str, option("--overlap", "NAME", "with --devices: none, edge-first or edge-priority (default: fastest)")
@@ -114,7 +114,7 @@ def predict(
         instead = "--vary" if vary_knob else f"the configuration {subject}"
         raise InputError(f"--top {top} goes with a ranking of a study's space, not with {instead}; leave it out.")
     if page and not vary_knob:
-        raise InputError(f"--page {page} goes with --vary or --devices; add one of them, or leave --page out.")
+        raise InputError(f"--output {page} goes with --vary or --devices; add one of them, or leave --output out.")
     if vary_knob:
         vary(vary_knob, options, subject, compiled, page, as_json)
     elif is_config(subject):
@@ -155,7 +155,8 @@ def _scaling(
     options: Options, subject: str, compiled: int, asked: tuple[int, str, str, str], page: Path | None, as_json: bool
 ) -> None:
     """Print weak and strong scaling. asked: devices, cut, overlap and kind."""
-    _check_page(page)
+    if page:
+        check_page(page)
     count, cut, overlap, kind = asked
     if is_config(subject):
         found = resolve(subject, options)
@@ -220,7 +221,8 @@ def vary(
         lbmtune vary threads scheme=aa --device cpu
     """
     check_key(subject)
-    _check_page(page)
+    if page:
+        check_page(page)
     around, machine = None, other_machine(options)
     if is_config(subject):  # beside a file, a study gives the values of the knob and no case
         around = resolve(subject, replace(options, study=None) if subject.endswith(".json") else options).legal()
@@ -253,13 +255,3 @@ def _machine(machine: Description | None, device: str) -> Description:
     found = machine or api.measured_machine(device)
     print_remarks(found)
     return found
-
-
-def _check_page(page: Path | None) -> None:
-    """Refuse what could not be written at the end. Raises InputError."""
-    if page and page.suffix != ".html":
-        raise InputError(f"--page {page} is not a page; name a file that ends in .html.")
-    if page and page.is_dir():
-        raise InputError(f"cannot write {page}: Is a directory; choose another file for --page.")
-    if page:
-        check_writable(page.parent)

@@ -4,12 +4,11 @@ import logging
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from lbmtune import api
 from lbmtune.api.folders import RESULTS, study_folder
 from lbmtune.claims.store import PAGE, claims_folder, read_claims
-from lbmtune.cli.arguments.options import Folder, Geometry, Json, Out, count, option
+from lbmtune.cli.arguments.options import Folder, Geometry, Json, Studies, count, option, written
+from lbmtune.cli.arguments.places import check_file, check_folder
 from lbmtune.cli.format import output as printing
 from lbmtune.errors import InputError, unknown
 from lbmtune.files.ranges import MEMBERS
@@ -17,13 +16,12 @@ from lbmtune.records.remarks import speed_doubts
 
 LOG = logging.getLogger("lbmtune")
 Target = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="file to write (default: inside the study folder)"),
+    Path | None, written("FILE", "file to write, or folder of a bundle (default: inside the study folder)")
 ]
 
 
 def report(
-    study: Folder, output: Target = None, out: Out = RESULTS, geometry: Geometry = None, as_json: Json = False
+    study: Folder, output: Target = None, studies: Studies = RESULTS, geometry: Geometry = None, as_json: Json = False
 ) -> None:
     """Write the report of a study, or of a run of reproduce, from its records.
 
@@ -31,12 +29,13 @@ def report(
         lbmtune report my-study
         lbmtune report my-study --output report.html
     """
-    _check_folder(out)
-    if folder := claims_folder(study, out):
+    if output:
+        check_file(output)
+    if folder := claims_folder(study, studies):
         path = output or folder / PAGE
         api.write_claims_page(read_claims(folder), path)
     else:
-        path = api.Study(study_folder(study, out), geometry=geometry).report(output)
+        path = api.Study(study_folder(study, studies), geometry=geometry).report(output)
     _print_path("report", path, as_json)
 
 
@@ -54,7 +53,7 @@ def export(
         str | None, option("--name", "NAME", "namespace of a header (default: made of the study and the kernel)")
     ] = None,
     output: Target = None,
-    out: Out = RESULTS,
+    studies: Studies = RESULTS,
     geometry: Geometry = None,
     as_json: Json = False,
 ) -> None:
@@ -65,14 +64,15 @@ def export(
         lbmtune export my-study --format cuda --output kernel.cuh
         lbmtune export my-study --format csv
     """
-    _check_folder(out)
     if kind not in _FORMATS:
         raise unknown("format", kind, _FORMATS)
     if member and kind not in _OF_A_KERNEL:
         raise InputError(f"--member {member} is not supported for format={kind} (leave it out): that holds all trials.")
     if name and kind not in ("cuda", "bundle"):
         raise InputError(f"--name {name} is not supported for format={kind} (use cuda): only a header has a namespace.")
-    found = api.Study(study_folder(study, out), geometry=geometry)
+    found = api.Study(study_folder(study, studies), geometry=geometry)
+    if output:
+        (check_folder if kind == "bundle" else check_file)(output)
     if kind == "best":
         path = found.export(output, member=member)
     elif kind in _OF_A_KERNEL:
@@ -95,12 +95,6 @@ def export(
 _OF_A_KERNEL = ("best", "cuda", "bundle")
 """Formats that hold one kernel."""
 _FORMATS = (*_OF_A_KERNEL, "t4", "csv")
-
-
-def _check_folder(out: Path) -> None:
-    """Refuse a file as the folder of all studies. Raises InputError."""
-    if out.suffix in (".html", ".json"):
-        raise InputError(f"--out {out}: that is the folder which holds the studies; say --output {out}.")
 
 
 def _print_path(kind: str, path: Path, as_json: bool) -> None:

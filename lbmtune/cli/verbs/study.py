@@ -17,7 +17,7 @@ from lbmtune.api.devices import chosen, place, several
 from lbmtune.api.folders import new_folder
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import settled
-from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option
+from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option, written
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
 from lbmtune.cli.format.study import print_study
@@ -83,7 +83,7 @@ def study(
         str | None, option("--families", "NAMES", "all, or families whose values are made for case and device")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
-    out: Annotated[Path | None, option("--out", "FOLDER", "default: one under lbmtune-studies")] = None,
+    folder: Annotated[Path | None, written("FOLDER", "folder to write (default: one under lbmtune-studies)")] = None,
     sets: Sets = None,
     seed: Annotated[int | None, count("--seed", "N", "seed of the search", SEED, 2)] = None,
     storage: Annotated[
@@ -123,14 +123,14 @@ def study(
     where, *others = several(devices) if devices is not None else (chosen(device),)
     asked_parts = _parts((where, *others), parts, cut, weak=weak)
     with _as_given(given):
-        if resume and out and study_file is None:
-            spec = overridden(settled(read_study(out).header.spec, geometry), overrides)
+        if resume and folder and study_file is None:
+            spec = overridden(settled(read_study(folder).header.spec, geometry), overrides)
         else:
             spec = settled(_asked(study_file, overrides, case_given=any(case.values())), geometry)
     check_acts(sets or (), backend_of(where), place(where))
     on = ("--device", where) if devices is None else ("--devices", devices)
     asked = (*on, *_parts_options(parts, cut, weak=weak))
-    folder = out or new_folder(spec.name, where, resume=resume)
+    folder = folder or new_folder(spec.name, where, resume=resume)
     try:
         with formats.Progress(output.stderr()) as progress:
             found = api.study(
@@ -225,7 +225,7 @@ def _stopped(device: tuple[str, ...], folder: Path, storage: str | None) -> Stud
     if not (folder / HEADER).exists():
         LOG.info("stopped before the first trial; nothing was kept. Begin again with the same command.")
         return None
-    again = ["lbmtune", "study", *device, "--out", str(folder), "--resume"]
+    again = ["lbmtune", "study", *device, "--output", str(folder), "--resume"]
     again += ["--storage", api.without_password(storage)] if storage else []
     try:
         with suppress(KeyboardInterrupt):  # of one who does not wait for it
