@@ -47,7 +47,7 @@ def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dic
         **catalogue(),
         "schemes_without_kernels": dict(_without_kernels(spec.case, backend, here.limits)),
         "flops_per_update": _flops(),
-        "axes": _knobs(backend, _searched(space) or tables(spec.axes[backend]), here.limits),
+        "knobs": _knobs(backend, _searched(space) or tables(spec.axes[backend]), here.limits),
         "study": spec.name,
         "device": device,
         "limits_of_device": here.known,

@@ -82,8 +82,10 @@ def test_devices_tells_the_bandwidths(run, monkeypatch):
     assert "4000 GB/s" in out
     assert "64 bytes at once, streaming stores" in out
     assert re.search(r"^core clock +unknown$", out, re.MULTILINE)
-    assert json.loads(run("devices", "--json")[1])["cpu"]["stream_bytes_per_s"]["16"] == 4e12
-    assert list(json.loads(run("devices", "--device", "7", "--json")[1])) == ["7"], "asked for alone"
+    listed = json.loads(run("devices", "--json")[1])["devices"]
+    assert [(one["device"], one["stream_bytes_per_s"]["16"]) for one in listed] == [("cpu", 4e12)]
+    listed = json.loads(run("devices", "--device", "7", "--json")[1])["devices"]
+    assert [one["device"] for one in listed] == ["7"], "asked for alone"
 
 
 def test_devices_tells_where_the_description_lies(run, monkeypatch, tmp_path):
@@ -92,14 +94,14 @@ def test_devices_tells_where_the_description_lies(run, monkeypatch, tmp_path):
     monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "settings"))
     here = ("devices", "--device", "cpu")
     assert run(*here)[1].rstrip().endswith("not kept")
-    assert json.loads(run(*here, "--json")[1])["cpu"]["file"] is None
+    assert json.loads(run(*here, "--json")[1])["devices"][0]["file"] is None
     described = fake_machine()
     path = machine_path(described.environment)
     write_machine(path, replace(described, copy_bytes_per_s=1e12))
     assert run(*here)[1].rstrip().endswith("not kept"), "this is another one"
     write_machine(path, described)
     assert run(*here)[1].rstrip().splitlines()[-1].split() == ["for", "--machine", str(path)]
-    assert json.loads(run(*here, "--json")[1])["cpu"]["file"] == str(path)
+    assert json.loads(run(*here, "--json")[1])["devices"][0]["file"] == str(path)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_list_counts_what_is_legal(run, monkeypatch):
     stand_in(monkeypatch)
     facts = json.loads(run("list", "--device", "cpu", "--json")[1])
     assert set(facts["schemes"]) == set(SCHEMES)
-    assert set(facts["axes"]) >= {"scheme", "layout", "threads", "vector_bits"}
+    assert set(facts["knobs"]) >= {"scheme", "layout", "threads", "vector_bits"}
     assert facts["legal_configurations"] > 50
     code, out, _ = run("list", "--device", "cpu")
     assert code == 0
@@ -182,8 +184,8 @@ def test_list_counts_what_is_legal(run, monkeypatch):
     assert re.search(order, out, re.MULTILINE)
     assert re.search(r"^packing .* \(fraction=0.5:radius=8:seed=1\) *$", out, re.MULTILINE)
     assert re.search(r"^file .* \(path=\.\.\.:shape=:dtype=:array=:invert=0:fluid=:repeat=0\) *$", out, re.MULTILINE)
-    assert facts["axes"]["streaming_stores"]["default"] == 0
-    assert facts["axes"]["tile"]["families"] == ["moments-wavefront", "wavefront"]
+    assert facts["knobs"]["streaming_stores"]["default"] == 0
+    assert facts["knobs"]["tile"]["families"] == ["moments-wavefront", "wavefront"]
     fewer = json.loads(run("list", "--device", "cpu", "--json", "--set", "scheme=aa")[1])
     assert 0 < fewer["legal_configurations"] < facts["legal_configurations"]
 
@@ -196,8 +198,8 @@ def test_list_of_several_spaces_shows_each(run, monkeypatch, tmp_path):
     path.write_text(f'name = "two"\n{case}{spaces}')
     facts = json.loads(run("list", "--device", "cpu", "--json", "--study", str(path))[1])
     assert facts["legal_of_each_space"] == [2, 2]
-    assert facts["axes"]["scheme"]["spaces"] == [["aa", "pull"], ["push"]]
-    assert facts["axes"]["scheme"]["values"] == ["aa", "pull", "push"]
+    assert facts["knobs"]["scheme"]["spaces"] == [["aa", "pull"], ["push"]]
+    assert facts["knobs"]["scheme"]["values"] == ["aa", "pull", "push"]
     out = run("list", "--device", "cpu", "--study", str(path))[1]
     assert "4 legal configurations (2 + 2 in its spaces) on cpu" in out
     assert re.search(r"^scheme .*\n  space 1 +aa, pull *\n  space 2 +push *\n", out, re.MULTILINE)
@@ -240,7 +242,7 @@ def test_a_default_of_the_device_is_said_alike_by_the_page_and_the_list(run, kno
     assert len(rows) == len(FAMILIES["cpu"])
     assert all(f" | of the device: {said} | " in row for row in rows)
     assert " | of the device" not in families
-    axes = json.loads(run("list", "--device", "cpu", "--json")[1])["axes"]
+    axes = json.loads(run("list", "--device", "cpu", "--json")[1])["knobs"]
     facts = axes[knob]
     assert (facts["default"], facts["by_device"]) == (default, said)
     shown = dict(knob_rows(knob, {**facts, "spaces": [()]}))
@@ -856,7 +858,7 @@ def test_whose_fault_a_wrong_kernel_is(capsys, outcome, end):
     reason = "f_1 is off by 1; the bound is 1e-07; assembled by ptxas -O1 the same text is right"
     trial = Trial(number=0, key="k", config={}, outcome=outcome, reason=reason, verification=failed)
     with pytest.raises(NothingValidError, match=rf"^{outcome}: error 1.00e\+00 of .* {end}$"):
-        show_proofs("k", [trial], False)
+        show_proofs({"key": "k"}, [trial], False)
 
 
 def test_a_study_is_ranked_without_the_device(run, monkeypatch, tmp_path):

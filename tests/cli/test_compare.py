@@ -65,7 +65,7 @@ def test_several_studies_are_compared_with_the_first(run, folders):
     code, out, _ = run("compare", "monday", "tuesday", "friday", "--json")
     facts = json.loads(out)
     assert code == 4
-    assert (facts["format"], facts["version"], facts["regression"]) == ("lbmtune.comparison", 1, True)
+    assert (facts["format"], facts["regression"]) == ("lbmtune.compare", True)
     tuesday, friday = facts["after"]
     assert tuesday["regressions"] == []
     assert friday["regressions"][:2] == ["the winner", "all kernels"]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from lbmtune import api
 from lbmtune.api import devices
@@ -102,6 +103,11 @@ class Subject:
             what_to_do = legal if self.bounds.known else f"{legal}, and --machine h200 asks for that device's limits"
             raise InputError(f"illegal configuration{self.bounds.place}: {self.reason}; {what_to_do}.")
         return self
+
+
+def named(subject: Subject) -> dict[str, Any]:
+    """Return case, configuration and key as --json of all verbs has them."""
+    return {"case": subject.case, "config": subject.config.flat(), "key": subject.config.key}
 
 
 def is_config(text: str) -> bool:

@@ -14,7 +14,6 @@ from lbmtune.records.regression.studies import Change, Comparison
 from lbmtune.records.study import StudyRecord
 from lbmtune.units import format_mlups
 
-FORMAT, VERSION = "lbmtune.comparison", 1
 _MOST = 10
 """Kernels that are listed."""
 _COLUMNS = ("MLUPS before>", "MLUPS>", "change>", "bounds", "verdict", "measured", "key", "configuration")
@@ -63,8 +62,6 @@ def facts(names: Sequence[str], found: Sequence[Comparison]) -> dict[str, Any]:
     """Return comparisons as they are printed as JSON."""
     first, *others = names
     return {
-        "format": FORMAT,
-        "version": VERSION,
         "before": first,
         "after": [{"study": name, **_facts(one)} for name, one in zip(others, found, strict=True)],
         "regression": any(one.regressions for one in found),

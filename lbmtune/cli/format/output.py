@@ -21,6 +21,8 @@ _ROOM = 40
 """Least characters of a column of words beside others."""
 
 
+JSON_VERSION = 2
+"""Version of what --json prints: counts up if a name changes or goes. The first one had no names for it."""
 _PIPED = 10_000
 """Characters of a line that is piped: no row is as long."""
 
@@ -50,9 +52,10 @@ def _console(*, to_stderr: bool, quiet: bool = False) -> Console:
     return console
 
 
-def emit_json(facts: object) -> None:
-    """Print facts as JSON."""
-    encoded = msgspec.json.encode(facts, order="deterministic")
+def emit_json(verb: str, facts: object) -> None:
+    """Print the facts of a verb as JSON, with the name of their form and its version."""
+    named = {"format": f"lbmtune.{verb}", "version": JSON_VERSION, **msgspec.to_builtins(facts, str_keys=True)}
+    encoded = msgspec.json.encode(named, order="deterministic")
     emit(msgspec.json.format(encoded).decode() + "\n")
 
 

@@ -29,7 +29,7 @@ def list_catalogue(
     """
     facts = api.listing(*searched(options))
     if as_json:
-        output.emit_json(facts)
+        output.emit_json("list", facts)
     else:
         _print_listing(facts)
 
@@ -44,9 +44,9 @@ def _print_listing(facts: dict[str, Any]) -> None:
     operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
     console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")
     sizes = facts["legal_of_each_space"]
-    families = facts["axes"]["family"]["known"]
+    families = facts["knobs"]["family"]["known"]
     title = f"knobs, with the values in {facts['study']}, or the default in brackets"
-    knobs = (row for name, knob in facts["axes"].items() for row in knob_rows(name, knob, families))
+    knobs = (row for name, knob in facts["knobs"].items() for row in knob_rows(name, knob, families))
     console.print(output.table(title, ("name", "title"), knobs), "")
     each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""
     console.print(f"{facts['legal_configurations']} legal configurations{each} on {_where(facts)}")

@@ -44,6 +44,6 @@ def plan(
     if machine:
         print_remarks(machine)
     if as_json:
-        output.emit_json(found.facts())
+        output.emit_json("plan", found.facts())
     else:
         print_plan(found, api.case_summary(spec.case))

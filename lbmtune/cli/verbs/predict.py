@@ -16,6 +16,7 @@ from lbmtune.cli.arguments.configs import (
     check_backend,
     check_key,
     is_config,
+    named,
     other_machine,
     resolve,
     searched,
@@ -131,12 +132,11 @@ def _predict(subject: Subject, as_json: bool) -> None:
     print_cached([prediction], machine, subject.case)
     costs = api.costs(subject.case, subject.config)
     if as_json:
-        named = {"case": subject.case, "config": subject.config.flat(), "key": subject.config.key}
         counts = {name: costs[name] for name in ("flops_per_update", "flops_per_byte", "fluid_cells")}
         costs_of = output_facts(subject.case, subject.config, machine, subject.output)
         said = {"unreliable": unreliable(machine), "remark": idle_threads(subject.case, subject.config)}
         predicted = {"prediction": prediction, **costs_of, **said}
-        output.emit_json({**named, "machine": machine.name, **counts, **predicted})
+        output.emit_json("predict", {**named(subject), "machine": machine.name, **counts, **predicted})
         return
     output.print_pairs(
         [
@@ -173,7 +173,7 @@ def _scaling(
         api.write_scaling(page, title, speeds_by_kind(made), made.alone, case.speed_unit)
         LOG.info("page  %s", page)
     if as_json:
-        output.emit_json({**made.facts(), "unreliable": unreliable(on)})
+        output.emit_json("scaling", {**made.facts(), "unreliable": unreliable(on)})
     else:
         print_scaling(made, api.case_summary(case), unreliable(on))
 
@@ -197,7 +197,7 @@ def rank(
     ranked = api.rank(spec, on, top or _TOP, compiled)
     print_cached([one.first.prediction for one in (*ranked.rows, *ranked.families)], on, spec.case)
     if as_json:
-        output.emit_json({**ranked.facts(), "unreliable": unreliable(on)})
+        output.emit_json("rank", {**ranked.facts(), "unreliable": unreliable(on)})
     else:
         print_ranking(ranked, doubted(api.case_summary(spec.case), on))
         if spec.output:
@@ -245,7 +245,7 @@ def vary(
         api.write_varied(page, title, knob, {str(value): one for value, one in found.predictions.items()})
         LOG.info("page  %s", page)
     if as_json:
-        output.emit_json({**found.facts, "unreliable": unreliable(on)})
+        output.emit_json("vary", {**found.facts, "unreliable": unreliable(on)})
     else:
         print_variation(found, title)
 

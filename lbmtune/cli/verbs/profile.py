@@ -66,7 +66,7 @@ def profile(
         sources=sources,
     )
     if as_json:
-        output.emit_json(found)
+        output.emit_json("profile", found)
     else:
         formats.print_profile(found)
     if page:

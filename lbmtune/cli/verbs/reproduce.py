@@ -151,7 +151,7 @@ def _remarks(found: Claims) -> Iterator[dict[str, str]]:
 def show(found: Claims, folder: Path, *, as_json: bool) -> None:
     """Print the tables of each document and the counts of all. Raises NothingValidError if nothing was measured."""
     if as_json:
-        output.emit_json({**to_builtins(found), "remarks": list(_remarks(found))})
+        output.emit_json("reproduce", {**to_builtins(found), "remarks": list(_remarks(found))})
     else:
         for document in found.documents:
             output.stdout().print(formats.variant_table(found, document), "")

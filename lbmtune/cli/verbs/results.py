@@ -99,6 +99,6 @@ _FORMATS = (*_OF_A_KERNEL, "t4", "csv")
 
 def _print_path(kind: str, path: Path, as_json: bool) -> None:
     if as_json:
-        printing.emit_json({kind: str(path)})
+        printing.emit_json("report" if kind == "report" else "export", {"kind": kind, "path": str(path)})
     else:
         printing.stdout().print(f"wrote {path}", markup=False)

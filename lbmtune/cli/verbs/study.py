@@ -212,7 +212,7 @@ def _show(found: Study, as_json: bool) -> None:
     best = found.export() if found.record.winner else None  # first: it is what a solver waits for
     written = found.report()
     if as_json:
-        output.emit_json(_facts(found.record, found.folder, written, best))
+        output.emit_json("study", _facts(found.record, found.folder, written, best))
     elif best:
         print_study(found.record, written, best)
     if best is None:
@@ -240,6 +240,8 @@ def _stopped(device: tuple[str, ...], folder: Path, storage: str | None) -> Stud
 def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -> dict[str, Any]:
     return {
         "study": str(folder),
+        "case": record.header.spec.case,
+        "machine": record.header.environment.device,
         "report": str(report),
         "best": str(best) if best else None,
         "trials": len(record.trials),

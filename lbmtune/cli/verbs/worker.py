@@ -26,6 +26,6 @@ def worker(
     with formats.Progress(output.stderr()) as progress:
         trials = api.work(study, storage, device, seconds=time or 0.0, wait_s=wait or 0.0, observer=progress)
     if as_json:
-        output.emit_json({"study": study, "trials": trials})
+        output.emit_json("worker", {"study": study, "trials": trials})
     else:
         output.stdout().print(f"{trials} trials for {study}", markup=False)
