@@ -21,7 +21,8 @@ _SEARCH_ON, _WORTH = 0.08, 0.02
 
 @dataclass
 class Plan:
-    """The time of a study, and what must follow the search. left_out: what did not fit, in words.
+    """The time of a study, and what must follow the search. left_out: what did not fit, in words;
+    no_finals: why finalists have no finals, '' if nothing is known of it or all have.
 
     held: finals were held, and the search goes on with what is left; end_s: when what is in progress must end, on
     `time.monotonic`: later, if there is not even time for a winner.
@@ -31,6 +32,7 @@ class Plan:
     needs: Needs
     held: bool = False
     left_out: list[str] = field(default_factory=list)
+    no_finals: str = ""
     end_s: float = field(init=False)
 
     def __post_init__(self) -> None:

@@ -48,7 +48,7 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
     with folder_lock(search.folder):
         remove_unfinished(search.folder)
         header, done = _read_folder(search.folder, header, resume=resume)
-        begun = replace(header, finished=False, stopped="", left_out=())
+        begun = replace(header, finished=False, stopped="", left_out=(), no_finals="")
         write_header(search.folder, begun)
         ended = _run(search, begun, space, done)
         _keep_journal(search.folder, begun, space)
@@ -101,6 +101,7 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
             if not stopped.endswith(OUT_OF_TIME) or not plan.goes_on():
                 break
             plan.left_out.clear()
+            plan.no_finals = ""
         # output, which was asked for, before runs that nobody did and that take what is left; runs that may change who
         # wins before all that is of the winner
         rest = (record_output, record_accuracy)
@@ -116,6 +117,7 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
         header,
         stopped=stopped,
         left_out=tuple(dict.fromkeys(plan.left_out)),
+        no_finals=plan.no_finals,
         finals_device="" if held == header.environment.device_id else held,
     )
 
