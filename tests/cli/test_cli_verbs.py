@@ -558,7 +558,8 @@ def test_all_trials_of_a_study_are_exported(run, monkeypatch, kind, name):
     assert study(run, "--output", "here")[0] == 0
     assert run("export", "here", "--format", kind)[1] == f"wrote here/{name}\n"
     first = Path("here", name).read_bytes()
-    assert json.loads(run("export", "here", "--format", kind, "-o", "mine", "--json")[1]) == {kind: "mine"}
+    told = json.loads(run("export", "here", "--format", kind, "-o", "mine", "--json")[1])
+    assert (told["kind"], told["path"]) == (kind, "mine")
     assert Path("mine").read_bytes() == first
     assert "unknown format 'cude'; did you mean 'cuda'?" in run("export", "here", "--format", "cude")[2]
     assert "is a file of a study; give its folder, here." in run("export", "here/best.json")[2]
@@ -585,7 +586,8 @@ def test_a_header_is_exported(run, tmp_path):
     path = str(tmp_path / "mine.h")
     assert run("export", study, "--format", "cuda", "--name", "mine", "-o", path)[1] == f"wrote {path}\n"
     assert "namespace mine {" in Path(path).read_text()
-    assert json.loads(run("export", study, "--format", "cuda", "-o", path, "--json")[1]) == {"cuda": path}
+    told = json.loads(run("export", study, "--format", "cuda", "-o", path, "--json")[1])
+    assert (told["kind"], told["path"]) == ("cuda", path)
     assert f"namespace d3q19_box_{api.Study(study).winner.key[:6]} {{" in Path(path).read_text()
     code, out, err = run("export", study, "--name", "mine")
     assert (code, out) == (2, "")
@@ -693,7 +695,8 @@ def test_a_worker_helps_a_study_until_its_search_is_over(run, monkeypatch, tmp_p
     storage = open_storage(url)
     header = replace(found.header, date="2999-01-01", spec=replace(found.header.spec, budget=Budget(trials=5)))
     begin(storage, optuna_name(header), header)  # the latest of that name
-    assert json.loads(run(*asked, "--json")[1]) == {"study": "quick", "trials": 5}
+    told = json.loads(run(*asked, "--json")[1])
+    assert (told["format"], told["study"], told["trials"]) == ("lbmtune.worker", "quick", 5)
     with Ledger(storage, "quick", [from_flat(trial.config) for trial in found.trials]) as ledger:
         assert {trial.key for trial in ledger.results()} == set(fake.tried[-5:])
 
@@ -776,7 +779,8 @@ def test_report_and_export_work_from_records_alone(run, monkeypatch, tmp_path):
     (tmp_path / "lbmtune-studies/mine/report.html").unlink()
     assert run("report", "mine")[:2] == (0, "wrote lbmtune-studies/mine/report.html\n")
     assert (tmp_path / "lbmtune-studies/mine/report.html").exists()
-    assert json.loads(run("export", "mine", "-o", "b.json", "--json")[1]) == {"best": "b.json"}
+    told = json.loads(run("export", "mine", "-o", "b.json", "--json")[1])
+    assert (told["kind"], told["path"]) == ("best", "b.json")
     assert (tmp_path / "b.json").exists()
 
 
