@@ -64,7 +64,13 @@ def reproduce(
     """
     if best is not None:
         _check_alone(
-            best, devices=devices, parts=parts, only=only, output=folder, resume=resume, max_footprint=max_footprint != BUDGET
+            best,
+            devices=devices,
+            parts=parts,
+            only=only,
+            output=folder,
+            resume=resume,
+            max_footprint=max_footprint != BUDGET,
         )
         show_speed(best, device, geometry, as_json=as_json)
         return
@@ -108,7 +114,7 @@ def show_speed(path: Path, device: str | None, geometry: Path | None, *, as_json
     """Measure the kernel of a best.json again and print the verdict. Raises ChangedSpeedError if it is another one."""
     best, found = read_best(path), api.remeasure(path, device, geometry=geometry)
     if as_json:
-        output.emit_json(remeasured.facts(best, found))
+        output.emit_json("reproduce-speed", remeasured.facts(best, found))
     else:
         remeasured.print_remeasured(best, found)
     for doubt in best.expected.doubts:
