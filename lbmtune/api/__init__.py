@@ -22,7 +22,8 @@ from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
     from lbmtune.api.comparing import compare
-    from lbmtune.api.inventory import listing
+    from lbmtune.api.doctor import examined
+    from lbmtune.api.inventory import entries, listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.measured_machines import machine_file, measured_machine
     from lbmtune.api.predicted.decompositions import cuts, decompose
@@ -56,7 +57,8 @@ _NAMES = {
     "lbmtune.api.comparing": ("compare",),
     "lbmtune.api.predicted.decompositions": ("cuts", "decompose"),
     "lbmtune.api.predicted.estimates": ("case_summary", "costs", "predictor"),
-    "lbmtune.api.inventory": ("listing",),
+    "lbmtune.api.doctor": ("examined",),
+    "lbmtune.api.inventory": ("entries", "listing"),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
     "lbmtune.api.several_devices.links": ("linked", "measured_links"),
     "lbmtune.api.measured_machines": ("machine_file", "measured_machine"),
@@ -119,7 +121,9 @@ __all__ += [
     "check_links",
     "compiled_before",
     "costs",
+    "entries",
     "estimated",
+    "examined",
     "first_on_parts",
     "linked",
     "listing",

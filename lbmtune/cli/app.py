@@ -36,6 +36,7 @@ GROUPS = {
     },
     "Look at devices and kernels": {
         "devices": Verb("inspect:devices", "List devices with their bandwidths and description files."),
+        "doctor": Verb("doctor:doctor", "Say what of this machine disturbs studies, and what to do."),
         "list": Verb("list:list_catalogue", "List the catalogue and count legal configurations."),
         "explain": Verb("inspect:explain", "Show if a configuration is legal, and what it costs."),
         "render": Verb("inspect:render", "Print the source text of a kernel."),

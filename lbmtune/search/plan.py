@@ -21,9 +21,9 @@ _SEARCH_ON, _WORTH = 0.08, 0.02
 
 @dataclass
 class Plan:
-    """The time of a study, and what must follow the search. left_out: what did not fit, in words;
-    no_finals: why finalists have no finals, '' if nothing is known of it or all have.
+    """The time of a study, and what must follow the search.
 
+    left_out: what did not fit, in words; no_finals: why finalists have no finals, '' if all have or nothing is known;
     held: finals were held, and the search goes on with what is left; end_s: when what is in progress must end, on
     `time.monotonic`: later, if there is not even time for a winner.
     """

@@ -46,7 +46,7 @@ def stderr() -> Console:
 
 
 def _console(*, to_stderr: bool, quiet: bool = False) -> Console:
-    console = _Console(stderr=to_stderr, quiet=quiet, highlight=False, soft_wrap=True)
+    console = _Console(stderr=to_stderr, quiet=quiet, highlight=False, markup=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = _PIPED  # what is piped into a file or a program keeps one line per row
     return console
