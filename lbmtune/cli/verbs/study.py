@@ -20,6 +20,7 @@ from lbmtune.cli.arguments.configs import settled
 from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option, written
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
+from lbmtune.cli.format.foreseen import print_foreseen
 from lbmtune.cli.format.study import print_study
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
@@ -33,6 +34,7 @@ from lbmtune.search.pareto import figures, members
 
 if TYPE_CHECKING:
     from lbmtune.api import Study
+    from lbmtune.api.foresight import Foreseen
 
 LOG = logging.getLogger("lbmtune")
 _NONE = "none"
@@ -101,6 +103,9 @@ def study(
         list[str] | None,
         option("--from", "STUDY", "earlier study to learn from, may be repeated; or none (default: similar ones)"),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="say what would be searched, in what time and where; run nothing")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Search the fastest kernel; write report.html and best.json.
@@ -108,6 +113,7 @@ def study(
     Examples:
         lbmtune study
         lbmtune study box --domain 256x256x256 --time 10m
+        lbmtune study box --time 10m --dry-run
         lbmtune study my-flow.toml --device 0 --trials 100
     """
     options = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
@@ -131,6 +137,9 @@ def study(
     on = ("--device", where) if devices is None else ("--devices", devices)
     asked = (*on, *_parts_options(parts, cut, weak=weak))
     folder = folder or new_folder(spec.name, where, resume=resume)
+    if dry_run:
+        _foresee(api.foreseen(spec, where, folder, resume=resume), as_json)
+        return
     try:
         with formats.Progress(output.stderr()) as progress:
             found = api.study(
@@ -158,6 +167,13 @@ def study(
         if (folder / HEADER).exists():
             _stopped(asked, folder, storage)
         raise
+
+
+def _foresee(found: Foreseen, as_json: bool) -> None:
+    if as_json:
+        output.emit_json("study-dry-run", found.facts())
+    else:
+        print_foreseen(found, api.case_summary(found.spec.case))
 
 
 def _parts(where: tuple[str, ...], parts: int | None, cut: str | None, *, weak: bool) -> PartsAsked | None:
