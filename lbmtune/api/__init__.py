@@ -23,6 +23,7 @@ from lbmtune.lazy import lazy
 if TYPE_CHECKING:
     from lbmtune.api.comparing import compare
     from lbmtune.api.doctor import examined
+    from lbmtune.api.following import follow
     from lbmtune.api.foresight import foreseen
     from lbmtune.api.inventory import entries, listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
@@ -59,6 +60,7 @@ _NAMES = {
     "lbmtune.api.predicted.decompositions": ("cuts", "decompose"),
     "lbmtune.api.predicted.estimates": ("case_summary", "costs", "predictor"),
     "lbmtune.api.doctor": ("examined",),
+    "lbmtune.api.following": ("follow",),
     "lbmtune.api.foresight": ("foreseen",),
     "lbmtune.api.inventory": ("entries", "listing"),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
@@ -127,6 +129,7 @@ __all__ += [
     "estimated",
     "examined",
     "first_on_parts",
+    "follow",
     "foreseen",
     "linked",
     "listing",

@@ -28,6 +28,7 @@ class Verb(NamedTuple):
 GROUPS = {
     "Find the fastest kernel": {
         "study": Verb("study:study", "Search the fastest kernel; write report.html and best.json."),
+        "watch": Verb("watch:watch", "Follow a study that runs in another terminal."),
         "worker": Verb("worker:worker", "Help a study that several processes share."),
         "predict": Verb("predict:predict", "Predict the speed of a configuration on a device."),
         "rank": Verb("predict:rank", "Rank the space of a study by the model."),

@@ -103,6 +103,9 @@ def study(
         list[str] | None,
         option("--from", "STUDY", "earlier study to learn from, may be repeated; or none (default: similar ones)"),
     ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="also write live.html in the folder: a page that reloads itself meanwhile")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="say what would be searched, in what time and where; run nothing")
     ] = False,
@@ -141,7 +144,8 @@ def study(
         _foresee(api.foreseen(spec, where, folder, resume=resume), as_json)
         return
     try:
-        with formats.Progress(output.stderr()) as progress:
+        console = output.stderr()
+        with formats.LiveProgress(console, folder) if live else formats.Progress(console) as progress:
             found = api.study(
                 spec,
                 where,
@@ -157,7 +161,9 @@ def study(
                 scratch=scratch,
                 begun_s=begun_s(),
             )
-        _show(found, as_json)
+        written = _show(found, as_json)
+        if isinstance(progress, formats.LiveProgress):
+            progress.lead_to(written)
     except KeyboardInterrupt:
         kept = _stopped(asked, folder, storage)
         if kept and kept.record.winner:
@@ -223,8 +229,11 @@ def _asked(study: str | None, overrides: list[str], *, case_given: bool) -> Stud
     return load_study("quick" if study is None else study, overrides)
 
 
-def _show(found: Study, as_json: bool) -> None:
-    """Write best.json and the report, and print what was found. Raises NothingValidError if there is no winner."""
+def _show(found: Study, as_json: bool) -> Path:
+    """Write best.json and the report, print what was found, and return the report.
+
+    Raises NothingValidError if there is no winner.
+    """
     best = found.export() if found.record.winner else None  # first: it is what a solver waits for
     written = found.report()
     if as_json:
@@ -233,6 +242,7 @@ def _show(found: Study, as_json: bool) -> None:
         print_study(found.record, written, best)
     if best is None:
         raise NothingValidError(f"{api.nothing_valid(found.record)} The report is {written}.")
+    return written
 
 
 def _stopped(device: tuple[str, ...], folder: Path, storage: str | None) -> Study | None:
