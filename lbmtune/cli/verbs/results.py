@@ -1,6 +1,7 @@
 """Verbs that read a finished study: report, export."""
 
 import logging
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +40,12 @@ def export(
     study: Folder,
     kind: Annotated[
         str,
-        option("--format", "NAME", "best (best.json), cuda (a C++ header), bundle (a folder); or all trials: t4, csv"),
+        option(
+            "--format",
+            "NAME",
+            "best (best.json), cuda (a C++ header), c (object code with a header for C and Fortran), bundle (a folder); or all trials: "
+            "t4, csv",
+        ),
     ] = "best",
     member: Annotated[
         int | None,
@@ -47,6 +53,9 @@ def export(
     ] = None,
     name: Annotated[
         str | None, option("--name", "NAME", "namespace of a header (default: made of the study and the kernel)")
+    ] = None,
+    target: Annotated[
+        str | None, option("--target", "NAME", "processors of the object: host (default), x86-64-v3 or x86-64-v4")
     ] = None,
     output: Target = None,
     out: Out = RESULTS,
@@ -59,21 +68,22 @@ def export(
         raise unknown("format", kind, _FORMATS)
     if member and kind not in _OF_A_KERNEL:
         raise InputError(f"--member {member} is not supported for format={kind} (leave it out): that holds all trials.")
-    if name and kind not in ("cuda", "bundle"):
+    if name and kind not in _WRITERS:
         raise InputError(f"--name {name} is not supported for format={kind} (use cuda): only a header has a namespace.")
+    if target and kind != "c":
+        raise InputError(f"--target {target} is not supported for format={kind} (use c): only object code has one.")
     found = api.Study(study_folder(study, out), geometry=geometry)
     if kind == "best":
         path = found.export(output, member=member)
     elif kind in _OF_A_KERNEL:
-        write = found.export_header if kind == "cuda" else found.export_bundle
-        path = write(output, member=member, name=name)
+        path = _WRITERS[kind](found)(output, member=member, name=name, **({"target": target} if target else {}))
     else:
         path = found.export_trials(kind, output)
     if kind in _OF_A_KERNEL:
         for text in speed_doubts(found.record, found.pareto_set[member - 1] if member else None):
             LOG.warning(text)
     several = found.record.winner_on_parts if member is None else None
-    if several and kind == "cuda":
+    if several and kind in ("cuda", "c"):
         LOG.warning(
             f"{path} runs on one device; best.json has the cut and the exchange of {len(several[0].devices)} parts, "
             "which lbmtune.load takes (devices=[0, 1])."
@@ -81,7 +91,13 @@ def export(
     _print_path(kind, path, as_json)
 
 
-_OF_A_KERNEL = ("best", "cuda", "bundle")
+_WRITERS: Mapping[str, Callable[[api.Study], Callable[..., Path]]] = {
+    "cuda": lambda study: study.export_header,
+    "c": lambda study: study.export_object,
+    "bundle": lambda study: study.export_bundle,
+}
+"""Formats whose functions have a name, and what writes them."""
+_OF_A_KERNEL = ("best", *_WRITERS)
 """Formats that hold one kernel."""
 _FORMATS = (*_OF_A_KERNEL, "t4", "csv")
 
