@@ -29,11 +29,10 @@ LID = 0.1
 
 
 def main(path: str = "best.json", cells: str = "128") -> float:
-    """Print the profile on the centre line, and return its largest difference from Ghia, over the velocity of the lid."""
+    """Print the profile on the centre line, and return its largest difference from Ghia."""
     n = int(cells)
-    flow = lbmtune.load(
-        path, domain=(n, n, 1), relaxation_rate=1 / (3 * LID * n / 100 + 0.5), wall_velocity=(LID, 0, 0)
-    )
+    rate = 1 / (3 * LID * n / 100 + 0.5)
+    flow = lbmtune.load(path, domain=(n, n, 1), relaxation_rate=rate, wall_velocity=(LID, 0, 0))
     change, before = 1.0, 0.0
     while change > 1e-6 * LID:
         flow.step(10 * n)

@@ -131,8 +131,9 @@ class Study:
     ) -> Path:
         """Write a C header that holds a solver, and beside it the object code of a CPU kernel and a module of Fortran.
 
-        Returns the path of the header, default NAME.h in the folder; the others are NAME_kernel.o and NAME.f90. name: prefix of its functions.
-        target: processors, 'host' (default), 'x86-64-v3' or 'x86-64-v4'. Raises as `export_header`.
+        Returns the path of the header, default NAME.h in the folder; the others are NAME_kernel.o and NAME.f90.
+        name: prefix of its functions. target: processors, 'host' (default), 'x86-64-v3' or 'x86-64-v4'. Raises as
+        `export_header`.
         """
         self._check_ranked()
         found = best(self.record, member)

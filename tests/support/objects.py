@@ -46,8 +46,8 @@ MORE: dict[str, tuple[Case, CpuConfig]] = {
         replace(_ROWS, scheme="push", storage="fp64", compute="fp64", first_touch="parallel", pages="huge"),
     ),
     "codes of bf16": (_cavity("bgk"), replace(_ROWS, scheme="esoteric-pull", storage="bf16")),
-    "tiles with rings": (_cavity("trt"), replace(_ROWS, scheme="in-place", parallel_loop="tile-3x2")),
-    "rows in order": (_cavity("bgk"), replace(_ROWS, scheme="swap")),
+    "tiles with rings": (_cavity("trt"), replace(_ROWS, scheme="ghost-cell", parallel_loop="tile-3x2")),
+    "rows in order": (_cavity("bgk"), replace(_ROWS, scheme="swap-ordered")),
     "one thread": (_box(), replace(_ROWS, scheme="pull", threads=1, pages="normal")),
 }
 

@@ -43,7 +43,7 @@ def export(
         option(
             "--format",
             "NAME",
-            "best (best.json), cuda (a C++ header), c (object code with a header for C and Fortran), bundle (a folder); or all trials: "
+            "best (best.json), cuda (a C++ header), c (object code for C and Fortran), bundle (a folder); or all trials: "
             "t4, csv",
         ),
     ] = "best",
