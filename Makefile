@@ -58,9 +58,10 @@ conformance: $(DEVELOP)
 domains: $(DEVELOP)
 	$(BIN)/python -m scripts.random_domains $(ARGS)
 
-# exported CUDA headers on random domains, on the host shim: each is right or refuses them (make test: 52 of them)
+# exported CUDA headers on the host shim, and CPU objects, on random domains: each is right or refuses them
 headers: $(DEVELOP)
 	$(BIN)/python -m scripts.random_headers $(ARGS)
+	$(BIN)/python -m scripts.random_headers --cpu $(ARGS)
 
 # how well the model predicts the recorded sets, and what each of its terms is worth
 model-report: $(DEVELOP)

@@ -20,11 +20,13 @@ from lbmtune.errors import InputError
 from lbmtune.export.c_header import Target, c_header
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import describe_failure
+from scripts.random_domains import WRONG
+from scripts.random_headers import outcomes_of
 from tests.support.headers import BAD_ARGUMENT, BAD_DOMAIN, Exported, RefusedError, best_of, compared, pointer
 from tests.support.objects import C_COMPILER, KINDS, MORE, STRICT, exported, linked
 
 pytestmark = pytest.mark.skipif(C_COMPILER is None, reason="no C compiler (gcc or clang)")
-CLANG = shutil.which("clang")
+COMPILERS = [one for one in ("gcc", "clang") if shutil.which(one)]
 OF_C = {"calloc", "free", "memcpy", "memmove", "memset"}
 """Functions of the C library that a kernel may call."""
 ROWS = cpu.Direct(threads=2, row_offset=1)
@@ -36,13 +38,15 @@ def small(kind: str) -> Case:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *(pytest.param(kind, marks=pytest.mark.slow) for kind in MORE)])
-def test_each_kind_agrees_with_the_oracle(kind: str, tmp_path: Path) -> None:
+def test_each_kind_agrees_with_the_oracle_or_refuses_a_domain(kind: str, tmp_path: Path) -> None:
     """After whole launches and left-over steps; populations, density and velocity. It calls no Python."""
-    found = best_of(*{**KINDS, **MORE}[kind])
-    exported(found, tmp_path)
+    sample = {**KINDS, **MORE}[kind]
+    exported(found := best_of(*sample), tmp_path)
+    library = linked(tmp_path)
     at_once = (1, found.kernel.steps, 2 * len(found.kernel.period) * found.kernel.steps + 1)
-    result = compared(linked(tmp_path), found, small(kind), at_once)
+    result = compared(library, found, small(kind), at_once)
     assert result.passed, describe_failure(result)
+    assert not [one for one in outcomes_of(library, found, sample, 3) if one.verdict == WRONG]
     assert undefined(tmp_path / "made_kernel.o") <= {"made_kernel_loop", "made_kernel_shares", *OF_C}
 
 
@@ -70,13 +74,17 @@ def test_code_for_a_named_processor_is_right_where_it_runs(target: str, tmp_path
     assert result.passed, describe_failure(result)
 
 
-@pytest.mark.skipif(CLANG is None, reason="no clang")
-def test_clang_takes_the_header_without_a_warning(tmp_path: Path) -> None:
-    for kind in ("sites listed", "in place, halves, flags in memory"):
-        text = c_header(best_of(*KINDS[kind]), "made", Target("host", ("avx2",)), "made.h")
-        (tmp_path / "made.h").write_text(text)
-        (tmp_path / "made.c").write_text('#define MADE_IMPLEMENTATION\n#include "made.h"\n')
-        command = [str(CLANG), *STRICT, "-Wno-unknown-pragmas", "-fsyntax-only", "made.c"]
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_compilers_take_the_header_without_a_warning(compiler: str, tmp_path: Path) -> None:
+    """Implementations in C; declarations of two headers beside each other in C99 and C++."""
+    for name, kind in (("first", "sites listed"), ("second", "in place, halves, flags in memory")):
+        text = c_header(best_of(*KINDS[kind]), name, Target("host", ("avx2",)), f"{name}.h")
+        (tmp_path / f"{name}.h").write_text(text)
+        (tmp_path / f"{name}.c").write_text(f'#define {name.upper()}_IMPLEMENTATION\n#include "{name}.h"\n')
+    (tmp_path / "both.c").write_text('#include "first.h"\n#include "second.h"\n')
+    options = ("-Wall", "-Wextra", "-pedantic", "-Werror", "-Wno-unknown-pragmas", "-fsyntax-only")
+    for arguments in (("-std=c11", "first.c", "second.c"), ("-std=c99", "both.c"), ("-std=c++11", "-xc++", "both.c")):
+        command = [compiler, *options, *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[:2000]
 

@@ -43,8 +43,8 @@ def export(
         option(
             "--format",
             "NAME",
-            "best (best.json), cuda (a C++ header), c (object code for C and Fortran), bundle (a folder); or all trials: "
-            "t4, csv",
+            "best (best.json), cuda (a C++ header), c (object code for C and Fortran), bundle (a folder); "
+            "or all trials: t4, csv",
         ),
     ] = "best",
     member: Annotated[
