@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
-    from lbmtune.api.comparing import compare
+    from lbmtune.api.comparing import compare, write_comparison_page
     from lbmtune.api.inventory import listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.measured_machines import machine_file, measured_machine
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from lbmtune.search.study import nothing_valid
 
 _NAMES = {
-    "lbmtune.api.comparing": ("compare",),
+    "lbmtune.api.comparing": ("compare", "write_comparison_page"),
     "lbmtune.api.predicted.decompositions": ("cuts", "decompose"),
     "lbmtune.api.predicted.estimates": ("case_summary", "costs", "predictor"),
     "lbmtune.api.inventory": ("listing",),
@@ -131,6 +131,7 @@ __all__ += [
     "without_password",
     "worth_varying",
     "write_claims_page",
+    "write_comparison_page",
     "write_profile_page",
     "write_scaling",
     "write_varied",

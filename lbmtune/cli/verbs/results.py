@@ -23,12 +23,31 @@ Target = Annotated[
 ]
 
 
+COMPARISON = "comparison.html"
+
+
 def report(
-    study: Folder, output: Target = None, out: Out = RESULTS, geometry: Geometry = None, as_json: Json = False
+    studies: Annotated[
+        list[str],
+        typer.Argument(metavar="STUDIES", help="a study folder, or its name under --out; several for one page of all"),
+    ],
+    output: Target = None,
+    out: Out = RESULTS,
+    geometry: Geometry = None,
+    as_json: Json = False,
 ) -> None:
-    """Write the report of a study, or of a run of reproduce, from its records."""
+    """Write the report of a study, or of a run of reproduce, from its records.
+
+    Of several studies one page is written, comparison.html under --out: each beside the first, and which kernel serves
+    all of them best.
+    """
     _check_folder(out)
-    if folder := claims_folder(study, out):
+    study, *others = studies
+    if others:
+        if geometry is not None:
+            raise InputError(f"--geometry {geometry} goes with one study; leave it out.")
+        path = api.write_comparison_page([study_folder(name, out) for name in studies], output or out / COMPARISON)
+    elif folder := claims_folder(study, out):
         path = output or folder / PAGE
         api.write_claims_page(read_claims(folder), path)
     else:
