@@ -54,8 +54,9 @@ conformance: $(DEVELOP)  ## every pair of knob values against the oracle, on the
 domains: $(DEVELOP)  ## kernels of all families on 2,000 random domains
 	$(BIN)/python -m scripts.random_domains $(ARGS)
 
-headers: $(DEVELOP)  ## exported CUDA headers on 2,000 random domains, on the host shim
+headers: $(DEVELOP)  ## exported CUDA headers and CPU objects on random domains
 	$(BIN)/python -m scripts.random_headers $(ARGS)
+	$(BIN)/python -m scripts.random_headers --cpu $(ARGS)
 
 model-report: $(DEVELOP)  ## predictions beside the recorded sets, and the worth of each term
 	$(BIN)/python -m scripts.recorded.model_report $(ARGS)

@@ -1,6 +1,7 @@
-"""Run exported CUDA headers on random domains: each is right or refused before any launch; none is wrong.
+"""Run exported headers on random domains: each is right or refused before any launch; none is wrong.
 
-    python -m scripts.random_headers              2,000 domains of 500 kernels, on the host shim
+    python -m scripts.random_headers              2,000 domains of 500 CUDA kernels, on the host shim
+    python -m scripts.random_headers --cpu        the same of CPU kernels: object code with its C header
 
 A header is compiled once and makes solvers on domains like those of `scripts.random_domains`. It must refuse exactly
 those that the rules of the catalogue refuse. On the others it must agree with the oracle in populations, density and
@@ -23,9 +24,10 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import Cells
 from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
-from lbmtune.export.cuda_header import check_exportable
+from lbmtune.export import c_header, cuda_header
 from lbmtune.measure.verification.verify import describe_failure
 from lbmtune.records.best import Best
+from scripts.random_domains import LIMITS as ROOMY_LIMITS
 from scripts.random_domains import (
     OF_A_KERNEL,
     REFUSED,
@@ -41,14 +43,16 @@ from scripts.random_domains import (
 from tests.shim.device import HostDevice
 from tests.support.conformance.choices import Sample
 from tests.support.headers import BAD_DOMAIN, RefusedError, best_of, compared, compiled, pointer
+from tests.support.objects import exported, linked
 
-LIMITS = replace(HostDevice.limits, memory_bytes=2**120)
+LIMITS = {"cuda": replace(HostDevice.limits, memory_bytes=2**120), "cpu": ROOMY_LIMITS}
 
 
 def exportable(sample: Sample) -> bool:
     """Return whether a header can hold a kernel."""
+    formats = {"cuda": cuda_header, "cpu": c_header}
     try:
-        check_exportable(sample[0], sample[1].backend)
+        formats[sample[1].backend].check_exportable(sample[0], sample[1].backend)
     except InputError:
         return False
     return True
@@ -56,17 +60,29 @@ def exportable(sample: Sample) -> bool:
 
 def outcomes(sample: Sample, seed: int, folder: Path | None = None) -> list[Outcome]:
     """Return what becomes of the header of a kernel on a few domains. folder: for its library; None: a cache."""
+    found = best_of(*sample)
+    library = compiled(found, folder) if sample[1].backend == "cuda" else _linked(found)
+    return outcomes_of(library, found, sample, seed)
+
+
+def outcomes_of(library: ctypes.CDLL, found: Best, sample: Sample, seed: int) -> list[Outcome]:
+    """Return what becomes of a compiled header on a few domains."""
     case, config = sample
     source = domains(case, config, random.Random(f"{seed} {case} {config.key}"))
-    found, kernel = best_of(case, config), f"{case.lattice} {case.flow} {case.collision} {config.brief}"
-    library = compiled(found, folder)
+    kernel = f"{case.lattice} {case.flow} {case.collision} {config.brief}"
     at_once = (1, found.kernel.steps, len(found.kernel.period) * found.kernel.steps + 1)
     outcomes = []
     for domain in (next(source) for _ in range(OF_A_KERNEL)):
-        reason = refusal(sample, domain, LIMITS)
+        reason = refusal(sample, domain, LIMITS[config.backend])
         verdict, said = _refused(library, case, domain) if reason else _run(library, found, case, domain, at_once)
         outcomes.append(Outcome(verdict, f"{config.backend} {config.family}", kernel, domain, said))
     return outcomes
+
+
+def _linked(found: Best) -> ctypes.CDLL:
+    with tempfile.TemporaryDirectory() as folder:
+        exported(found, Path(folder))
+        return linked(Path(folder))
 
 
 def _refused(library: ctypes.CDLL, case: Case, domain: Cells) -> tuple[str, str]:
@@ -93,8 +109,9 @@ def main() -> int:
     parser.add_argument("--skip", type=int, default=0, help="kernels to leave out, of those that the seed gives")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=usable_cores())
+    parser.add_argument("--cpu", action="store_true", help="CPU kernels as object code")
     given = parser.parse_args()
-    samples = [one for one in chosen(("cuda",), given.seed) if exportable(one)][given.skip :]
+    samples = [one for one in chosen(("cpu" if given.cpu else "cuda",), given.seed) if exportable(one)][given.skip :]
     samples = samples[: -(-given.count // OF_A_KERNEL)]
     with tempfile.TemporaryDirectory() as folder:
         return told(in_parallel(samples, given.seed, partial(outcomes, folder=Path(folder)), given.workers))

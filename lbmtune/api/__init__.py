@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
-    from lbmtune.api.comparing import compare
+    from lbmtune.api.comparing import compare, write_comparison_page
     from lbmtune.api.doctor import examined
     from lbmtune.api.following import follow
     from lbmtune.api.foresight import foreseen
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from lbmtune.search.study import nothing_valid
 
 _NAMES = {
-    "lbmtune.api.comparing": ("compare",),
+    "lbmtune.api.comparing": ("compare", "write_comparison_page"),
     "lbmtune.api.predicted.decompositions": ("cuts", "decompose"),
     "lbmtune.api.predicted.estimates": ("case_summary", "costs", "predictor"),
     "lbmtune.api.doctor": ("examined",),
@@ -141,6 +141,7 @@ __all__ += [
     "without_password",
     "worth_varying",
     "write_claims_page",
+    "write_comparison_page",
     "write_profile_page",
     "write_scaling",
     "write_varied",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from lbmtune import __version__
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records.regression.studies import Comparison, compared
 from lbmtune.records.store import read_study
@@ -22,6 +23,20 @@ def compare(first: Path | str, *others: Path | str) -> tuple[Comparison, ...]:
     """
     folders = (Path(first), *map(Path, others))
     return comparisons([read_study(folder) for folder in folders], [str(folder) for folder in folders])
+
+
+def write_comparison_page(folders: Sequence[Path | str], path: Path | str) -> Path:
+    """Write one page of several studies beside the first, which needs no network, and return its path.
+
+    Raises as `compare`.
+    """
+    from lbmtune.report.compared.page import write_comparison  # here: comparing alone needs no figures
+
+    names = [str(folder) for folder in folders]
+    records = [read_study(Path(folder)) for folder in folders]
+    _check(records, names)
+    write_comparison(records, names, Path(path), __version__)
+    return Path(path)
 
 
 def comparisons(records: Sequence[StudyRecord], names: Sequence[str]) -> tuple[Comparison, ...]:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from lbmtune.api.bundles import write_bundle
 from lbmtune.api.devices import LOG
+from lbmtune.api.objects import HOST, write_object
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, printed_kernel, write_best
-from lbmtune.export.cuda_header import default_name, write_cuda_header
+from lbmtune.export.cuda_header import write_cuda_header
+from lbmtune.export.solver_text import default_name
 from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.model.predict import cells_read
 from lbmtune.records import Trial
@@ -118,6 +120,28 @@ class Study:
         write_cuda_header(found, target, chosen)
         self._remark(member)
         return target
+
+    def export_object(
+        self,
+        path: Path | str | None = None,
+        *,
+        member: int | None = None,
+        name: str | None = None,
+        target: str | None = None,
+    ) -> Path:
+        """Write a C header that holds a solver, and beside it the object code of a CPU kernel and a module of Fortran.
+
+        Returns the path of the header, default NAME.h in the folder; the others are NAME_kernel.o and NAME.f90.
+        name: prefix of its functions. target: processors, 'host' (default), 'x86-64-v3' or 'x86-64-v4'. Raises as
+        `export_header`.
+        """
+        self._check_ranked()
+        found = best(self.record, member)
+        chosen = name or default_name(found)
+        header = self.folder / f"{chosen}.h" if path is None else Path(path)
+        write_object(found, header, chosen, target or HOST)
+        self._remark(member)
+        return header
 
     def export_bundle(
         self, path: Path | str | None = None, *, member: int | None = None, name: str | None = None

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
-from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.program import BARRIER, FIRST_PLANE, LAST_PLANE, LIST, STEPS
+from lbmtune.codegen.program import BARRIER, FIRST_PLANE, LAST_PLANE, LIST, PARITY, STEPS
 from lbmtune.export.c_text import C_TYPES, lines_of, real
+from lbmtune.records.best import Best
 from lbmtune.records.kernel_format import Buffer, Kernel, LaunchGeometry
 
 _ENTRY = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^\n]*?\)\s+)?(\w+)\(')
@@ -14,7 +14,7 @@ _LINE_MARK = re.compile(r"^[ \t]*#line .*\n", re.MULTILINE)
 _OF_BOTH = re.compile(r"^(constexpr \w+ \w+\()", re.MULTILINE)
 """A function that NVRTC takes for one of the device, as its options say; nvcc wants to be told."""
 _MACRO = re.compile(r"^[ \t]*#define (\w+)", re.MULTILINE)
-_INTEGERS = ("nx", "ny", "nz", "sites", "nodes", STEPS, FIRST_PLANE, LAST_PLANE)
+INTEGERS = ("nx", "ny", "nz", "sites", "nodes", PARITY, STEPS, FIRST_PLANE, LAST_PLANE)
 """Arguments that the solver knows besides buffers and reals."""
 
 
@@ -75,32 +75,34 @@ def _launch(one: LaunchGeometry, name: str, space: str) -> str:
     return f"launch({_where(one, name, space)}, {', '.join(one.arguments)});"
 
 
-def buffer_statements(kernel: Kernel, case: Case, name: str) -> dict[str, str]:
+def buffer_statements(best: Best, name: str) -> dict[str, str]:
     """Return the members for buffers and scalars, and how they get their memory and their first values."""
+    kernel = best.kernel
     others = [one for one in kernel.buffers if one.name not in ("f0", "f1")]
     members = [*(one.name for one in others), *kernel.slots]
-    reals = [name for name in kernel.arguments if name not in _INTEGERS]
+    reals = [name for name in kernel.arguments if name not in INTEGERS]
     listed = LIST in members
     return {
         "buffer_members": lines_of([f"Address {', '.join(members)};"] if members else [], 4),
         "scalar_members": lines_of([f"real {', '.join(f'{one} = 0' for one in reals)};"] if reals else [], 4),
         "allocations": lines_of(_allocations(kernel), 8),
         "fill": lines_of(_first_values(others), 8),
-        "update": lines_of(_updates(reals, case), 8),
+        "update": lines_of(_assigned(values_of(reals, best)), 8),
         "make_list": lines_of(_NUMBERED if listed else (), 8),
         "count_nodes": lines_of((one.replace("NAME", name) for one in _COUNTED) if listed else (), 8),
     }
 
 
 _NUMBERED = (
-    "const Nodes numbered = number_nodes(box);",
+    "const Numbered numbered(box);",
     "sites = static_cast<int>(numbered.sites), nodes = static_cast<int>(numbered.nodes);",
-    "const std::vector<std::uint32_t> words = links_of(box, numbered);",
+    "std::vector<uint32_t> words(words_of_list(&numbered));",
+    "write_links(&box, &numbered, words.data());",
 )
 _COUNTED = (
     "NAME::Box box = {};",
     "box.nx = nx, box.ny = ny, box.nz = nz, box.solid = solid;",
-    "const NAME::Nodes numbered = NAME::number_nodes(box);",
+    "const NAME::Numbered numbered(box);",
     "sites = static_cast<int>(numbered.sites), nodes = static_cast<int>(numbered.nodes);",
 )
 
@@ -123,24 +125,30 @@ def _first_values(others: Sequence[Buffer]) -> Iterator[str]:
             f"static_cast<unsigned *>({n}.at)" if n in names else "static_cast<unsigned *>(nullptr)"
             for n in (WORDS, MOVING_WORDS)
         )
-        yield f"launch_over(cells, make_flags, box, {tables});"
+        yield f"launch_over(cells, make_words, box, {tables});"
     if LIST in names:
         yield "Address node = bytes_of(cells, sizeof(int));"
         yield "const cudaMemcpyKind up = cudaMemcpyHostToDevice;"
-        yield 'check(cudaMemcpyAsync(node.at, numbered.at.data(), cells * sizeof(int), up, stream), "copy of nodes");'
+        yield 'check(cudaMemcpyAsync(node.at, numbered.at, cells * sizeof(int), up, stream), "copy of nodes");'
         yield 'check(cudaMemcpyAsync(links.at, words.data(), words.size() * 4, up, stream), "copy of links");'
         yield "box.node = node;"
 
 
-def _updates(reals: Iterable[str], case: Case) -> Iterator[str]:
-    for name in reals:
-        yield f"{name} = static_cast<real>({_VALUES[name].replace('MAGIC', real(case.magic))});"
+def _assigned(values: Mapping[str, str]) -> Iterator[str]:
+    for name, value in values.items():
+        yield f"{name} = static_cast<real>({value});"
+
+
+def values_of(reals: Iterable[str], best: Best, of: str = "") -> dict[str, str]:
+    """Return the values of real arguments in storage units as formulas in C. of: what leads to the solver's members."""
+    numbers = {"scale": real(best.storage.scale), "magic": real(best.case.magic)}
+    return {name: _VALUES[name].format(of=of, **numbers) for name in reals}
 
 
 _VALUES: Mapping[str, str] = {
-    "omega": "relaxation_rate",
-    "omega_minus": "1.0 / (MAGIC / (1.0 / relaxation_rate - 0.5) + 0.5)",
-    **{f"force_{axis}": f"force[{n}] * scale" for n, axis in enumerate("xyz")},
-    **{f"wall_{axis}": f"wall_velocity[{n}] * scale" for n, axis in enumerate("xyz")},
+    "omega": "{of}relaxation_rate",
+    "omega_minus": "1.0 / ({magic} / (1.0 / {of}relaxation_rate - 0.5) + 0.5)",
+    **{f"force_{axis}": f"{{of}}force[{n}] * {{scale}}" for n, axis in enumerate("xyz")},
+    **{f"wall_{axis}": f"{{of}}wall_velocity[{n}] * {{scale}}" for n, axis in enumerate("xyz")},
 }
 """Values of the real arguments, in storage units."""

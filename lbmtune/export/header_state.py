@@ -1,4 +1,4 @@
-"""The part of a CUDA header that reads and writes states: codes, tables, places, and the index list."""
+"""The part of a header that reads and writes states: codes, tables, places, and the index list."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,12 +10,12 @@ from lbmtune.records.best import Best
 from lbmtune.records.kernel_format import Links, Location, Storage
 
 
-def number_codes(storage: Storage) -> str:
-    """Return the conversion of stored values to numbers and back."""
+def number_codes(storage: Storage, both: str) -> str:
+    """Return the conversion of stored values to numbers and back. both: what begins a function of host and device."""
     if storage.codes is None:
         return (
-            "__host__ __device__ inline double decoded(const stored value) { return value; }\n"
-            "__host__ __device__ inline stored encoded(const double value) { return static_cast<stored>(value); }"
+            f"{both} double decoded(const stored value) {{ return value; }}\n"
+            f"{both} stored encoded(const double value) {{ return (stored)value; }}"
         )
     codes = Codes(
         storage.codes.exponent_bits, storage.codes.mantissa_bits, storage.codes.bias, special=storage.codes.infinite
@@ -23,6 +23,7 @@ def number_codes(storage: Storage) -> str:
     infinity = ((1 << codes.exponent_bits) - 1) << codes.mantissa_bits
     return filled(
         "codes",
+        both=both,
         exponent_bits=codes.exponent_bits,
         mantissa_bits=codes.mantissa_bits,
         bias=codes.bias,
@@ -61,10 +62,12 @@ def _place(one: Location, *, cut: bool) -> tuple[int, ...]:
     return (one.cut_slot, *one.cut_offset) if cut else (one.slot, *one.offset)
 
 
-def populations(storage: Storage, *, implicit: bool) -> str:
+def populations(storage: Storage, both: str, *, implicit: bool) -> str:
     """Return the places of populations, and how they are written and read."""
     return filled(
         "populations",
+        both=both,
+        scale=real(storage.scale),
         element=lines_of(_listed_cell() if storage.links else _boxed_cell(storage), 4),
         index=storage.index,
         reader_adds=truth(storage.wall_term == "read"),
@@ -75,7 +78,7 @@ def populations(storage: Storage, *, implicit: bool) -> str:
 
 def _listed_cell() -> Iterator[str]:
     yield "(void)cut;"
-    yield "const long long X = b.node[number_of(b, neighbour(b, at, place + 1))], Y = 0, Z = 0;"
+    yield "const long long X = b->node[number_of(b, neighbour(b, at, place + 1))], Y = 0, Z = 0;"
     yield "if (X < 0) return -1;"
 
 
@@ -86,7 +89,7 @@ def _boxed_cell(storage: Storage) -> Iterator[str]:
     axes = zip("xyz", storage.ghost, blocks, storage.origin, strict=True)
     for axis, (name, ghost, block, origin) in enumerate(axes, 1):
         moved = f"at.{name} + place[{axis}]"
-        wraps = f"wrapped({moved}, b.n{name})"
+        wraps = f"wrapped({moved}, b->n{name})"
         yield f"const long long {name} = {f'cut ? {moved} : {wraps}' if ghost else wraps};"
         found = f"{name} + {origin}"
         if block:
@@ -94,13 +97,14 @@ def _boxed_cell(storage: Storage) -> Iterator[str]:
         yield f"const long long {name.upper()} = {found};"
 
 
-def moments(best: Best) -> str:
+def moments(best: Best, both: str) -> str:
     """Return the places of moments, and how they are written and read."""
     places = (f"case {k}: return {one.index};" for k, one in enumerate(best.storage.moments))
-    return filled("moments", moments=len(best.storage.moments), places=lines_of(places, 8))
+    scale = real(best.storage.scale)
+    return filled("moments", both=both, scale=scale, moments=len(best.storage.moments), places=lines_of(places, 8))
 
 
-def index_list(links: Links, name: str) -> str:
+def index_list(links: Links) -> str:
     """Return what makes the list of indirect addressing from solid cells."""
     pointers = (*links.pointers, *links.chains)
     rows = (
@@ -109,7 +113,6 @@ def index_list(links: Links, name: str) -> str:
     )
     return filled(
         "index_list",
-        NAME=name.upper(),
         pointers=lines_of(rows, 4),
         kept=len(links.pointers),
         all=len(pointers),

@@ -11,7 +11,6 @@ import pytest
 from lbmtune.records.store import append_trial, write_header
 from lbmtune.records.study import StudyRecord
 from tests.records.test_regression import TWENTY, slower, study
-from tests.support.studies import made_up_records as made
 
 APART = (0.002, -0.002) * 6
 
@@ -26,19 +25,10 @@ def written(folder: Path, record: StudyRecord) -> Path:
 @pytest.fixture
 def folders(tmp_path: Path) -> dict[str, Path]:
     """Return a study, a repeat, one that is slower by a twentieth, and one without a speed."""
-    was = real(study(TWENTY, APART))
-    slow = real(study([slower(one, 0.95) for one in TWENTY], APART))
+    was = study(TWENTY, APART)
+    slow = study([slower(one, 0.95) for one in TWENTY], APART)
     records = {"monday": was, "tuesday": was, "friday": slow, "nothing": replace(was, trials=())}
     return {name: written(tmp_path / "lbmtune-studies" / name, record) for name, record in records.items()}
-
-
-def real(record: StudyRecord) -> StudyRecord:
-    """Return a study whose configurations exist, as files are checked."""
-    configs = made.gpu_study().trials[: len(record.trials)]
-    trials = (
-        replace(one, key=config.key, config=config.config) for one, config in zip(record.trials, configs, strict=True)
-    )
-    return replace(record, trials=tuple(trials))
 
 
 def test_a_repeated_study_is_the_same(run, folders):
@@ -65,7 +55,7 @@ def test_several_studies_are_compared_with_the_first(run, folders):
     code, out, _ = run("compare", "monday", "tuesday", "friday", "--json")
     facts = json.loads(out)
     assert code == 4
-    assert (facts["format"], facts["regression"]) == ("lbmtune.compare", True)
+    assert (facts["format"], facts["version"], facts["regression"]) == ("lbmtune.comparison", 1, True)
     tuesday, friday = facts["after"]
     assert tuesday["regressions"] == []
     assert friday["regressions"][:2] == ["the winner", "all kernels"]
@@ -79,3 +69,14 @@ def test_what_cannot_be_compared_is_refused(run, folders):
     assert "named twice" in run("compare", "monday", folders["monday"])[2]
     assert "no study at sunday" in run("compare", "monday", "sunday")[2]
     assert run("compare", "monday", "nothing")[0] == 1
+
+
+def test_a_report_of_several_studies_is_one_page(run, folders, tmp_path):
+    code, out, _ = run("report", "monday", "friday")
+    assert (code, out) == (0, "wrote lbmtune-studies/comparison.html\n")
+    assert "friday 968 (-5.0 %)" in (tmp_path / "lbmtune-studies" / "comparison.html").read_text()
+    assert json.loads(run("report", "monday", "friday", "-o", "both.html", "--json")[1])["report"] == "both.html"
+    assert run("report", "monday", "nothing")[0] == 1
+    code, _, err = run("report", "monday", "friday", "--geometry", "voxels.npy")
+    assert code == 2
+    assert "goes with one study" in err

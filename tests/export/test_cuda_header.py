@@ -22,7 +22,8 @@ from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.export import best
-from lbmtune.export.cuda_header import cuda_header, default_name
+from lbmtune.export.cuda_header import cuda_header
+from lbmtune.export.solver_text import default_name
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import describe_failure
 from lbmtune.runtime import Simulation

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from lbmtune.catalogue.config import cuda
-from lbmtune.catalogue.problem.flows import cavity
+from lbmtune.api.objects import write_object
+from lbmtune.catalogue.config import cpu, cuda
+from lbmtune.catalogue.problem.flows import cavity, channel
 from lbmtune.export.cuda_header import cuda_header
+from lbmtune.records.best import encode_best
 from tests.shim.device import COMPILER
 from tests.support.headers import best_of, build_program
 from tests.support.paths import ROOT
@@ -59,8 +61,59 @@ def test_cmake_builds_the_program(cavity_header: Path) -> None:
     assert (build / "cavity").is_file()
 
 
-def test_own_lines_of_a_program_are_few() -> None:
-    files = [path.read_text() for path in (EXAMPLES / "cuda-cavity").iterdir()]
+ONE_ROW = cpu.Direct(row_offset=1, scheme="aa")
+ALONE = {"OMP_NUM_THREADS": "1"}
+"""One thread: several wait for each other at every step of a small domain."""
+
+
+def test_a_program_in_c_solves_the_cavity_of_ghia(tmp_path: Path) -> None:
+    """Compiled by gcc with OpenMP, and by clang without it if that is here."""
+    write_object(best_of(cavity("d2q9", "bgk", (64, 64, 1), 1.0), ONE_ROW), tmp_path / "cavity.h", "cavity")
+    sources = [EXAMPLES / "c-cavity" / name for name in ("main.c", "kernel.c")]
+    programs = {"gcc": ["-fopenmp"], "clang": ["-Wno-unknown-pragmas"]}
+    here = [compiler for compiler in programs if shutil.which(compiler)]
+    assert here
+    for compiler in here:
+        options = [compiler, "-O1", "-std=c11", "-Wall", "-Wextra", "-Werror", *programs[compiler], "-I."]
+        command = [*map(str, (*options, *sources)), "cavity_kernel.o", "-o", compiler, "-lm"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        done = subprocess.run([tmp_path / compiler, "32"], env=ALONE, capture_output=True, text=True, check=True)
+        assert 0 < float(done.stdout.split()[-1]) < 0.012, "of the velocity of the lid"
+        assert "mass 1.000000" in done.stdout
+        failed = subprocess.run([tmp_path / compiler, "24"], capture_output=True, text=True, check=False)
+        assert failed.returncode == 1
+        assert "nx=24 is not a multiple of 16 (16 lanes of fp32)" in failed.stderr
+
+
+FORTRAN = shutil.which("gfortran")
+
+
+@pytest.mark.skipif(FORTRAN is None, reason="no Fortran compiler (gfortran)")
+def test_a_program_in_fortran_solves_the_channel_of_poiseuille(tmp_path: Path) -> None:
+    write_object(best_of(channel("d2q9", "bgk", (64, 64, 1), 1.0), ONE_ROW), tmp_path / "channel.h", "channel")
+    folder = EXAMPLES / "fortran-channel"
+    compiled = ["gcc", "-O1", "-fopenmp", "-I.", "-c", folder / "kernel.c"]
+    sources = ["channel.f90", folder / "main.f90", "kernel.o", "channel_kernel.o"]
+    for command in (compiled, [FORTRAN, "-O1", "-Wall", "-Werror", "-fopenmp", *sources, "-o", "channel"]):
+        subprocess.run([*map(str, command)], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "channel", "16"], env=ALONE, capture_output=True, text=True, check=True)
+    assert 0 < float(done.stdout.split()[-1]) < 0.005, "of the velocity on the axis"
+    failed = subprocess.run([tmp_path / "channel", "-1"], capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert "an extent of the domain is below 1" in failed.stderr
+
+
+def test_a_program_in_python_solves_the_cavity_of_ghia(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = best_of(cavity("d2q9", "bgk", (64, 64, 1), 1.0), ONE_ROW)
+    (tmp_path / "best.json").write_bytes(encode_best(found))
+    with pytest.warns(UserWarning, match="was tuned on NVIDIA H200"):
+        assert 0 < main_of("python-cavity/cavity")(tmp_path / "best.json", "32") < 0.012
+    assert "mass 1.000000" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("folder", ["cuda-cavity", "c-cavity", "fortran-channel", "python-cavity"])
+def test_own_lines_of_a_program_are_few(folder: str) -> None:
+    files = [path.read_text() for path in (EXAMPLES / folder).iterdir() if path.is_file()]
     assert sum(len(text.splitlines()) for text in files) <= 80
 
 

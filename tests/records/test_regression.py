@@ -26,7 +26,7 @@ from tests.support.studies import made_up_records as made
 
 DEVICES = ("nvidia-h100", "xeon-16-cores")
 FINALISTS = 6
-LIKE = made.gpu_study()
+LIKE = made.gpu_study(81)
 LARGE = ("d3q19-box-fp32", "d3q19-box-fast-fp32", "d3q19-box-fp16s", "porous-fp32")
 """Sets of domains whose step takes longer than a launch."""
 
@@ -46,8 +46,8 @@ def study(speeds: Sequence[Measurement], apart: Sequence[float] = ()) -> StudyRe
         replace(
             trial,
             number=n,
-            key=f"{n:012x}",
-            config={**trial.config, "n": n},
+            key=LIKE.trials[n].key,
+            config=LIKE.trials[n].config,
             measurement=one,
             final=one if n in best else None,
         )
@@ -128,7 +128,7 @@ def test_one_kernel_that_is_slower_counts_if_it_has_finals() -> None:
             now = replace(now, trials=tuple(replace(t, final=t.measurement) for t in now.trials))
         found = compared(was, now)
         (one,) = [change for change in found.changes if change.verdict is Verdict.SLOWER]
-        assert one.key == f"{place % len(TWENTY):012x}"
+        assert one.key == LIKE.trials[place % len(TWENTY)].key
         assert one.counts == counts
         assert (one.key in found.regressions) == counts
 

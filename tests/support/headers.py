@@ -17,7 +17,7 @@ import numpy as np
 
 from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
 from lbmtune.catalogue.boundaries.second_order import Walls
-from lbmtune.catalogue.config import CudaConfig
+from lbmtune.catalogue.config import CpuConfig, CudaConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render
 from lbmtune.export import best
@@ -39,7 +39,7 @@ _OPTIONS = ("-std=c++17", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-Wall", "-We
 _LENIENT = ("-Wno-unknown-pragmas", "-Wno-missing-field-initializers")
 
 
-def best_of(case: Case, config: CudaConfig) -> Best:
+def best_of(case: Case, config: CudaConfig | CpuConfig) -> Best:
     """A best.json of a kernel that nobody has measured."""
     study = made.gpu_study(1)
     winner = study.ranked[0]
@@ -65,10 +65,10 @@ def compiled(found: Best, folder: Path | None = None, *, level: str = "-O0", beh
             built = library.with_suffix(f".{os.getpid()}")
             build(Path(made) / "made.cpp", built, "made", *_OPTIONS, *_LENIENT, level)
             built.replace(library)  # at once: other processes look for it
-    return _declared(ctypes.CDLL(str(library)))
+    return declared(ctypes.CDLL(str(library)))
 
 
-def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+def declared(library: ctypes.CDLL) -> ctypes.CDLL:
     library.made_message.restype = ctypes.c_char_p
     library.made_steps_done.restype = ctypes.c_longlong
     library.made_step.argtypes = ctypes.c_void_p, ctypes.c_longlong
@@ -102,13 +102,13 @@ class RefusedError(Exception):
 
 
 class Exported:
-    """A solver of a compiled header on the domain of a case, at its values."""
+    """A solver of a compiled header on the domain of a case, at its values. queue: the last argument of `create`."""
 
-    def __init__(self, library: ctypes.CDLL, found: Best, case: Case) -> None:
+    def __init__(self, library: ctypes.CDLL, found: Best, case: Case, queue: Any = None) -> None:
         self._library, self.case, self.handle = library, case, ctypes.c_void_p()
         self._real = np.dtype(found.config.computed.dtype)
         self.solid = solid_of(case)
-        created = library.made_create(ctypes.byref(self.handle), *case.domain, pointer(self.solid), None)
+        created = library.made_create(ctypes.byref(self.handle), *case.domain, pointer(self.solid), queue)
         self._check(created)
         self("set_relaxation_rate", case.relaxation_rate)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from lbmtune.backend.protocol import BackendPackage, Binary, Device
 from lbmtune.codegen.program import Program
 
@@ -18,6 +20,20 @@ def open_cpu() -> Device:
     from lbmtune.backend.cpu.device import CpuDevice
 
     return CpuDevice()
+
+
+def processor(target: str) -> tuple[str, Sequence[str]]:
+    """Return the processor of a target by LLVM's name, and features that code for it needs. Raises InputError."""
+    from lbmtune.backend.cpu.object_code import processor as found
+
+    return found(target)
+
+
+def object_code(kernels: Sequence[tuple[Program, Mapping[str, str]]], calls: Mapping[str, str], target: str) -> bytes:
+    """Return an object with the entries of programs as functions of C (`lbmtune.backend.cpu.object_code`)."""
+    from lbmtune.backend.cpu.object_code import object_code as compiled
+
+    return compiled(kernels, calls, target)
 
 
 def _reports_power(_: str) -> bool:

@@ -27,8 +27,7 @@ def compile_program(program: Program) -> Binary:
 
     Raises CompileError, and InputError if the cache cannot be used.
     """
-    make_cache()
-    path = cache_folder(CODE) / f"lbm_{program.digest[:24]}.py"
+    path = written(program)
     module = import_text(path, program.source)
     code = [machine_code(getattr(module, entry)) for entry in program.entries]
     return Binary(
@@ -38,13 +37,25 @@ def compile_program(program: Program) -> Binary:
     )
 
 
+def written(program: Program) -> Path:
+    """Return the file of the text in the cache, where it is written if it is not there. Raises InputError."""
+    make_cache()
+    path = cache_folder(CODE) / f"lbm_{program.digest[:24]}.py"
+    _write(path, program.source)
+    return path
+
+
+def _write(path: Path, source: str) -> None:
+    if not path.is_file() or path.read_text(encoding="utf-8") != source:
+        write_atomically(path, source.encode(), _ELSEWHERE)
+
+
 def import_text(path: Path, source: str) -> ModuleType:
     """Import a text as a module, kept at a path, and compiled anew if what is cached of it is damaged.
 
     Raises CompileError, InputError if the path cannot be written.
     """
-    if not path.is_file() or path.read_text(encoding="utf-8") != source:
-        write_atomically(path, source.encode(), _ELSEWHERE)
+    _write(path, source)
     try:
         return _imported(path)
     except CompileError:

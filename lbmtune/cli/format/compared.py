@@ -2,9 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from msgspec import to_builtins
 from rich.table import Table
 
 from lbmtune.cli.format import output
@@ -58,33 +56,6 @@ def counts_text(found: Comparison) -> str:
     return f"{len(found.changes)} that both studies measured: {listed}{texts}"
 
 
-def facts(names: Sequence[str], found: Sequence[Comparison]) -> dict[str, Any]:
-    """Return comparisons as they are printed as JSON."""
-    first, *others = names
-    return {
-        "before": first,
-        "after": [{"study": name, **_facts(one)} for name, one in zip(others, found, strict=True)],
-        "regression": any(one.regressions for one in found),
-    }
-
-
-def _facts(found: Comparison) -> dict[str, Any]:
-    return {
-        "differences": found.differences,
-        "between_runs": found.between,
-        "between_runs_from_scatter": found.scattered,
-        "winner": found.winners and _change_facts(found.winners),
-        "all_kernels": found.whole and {**to_builtins(found.whole), "verdict": found.whole.verdict},
-        "kernels": [_change_facts(one) for one in found.changes],
-        "other_texts": found.texts,
-        "regressions": found.regressions,
-    }
-
-
-def _change_facts(one: Change) -> dict[str, Any]:
-    return {**to_builtins(one), "verdict": one.verdict}
-
-
 def _place(name: str, record: StudyRecord) -> str:
     header = record.header
     return f"{name}, {header.environment.device}, {header.date[:10]}, lbmtune {header.version}"
@@ -96,7 +67,8 @@ def _differences(found: Comparison) -> Iterator[str]:
 
 
 def _said(ratio: Ratio) -> str:
-    return f"{ratio}: {'the same within the noise' if ratio.verdict is Verdict.SAME else ratio.verdict}"
+    words = {Verdict.SAME: "the same within the noise", Verdict.UNKNOWN: "no verdict"}
+    return f"{ratio}: {words.get(ratio.verdict, str(ratio.verdict))}"
 
 
 def _winners(one: Change) -> str:

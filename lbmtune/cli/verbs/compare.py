@@ -9,6 +9,7 @@ from lbmtune.api.folders import RESULTS, study_folder
 from lbmtune.cli.arguments.options import Json, Studies
 from lbmtune.cli.format import compared, output
 from lbmtune.errors import ChangedSpeedError
+from lbmtune.records.regression.facts import facts
 from lbmtune.records.store import read_study
 
 
@@ -33,7 +34,7 @@ def compare(
     records, names = [read_study(folder) for folder in folders], [str(folder) for folder in folders]
     found = comparisons(records, names)
     if as_json:
-        output.emit_json("compare", compared.facts(names, found))
+        output.emit_json("comparison", facts(names, found))
     else:
         for n, one in enumerate(found, 1):
             output.stdout().print(end="\n" * (n > 1))

@@ -1,8 +1,11 @@
 """Verbs that read a finished study: report, export."""
 
 import logging
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
+
+import typer
 
 from lbmtune import api
 from lbmtune.api.folders import RESULTS, study_folder
@@ -20,18 +23,40 @@ Target = Annotated[
 ]
 
 
+COMPARISON = "comparison.html"
+
+
 def report(
-    study: Folder, output: Target = None, studies: Studies = RESULTS, geometry: Geometry = None, as_json: Json = False
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="STUDIES", help="a study folder, or its name under --studies; several for one page of all"
+        ),
+    ],
+    output: Target = None,
+    studies: Studies = RESULTS,
+    geometry: Geometry = None,
+    as_json: Json = False,
 ) -> None:
     """Write the report of a study, or of a run of reproduce, from its records.
+
+    Of several studies one page is written, comparison.html under --studies: each beside the first, and which kernel
+    serves all of them best.
 
     Examples:
         lbmtune report my-study
         lbmtune report my-study --output report.html
+        lbmtune report h100-box h200-box
     """
     if output:
         check_file(output)
-    if folder := claims_folder(study, studies):
+    study, *others = names
+    if others:
+        if geometry is not None:
+            raise InputError(f"--geometry {geometry} goes with one study; leave it out.")
+        folders = [study_folder(name, studies) for name in names]
+        path = api.write_comparison_page(folders, output or studies / COMPARISON)
+    elif folder := claims_folder(study, studies):
         path = output or folder / PAGE
         api.write_claims_page(read_claims(folder), path)
     else:
@@ -43,7 +68,12 @@ def export(
     study: Folder,
     kind: Annotated[
         str,
-        option("--format", "NAME", "best (best.json), cuda (a C++ header), bundle (a folder); or all trials: t4, csv"),
+        option(
+            "--format",
+            "NAME",
+            "best (best.json), cuda (a C++ header), c (object code for C and Fortran), bundle (a folder); "
+            "or all trials: t4, csv",
+        ),
     ] = "best",
     member: Annotated[
         int | None,
@@ -51,6 +81,9 @@ def export(
     ] = None,
     name: Annotated[
         str | None, option("--name", "NAME", "namespace of a header (default: made of the study and the kernel)")
+    ] = None,
+    target: Annotated[
+        str | None, option("--target", "NAME", "processors of the object: host (default), x86-64-v3 or x86-64-v4")
     ] = None,
     output: Target = None,
     studies: Studies = RESULTS,
@@ -68,23 +101,24 @@ def export(
         raise unknown("format", kind, _FORMATS)
     if member and kind not in _OF_A_KERNEL:
         raise InputError(f"--member {member} is not supported for format={kind} (leave it out): that holds all trials.")
-    if name and kind not in ("cuda", "bundle"):
+    if name and kind not in _WRITERS:
         raise InputError(f"--name {name} is not supported for format={kind} (use cuda): only a header has a namespace.")
+    if target and kind != "c":
+        raise InputError(f"--target {target} is not supported for format={kind} (use c): only object code has one.")
     found = api.Study(study_folder(study, studies), geometry=geometry)
     if output:
         (check_folder if kind == "bundle" else check_file)(output)
     if kind == "best":
         path = found.export(output, member=member)
     elif kind in _OF_A_KERNEL:
-        write = found.export_header if kind == "cuda" else found.export_bundle
-        path = write(output, member=member, name=name)
+        path = _WRITERS[kind](found)(output, member=member, name=name, **({"target": target} if target else {}))
     else:
         path = found.export_trials(kind, output)
     if kind in _OF_A_KERNEL:
         for text in speed_doubts(found.record, found.pareto_set[member - 1] if member else None):
             LOG.warning(text)
     several = found.record.winner_on_parts if member is None else None
-    if several and kind == "cuda":
+    if several and kind in ("cuda", "c"):
         LOG.warning(
             f"{path} runs on one device; best.json has the cut and the exchange of {len(several[0].devices)} parts, "
             "which lbmtune.load takes (devices=[0, 1])."
@@ -92,7 +126,13 @@ def export(
     _print_path(kind, path, as_json)
 
 
-_OF_A_KERNEL = ("best", "cuda", "bundle")
+_WRITERS: Mapping[str, Callable[[api.Study], Callable[..., Path]]] = {
+    "cuda": lambda study: study.export_header,
+    "c": lambda study: study.export_object,
+    "bundle": lambda study: study.export_bundle,
+}
+"""Formats whose functions have a name, and what writes them."""
+_OF_A_KERNEL = ("best", *_WRITERS)
 """Formats that hold one kernel."""
 _FORMATS = (*_OF_A_KERNEL, "t4", "csv")
 

@@ -5,7 +5,7 @@ finals in both studies. A kernel that was measured once in each may have been di
 count.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 from statistics import median
@@ -13,15 +13,13 @@ from statistics import median
 from lbmtune.catalogue.config import Scalar
 from lbmtune.records.comparison.statistics import FEWEST_PAIRS, repeat_spread
 from lbmtune.records.measurement import Measurement
+from lbmtune.records.regression.kernels import apart, key_without
 from lbmtune.records.regression.ratios import Ratio, Verdict, median_ratio, ratio_of
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.trial import Trial
 
-PRECISION = ("storage", "compute")
-"""Knobs by which studies may differ as a whole: kernels that are equal but for them are compared."""
 _LEAST_SCATTER = 12
 """Kernels that two studies share from which on the scatter of their ratios stands for the spread between runs."""
-Key = frozenset[tuple[str, Scalar]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +126,7 @@ class _Pair:
 
 def _pairs(was: StudyRecord, now: StudyRecord) -> Iterator[_Pair]:
     """Yield the kernels that both studies measured, with finals or with first measurements of both."""
-    key = _key_without(_apart(was, now))
+    key = key_without(apart((was, now)))
     earlier = {key(trial): trial for trial in reversed(was.ranked)}
     for trial in now.ranked:
         before = earlier.get(key(trial))
@@ -143,20 +141,6 @@ def _alike(was: Trial, now: Trial) -> _Pair | None:
     if earlier is None or later is None or earlier.dismissed or later.dismissed:
         return None
     return _Pair(was, now, (earlier, later), False)
-
-
-def _key_without(names: Collection[str]) -> Callable[[Trial], Key]:
-    return lambda trial: frozenset((name, value) for name, value in trial.config.items() if name not in names)
-
-
-def _apart(was: StudyRecord, now: StudyRecord) -> Mapping[str, tuple[str, str]]:
-    """Return the knobs of precision of which each study has one value, if these differ, with both values."""
-    found = {}
-    for name in PRECISION:
-        earlier, later = ({str(t.config.get(name)) for t in study.ranked} for study in (was, now))
-        if len(earlier) == len(later) == 1 and earlier != later:
-            found[name] = earlier.pop(), later.pop()
-    return found
 
 
 def _between(was: StudyRecord, now: StudyRecord, pairs: Sequence[_Pair]) -> tuple[float | None, bool]:
@@ -191,7 +175,7 @@ def _other_text(was: Trial, now: Trial) -> bool:
 def _differences(was: StudyRecord, now: StudyRecord) -> Iterator[Difference]:
     """Yield what makes speeds of two studies differ, apart from chance."""
     earlier, later = was.header, now.header
-    yield from (Difference(name=name, was=before, now=after) for name, (before, after) in _apart(was, now).items())
+    yield from (Difference(name=name, was=before, now=after) for name, (before, after) in apart((was, now)).items())
     for name, before in vars(earlier.spec.case).items():
         if before != (after := getattr(later.spec.case, name)):
             yield Difference(name=f"case.{name}", was=_text(before), now=_text(after))

@@ -1,0 +1,3 @@
+/* The implementation, once in a program and as C */
+#define CAVITY_IMPLEMENTATION
+#include "cavity.h"

@@ -1,0 +1,3 @@
+/* The implementation, once in a program and as C */
+#define CHANNEL_IMPLEMENTATION
+#include "channel.h"
