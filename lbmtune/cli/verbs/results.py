@@ -1,5 +1,7 @@
 """Verbs that read a finished study: report, export."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
