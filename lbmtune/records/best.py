@@ -28,6 +28,8 @@ FORMAT, BEST_VERSION = "lbmtune.best", 2
 _READ_VERSIONS = (1, BEST_VERSION)
 """Version 1 says nothing of domains; all that it says is as in version 2."""
 SCHEMA = Path(__file__).with_name("best.schema.json")
+SCHEMA_ID = f"urn:{FORMAT.replace('.', ':')}:{BEST_VERSION}"
+"""Name of the schema, in it and in the files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,9 +189,11 @@ def schema() -> dict[str, Any]:
     best = made["$defs"]["Best"]
     best["properties"]["format"]["const"] = FORMAT
     best["properties"]["version"]["const"] = BEST_VERSION
+    best["properties"] = {"$schema": {"type": "string", "default": SCHEMA_ID}, **best["properties"]}
     best["required"] += ["format", "version"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
         "title": f"{FORMAT}, version {BEST_VERSION}",
         **made,
     }
@@ -197,7 +201,8 @@ def schema() -> dict[str, Any]:
 
 def encode_best(best: Best) -> bytes:
     """Return the content of a best.json."""
-    return msgspec.json.format(msgspec.json.encode(best)) + b"\n"
+    named = {"$schema": SCHEMA_ID, **msgspec.to_builtins(best)}
+    return msgspec.json.format(msgspec.json.encode(named)) + b"\n"
 
 
 def read_best(path: Path) -> Best:

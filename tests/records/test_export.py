@@ -147,7 +147,9 @@ def test_the_shipped_schema_is_that_of_the_types(written: Path) -> None:
     shipped = json.loads(SCHEMA.read_text())
     assert shipped == json.loads(json.dumps(schema()))
     jsonschema.Draft202012Validator.check_schema(shipped)
-    jsonschema.validate(json.loads(written.read_text()), shipped)
+    found = json.loads(written.read_text())
+    jsonschema.validate(found, shipped)
+    assert found["$schema"] == shipped["$id"] == f"urn:lbmtune:best:{BEST_VERSION}"
 
 
 def test_nothing_to_export(tmp_path: Path) -> None:
