@@ -81,6 +81,7 @@ def study(
     observer: Observer | None = None,
     scratch: Path | str | None = None,
     begun_s: float | None = None,
+    machine: Machine | None = None,
 ) -> Study:
     """Search the fastest verified kernel of a case on a device and return the study.
 
@@ -92,7 +93,8 @@ def study(
     if the device is not known yet; sources: earlier studies to learn from, folders or names under lbmtune-studies
     (default: the most similar ones there; (): none);
     observer: is told of each trial; scratch: folder of the files of a study with output (default: the one for temporary
-    files); begun_s: when the time of its budget began, on `time.monotonic` (default: now).
+    files); begun_s: when the time of its budget began, on `time.monotonic` (default: now); machine: the description of
+    the device, measured if left out.
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
 
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
@@ -105,15 +107,12 @@ def study(
     where = chosen(device)
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
-    check_begins(wanted, where, place, resume=resume)
+    _check(wanted, where, place, resume=resume)
     parts = _parts(parts, wanted, place, resume=resume)
     earlier = _earlier(sources, wanted, where, place, resume=resume)
     share = _shared(storage, place)
-    max_age_s = None if resume else _CEILING_AGE_S
-    extent: Extent = "quick" if calibrate else "bandwidths"
-    machine = measured_machines.borrowing(
-        measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
-    )
+    known = machine or described(where, refresh=refresh, resume=resume, calibrate=calibrate)
+    machine = measured_machines.borrowing(known)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     seconds = wanted.budget.seconds
     with (
@@ -163,6 +162,13 @@ def study(
     return Study(place)
 
 
+def described(device: str, *, refresh: bool, resume: bool, calibrate: bool) -> Machine:
+    """Return the description of the device of a study, measured if there is none of this day, or none of it at all."""
+    extent: Extent = "quick" if calibrate else "bandwidths"
+    max_age_s = None if resume else _CEILING_AGE_S
+    return measured_machines.measured_machine(device, refresh=refresh, max_age_s=max_age_s, extent=extent)
+
+
 def _parts(asked: PartsAsked | None, spec: StudySpec, folder: Path, *, resume: bool) -> PartsAsked | None:
     """Return what is asked of several devices, by a study that is resumed as it was. Raises InputError."""
     if resume:
@@ -170,7 +176,7 @@ def _parts(asked: PartsAsked | None, spec: StudySpec, folder: Path, *, resume: b
         if asked not in (None, kept):
             raise InputError(
                 f"{folder} holds a study on {_parts_text(kept)}, and this one is on {_parts_text(asked)}; resume it as "
-                "it was or choose another --output."
+                "it was or choose another --out."
             )
         asked = kept
     if asked:
@@ -235,7 +241,7 @@ def by_accuracy(
     return {"strategy": partial(made, accuracy=accuracy), "known_accuracy": accuracy}
 
 
-def check_begins(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
+def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     """Check before anything is measured that a study can begin or go on in a folder. Raises InputError."""
     backend = backend_of(device)
     _check_power(spec, device)

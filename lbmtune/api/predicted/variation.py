@@ -50,7 +50,7 @@ class Variation:
     def facts(self) -> dict[str, Any]:
         """Return plain data."""
         return {
-            "knob": self.knob,
+            "axis": self.knob,
             "case": self.case,
             "around": self.around.flat(),
             "machine": self.machine,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.limits import extents
@@ -18,13 +17,10 @@ if TYPE_CHECKING:
 _DEFAULT = "default"
 
 
-def show_agreement(found: Proof, named: Mapping[str, object], as_json: bool) -> None:
-    """Print how far parts and one device lie apart; raise NothingValidError if that is more than rounding.
-
-    named: case and configuration, for JSON.
-    """
+def show_agreement(found: Proof, as_json: bool) -> None:
+    """Print how far parts and one device lie apart; raise NothingValidError if that is more than rounding."""
     if as_json:
-        output.emit_json("verify-parts", {**named, **found.facts()})
+        output.emit_json(found.facts())
     else:
         domain = f"{extents(found.domain)} cells, cut={found.cut}"
         output.stdout().print(f"parts beside one device, {domain}, halos poisoned before each exchange")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,15 +17,16 @@ from lbmtune.api.devices import chosen, place, several
 from lbmtune.api.folders import new_folder
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import settled
-from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option, written
+from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
-from lbmtune.cli.format.foreseen import print_foreseen
 from lbmtune.cli.format.study import print_study
+from lbmtune.cli.verbs.portfolio import search_portfolio
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
 from lbmtune.records.parts import AUTO, PartsAsked, ranked_parts
+from lbmtune.records.portfolio_store import holds_portfolio
 from lbmtune.records.remarks import race_text, speed_doubts, too_much_power
 from lbmtune.records.spec import OBJECTIVES, StudySpec
 from lbmtune.records.store import HEADER, read_study
@@ -34,7 +35,6 @@ from lbmtune.search.pareto import figures, members
 
 if TYPE_CHECKING:
     from lbmtune.api import Study
-    from lbmtune.api.foresight import Foreseen
 
 LOG = logging.getLogger("lbmtune")
 _NONE = "none"
@@ -78,6 +78,10 @@ def study(
     ] = None,
     strategy: Annotated[str | None, option("--strategy", "NAME", f"{', '.join(STRATEGIES)} (default: auto)")] = None,
     domain: Annotated[str | None, option("--domain", "CELLS", "cells of the case, for example 300x200x500")] = None,
+    domains: Annotated[
+        str | None,
+        option("--domains", "RANGE", "few kernels for all domains of a range, 64:512, or a list, 64,96x96x48,256"),
+    ] = None,
     lattice: Annotated[str | None, option("--lattice", "NAME", "lattice of the case")] = None,
     collision: Annotated[str | None, option("--collision", "NAME", "collision of the case")] = None,
     flow: Annotated[str | None, option("--flow", "NAME", "flow of the case")] = None,
@@ -85,7 +89,7 @@ def study(
         str | None, option("--families", "NAMES", "all, or families whose values are made for case and device")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
-    folder: Annotated[Path | None, written("FOLDER", "folder to write (default: one under lbmtune-studies)")] = None,
+    out: Annotated[Path | None, option("--out", "FOLDER", "default: one under lbmtune-studies")] = None,
     sets: Sets = None,
     seed: Annotated[int | None, count("--seed", "N", "seed of the search", SEED, 2)] = None,
     storage: Annotated[
@@ -103,22 +107,9 @@ def study(
         list[str] | None,
         option("--from", "STUDY", "earlier study to learn from, may be repeated; or none (default: similar ones)"),
     ] = None,
-    live: Annotated[
-        bool, typer.Option("--live", help="also write live.html in the folder: a page that reloads itself meanwhile")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="say what would be searched, in what time and where; run nothing")
-    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Search the fastest kernel; write report.html and best.json.
-
-    Examples:
-        lbmtune study
-        lbmtune study box --domain 256x256x256 --time 10m
-        lbmtune study box --time 10m --dry-run
-        lbmtune study my-flow.toml --device 0 --trials 100
-    """
+    """Search the fastest kernel; write report.html and best.json."""
     options = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
     options |= {"budget.search_time": search_time, "budget.target": target, "strategy": strategy}
     options |= {"limits.footprint": max_footprint, "limits.error": max_error, "limits.power": max_power}
@@ -131,21 +122,40 @@ def study(
         raise InputError(f"--devices {devices} does not go with --device {device}; leave one of them out.")
     where, *others = several(devices) if devices is not None else (chosen(device),)
     asked_parts = _parts((where, *others), parts, cut, weak=weak)
+    if domains is not None or (resume and out and holds_portfolio(out)):
+        alone = {
+            "--devices": others,
+            "--parts": asked_parts,
+            "--storage": storage,
+            "--from": sources,
+            "--domain": domain,
+        }
+        _check_alone(domains, alone)
+        with _as_given(given):
+            search_portfolio(
+                study_file,
+                domains,
+                where,
+                out,
+                overrides=overrides,
+                case_given=any(case.values()),
+                resume=resume,
+                refresh=refresh,
+                calibrate=not no_calibration,
+                as_json=as_json,
+            )
+        return
     with _as_given(given):
-        if resume and folder and study_file is None:
-            spec = overridden(settled(read_study(folder).header.spec, geometry), overrides)
+        if resume and out and study_file is None:
+            spec = overridden(settled(read_study(out).header.spec, geometry), overrides)
         else:
             spec = settled(_asked(study_file, overrides, case_given=any(case.values())), geometry)
     check_acts(sets or (), backend_of(where), place(where))
     on = ("--device", where) if devices is None else ("--devices", devices)
     asked = (*on, *_parts_options(parts, cut, weak=weak))
-    folder = folder or new_folder(spec.name, where, resume=resume)
-    if dry_run:
-        _foresee(api.foreseen(spec, where, folder, resume=resume), as_json)
-        return
+    folder = out or new_folder(spec.name, where, resume=resume)
     try:
-        console = output.stderr()
-        with formats.LiveProgress(console, folder) if live else formats.Progress(console) as progress:
+        with formats.Progress(output.stderr()) as progress:
             found = api.study(
                 spec,
                 where,
@@ -161,9 +171,7 @@ def study(
                 scratch=scratch,
                 begun_s=begun_s(),
             )
-        written = _show(found, as_json)
-        if isinstance(progress, formats.LiveProgress):
-            progress.lead_to(written)
+        _show(found, as_json)
     except KeyboardInterrupt:
         kept = _stopped(asked, folder, storage)
         if kept and kept.record.winner:
@@ -175,11 +183,12 @@ def study(
         raise
 
 
-def _foresee(found: Foreseen, as_json: bool) -> None:
-    if as_json:
-        output.emit_json("study-dry-run", found.facts())
-    else:
-        print_foreseen(found, api.case_summary(found.spec.case))
+def _check_alone(domains: str | None, others: Mapping[str, object]) -> None:
+    """Refuse options that do not go with those of many domains. Raises InputError."""
+    if wrong := next((name for name, value in others.items() if value), ""):
+        raise InputError(
+            f"--domains {domains or ''} does not go with {wrong}; leave one of them out.".replace("  ", " ")
+        )
 
 
 def _parts(where: tuple[str, ...], parts: int | None, cut: str | None, *, weak: bool) -> PartsAsked | None:
@@ -229,20 +238,16 @@ def _asked(study: str | None, overrides: list[str], *, case_given: bool) -> Stud
     return load_study("quick" if study is None else study, overrides)
 
 
-def _show(found: Study, as_json: bool) -> Path:
-    """Write best.json and the report, print what was found, and return the report.
-
-    Raises NothingValidError if there is no winner.
-    """
+def _show(found: Study, as_json: bool) -> None:
+    """Write best.json and the report, and print what was found. Raises NothingValidError if there is no winner."""
     best = found.export() if found.record.winner else None  # first: it is what a solver waits for
     written = found.report()
     if as_json:
-        output.emit_json("study", _facts(found.record, found.folder, written, best))
+        output.emit_json(_facts(found.record, found.folder, written, best))
     elif best:
         print_study(found.record, written, best)
     if best is None:
         raise NothingValidError(f"{api.nothing_valid(found.record)} The report is {written}.")
-    return written
 
 
 def _stopped(device: tuple[str, ...], folder: Path, storage: str | None) -> Study | None:
@@ -251,7 +256,7 @@ def _stopped(device: tuple[str, ...], folder: Path, storage: str | None) -> Stud
     if not (folder / HEADER).exists():
         LOG.info("stopped before the first trial; nothing was kept. Begin again with the same command.")
         return None
-    again = ["lbmtune", "study", *device, "--output", str(folder), "--resume"]
+    again = ["lbmtune", "study", *device, "--out", str(folder), "--resume"]
     again += ["--storage", api.without_password(storage)] if storage else []
     try:
         with suppress(KeyboardInterrupt):  # of one who does not wait for it
@@ -266,8 +271,6 @@ def _stopped(device: tuple[str, ...], folder: Path, storage: str | None) -> Stud
 def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -> dict[str, Any]:
     return {
         "study": str(folder),
-        "case": record.header.spec.case,
-        "machine": record.header.environment.device,
         "report": str(report),
         "best": str(best) if best else None,
         "trials": len(record.trials),
