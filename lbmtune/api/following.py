@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lbmtune.records import Trial
-from lbmtune.records.store import TRIALS, read_study
+from lbmtune.records.store import HEADER, TRIALS, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.lock import is_worked_on
@@ -17,16 +17,16 @@ PAUSE_S = 2.0
 def follow(folder: Path, observer: Observer, *, wait: Callable[[float], None] = time.sleep) -> StudyRecord:
     """Tell an observer of a study in a folder until no process works on it any more, and return its record.
 
-    Records are read if their file has grown, so that a study on a CPU is not disturbed. wait: between two looks.
+    Records are read if their files have changed, so that a study on a CPU is not disturbed. wait: between two looks.
     Raises InputError.
     """
-    seen, record = _size(folder), read_study(folder)
+    seen, record = _state(folder), read_study(folder)
     observer.started(record.header, record.trials)
     stopped = ""
     while True:
         works = is_worked_on(folder)  # before the records are read: what comes last is in them
-        if not works or _size(folder) != seen:
-            seen, before = _size(folder), {trial.number: trial for trial in record.trials}
+        if not works or _state(folder) != seen:
+            seen, before = _state(folder), {trial.number: trial for trial in record.trials}
             record = read_study(folder)
             for trial in _changed(record, before):
                 observer.finished(trial)
@@ -44,9 +44,7 @@ def _changed(record: StudyRecord, before: dict[int, Trial]) -> list[Trial]:
     return sorted(found, key=lambda trial: trial.elapsed_s or 0.0)
 
 
-def _size(folder: Path) -> int:
-    """Return the bytes of the trials; 0 before the first one."""
-    try:
-        return (folder / TRIALS).stat().st_size
-    except OSError:
-        return 0
+def _state(folder: Path) -> tuple[tuple[int, int], ...]:
+    """Return size and time of the files of a study, as many as there are."""
+    found = (folder / name for name in (HEADER, TRIALS))
+    return tuple((one.stat().st_size, one.stat().st_mtime_ns) for one in found if one.exists())
