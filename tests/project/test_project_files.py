@@ -17,9 +17,11 @@ def test_the_version_is_the_newest_of_the_changelog_and_the_one_to_cite() -> Non
     released = re.findall(
         r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
     )
-    assert released[0] == lbmtune.__version__
+    versions = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["versioningit"]
+    assert released[0] == versions["default-version"] == versions["vcs"]["default-tag"].removeprefix("v")
+    assert re.match(r"\d+\.\d+\.\d+(\.post|\+|$)", lbmtune.__version__), "as it was installed"
     assert released == sorted(released, key=lambda version: [*map(int, version.split("."))], reverse=True)
-    assert f"version: {lbmtune.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"version: {released[0]}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_knobs_of_the_changelog_are_those_of_today() -> None:
