@@ -8,6 +8,7 @@
     decompose, cuts                                        parts of a domain for several devices, and their faces
     study, Study, trials                                   a search on a device, and what it found
     compare                                                studies of other days, devices or tool chains
+    portfolio                                                 few kernels for many domains, with the rule between them
     work                                                   a worker of a study that several processes share
     reproduce                                              published experiments on a device
     remeasure                                              whether the speed of a best.json holds here
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lbmtune.api.inventory import entries, listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.measured_machines import machine_file, measured_machine
+    from lbmtune.api.portfolios.run import portfolio
     from lbmtune.api.predicted.decompositions import cuts, decompose
     from lbmtune.api.predicted.estimates import case_summary, costs, predictor
     from lbmtune.api.predicted.parallel import check_links, first_on_parts, scaling
@@ -63,6 +65,7 @@ _NAMES = {
     "lbmtune.api.following": ("follow",),
     "lbmtune.api.foresight": ("foreseen",),
     "lbmtune.api.inventory": ("entries", "listing"),
+    "lbmtune.api.portfolios.run": ("portfolio",),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
     "lbmtune.api.several_devices.links": ("linked", "measured_links"),
     "lbmtune.api.measured_machines": ("machine_file", "measured_machine"),
@@ -108,6 +111,7 @@ __all__ = [
 __all__ += [
     "cuts",
     "decompose",
+    "portfolio",
     "prove_parts",
     "race_parts",
     "reproduce",

@@ -26,7 +26,7 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Environment, Trial
 from lbmtune.records.spec import StudySpec, tables
-from lbmtune.records.store import read_header, read_study
+from lbmtune.records.store import holds_study, read_header, read_study
 from lbmtune.records.study import EarlierStudy, StudyHeader, StudyRecord
 from lbmtune.search.interfaces import Seen
 from lbmtune.search.observations import seen_of
@@ -82,6 +82,11 @@ def named(references: Sequence[Path | str], spec: StudySpec, backend: str) -> li
                 f"{count}."
             )
     return found
+
+
+def teaches(folder: Path) -> bool:
+    """Return whether a folder holds a study with as many measured trials as say anything."""
+    return holds_study(folder) and len(_measured(read_study(folder))) >= _FEWEST
 
 
 def kept(references: Sequence[Path | str] | None, header: StudyHeader, folder: Path) -> list[Found]:

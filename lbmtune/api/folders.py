@@ -11,13 +11,16 @@ RESULTS = Path("lbmtune-studies")
 """The folder of all studies, unless another one is named."""
 
 
-def new_folder(name: str, device: str, *, resume: bool = False) -> Path:
-    """Return the first free folder for a study on a device; to resume, the last one that is not free."""
+def new_folder(name: str, device: str, *, resume: bool = False, holds: str = HEADER) -> Path:
+    """Return the first free folder for a study on a device; to resume, the last one that is not free.
+
+    holds: the file that one which is not free has.
+    """
     base = RESULTS / f"{name}-{folder_name(device)}"
     last, number = base, 1
     while True:
         candidate = base if number == 1 else base.with_name(f"{base.name}-{number}")
-        if not (candidate / HEADER).exists():
+        if not (candidate / holds).exists():
             return last if resume else candidate
         last, number = candidate, number + 1
 
@@ -54,3 +57,8 @@ def study_folder(reference: str, studies: Path = RESULTS) -> Path:
 def study_folders(studies: Path) -> Iterator[Path]:
     """Return the study folders under `studies`, itself included."""
     yield from (header.parent for header in sorted([*studies.glob(HEADER), *studies.glob(f"*/{HEADER}")]))
+
+
+def study_of_domain(folder: Path, domain: tuple[int, int, int]) -> Path:
+    """Return the folder of the study of a domain in that of a portfolio."""
+    return folder / "x".join(map(str, domain))

@@ -81,6 +81,7 @@ def study(
     observer: Observer | None = None,
     scratch: Path | str | None = None,
     begun_s: float | None = None,
+    machine: Machine | None = None,
 ) -> Study:
     """Search the fastest verified kernel of a case on a device and return the study.
 
@@ -92,7 +93,8 @@ def study(
     if the device is not known yet; sources: earlier studies to learn from, folders or names under lbmtune-studies
     (default: the most similar ones there; (): none);
     observer: is told of each trial; scratch: folder of the files of a study with output (default: the one for temporary
-    files); begun_s: when the time of its budget began, on `time.monotonic` (default: now).
+    files); begun_s: when the time of its budget began, on `time.monotonic` (default: now); machine: the description of
+    the device, measured if left out.
     If nothing was valid, the study has no winner. Raises InputError, DeviceUnavailableError.
 
         >>> case = Case("box", "d3q19", "bgk", (32, 32, 32), 1.6)
@@ -109,11 +111,8 @@ def study(
     parts = _parts(parts, wanted, place, resume=resume)
     earlier = _earlier(sources, wanted, where, place, resume=resume)
     share = _shared(storage, place)
-    max_age_s = None if resume else _CEILING_AGE_S
-    extent: Extent = "quick" if calibrate else "bandwidths"
-    machine = measured_machines.borrowing(
-        measured_machines.measured_machine(where, refresh=refresh, max_age_s=max_age_s, extent=extent)
-    )
+    known = machine or described(where, refresh=refresh, resume=resume, calibrate=calibrate)
+    machine = measured_machines.borrowing(known)
     backend, expected = machine.environment.backend, predictor(wanted.case, machine)
     seconds = wanted.budget.seconds
     with (
@@ -161,6 +160,13 @@ def study(
     if parts and Study(place).ranked:
         _hold_on_parts(place, machine, Clock(begun_s, seconds or inf), watch)
     return Study(place)
+
+
+def described(device: str, *, refresh: bool, resume: bool, calibrate: bool) -> Machine:
+    """Return the description of the device of a study, measured if there is none of this day, or none of it at all."""
+    extent: Extent = "quick" if calibrate else "bandwidths"
+    max_age_s = None if resume else _CEILING_AGE_S
+    return measured_machines.measured_machine(device, refresh=refresh, max_age_s=max_age_s, extent=extent)
 
 
 def _parts(asked: PartsAsked | None, spec: StudySpec, folder: Path, *, resume: bool) -> PartsAsked | None:

@@ -20,6 +20,7 @@ from lbmtune.errors import InputError
 from lbmtune.records import Accuracy, Conditions, Environment, Prediction, Resources, Sustained, Verification
 from lbmtune.records.kernel_format import Kernel, Storage, source_digest
 from lbmtune.records.legacy.configurations import config_of, is_legacy, previous_key
+from lbmtune.records.portfolio_format import Portfolio
 from lbmtune.records.quantities import Count, NotNegative, Positive
 from lbmtune.records.store import decoded
 from lbmtune.records.study import Ceiling
@@ -145,7 +146,9 @@ class Best:
     limits: what the study allowed a kernel, such as power_w.
     proven: whether the kernel was verified on the whole domain; finished: whether the study came to its end, so that no
     other configuration may be faster. parts: of a study on several devices; null in others.
-    left_out: what of the study did not fit into its time or could not be measured, such as finals of other kernels.
+    portfolio: of a study of many domains: kernels for all of them, of which that of this file is the robust one, null
+    in others. left_out: what of the study did not fit into its time or could not be measured, such as finals of other
+    kernels.
     ceiling_doubt: why ceiling and prediction, or shares of them, are not reliable, in a sentence; '' if they are, or if
     the file does not say it.
     """
@@ -174,6 +177,7 @@ class Best:
     ceiling_doubt: str = ""
     left_out: tuple[str, ...] = ()
     parts: OnParts | None = None
+    portfolio: Portfolio | None = None
     format: str = FORMAT
     version: int = field(default=BEST_VERSION)
 
@@ -181,6 +185,25 @@ class Best:
     def config(self) -> KernelConfig:
         """Return the configuration. Raises InputError."""
         return from_flat(self.configuration)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Return all kernels of the file, its own first."""
+        return self.kernel, *(one.kernel for one in (self.portfolio.kernels if self.portfolio else ()))
+
+    def of_portfolio(self, place: int) -> "Best":
+        """Return what the file would be with a kernel of its portfolio alone."""
+        if self.portfolio is None:
+            return self
+        one = self.portfolio.kernels[place]
+        own: dict[str, Any] = {name: getattr(one, name) for name in vars(one).keys() & vars(self).keys()}
+        speed: dict[str, Any] = {name: getattr(one, name) for name in vars(one).keys() & vars(self.expected).keys()}
+        speed |= dict.fromkeys(("sustained", "between_runs", "repeat_low_mlups", "repeat_high_mlups"))
+        case = replace(self.case, domain=one.domain)
+        expected = replace(self.expected, **speed)
+        return replace(
+            self, **own, case=case, expected=expected, resources=None, prediction=None, alternates=(), portfolio=None
+        )
 
 
 def schema() -> dict[str, Any]:
@@ -222,7 +245,8 @@ def read_best(path: Path) -> Best:
     except (ValueError, InputError) as error:
         raise InputError(f"{path} is damaged: {error}; export the study again.") from error
     _check_digests(best, path)
-    _check_arguments(best.kernel, path)
+    for kernel in best.kernels:
+        _check_arguments(kernel, path)
     return _current(best, path)
 
 
@@ -233,8 +257,12 @@ def _current(best: Best, path: Path) -> Best:
         config = config_of(best.configuration)
         key = previous_key(config) if old else config.key
         others = [(one, config_of(one.configuration)) for one in best.alternates if old]
+        several = best.portfolio.kernels if best.portfolio else ()
+        wrong = [one.key for one in several if from_flat(one.configuration).key != one.key]
     except InputError as error:
         raise InputError(f"{path} holds a configuration that this lbmtune does not know: {error}") from error
+    if wrong:
+        raise InputError(f"{path} is damaged: a kernel of its portfolio has not the key {wrong[0]}; export again.")
     if key != best.key:
         raise InputError(f"{path} is damaged: its configuration has the key {key}, not {best.key}; export again.")
     if not old:
@@ -276,7 +304,7 @@ def _validator() -> Any:
 
 
 def _check_digests(best: Best, path: Path) -> None:
-    for kernel in (best.kernel, best.kernel.single):
+    for kernel in (one for whole in best.kernels for one in (whole, whole.single)):
         if kernel and source_digest(kernel, best.kernel.target) != kernel.source_digest:
             raise InputError(
                 f"{path} is damaged: the text of its kernel has not the digest that stands beside it "

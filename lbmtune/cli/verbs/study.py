@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,10 +22,12 @@ from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
 from lbmtune.cli.format.foreseen import print_foreseen
 from lbmtune.cli.format.study import print_study
+from lbmtune.cli.verbs.portfolio import search_portfolio
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
 from lbmtune.files.studyfile import STRATEGIES, base_study, check_acts, load_study, overridden
 from lbmtune.records.parts import AUTO, PartsAsked, ranked_parts
+from lbmtune.records.portfolio_store import holds_portfolio
 from lbmtune.records.remarks import race_text, speed_doubts, too_much_power
 from lbmtune.records.spec import OBJECTIVES, StudySpec
 from lbmtune.records.store import HEADER, read_study
@@ -78,6 +80,10 @@ def study(
     ] = None,
     strategy: Annotated[str | None, option("--strategy", "NAME", f"{', '.join(STRATEGIES)} (default: auto)")] = None,
     domain: Annotated[str | None, option("--domain", "CELLS", "cells of the case, for example 300x200x500")] = None,
+    domains: Annotated[
+        str | None,
+        option("--domains", "RANGE", "few kernels for all domains of a range, 64:512, or a list, 64,96x96x48,256"),
+    ] = None,
     lattice: Annotated[str | None, option("--lattice", "NAME", "lattice of the case")] = None,
     collision: Annotated[str | None, option("--collision", "NAME", "collision of the case")] = None,
     flow: Annotated[str | None, option("--flow", "NAME", "flow of the case")] = None,
@@ -131,6 +137,31 @@ def study(
         raise InputError(f"--devices {devices} does not go with --device {device}; leave one of them out.")
     where, *others = several(devices) if devices is not None else (chosen(device),)
     asked_parts = _parts((where, *others), parts, cut, weak=weak)
+    if domains is not None or (resume and folder and holds_portfolio(folder)):
+        alone = {
+            "--devices": others,
+            "--parts": asked_parts,
+            "--storage": storage,
+            "--from": sources,
+            "--domain": domain,
+            "--live": live,
+            "--dry-run": dry_run,
+        }
+        _check_alone(domains, alone)
+        with _as_given(given):
+            search_portfolio(
+                study_file,
+                domains,
+                where,
+                folder,
+                overrides=overrides,
+                case_given=any(case.values()),
+                resume=resume,
+                refresh=refresh,
+                calibrate=not no_calibration,
+                as_json=as_json,
+            )
+        return
     with _as_given(given):
         if resume and folder and study_file is None:
             spec = overridden(settled(read_study(folder).header.spec, geometry), overrides)
@@ -180,6 +211,14 @@ def _foresee(found: Foreseen, as_json: bool) -> None:
         output.emit_json("study-dry-run", found.facts())
     else:
         print_foreseen(found, api.case_summary(found.spec.case))
+
+
+def _check_alone(domains: str | None, others: Mapping[str, object]) -> None:
+    """Refuse options that do not go with those of many domains. Raises InputError."""
+    if wrong := next((name for name, value in others.items() if value), ""):
+        raise InputError(
+            f"--domains {domains or ''} does not go with {wrong}; leave one of them out.".replace("  ", " ")
+        )
 
 
 def _parts(where: tuple[str, ...], parts: int | None, cut: str | None, *, weak: bool) -> PartsAsked | None:

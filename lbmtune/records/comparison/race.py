@@ -57,6 +57,12 @@ def verdict(trials: Sequence[Trial]) -> Verdict | None:
     return Verdict(first.number, tied, behind, None if behind is None else ahead[behind])
 
 
+def slower(trial: Trial, other: Trial) -> bool:
+    """Return whether a trial is slower than another one of its finals at 95 %, by rounds of both."""
+    found = _ahead(other, trial) if trial.final and other.final else None
+    return found is not None and found.low > 1.0
+
+
 def _ahead(first: Trial, other: Trial) -> Interval | None:
     """Return the time of another over that of the first, by rounds of both; None for too few."""
     assert first.final is not None

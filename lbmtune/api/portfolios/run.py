@@ -1,0 +1,346 @@
+"""Run a portfolio: studies of some domains, their kernels on each other's domains, and checks on others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice, product
+from math import inf
+from pathlib import Path
+
+import numpy as np
+
+from lbmtune import __version__
+from lbmtune.api import measured_machines
+from lbmtune.api.devices import LOG, bounds, chosen
+from lbmtune.api.earlier import teaches
+from lbmtune.api.folders import check_begun, new_folder, study_of_domain
+from lbmtune.api.portfolios.contenders import Contenders, default_config, takes
+from lbmtune.api.portfolios.result import TOLERANCE, Chosen, chosen_of, write_portfolio
+from lbmtune.api.results import Study
+from lbmtune.api.studies import described, study
+from lbmtune.backend.registry import backend_of, open_device
+from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.errors import InputError
+from lbmtune.files.studyfile import as_spec
+from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.measure.workers.worker_pool import WorkerPool
+from lbmtune.model.machine.description import Machine
+from lbmtune.model.predict import predict
+from lbmtune.records import Trial
+from lbmtune.records.best import Best
+from lbmtune.records.kernel_format import Int3
+from lbmtune.records.portfolio_store import (
+    ASKED,
+    MeasuredDomain,
+    PortfolioAsked,
+    append_domain,
+    holds_portfolio,
+    read_asked,
+    read_domains,
+    write_asked,
+)
+from lbmtune.records.spec import StudySpec
+from lbmtune.records.store import holds_study, read_study
+from lbmtune.search.clock import Clock, now
+from lbmtune.search.interfaces import Observer
+from lbmtune.search.lock import device_locks, folder_lock
+from lbmtune.search.portfolio.domains import Domains, checked, parse_domains, searched
+from lbmtune.search.portfolio.plan import CHECKED, planned
+from lbmtune.search.study import check_same_spec
+
+_OF_EACH, _NEAR = 4, 0.9
+"""Kernels of each study that are contenders, and the share of its best speed from which on they are."""
+_LOOKED_AT = 100
+"""Kernels of a study among which one is looked for that another domain takes."""
+_ON_EACH, _FEWEST, _RIVALS = 8, 3, 2
+"""Contenders that are measured on a domain: at most, if time is short, and those that no portfolio has yet."""
+_VISITS = 4
+"""Checks at most: after one that fails the rule is made anew, and others are checked."""
+_FORESEEN, _APART = 60, 1000
+"""Domains by whose predictions the rule is made as well, and how far their seed is from that of the checks."""
+_RACE_S = 20.0
+"""Seconds of the turns on a domain without a limit of time; they end earlier if all is told."""
+_LEAST_RACE_S = 0.3
+_LAST_DOMAIN = 1.2
+"""Time that must be left for a domain, in multiples of the longest so far."""
+
+
+def portfolio(
+    spec: StudySpec | Case | Path | str,
+    domains: str,
+    device: str | None = None,
+    folder: Path | str | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    resume: bool = False,
+    refresh: bool = False,
+    calibrate: bool = True,
+    observer: Observer | None = None,
+    begun_s: float | None = None,
+) -> tuple[Path, Best]:
+    """Search few kernels that are fast on all domains of a range, and return the folder and the content of best.json.
+
+    spec, device, folder, overrides, resume, refresh, calibrate, observer, begun_s: as of `study`; the time of the
+    budget is that of the whole. domains: '64:512', or a list such as '64,96x96x48,256', in place of the domain of the
+    case.
+    Raises InputError, DeviceUnavailableError, and NothingValidError if no kernel was verified on any domain.
+    """
+    begun_s = now() if begun_s is None else begun_s
+    wanted, where = as_spec(spec, overrides), chosen(device)
+    _check(wanted)
+    parse_domains(domains, wanted.case.stencil.dimensions)  # before there is a folder
+    place = Path(folder) if folder else new_folder(f"{wanted.name}-portfolio", where, resume=resume, holds=ASKED)
+    check_begun(place, "a portfolio", exists=holds_portfolio(place), resume=resume)
+    if not resume and holds_study(place):
+        raise InputError(f"{place} already holds a study; choose another --output.")
+    clock = Clock(begun_s, wanted.budget.seconds or inf)
+    with folder_lock(place):
+        asked = _asked(wanted, domains, where, place, clock, resume=resume)
+        machine = described(where, refresh=refresh, resume=resume, calibrate=calibrate)
+        run = Run(asked, where, machine, place, clock, observer or Observer())
+        run.search()
+        return place, run.measure()
+
+
+def _check(spec: StudySpec) -> None:
+    """Refuse studies whose result depends on more than the domain. Raises InputError."""
+    if spec.case.geometry or spec.case.patches:
+        what = f"geometry={spec.case.geometry.partition(':')[0]}" if spec.case.geometry else "patches"
+        raise InputError(
+            f"--domains is not supported for {what} (use a case of a box): on another domain it is another flow."
+        )
+    if spec.objectives != ("mlups",):
+        raise InputError(
+            f"--domains is not supported for objective={','.join(spec.objectives)} (use mlups): kernels are chosen by "
+            "their speed on each domain."
+        )
+
+
+def _asked(spec: StudySpec, text: str, device: str, folder: Path, clock: Clock, *, resume: bool) -> PortfolioAsked:
+    """Return what is asked, which is written, or what a portfolio that goes on was asked. Raises InputError."""
+    environment, backend = open_device(device).environment, backend_of(device)
+    if resume:
+        kept = read_asked(folder)
+        if kept.domains != text:
+            raise InputError(f"{folder} holds a portfolio with --domains {kept.domains}; resume it with these.")
+        for name, was, here in kept.environment.differences(environment):
+            raise InputError(f"{folder} was begun with {name} {was!r} and this is {here!r}; resume it there.")
+        check_same_spec(kept.spec, spec, folder)
+        return replace(kept, spec=replace(kept.spec, budget=spec.budget))
+    space, limits = parse_domains(text, spec.case.stencil.dimensions), bounds(device).limits
+    last = default_config(spec, space.least, limits, backend)
+    found = searched(space, planned(clock.limit_s).searches, spec.seed, partial(takes, spec, last, limits))
+    asked = PortfolioAsked(
+        spec=spec,
+        domains=text,
+        searched=found,
+        last_resort=last.flat(),
+        backend=backend,
+        environment=environment,
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=__version__,
+    )
+    write_asked(folder, asked)
+    return asked
+
+
+def name_of(domain: Int3) -> str:
+    """Return the name of the folder of a domain."""
+    return "x".join(map(str, domain))
+
+
+@dataclass
+class Run:
+    """A portfolio in its folder. machine: the description of the device."""
+
+    asked: PortfolioAsked
+    device: str
+    machine: Machine
+    folder: Path
+    clock: Clock
+    observer: Observer
+    left_out: list[str] = field(default_factory=list)
+    _slowest_s: float = 0.0
+    _each_s: float = 0.0
+    _own: dict[Int3, list[str]] = field(default_factory=dict)
+
+    def search(self) -> None:
+        """Run the studies that have not ended yet; each learns from those before it."""
+        plan, domains = planned(self.clock.limit_s), self.asked.searched
+        for number, domain in enumerate(domains, 1):
+            place = study_of_domain(self.folder, domain)
+            begun = holds_study(place)
+            if begun and read_study(place).header.finished:
+                continue
+            left_s = (len(domains) * plan.search_s - self.clock.spent_s) / (len(domains) - number + 1)
+            spec = self._spec_on(domain, max(left_s, 0.5 * plan.search_s))
+            LOG.info("domain %d of %d: %s", number, len(domains), name_of(domain))
+            earlier = [study_of_domain(self.folder, one) for one in domains if one != domain]
+            study(
+                spec,
+                self.device,
+                place,
+                resume=begun,
+                sources=None if begun else [one for one in earlier if teaches(one)],
+                observer=self.observer,
+                machine=self.machine,
+            )
+
+    def _spec_on(self, domain: Int3, seconds: float) -> StudySpec:
+        """Return the study of a domain: without runs of seconds, which say nothing of other domains."""
+        spec = self.asked.spec
+        return replace(
+            spec,
+            name=f"{spec.name}-{name_of(domain)}",
+            case=replace(spec.case, domain=domain),
+            budget=replace(spec.budget, seconds=seconds),
+            protocol=replace(spec.protocol, sustained_top=0),
+        )
+
+    def measure(self) -> Best:
+        """Measure kernels on each other's domains, choose, check, and write what was found."""
+        spec = self.asked.spec
+        machine = measured_machines.borrowing(self.machine)
+        with self._pool() as pool:
+            evaluator = Evaluator(spec.case, self.device, spec.protocol, pool=pool)
+            with device_locks(evaluator.environments):
+                last = from_flat(self.asked.last_resort)
+                self._contenders = Contenders(spec, machine, evaluator.limits, {last.key: last})
+                self._pool_of_all = pool
+                self._studies()
+                self._beside()
+                found, visit = self._checks()
+        return write_portfolio(self.folder, self.asked, found, self._measured, visit, self.left_out)
+
+    @contextmanager
+    def _pool(self) -> Iterator[WorkerPool]:
+        with WorkerPool(partial(open_device, self.device), self.asked.spec.protocol) as pool:
+            yield pool
+
+    def _studies(self) -> None:
+        """Take the fastest kernels of each study as contenders, and its fastest one that each other domain takes."""
+        self._measured = read_domains(self.folder)
+        foreseen = self._foreseen()
+        for domain in self.asked.searched:
+            ranked = Study(study_of_domain(self.folder, domain)).ranked
+            near = [one for one in ranked[:_OF_EACH] if (one.mlups or 0.0) >= _NEAR * (ranked[0].mlups or 0.0)]
+            self._own[domain] = [one.key for one in near]
+            self._contenders.add(near)
+            self._contenders.add(list(self._first_legal(ranked, foreseen)))
+        for one in self._measured:
+            self._contenders.add([trial for trial in one.trials if trial.mlups])
+
+    def _first_legal(self, ranked: Sequence[Trial], domains: Sequence[Int3]) -> Iterator[Trial]:
+        spec, limits = self.asked.spec, self._contenders.limits
+        configs = [(trial, from_flat(trial.config)) for trial in ranked[:_LOOKED_AT]]
+        for domain in domains:
+            yield from islice((trial for trial, config in configs if takes(spec, config, limits, domain)), 1)
+
+    def _beside(self) -> None:
+        """Measure the contenders on each searched domain: those that are expected near the fastest."""
+        plan = planned(self.clock.limit_s)
+        todo = [one for one in self.asked.searched if not self._done(one, 0)]
+        for number, domain in enumerate(todo):
+            self._contenders.default(domain)
+            keys = [*dict.fromkeys([*self._own[domain], *self._likely(domain, _ON_EACH)])][:_ON_EACH]
+            self._on(domain, 0, keys, self._share(plan.beside_s, len(todo) - number))
+
+    def _likely(self, domain: Int3, count: int) -> list[str]:
+        """Return the contenders that should be the fastest on a domain."""
+        speeds = self._contenders.table(self._measured, [domain]).speeds[-1]
+        return [self._contenders.keys[n] for n in np.argsort(-speeds, kind="stable")[:count] if speeds[n] > 0]
+
+    def _rivals(self, found: Chosen, domain: Int3, seconds: float) -> list[str]:
+        """Return the choice for a domain, the robust kernel, and others that may be faster, as there is time for."""
+        likely = self._likely(domain, _ON_EACH)
+        others = [*likely[:_RIVALS], *(key for key in likely if key in found.keys), *likely]
+        count = _ON_EACH if not self._each_s else int(min(seconds / self._each_s, _ON_EACH))
+        return [*dict.fromkeys([found.key(domain), found.robust, *others])][: max(count, _FEWEST)]
+
+    def _share(self, until_s: float, domains: int) -> float:
+        """Return the seconds of a domain of so many that are left to measure."""
+        return inf if until_s == inf else max(until_s - self.clock.spent_s, 0.0) / max(domains, 1)
+
+    def _done(self, domain: Int3, visit: int) -> bool:
+        return any(one.domain == domain and one.visit == visit for one in self._measured)
+
+    def _on(self, domain: Int3, visit: int, keys: Sequence[str], seconds: float) -> MeasuredDomain:
+        """Measure kernels on a domain, the last resort and the default among them, and keep what was found."""
+        begin, spec, contenders = now(), self.asked.spec, self._contenders
+        usual = contenders.default(domain)
+        names = dict.fromkeys((contenders.keys[0], usual.key, *keys))
+        configs = [contenders.configs[name] for name in names if contenders.takes(name, domain)]
+        case = replace(spec.case, domain=domain)
+        self.observer.phase(f"{len(configs)} kernels on {name_of(domain)}", None)
+        expected = partial(predict, case, machine=contenders.machine)
+        with Evaluator(case, self.device, spec.protocol, expected, pool=self._pool_of_all) as evaluator:
+            race_s = _RACE_S if seconds == inf else max(_LEAST_RACE_S * len(configs), 0.4 * seconds)
+            trials = evaluator.finals(configs, race_s=race_s)
+        found = MeasuredDomain(domain=domain, visit=visit, default=usual.key, trials=tuple(trials))
+        append_domain(self.folder, found)
+        self._measured.append(found)
+        contenders.add([trial for trial in trials if trial.mlups])
+        spent_s = now() - begin
+        self._slowest_s, self._each_s = max(self._slowest_s, spent_s), max(self._each_s, spent_s / len(configs))
+        return found
+
+    def _space(self) -> Domains:
+        return parse_domains(self.asked.domains, self.asked.spec.case.stencil.dimensions)
+
+    def _fits(self, domain: Int3) -> bool:
+        return self._contenders.takes(self._contenders.keys[0], domain)
+
+    def _drawn(self, visit: int) -> tuple[Int3, ...]:
+        """Return the domains of a check, none of which was measured in one before."""
+        known = [*self.asked.searched, *(one.domain for one in self._measured if one.visit < visit)]
+        return checked(self._space(), CHECKED, self.asked.spec.seed + visit, self._fits, known)
+
+    def _foreseen(self) -> tuple[Int3, ...]:
+        """Return domains by whose predictions the rule is made as well: drawn ones, and the corners of the range."""
+        space, measured = self._space(), {one.domain for one in self._measured}
+        found = checked(space, _FORESEEN, self.asked.spec.seed + _APART, self._fits, [])
+        edges = product(*zip(space.least, space.most, strict=True))
+        corners = [one for x, y, z in edges if self._fits(one := (x, y, z))]
+        return tuple(one for one in dict.fromkeys([*found, *corners]) if one not in measured)
+
+    def _choose(self, before: int) -> Chosen:
+        """Return kernels and rule by what was measured before a visit."""
+        foreseen = self._foreseen()
+        for domain in foreseen:
+            self._contenders.default(domain)
+        return chosen_of(self._contenders, [one for one in self._measured if one.visit < before], foreseen)
+
+    def _checks(self) -> tuple[Chosen, int | None]:
+        """Check the choice on domains that were not searched; make it anew after a check that fails.
+
+        Returns the choice, and the number of the check that it passed; None if it was made anew after the last.
+        """
+        for visit in range(1, _VISITS + 1):
+            found = self._choose(visit)
+            ended = self._check(found, visit)
+            measured = [one for one in self._measured if one.visit == visit]
+            if found.passes(measured):
+                return found, visit
+            if not ended:
+                break
+            LOG.info("check %d: not all domains are within %.0f %%; the rule is made anew", visit, 100 * TOLERANCE)
+        self.left_out.append(f"a check of the last rule, which was made after check {visit}")
+        return self._choose(visit + 1), None
+
+    def _check(self, found: Chosen, visit: int) -> bool:
+        """Measure the choice on the domains of a check beside what may be faster. Returns whether time was enough."""
+        domains = self._drawn(visit)
+        for number, domain in enumerate(domains):
+            if self._done(domain, visit):
+                continue
+            if self.clock.left_s < _LAST_DOMAIN * self._slowest_s:
+                self.left_out.append(f"check {visit}: {len(domains) - number} of {len(domains)} domains")
+                return False
+            seconds = self._share(self.clock.limit_s, len(domains) - number)
+            self._on(domain, visit, self._rivals(found, domain, seconds), seconds)
+        return True

@@ -1,0 +1,30 @@
+"""The time of a portfolio: how many domains are searched, and for how long."""
+
+from dataclasses import dataclass
+from math import inf
+
+_SEARCHES, _BESIDE = 0.5, 0.2
+"""Shares of the time for the studies, and for kernels of one domain on the other ones. The check has the rest."""
+_LEAST_S = 12.0
+"""Seconds of the shortest study that finds something."""
+_FEWEST, _MOST = 2, 6
+"""Domains that are searched."""
+CHECKED = 20
+"""Domains of a check."""
+
+
+@dataclass(frozen=True)
+class PortfolioPlan:
+    """Searches of so many domains for so many seconds each; after `beside_s`, from the start, the check begins."""
+
+    searches: int
+    search_s: float
+    beside_s: float
+
+
+def planned(limit_s: float) -> PortfolioPlan:
+    """Return the plan for a time of the whole; infinite: each study has its own limits."""
+    if limit_s == inf:
+        return PortfolioPlan(_MOST, 0.0, inf)
+    count = min(max(int(_SEARCHES * limit_s / _LEAST_S), _FEWEST), _MOST)
+    return PortfolioPlan(count, _SEARCHES * limit_s / count, (_SEARCHES + _BESIDE) * limit_s)

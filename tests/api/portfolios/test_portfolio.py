@@ -1,0 +1,204 @@
+"""A portfolio on a made-up device whose fastest kernel depends on the domain: found, checked, resumed, written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import lbmtune.api.portfolios.run as running
+from lbmtune.api import devices, studies
+from lbmtune.api.portfolios.run import portfolio
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.families.rules import broken
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.cli import main
+from lbmtune.records import Measurement, Trial
+from lbmtune.records.best import Best, read_best
+from lbmtune.records.portfolio_format import CHECKED, SEARCHED
+from lbmtune.records.portfolio_store import DOMAINS, read_domains
+from tests.support.studies import fake_study
+
+SPEC = fake_study.spec(
+    axes={
+        "scheme": ("aa", "pull"),
+        "layout": ("soa",),
+        "padding": (0,),
+        "block": ("64x1x1", "128x1x1"),
+        "cells_per_thread": (1, 2),
+    },
+)
+SPEC = replace(SPEC, budget=replace(SPEC.budget, trials=8))
+RANGE, SEARCHES = "48:256", 6
+SMALL = 10**6
+"""Cells below which one lattice is the fastest on the made-up device, and above which two are."""
+
+
+def speed(config: KernelConfig, domain: tuple[int, int, int]) -> float:
+    small = prod(domain) < SMALL
+    right = (config.scheme == "aa") == small
+    block = 1.0 if str(config.flat()["block"]).startswith("128") or domain[0] < 100 else 0.99
+    return 1000.0 * (1.2 if right else 1.0) * (1.1 if config.flat()["cells_per_thread"] == 2 else 1.0) * block
+
+
+class Made(fake_study.FakeEvaluator):
+    """A device with speeds by domain. measured: domains and kernels of all finals; stops_at: beginning of the last."""
+
+    def __init__(self) -> None:
+        super().__init__("cuda")
+        self.measured: list[tuple[tuple[int, int, int], tuple[str, ...]]] = []
+        self.stops_at, self.case = 10**9, SPEC.case
+
+    def on(self, case: Case) -> Made:
+        self.case = case
+        return self
+
+    def next(self) -> Trial:
+        found = super().next()
+        return replace(found, measurement=self._speed(from_flat(found.config))) if found.measurement else found
+
+    def finals(self, configs: Sequence[KernelConfig], **how: object) -> list[Trial]:
+        if len(self.measured) == self.stops_at:
+            raise KeyboardInterrupt
+        self.measured.append((self.case.domain, tuple(config.key for config in configs)))
+        assert not any(broken(self.case, config, self.limits) for config in configs)
+        proof = replace(fake_study.verification(), domains=(self.case.domain,))
+        trials = super().finals(configs)
+        return [
+            replace(one, final=self._speed(config), verification=proof, prediction=fake_study.predict(config))
+            for one, config in zip(trials, configs, strict=True)
+        ]
+
+    def _speed(self, config: KernelConfig) -> Measurement:
+        mlups = speed(config, self.case.domain)
+        samples_s = (self.case.sites / (mlups * 1e6),) * 8
+        found = fake_study.measurement(config)
+        return replace(found, mlups=mlups, ci_low_mlups=mlups, ci_high_mlups=mlups, samples_s=samples_s)
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> Made:
+    return made_up(monkeypatch)
+
+
+def made_up(monkeypatch: pytest.MonkeyPatch) -> Made:
+    made = Made()
+    fake_study.stand_in(monkeypatch, made)
+    for module in (studies, running):
+        monkeypatch.setattr(module, "Evaluator", lambda case, *_, **__: made.on(case))
+    monkeypatch.setattr(running, "WorkerPool", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(running, "open_device", lambda _: SimpleNamespace(environment=made.environment))
+    monkeypatch.setattr(running, "bounds", devices.bounds)
+    return made
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Best, Made]:
+    """A portfolio that was not interrupted, for all tests that look at it."""
+    with pytest.MonkeyPatch.context() as patched:
+        made = made_up(patched)
+        return *portfolio(SPEC, RANGE, "0", tmp_path_factory.mktemp("portfolio") / "found"), made
+
+
+def test_a_portfolio_covers_all_domains_and_says_so(whole: tuple[Path, Best, Made]) -> None:
+    folder, best, _ = whole
+    assert best == read_best(folder / "best.json")
+    found = best.portfolio
+    assert found is not None
+    assert 2 <= len(found.kernels) <= 6
+    assert found.checked >= 20
+    assert found.worst_loss <= 0.03
+    assert found.behind_default == 0
+    assert found.left_out == ()
+    searched = {row.domain for row in found.rows if row.part == SEARCHED}
+    checked = {row.domain for row in found.rows if row.part == CHECKED}
+    assert len(searched) == SEARCHES
+    assert not searched & checked
+    assert any(domain[0] % 2 for domain in checked)
+    for row in found.rows:
+        place = found.chosen(row.domain)
+        assert place == row.kernel
+        config = best.of_portfolio(place).config
+        fastest = max(speed(one, row.domain) for one in _legal(row.domain))
+        assert speed(config, row.domain) >= 0.97 * fastest
+    assert best.key == found.kernels[found.robust].key
+    assert max(row.loss for row in found.rows if row.part == CHECKED) == found.worst_loss
+    for place, one in enumerate(found.kernels):
+        alone = best.of_portfolio(place)
+        assert (alone.key, alone.case.domain, alone.portfolio) == (one.key, one.domain, None)
+        assert alone.expected.mlups == one.mlups == pytest.approx(speed(alone.config, one.domain))
+
+
+def _legal(domain: tuple[int, int, int]) -> list[KernelConfig]:
+    case = replace(SPEC.case, domain=domain)
+    right = (one for one in fake_study.space_of(SPEC).configs if fake_study.scatter(one) >= 0.1)
+    return [one for one in right if not broken(case, one, fake_study.LIMITS)]
+
+
+def test_an_interrupted_portfolio_goes_on_where_it_was(whole, device: Made, tmp_path: Path) -> None:
+    _, best, uninterrupted = whole
+    device.stops_at = SEARCHES + 3
+    with pytest.raises(KeyboardInterrupt):
+        portfolio(SPEC, RANGE, "0", tmp_path)
+    with (tmp_path / DOMAINS).open("a") as file:
+        file.write('{"domain": [')  # as of a machine that lost its power
+    device.stops_at = 10**9
+    _, again = portfolio(SPEC, RANGE, "0", tmp_path, resume=True)
+    assert device.measured == uninterrupted.measured, "nothing twice"
+    assert [one.domain for one in read_domains(tmp_path)] == [domain for domain, _ in device.measured[SEARCHES:]]
+    assert again.portfolio == best.portfolio
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--domains 64", "--domains 64 is one domain"),
+        ("--domains 64:32", "--domains 64:32 is not supported"),
+        ("--domains 32:64 --objective footprint", "--domains is not supported for objective=footprint"),
+        ("--domains 32:64 --storage sqlite:///x", "--domains 32:64 does not go with --storage"),
+        ("--domains 32:64 --domain 32x32x32", "--domains 32:64 does not go with --domain"),
+        ("--domains 32:64 --parts 2", "--domains 32:64 does not go with --parts"),
+        ("porous --domains 32:64", "--domains is not supported for geometry="),
+    ],
+)
+def test_what_does_not_go_with_many_domains_is_refused(device, options, said, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["study", "--device", "0", *options.split()])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_command_prints_the_rule_and_the_check(whole, device: Made, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(whole[0], "found")
+    monkeypatch.setattr("lbmtune.cli.verbs.portfolio.load_study", lambda *_: SPEC)
+
+    def run(*options: str) -> tuple[object, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["study", *options, "--device", "0", "--output", "found"])
+        return ended.value.code, *capsys.readouterr()
+
+    code, _, said = run("made-up", "--domains", RANGE)
+    assert (code, "already holds a portfolio; add --resume" in said) == (2, True)
+    code, printed, said = run("made-up", "--domains", RANGE, "--resume")
+    assert not code, said
+    assert f"kernels for {RANGE}" in printed
+    assert "any other" in printed
+    assert "20 domains that were not searched: worst loss" in printed
+    code, printed, said = run("--resume", "--json")
+    assert not code, said
+    facts = json.loads(printed)
+    assert facts["checked"] == 20
+    assert facts["kernels"][facts["robust"]]["key"] == whole[1].key
+    code, _, said = run("made-up", "--domains", "48:128", "--resume")
+    assert (code, f"holds a portfolio with --domains {RANGE}" in said) == (2, True)
+    assert not device.measured
