@@ -55,7 +55,7 @@ def object_code(kernels: Sequence[tuple[Program, Mapping[str, str]]], calls: Map
     Arrays are passed as pointers to their first elements, integers with 64 bits. Raises InputError.
     """
     processor(target)
-    library = AOTCPUCodegen("kernels", target).create_library("kernels")
+    library = _Codegen("kernels", target).create_library("kernels")
     with global_compiler_lock:
         for program, names in kernels:
             module = library.create_ir_module("kernels")  # each its own: their functions may have equal names
@@ -65,6 +65,16 @@ def object_code(kernels: Sequence[tuple[Program, Mapping[str, str]]], calls: Map
             library.add_llvm_module(_calling(llvm.parse_assembly(str(module)), calls))
         found: bytes = library.emit_native_object()
     return found
+
+
+class _Codegen(AOTCPUCodegen):  # type: ignore[misc]
+    """Numba's code generation ahead of time, for this processor with the features that it has here.
+
+    A virtual machine may lack some that its processor has by name.
+    """
+
+    def _customize_tm_features(self) -> str:
+        return str(self._get_host_cpu_features()) if self._cpu_name == HOST else ""
 
 
 class _Entry(NamedTuple):
