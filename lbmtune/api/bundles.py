@@ -1,10 +1,11 @@
-"""A folder with all that another project needs of a kernel: data, header, CMake target, test program, modules."""
+"""A folder with all that another project needs of a kernel: data, header, CMake target, test program, compiled code."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from string import Template
 
+from lbmtune.api.objects import HOST, write_object
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.protocol import CompileError
 from lbmtune.codegen.skeleton import skeleton
@@ -37,12 +38,36 @@ def write_bundle(best: Best, folder: Path, name: str) -> tuple[str, ...]:
         for earlier in {*(folder / MODULES).glob("*.cubin"), *(folder / MODULES).glob("*.ptx")}:
             earlier.unlink()
     except OSError as error:
-        raise InputError(f"cannot write {folder}: {error.strerror}; give another --output.") from error
+        raise _unwritable(folder, error) from error
     for file, text in texts.items():
         write_atomically(folder / file, text.encode())
     for file, image in modules.items():
         write_atomically(folder / MODULES / file, image)
     return tuple(modules)
+
+
+def write_cpu_bundle(best: Best, folder: Path, name: str, target: str = HOST) -> None:
+    """Write the files of a CPU kernel to a folder: what `write_object` writes, the implementation, and a CMake target.
+
+    Raises InputError as `write_object` does.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    write_object(best, folder / f"{name}.h", name, target)
+    texts = {
+        f"{name}.c": f'#define {name.upper()}_IMPLEMENTATION\n#include "{name}.h"\n',
+        "CMakeLists.txt": _filled(best, name, "CMakeLists.cpu.txt"),
+        "check.cpp": _filled(best, name, "check.cpp"),
+        "best.json": encode_best(best).decode(),
+    }
+    for file, text in texts.items():
+        write_atomically(folder / file, text.encode())
+
+
+def _unwritable(folder: Path, error: OSError) -> InputError:
+    return InputError(f"cannot write {folder}: {error.strerror}; give another --output.")
 
 
 def _filled(best: Best, name: str, file: str) -> str:

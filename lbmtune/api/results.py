@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lbmtune.api.bundles import write_bundle
+from lbmtune.api.bundles import write_bundle, write_cpu_bundle
 from lbmtune.api.devices import LOG
 from lbmtune.api.objects import HOST, write_object
 from lbmtune.catalogue.config import KernelConfig, from_flat
@@ -144,19 +144,30 @@ class Study:
         return header
 
     def export_bundle(
-        self, path: Path | str | None = None, *, member: int | None = None, name: str | None = None
+        self,
+        path: Path | str | None = None,
+        *,
+        member: int | None = None,
+        name: str | None = None,
+        target: str | None = None,
     ) -> Path:
-        """Write a folder with best.json, header, CMake target, test program and compiled modules, and return its path.
+        """Write a folder with best.json, header, CMake target, test program and compiled code, and return its path.
 
-        path: default NAME in the folder of the study. name: of the target and the namespace. Raises as `export_header`.
+        path: default NAME in the folder of the study. name: of the target and the namespace. target: processors of a
+        CPU kernel, as in `export_object`. Raises as that and `export_header` do.
         """
         self._check_ranked()
         found = best(self.record, member)
         chosen = name or default_name(found)
-        target = self.folder / chosen if path is None else Path(path)
-        write_bundle(found, target, chosen)
+        folder = self.folder / chosen if path is None else Path(path)
+        if found.kernel.target == "cpu":
+            write_cpu_bundle(found, folder, chosen, target or HOST)
+        elif target:
+            raise InputError(f"target={target} is not supported for a kernel of a GPU (leave it out): it has modules.")
+        else:
+            write_bundle(found, folder, chosen)
         self._remark(member)
-        return target
+        return folder
 
     def _check_ranked(self) -> None:
         if not self.ranked:

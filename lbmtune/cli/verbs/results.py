@@ -105,7 +105,7 @@ def export(
         raise InputError(f"--member {member} is not supported for format={kind} (leave it out): that holds all trials.")
     if name and kind not in _WRITERS:
         raise InputError(f"--name {name} is not supported for format={kind} (use cuda): only a header has a namespace.")
-    if target and kind != "c":
+    if target and kind not in ("c", "bundle"):
         raise InputError(f"--target {target} is not supported for format={kind} (use c): only object code has one.")
     found = api.Study(study_folder(study, studies), geometry=geometry)
     if output:
