@@ -13,12 +13,12 @@ from lbmtune.errors import InputError
 from lbmtune.records.best import read_best
 from tests.shim.device import COMPILER
 from tests.support.headers import best_of
-from tests.support.objects import C_COMPILER, KINDS
+from tests.support.objects import C_COMPILER, KINDS, MORE
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 def test_its_files_are_there_and_its_program_checks_the_mass(tmp_path: Path) -> None:
-    found = best_of(*KINDS["starts of slots exchanged"])
+    found = best_of(*MORE["starts of slots exchanged"])
     write_cpu_bundle(found, tmp_path, "lbm")
     files = {"best.json", "lbm.h", "lbm.c", "lbm.f90", "lbm_kernel.o", "CMakeLists.txt", "check.cpp"}
     assert {path.name for path in tmp_path.iterdir()} == files
@@ -33,7 +33,7 @@ def test_its_files_are_there_and_its_program_checks_the_mass(tmp_path: Path) -> 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("cmake"), reason="no CMake")
 def test_cmake_builds_a_library_and_the_program(tmp_path: Path) -> None:
-    write_cpu_bundle(best_of(*KINDS["starts of slots exchanged"]), tmp_path / "lbm", "lbm")
+    write_cpu_bundle(best_of(*MORE["starts of slots exchanged"]), tmp_path / "lbm", "lbm")
     subprocess.run(["cmake", "-S", tmp_path / "lbm", "-B", tmp_path / "build"], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", tmp_path / "build"], check=True, capture_output=True)
     subprocess.run([tmp_path / "build" / "check", "32", "5", "4", "3"], check=True, capture_output=True)

@@ -34,13 +34,13 @@ KINDS: dict[str, tuple[Case, CpuConfig]] = {
         _cavity("bgk"),
         replace(_ROWS, scheme="aa", storage="fp16s", flags="memory"),
     ),
-    "starts of slots exchanged": (_box("trt"), replace(_ROWS, scheme="esoteric-twist", pointer_swap=1)),
     "sites listed": (porous("d3q19", "bgk", (64, 16, 12), 1.2, "blocks:fraction=0.3"), cpu.Sparse(threads=2)),
     "any steps of a wavefront": (_cavity("bgk"), cpu.Wavefront(threads=2, row_offset=1)),
     "three steps of moments": (_cavity("regularised"), cpu.MomentsWavefront(threads=2, tile=(64, 16, 8), steps=3)),
 }
 """One kernel of each kind that a solver calls in a way of its own, with its case."""
 MORE: dict[str, tuple[Case, CpuConfig]] = {
+    "starts of slots exchanged": (_box("trt"), replace(_ROWS, scheme="esoteric-twist", pointer_swap=1)),
     "doubles, touched in parallel": (
         _box(),
         replace(_ROWS, scheme="push", storage="fp64", compute="fp64", first_touch="parallel", pages="huge"),
