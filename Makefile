@@ -1,4 +1,4 @@
-# make study: tune on GPU 0, or on the CPU where there is none. make test: the tests. See README.md.
+# make, or make help, prints the targets
 VENV  := .venv
 BIN   := $(VENV)/bin
 EXTRA := $(shell sh scripts/cuda_extra.sh)
@@ -8,91 +8,80 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: study test test-durations test-slow check docs nvrtc-all conformance fuzz model-report profiles peer-cpu search-contest kills domains headers lowest gpu wheel clean
+.PHONY: help study test test-durations test-slow check docs nvrtc-all conformance fuzz model-report profiles peer-cpu search-contest kills domains headers lowest gpu wheel clean
 
-study: $(INSTALLED)
+help:  ## print this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+study: $(INSTALLED)  ## tune on GPU 0, or on the CPU where there is none
 	$(BIN)/lbmtune study $(if $(filter --device --device=% -d,$(ARGS)),,--device $(if $(EXTRA),0,cpu)) $(ARGS)
 
 # bytecode is kept even where the environment says otherwise: the tests begin hundreds of processes
 test test-slow: export PYTHONDONTWRITEBYTECODE :=
-test: $(DEVELOP)
+test: $(DEVELOP)  ## the tests of every day (ARGS="-k NAME": some of them)
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-# the same, and the seconds that each file takes are kept: the longest files begin first from then on
 test-durations: ARGS += --store-durations
-test-durations: test
+test-durations: test  ## make test, and keep the seconds of each file: the longest begin first
 
-# what make test leaves out: every sample of the thinned tests, and everything with everything
-test-slow: $(DEVELOP)
+test-slow: $(DEVELOP)  ## what make test leaves out: every sample of the thinned tests
 	$(BIN)/python -m pytest --numprocesses 3 -m slow $(ARGS)
 
-check: $(DEVELOP)
+check: $(DEVELOP)  ## ruff, mypy --strict and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# reference pages, pictures and the table of published speeds from the code, and the documents as a site in build/site
-docs: $(DEVELOP)
+docs: $(DEVELOP)  ## reference pages, pictures and tables from the code; the site in build/site
 	$(BIN)/python -m scripts.docs.reference
 	$(BIN)/python -m scripts.docs.pictures
 	$(BIN)/python -m scripts.recorded.against_published --docs
 	$(BIN)/mkdocs build --quiet --strict
 
-# every legal combination of the catalogue's knobs through NVRTC (make test compiles one of each kind)
-nvrtc-all: $(DEVELOP)
+nvrtc-all: $(DEVELOP)  ## every legal combination of knobs through NVRTC
 	$(BIN)/python -m scripts.nvrtc_all $(ARGS)
 
-# everything that needs a GPU: its tests, the machine description, the studies behind the recorded sets
-gpu: $(DEVELOP) $(INSTALLED)
+gpu: $(DEVELOP) $(INSTALLED)  ## everything that needs a GPU: tests, machine description, recorded studies
 	$(BIN)/python -m scripts.gpu build/gpu $(ARGS)
 
-# damaged and hostile input of all kinds: each ends in one short sentence (make test: 200 of them)
-fuzz: $(DEVELOP)
+fuzz: $(DEVELOP)  ## 5,000 damaged and hostile inputs
 	$(BIN)/python -m scripts.fuzz $(ARGS)
 
-# every pair of choices of the catalogue against the oracle, on the host shim and on the CPU (make test: a part)
-conformance: $(DEVELOP)
+conformance: $(DEVELOP)  ## every pair of knob values against the oracle, on the host shim and the CPU
 	$(BIN)/python -m scripts.conformance $(ARGS)
 
-domains: $(DEVELOP)
+domains: $(DEVELOP)  ## kernels of all families on 2,000 random domains
 	$(BIN)/python -m scripts.random_domains $(ARGS)
 
-# exported CUDA headers on the host shim, and CPU objects, on random domains: each is right or refuses them
-headers: $(DEVELOP)
+headers: $(DEVELOP)  ## exported CUDA headers and CPU objects on random domains
 	$(BIN)/python -m scripts.random_headers $(ARGS)
 	$(BIN)/python -m scripts.random_headers --cpu $(ARGS)
 
-# how well the model predicts the recorded sets, and what each of its terms is worth
-model-report: $(DEVELOP)
+model-report: $(DEVELOP)  ## predictions beside the recorded sets, and the worth of each term
 	$(BIN)/python -m scripts.recorded.model_report $(ARGS)
 
-# the ladders that are kept, held against the model
-profiles: $(DEVELOP)
+profiles: $(DEVELOP)  ## recorded loss breakdowns beside the model
 	$(BIN)/python -m scripts.recorded.profiles $(ARGS)
 
-# our CPU kernels beside lbmpy's generated ones, interleaved in one process
-peer-cpu: $(VENV)/.installed-peer
+peer-cpu: $(VENV)/.installed-peer  ## our CPU kernels beside those of lbmpy, interleaved in one process
 	$(BIN)/python -m scripts.measurements.peer_cpu $(ARGS)
 
-# all search strategies on the recorded sets; ARGS=--rivals plays those of others anew
 search-contest: export OMP_NUM_THREADS := 1
 search-contest: export OPENBLAS_NUM_THREADS := 1
-search-contest: $(VENV)/.installed-contest
+search-contest: $(VENV)/.installed-contest  ## all search strategies on the recorded sets (ARGS=--rivals: others too)
 	nice -n 19 $(BIN)/python -m scripts.contest --write $(ARGS)
 
-# studies that are killed at random moments and resumed: what is lost, doubled or left behind
-kills: $(DEVELOP)
+kills: $(DEVELOP)  ## studies killed at random moments and resumed
 	$(BIN)/python -m scripts.kills $(ARGS)
 
-# the tests of records, files and command lines with the least versions of all dependencies, in build/lowest
-lowest: $(DEVELOP)
+lowest: $(DEVELOP)  ## tests with the least versions of all dependencies, in build/lowest
 	$(BIN)/python -m scripts.lowest build/lowest $(ARGS)
 
-wheel: $(DEVELOP)
+wheel: $(DEVELOP)  ## the wheel, in dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
-clean:
+clean:  ## remove .venv, build and dist
 	rm -rf $(VENV) build dist
 
 $(VENV)/.installed: $(INPUTS)

@@ -11,8 +11,10 @@ from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
     from lbmtune.api import Case, Study, load, measure, plan, predict, render, study, trials, verify
+    from lbmtune.version import __version__
 
-__version__ = "0.2.0"
 __all__ = ["Case", "Study", "__version__", "load", "measure", "plan", "predict", "render", "study", "trials", "verify"]
 
-__getattr__, __dir__ = lazy(__name__, {"lbmtune.api": [name for name in __all__ if name != "__version__"]})
+__getattr__, __dir__ = lazy(
+    __name__, {"lbmtune.api": [name for name in __all__ if name != "__version__"], "lbmtune.version": ["__version__"]}
+)

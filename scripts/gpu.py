@@ -199,7 +199,7 @@ def accuracy(run: Run) -> dict[str, object]:
 def claims(run: Run) -> dict[str, object]:
     """Measure the published claims; start or resume."""
     folder = run.work / "claims"
-    command = [sys.executable, "-m", "lbmtune", "reproduce", "--device", run.device, "--out", str(folder)]
+    command = [sys.executable, "-m", "lbmtune", "reproduce", "--device", run.device, "--output", str(folder)]
     done = run.call("claims", [*command, *(["--resume"] if folder.exists() else [])], run.limit_s)
     for name in ("claims.json", "claims.html"):
         if (folder / name).exists():
@@ -213,7 +213,7 @@ def study(run: Run, part: str) -> dict[str, object]:
     kind = KINDS.get(part, "other")
     trials = run.trials or TRIALS[kind]
     folder = run.work / f"{name}-{part}"
-    command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
+    command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--output", str(folder)]
     command += ["--search-time", run.time or f"{SEARCH_S[kind]}s", "--trials", str(trials)]
     sample = int(trials * SAMPLED[kind])
     for override in (*overrides, *run.overrides, f"budget.sample={sample}", f"protocol.sustained_top={run.sustained}"):
@@ -235,7 +235,7 @@ def profile(run: Run) -> dict[str, object]:
     codes: dict[str, int] = {}
     for name, subject in PROFILES.items():
         page = folder / f"{name}.html"
-        command = [sys.executable, "-m", "lbmtune", "profile", *subject, "--device", run.device, "--out", str(page)]
+        command = [sys.executable, "-m", "lbmtune", "profile", *subject, "--device", run.device, "--output", str(page)]
         command += ["--machine", str(machine)]
         codes[name] = int(str(run.call(f"profile {name}", command, run.limit_s)["exit_code"]))
     return {"part": "profile", "exit_code": max(map(abs, codes.values())), "exit_codes": codes}
@@ -251,7 +251,7 @@ def fast_seeds(run: Run) -> dict[str, object]:
     codes: list[int] = []
     for seed in SEEDS:
         folder = run.work / f"fast-seed-{seed}"
-        command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--out", str(folder)]
+        command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--output", str(folder)]
         command += ["--search-time", run.time or f"{SEEDS_S}s", "--seed", str(seed)]
         command += ["--set", "protocol.sustained_top=0"]
         command += [

@@ -1,6 +1,6 @@
 // A lid-driven cavity at Reynolds number 100 with a kernel that lbmtune found, compared with Ghia, Ghia, Shin 1982.
 //
-//     lbmtune study cavity --lattice d2q9 --domain 128x128x1 --device 0 --out results
+//     lbmtune study cavity --lattice d2q9 --domain 128x128x1 --device 0 --output results
 //     lbmtune export results --format cuda --name cavity -o cavity.h
 //
 // Usage: cavity [CELLS along an edge]

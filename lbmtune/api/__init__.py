@@ -23,7 +23,10 @@ from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
     from lbmtune.api.comparing import compare, write_comparison_page
-    from lbmtune.api.inventory import listing
+    from lbmtune.api.doctor import examined
+    from lbmtune.api.following import follow
+    from lbmtune.api.foresight import foreseen
+    from lbmtune.api.inventory import entries, listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.measured_machines import machine_file, measured_machine
     from lbmtune.api.portfolios.run import portfolio
@@ -58,7 +61,10 @@ _NAMES = {
     "lbmtune.api.comparing": ("compare", "write_comparison_page"),
     "lbmtune.api.predicted.decompositions": ("cuts", "decompose"),
     "lbmtune.api.predicted.estimates": ("case_summary", "costs", "predictor"),
-    "lbmtune.api.inventory": ("listing",),
+    "lbmtune.api.doctor": ("examined",),
+    "lbmtune.api.following": ("follow",),
+    "lbmtune.api.foresight": ("foreseen",),
+    "lbmtune.api.inventory": ("entries", "listing"),
     "lbmtune.api.portfolios.run": ("portfolio",),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
     "lbmtune.api.several_devices.links": ("linked", "measured_links"),
@@ -123,8 +129,12 @@ __all__ += [
     "check_links",
     "compiled_before",
     "costs",
+    "entries",
     "estimated",
+    "examined",
     "first_on_parts",
+    "follow",
+    "foreseen",
     "linked",
     "listing",
     "load_documents",

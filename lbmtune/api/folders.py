@@ -37,26 +37,26 @@ def check_folder(folder: Path, backend: str, *, resume: bool) -> None:
 def check_begun(folder: Path, what: str, *, exists: bool, resume: bool) -> None:
     """Raise InputError if a folder holds records already, or none to resume. what: 'a study'."""
     if exists and not resume:
-        raise InputError(f"{folder} already holds {what}; add --resume to go on there, or choose another --out.")
+        raise InputError(f"{folder} already holds {what}; add --resume to go on there, or choose another --output.")
     if resume and not exists:
         what = what.removeprefix("a ")
-        raise InputError(f"{folder} holds no {what} to resume; give the folder with --out, or leave --resume out.")
+        raise InputError(f"{folder} holds no {what} to resume; give the folder with --output, or leave --resume out.")
 
 
-def study_folder(reference: str, out: Path = RESULTS) -> Path:
-    """Return the folder of a study, given as a path or as its name under `out`. Raises InputError."""
-    for folder in (given_path(reference), out / reference):
+def study_folder(reference: str, studies: Path = RESULTS) -> Path:
+    """Return the folder of a study, given as a path or as its name under `studies`. Raises InputError."""
+    for folder in (given_path(reference), studies / reference):
         if holds_study(folder):
             return folder
     if (path := given_path(reference)).is_file() and holds_study(path.parent):
         raise InputError(f"{reference} is a file of a study; give its folder, {path.parent}.")
-    known = ", ".join(path.name for path in study_folders(out)) or "none"
-    raise InputError(f"no study at {reference}; give the folder that lbmtune study wrote (under {out}: {known}).")
+    known = ", ".join(path.name for path in study_folders(studies)) or "none"
+    raise InputError(f"no study at {reference}; give the folder that lbmtune study wrote (under {studies}: {known}).")
 
 
-def study_folders(out: Path) -> Iterator[Path]:
-    """Return the study folders under `out`, itself included."""
-    yield from (header.parent for header in sorted([*out.glob(HEADER), *out.glob(f"*/{HEADER}")]))
+def study_folders(studies: Path) -> Iterator[Path]:
+    """Return the study folders under `studies`, itself included."""
+    yield from (header.parent for header in sorted([*studies.glob(HEADER), *studies.glob(f"*/{HEADER}")]))
 
 
 def study_of_domain(folder: Path, domain: tuple[int, int, int]) -> Path:

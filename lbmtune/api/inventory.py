@@ -29,6 +29,7 @@ from lbmtune.catalogue.problem.flows import FLOWS
 from lbmtune.catalogue.problem.geometries import GENERATORS
 from lbmtune.catalogue.problem.patches import SHAPES
 from lbmtune.catalogue.schemes import SCHEMES
+from lbmtune.errors import unknown
 from lbmtune.lattice import LATTICES
 from lbmtune.model.machine.description import Machine
 from lbmtune.records.spec import StudySpec, Table, tables
@@ -47,7 +48,7 @@ def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dic
         **catalogue(),
         "schemes_without_kernels": dict(_without_kernels(spec.case, backend, here.limits)),
         "flops_per_update": _flops(),
-        "axes": _knobs(backend, _searched(space) or tables(spec.axes[backend]), here.limits),
+        "knobs": _knobs(backend, _searched(space) or tables(spec.axes[backend]), here.limits),
         "study": spec.name,
         "device": device,
         "limits_of_device": here.known,
@@ -57,6 +58,67 @@ def listing(spec: StudySpec, device: str, machine: Machine | None = None) -> dic
         "illegal_configurations": space.illegal,
         "ranges": space.ranges,
     }
+
+
+_KINDS = {
+    "schemes": "scheme",
+    "layouts": "layout",
+    "lattices": "lattice",
+    "collisions": "collision",
+    "storages": "storage",
+    "flows": "flow",
+    "faces": "face",
+    "patches": "patch",
+    "geometries": "geometry",
+    "walls": "wall rule",
+}
+"""Kinds of the catalogue, and what one of a kind is called."""
+
+
+def entries(facts: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return what a listing says of a name: a kind such as 'schemes', a knob, a family, or one of a kind.
+
+    A name may be several of them, as `storage` is a knob and `link` a layout and a value. Raises InputError.
+    """
+    backend = backend_of(facts["device"])
+    found = [_kind_entry(kind, facts) for kind in (name,) if kind in ("knobs", "families", *_KINDS)]
+    if name in facts["knobs"]:
+        ranges = {one.family: one.reason for one in facts["ranges"] if one.knob == name}
+        found.append({"kind": "knob", "name": name, **facts["knobs"][name], "ranges": ranges})
+    if name in FAMILIES[backend]:
+        found.append(_family_entry(name, facts))
+    found += [
+        {"kind": kind, "name": name, "title": facts[kinds][name], "without_kernels": _why_not(kind, name, facts)}
+        for kinds, kind in _KINDS.items()
+        if name in facts[kinds]
+    ]
+    if not found:
+        known = {"knobs", "families", *_KINDS, *facts["knobs"], *FAMILIES[backend]}
+        raise unknown("name", name, known.union(*(facts[kinds] for kinds in _KINDS)))
+    return found
+
+
+def _kind_entry(kind: str, facts: dict[str, Any]) -> dict[str, Any]:
+    if kind == "knobs":
+        named = {name: knob["title"] for name, knob in facts["knobs"].items()}
+    elif kind == "families":
+        named = {name: _first_line(one) for name, one in FAMILIES[backend_of(facts["device"])].items()}
+    else:
+        named = facts[kind]
+    return {"kind": "list", "name": kind, "entries": named}
+
+
+def _family_entry(name: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return a family with those of its knobs that it shares with few others first."""
+    record = FAMILIES[backend_of(facts["device"])][name]
+    shared = {one: len(facts["knobs"][one]["families"]) for one in knobs_by_name(record) if one in facts["knobs"]}
+    own = sorted(shared, key=lambda one: shared[one])
+    titles = {one: knobs_by_name(record)[one].meaning for one in own}
+    return {"kind": "family", "name": name, "title": _first_line(record), "knobs": titles}
+
+
+def _why_not(kind: str, name: str, facts: dict[str, Any]) -> str:
+    return str(facts["schemes_without_kernels"].get(name, "")) if kind == "scheme" else ""
 
 
 def _without_kernels(case: Case, backend: str, limits: Limits) -> Iterator[tuple[str, str]]:

@@ -107,7 +107,7 @@ def study(
     where = chosen(device)
     wanted = as_spec(spec, overrides)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
-    _check(wanted, where, place, resume=resume)
+    check_begins(wanted, where, place, resume=resume)
     parts = _parts(parts, wanted, place, resume=resume)
     earlier = _earlier(sources, wanted, where, place, resume=resume)
     share = _shared(storage, place)
@@ -176,7 +176,7 @@ def _parts(asked: PartsAsked | None, spec: StudySpec, folder: Path, *, resume: b
         if asked not in (None, kept):
             raise InputError(
                 f"{folder} holds a study on {_parts_text(kept)}, and this one is on {_parts_text(asked)}; resume it as "
-                "it was or choose another --out."
+                "it was or choose another --output."
             )
         asked = kept
     if asked:
@@ -241,7 +241,7 @@ def by_accuracy(
     return {"strategy": partial(made, accuracy=accuracy), "known_accuracy": accuracy}
 
 
-def _check(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
+def check_begins(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     """Check before anything is measured that a study can begin or go on in a folder. Raises InputError."""
     backend = backend_of(device)
     _check_power(spec, device)

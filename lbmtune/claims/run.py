@@ -124,7 +124,7 @@ def check_same_device(folder: Path, environment: Environment) -> None:
     """Raise InputError if the folder was begun on another device: their speeds cannot be compared."""
     for name, was, now in read_claims_header(folder).environment.differences(environment):
         raise InputError(
-            f"{folder} was begun with {name} {was!r} and this is {now!r}; choose another --out and begin anew."
+            f"{folder} was begun with {name} {was!r} and this is {now!r}; choose another --output and begin anew."
         )
 
 

@@ -21,8 +21,6 @@ _UNSTEADY = 0.25
 """Range of the rates beside samples, relative to their median, from which on a warning is printed."""
 _WIDEST = 0.1
 """Relative half-width of the interval of a winner, from which on a warning is printed."""
-FINALS_OF = "finals of"
-"""The beginning of what a study says of finals that it left out (`StudyHeader.left_out`)."""
 TIMES_CACHE = 4
 """Footprint over the last-level cache from which on memory bandwidth decides."""
 
@@ -46,8 +44,7 @@ def without_finals(study: StudyRecord) -> str:
     """Return that a study that came to its end held no finals, and why; empty if it did, or is an early record."""
     if not (study.ranked and study.header.stopped and study.header.finished and study.race is None):
         return ""
-    told = next((text for text in study.header.left_out if text.startswith(FINALS_OF)), "")
-    reason = told.partition(": ")[2] or "; ".join(study.header.left_out)
+    reason = study.header.no_finals or "; ".join(study.header.left_out)
     return f"none were held{f' ({reason})' * bool(reason)}: the ranking is that of first measurements"
 
 

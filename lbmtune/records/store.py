@@ -7,6 +7,7 @@ import os
 import stat
 import tempfile
 import zlib
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,13 +71,22 @@ def write_record(path: Path, record: object) -> None:
     write_atomically(path, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
 
 
-def check_writable(folder: Path) -> None:
-    """Check that a folder can be written, and leave no new folder behind. Raises InputError."""
-    new = not folder.exists()
-    write_atomically(folder / ".writable", b"")
-    (folder / ".writable").unlink()
-    if new:
-        folder.rmdir()
+def check_writable(folder: Path, path: Path | None = None, instead: str = "choose another output folder") -> None:
+    """Check that a folder can be written, and leave no new folder behind.
+
+    Raises InputError, with `path`, by default the folder, and `instead` at its end.
+    """
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write {path or folder}: {error.strerror}; {instead}.") from error
+    finally:
+        for one in new:
+            with suppress(OSError):
+                one.rmdir()
 
 
 def write_header(folder: Path, header: StudyHeader) -> None:

@@ -98,7 +98,8 @@ class StudyHeader:
     calibrated_how: by what the predictions are calibrated, in words, '' in early records; finished: whether
     the search came to its end and all that follows was made, None in early records; repeats: of the machine
     (`model.machine.description.Machine`); output_rates: if the study has output; stopped: why the search ended, in a
-    sentence; left_out: what did not fit into the time of the study; earlier: studies that its search learned from;
+    sentence; left_out: what did not fit into the time of the study; no_finals: why finalists
+    have no finals, '' if all have, and in early records; earlier: studies that its search learned from;
     finals_device: id of the device that held the finals, '' for that of the environment; parts: of a study on several
     devices, None of one on a single one.
     """
@@ -123,6 +124,7 @@ class StudyHeader:
     output_rates: OutputRates | None = None
     stopped: str = ""
     left_out: tuple[str, ...] = ()
+    no_finals: str = ""
     earlier: tuple[EarlierStudy, ...] = ()
     finals_device: str = ""
     parts: PartsAsked | None = None

@@ -129,7 +129,7 @@ class Costs:
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """One tried configuration. reason: for people; empty on success.
+    """One tried configuration. reason: for people; empty on success. finals_reason: that of the finals, if they failed.
 
     measurement, final: bursts, the latter interleaved with the other finalists; again: as measurement, in another
     process at the end of the search, of a few early trials; sustained: of the best; accuracy, output: of
@@ -153,6 +153,7 @@ class Trial:
     accuracy: Accuracy | None = None
     output: tuple[OutputCost, ...] = ()
     stands_for: str = ""
+    finals_reason: str = ""
     costs: Costs = field(default_factory=Costs)
     elapsed_s: NotNegative | None = None
     device: str = ""

@@ -39,4 +39,4 @@ def scaling_figure(speeds: Mapping[str, Sequence[Speed]], alone: float, unit: st
 def write_scaling(path: Path, title: str, speeds: Mapping[str, Sequence[Speed]], alone: float, unit: str) -> None:
     """Write one file that works offline. Raises InputError if it cannot be written."""
     page = figure_page(title, scaling_figure(speeds, alone, unit), "480px")
-    write_atomically(path, page, "choose another file for --page")
+    write_atomically(path, page, "choose another file for --output")

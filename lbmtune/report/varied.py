@@ -32,4 +32,4 @@ def terms_figure(knob: str, predictions: Mapping[str, Prediction]) -> Figure:
 def write_varied(path: Path, title: str, knob: str, predictions: Mapping[str, Prediction]) -> None:
     """Write one file that works offline. Raises InputError if it cannot be written."""
     page = figure_page(title, terms_figure(knob, predictions), "480px")
-    write_atomically(path, page, "choose another file for --page")
+    write_atomically(path, page, "choose another file for --output")

@@ -12,7 +12,6 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Accuracy, Outcome, Trial
 from lbmtune.records.output import OutputCost
-from lbmtune.records.remarks import FINALS_OF
 from lbmtune.records.store import append_trial, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.clock import now
@@ -22,8 +21,6 @@ from lbmtune.search.pareto import members
 from lbmtune.search.plan import Plan
 from lbmtune.units import mlups
 
-_IN_FINALS = "in the finals"
-"""The beginning of the reason of a trial that failed there, or could not be measured."""
 _MOST_FINALS = 20
 """Rounds of finals in which finalists that fail are replaced by the next best."""
 NEAR = 0.95
@@ -77,7 +74,7 @@ def hold_finals(search: Search, plan: Plan) -> None:
         finalists = plan.fitting(sorted(wanted, key=lambda t: t.number != _first(record)) if plan.held else wanted)
         if not finalists or _is_complete(record, finalists) or (plan.limited and _nothing_new(record, finalists)):
             break
-        if held and all(t.proven and t.reason.startswith(_IN_FINALS) for t in finalists):
+        if held and all(t.proven and t.finals_reason for t in finalists):
             break  # none could be measured, and none was to blame
         search.observer.finals(finalists, plan.finals_s(finalists))
         _hold_round(search, record, finalists, plan)
@@ -88,9 +85,10 @@ def _note_missing(plan: Plan, record: StudyRecord) -> None:
     """Note how many finalists have no final, and why, so that none is missing without a word."""
     missing = [trial for trial in finalists_of(record) if trial.number not in _measured(record)]
     if missing:
-        reasons = "; ".join(dict.fromkeys(t.reason.removeprefix(f"{_IN_FINALS}: ") for t in missing if t.reason))
+        reasons = "; ".join(dict.fromkeys(filter(None, (t.finals_reason or t.reason for t in missing))))
         kernels = f"{'other ' * bool(_measured(record))}kernel{'s' * (len(missing) > 1)}"
-        plan.left_out.append(f"{FINALS_OF} {len(missing)} {kernels}{f': {reasons}' * bool(reasons)}")
+        plan.left_out.append(f"finals of {len(missing)} {kernels}{f': {reasons}' * bool(reasons)}")
+        plan.no_finals = reasons
 
 
 def fastest_s(case: Case, done: Sequence[Trial]) -> float | None:
@@ -155,7 +153,8 @@ def _hold_round(search: Search, record: StudyRecord, finalists: Sequence[Trial],
     before = {t.number: (t.final, t.stands_for) for t in record.trials}
     for trial, answer in zip(finalists, answers, strict=True):
         # one that was verified but could not be measured again keeps its speed, with the reason
-        found = replace(_answered(trial, answer, each_s, _IN_FINALS), final=answer.final)
+        found = _answered(trial, answer, each_s, "in the finals")
+        found = replace(found, final=answer.final, finals_reason=answer.reason)
         if failed and answer.outcome is Outcome.OK:
             final, stands_for = before[trial.number]
             found = replace(found, final=final, stands_for=stands_for)

@@ -21,9 +21,25 @@ _SHOWN = 100
 """Letters of a command."""
 
 
+_LOCK = ".lock"
+"""Lock file of a study's folder."""
+
+
+def is_worked_on(folder: Path) -> bool:
+    """Return whether a process of this host holds the lock of a study's folder; nothing is locked to find out."""
+    try:
+        handle = os.open(folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return _locker(handle) != 0
+    finally:
+        os.close(handle)
+
+
 def folder_lock(folder: Path) -> AbstractContextManager[None]:
     """Lock a study's folder. Raises InputError if another process holds the lock."""
-    return _locked(folder / ".lock", f"another process works on the study in {folder}; wait for it or stop it.")
+    return _locked(folder / _LOCK, f"another process works on the study in {folder}; wait for it or stop it.")
 
 
 @contextmanager

@@ -21,8 +21,9 @@ _SEARCH_ON, _WORTH = 0.08, 0.02
 
 @dataclass
 class Plan:
-    """The time of a study, and what must follow the search. left_out: what did not fit, in words.
+    """The time of a study, and what must follow the search.
 
+    left_out: what did not fit, in words; no_finals: why finalists have no finals, '' if all have or nothing is known;
     held: finals were held, and the search goes on with what is left; end_s: when what is in progress must end, on
     `time.monotonic`: later, if there is not even time for a winner.
     """
@@ -31,6 +32,7 @@ class Plan:
     needs: Needs
     held: bool = False
     left_out: list[str] = field(default_factory=list)
+    no_finals: str = ""
     end_s: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,14 +47,19 @@ class Plan:
     @property
     def later_s(self) -> float:
         """Return the seconds of what is planned after the finals."""
+        return FILES_S + sum(self.later.values())
+
+    @property
+    def later(self) -> dict[str, float]:
+        """Return the seconds of each part after the finals that takes no more than its share of the whole."""
         needs, whole_s = self.needs, self.clock.limit_s
         sustained = 1.0 if needs.runs_decide else _SUSTAINED
-        parts = (
-            (needs.sustained_s, sustained),
-            (needs.accuracy_s, _ACCURACY),
-            (self._with_output() * needs.output_s, _OUTPUT_OF_ONE),
-        )
-        return FILES_S + sum(seconds for seconds, share in parts if seconds <= share * whole_s)
+        parts = {
+            "output": (self._with_output() * needs.output_s, _OUTPUT_OF_ONE),
+            "accuracy": (needs.accuracy_s, _ACCURACY),
+            "sustained runs": (needs.sustained_s, sustained),
+        }
+        return {name: seconds for name, (seconds, share) in parts.items() if 0 < seconds <= share * whole_s}
 
     def _with_output(self) -> int:
         """Return how many finalists have their output measured: as many as take no more than its share, or one."""
@@ -62,11 +69,16 @@ class Plan:
     @property
     def after_search_s(self) -> float:
         """Return the seconds of all that is planned after the search."""
+        return self.later_s + self.races_s
+
+    @property
+    def races_s(self) -> float:
+        """Return the seconds of the finals: all finalists, or as many as fit into their share, at least two."""
         least_s = self._finals_s(2, 1)
         if self.held:
-            return self.later_s + least_s
+            return least_s
         count = self.needs.spec.protocol.finalists
-        return self.later_s + min(self._finals_s(count, count - 1), max(_FINALS * self.clock.limit_s, least_s))
+        return min(self._finals_s(count, count - 1), max(_FINALS * self.clock.limit_s, least_s))
 
     def search_left_s(self) -> float:
         """Return the seconds until the search must end."""

@@ -48,7 +48,7 @@ def run_study(search: Search, header: StudyHeader, space: Space, *, resume: bool
     with folder_lock(search.folder):
         remove_unfinished(search.folder)
         header, done = _read_folder(search.folder, header, resume=resume)
-        begun = replace(header, finished=False, stopped="", left_out=())
+        begun = replace(header, finished=False, stopped="", left_out=(), no_finals="")
         write_header(search.folder, begun)
         ended = _run(search, begun, space, done)
         _keep_journal(search.folder, begun, space)
@@ -101,6 +101,7 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
             if not stopped.endswith(OUT_OF_TIME) or not plan.goes_on():
                 break
             plan.left_out.clear()
+            plan.no_finals = ""
         # output, which was asked for, before runs that nobody did and that take what is left; runs that may change who
         # wins before all that is of the winner
         rest = (record_output, record_accuracy)
@@ -116,6 +117,7 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
         header,
         stopped=stopped,
         left_out=tuple(dict.fromkeys(plan.left_out)),
+        no_finals=plan.no_finals,
         finals_device="" if held == header.environment.device_id else held,
     )
 
@@ -124,7 +126,7 @@ def _read_folder(folder: Path, header: StudyHeader, *, resume: bool) -> tuple[St
     if not holds_study(folder):
         return header, ()
     if not resume:
-        raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --out.")
+        raise InputError(f"{folder} already holds a study; add --resume to go on with it, or choose another --output.")
     drop_torn_line(folder / TRIALS)
     kept = read_study(folder)
     check_resumable(kept.header, header, folder)
@@ -151,7 +153,7 @@ def check_same_spec(kept: StudySpec, now: StudySpec, folder: Path) -> None:
                 raise InputError(
                     f"{folder} holds a study with {key} {_text(was.get(key))}, and this one has "
                     f"{_text(here.get(key))}; only the budget can change, so resume it as it was or choose another "
-                    "--out."
+                    "--output."
                 )
 
 

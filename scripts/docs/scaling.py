@@ -48,7 +48,7 @@ def scaling_lines() -> list[str]:
         f"Predictions for up to {DEVICES} H200 of one host, of kernels that were measured on one. Nothing here was",
         "measured on several H200. [Two H100](../lab/several-devices.md) were measured beside their predictions.",
         "",
-        "    lbmtune predict best.json --machine h200 --devices 8 --weak --page scaling.html",
+        "    lbmtune predict best.json --machine h200 --devices 8 --weak --output scaling.html",
         "",
         "prints such a table for any kernel and draws it. The columns are those of [several",
         "devices](several-devices.md#predict-scaling).",

@@ -183,7 +183,7 @@ class Study:
         command = [sys.executable, "-m", "lbmtune", "study", str(STUDY), "--device=cpu", f"--trials={self.trials}"]
         command += [
             "--no-calibration",
-            "--out",
+            "--output",
             str(self.folder),
             *(["--resume"] if (self.folder / HEADER).exists() else []),
         ]

@@ -279,11 +279,11 @@ def test_the_option_takes_studies_or_none() -> None:
     begun("first")
     run = CliRunner().invoke
     base = ["study", "quick", "--device", "cpu", "--trials", "4", "--set", "scheme=aa", "--set", "threads=2"]
-    assert run(app, [*base, "--out", "new", "--from", "first"]).exit_code == 0
+    assert run(app, [*base, "--output", "new", "--from", "first"]).exit_code == 0
     assert learned(Path("new")) == ["first"]
-    assert run(app, [*base, "--out", "none", "--from", "none"]).exit_code == 0
+    assert run(app, [*base, "--output", "none", "--from", "none"]).exit_code == 0
     assert learned(Path("none")) == []
-    both = run(app, [*base, "--out", "both", "--from", "none", "--from", "first"])
+    both = run(app, [*base, "--output", "both", "--from", "none", "--from", "first"])
     assert isinstance(both.exception, InputError)
     assert "beside other studies" in str(both.exception)
 

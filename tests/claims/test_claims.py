@@ -816,7 +816,7 @@ def test_a_variant_that_a_record_does_not_know_was_not_measured() -> None:
 
 
 def test_no_memory_is_no_budget(tmp_path: Path) -> None:
-    asked = ["claims", "--device", "cpu", "--max-footprint", "0", "--out", str(tmp_path / "claims")]
+    asked = ["claims", "--device", "cpu", "--max-footprint", "0", "--output", str(tmp_path / "claims")]
     refused = CliRunner().invoke(app, asked).exception
     assert isinstance(refused, InputError)
     assert refused.exit_code == 2

@@ -215,7 +215,7 @@ def test_names_of_today_without_a_family_have_the_defaults_of_today(capsys, conf
         ),
         (("explain", "scheme=aa", "--set", "case.lattice=D3Q19"), "unknown lattice 'D3Q19'; did you mean 'd3q19'?"),
         (
-            ("study", "quick", "--time", "1h30m", "--out", "mine"),
+            ("study", "quick", "--time", "1h30m", "--output", "mine"),
             "--time 1h30m is not a time above 0 and at most 1000000000 seconds; write for example --time 90s, 5m or "
             "1h.",
         ),
@@ -355,7 +355,7 @@ def test_toml_that_exhausts_the_parser(refused, cpu, tmp_path):
     "asked",
     [
         ("study", "x" * 5000),
-        ("study", "--out", "x" * 5000),
+        ("study", "--output", "x" * 5000),
         ("predict", LONG),
         ("explain", "scheme=aa", "--study", "x" * 5000),
         ("explain", "scheme=aa", "--machine", "x" * 5000),
@@ -391,8 +391,8 @@ def test_wrong_options(refused, cpu, option):
         ("study --device", "option '--device' requires an argument; lbmtune study --help says what it takes."),
         ("devices --json=3", "option '--json' does not take a value; lbmtune devices --help says what it takes."),
         ("study quick more", "got unexpected extra argument.* .more.; lbmtune study --help says what it takes."),
-        ("studi", "no such command 'studi'; did you mean 'study'.*[?]"),
-        ("xyz", "no such command 'xyz'; lbmtune --help says what it takes."),
+        ("studi", "unknown verb 'studi'; did you mean 'study'[?]"),
+        ("xyz", "unknown verb 'xyz'; choose one of accuracy, .*, worker."),
         ("study --device banana", r"device=banana is not supported \(use cpu, or the index of a GPU: .*\)\."),
     ],
 )
@@ -454,12 +454,12 @@ def test_no_arguments_at_all_are_answered_with_the_help(capsys):
 
 def test_unwritable_output(refused, cpu, tmp_path):
     (tmp_path / "file").write_text("")
-    assert "cannot write file/study" in refused("study", "--out", "file/study", *SMALL)
+    assert "cannot write file/study" in refused("study", "--output", "file/study", *SMALL)
     assert cpu.tried == []
 
 
 def test_an_unusable_optuna_storage(refused, cpu):
-    assert "nonsense://host/db" in refused("study", "--storage", "nonsense://host/db", "--out", "mine", *SMALL)
+    assert "nonsense://host/db" in refused("study", "--storage", "nonsense://host/db", "--output", "mine", *SMALL)
     assert not Path("mine/study.json").exists()
 
 
@@ -475,7 +475,7 @@ def test_an_unusable_optuna_storage(refused, cpu):
 )
 def test_a_sentence_shows_no_letter_of_a_password(refused, cpu, password, told):
     pytest.importorskip("sqlalchemy")
-    said = refused("study", "--storage", f"mysql://u:{password}@host/db", "--out", "mine", *SMALL)
+    said = refused("study", "--storage", f"mysql://u:{password}@host/db", "--output", "mine", *SMALL)
     assert told in said
     assert said.count("***") == 1
     assert said.startswith("lbmtune: Optuna storage 'mysql://u:***@host/db' cannot be used (")
@@ -490,7 +490,7 @@ def test_a_sentence_shows_no_letter_of_a_password(refused, cpu, password, told):
     ],
 )
 def test_a_password_of_a_storage_is_not_shown(refused, cpu, url, shown):
-    line = refused("study", "--storage", url, "--out", "mine", *SMALL)
+    line = refused("study", "--storage", url, "--output", "mine", *SMALL)
     assert repr(shown) in line
     assert "hush" not in line
 
@@ -515,7 +515,7 @@ def one_study(tmp_path_factory):
         stand_in(patch)
         patch.chdir(folder)
         with pytest.raises(SystemExit) as ended:
-            main(["study", "--device", "cpu", "--out", "mine", *SMALL])
+            main(["study", "--device", "cpu", "--output", "mine", *SMALL])
     assert not ended.value.code
     return folder / "mine"
 
@@ -531,8 +531,10 @@ def finished(one_study, cpu, capsys, monkeypatch, tmp_path):
 def test_a_report_that_cannot_be_written(refused, finished):
     assert "cannot write mine/study.json/r.html" in refused("report", "mine", "-o", "mine/study.json/r.html")
     assert "cannot write mine/study.json/b.json" in refused("export", "mine", "-o", "mine/study.json/b.json")
-    assert "holds the studies; say --output page.html" in refused("report", "mine", "--out", "page.html")
-    assert "holds the studies; say --output b.json" in refused("export", "mine", "--out", "b.json")
+    assert "--studies page.html is no folder; name the one that holds" in refused(
+        "report", "mine", "--studies", "page.html"
+    )
+    assert "--studies b.json is no folder; name the one that holds" in refused("export", "mine", "--studies", "b.json")
 
 
 @pytest.mark.parametrize("damage", ["cut", "garbage", "another"])
@@ -578,10 +580,10 @@ def test_options_of_predict_that_would_not_be_heard(refused, cpu):
     assert "--top 3 goes with a ranking" in refused("predict", "scheme=aa", "--top", "3", *there)
     said = refused("predict", "quick", "--top", "3", "--vary", "block", *there)
     assert "--top 3 goes with a ranking of a study's space, not with --vary; leave it out." in said
-    assert "--page p.html goes with --vary or --devices" in refused("predict", "quick", "--page", "p.html", *there)
+    assert "--output p.html goes with --vary or --devices" in refused("predict", "quick", "--output", "p.html", *there)
     assert not Path("p.html").exists()
-    said = refused("predict", "quick", "--vary", "block", "--page", "p.pdf", *there)
-    assert said == "lbmtune: --page p.pdf is not a page; name a file that ends in .html."
+    said = refused("predict", "quick", "--vary", "block", "--output", "p.pdf", *there)
+    assert said == "lbmtune: --output p.pdf is not a page; name a file that ends in .html."
 
 
 @pytest.mark.parametrize(
@@ -635,50 +637,50 @@ def test_a_study_resumed_under_another_device(refused, finished, monkeypatch):
     header = json.loads((finished / "study.json").read_text())
     header["environment"]["device_id"] = "uuid-of-another"
     (finished / "study.json").write_text(json.dumps(header))
-    line = refused("study", "--resume", "--out", "mine", "--device", "cpu")
+    line = refused("study", "--resume", "--output", "mine", "--device", "cpu")
     assert f"begun with device_id 'uuid-of-another' and this is '{DEVICE_ID}'" in line
     stand_in(monkeypatch, FakeEvaluator("cuda"))
-    assert "begun on cpu and this is cuda" in refused("study", "--resume", "--out", "mine", "--device", "0")
+    assert "begun on cpu and this is cuda" in refused("study", "--resume", "--output", "mine", "--device", "0")
 
 
 @pytest.mark.parametrize("value", ["trials=abc", "trials=-3", "trials=1.5", "time=soon", "time=-5", "time=[1]"])
 def test_a_budget_that_is_none(refused, finished, value):
     key = value.partition("=")[0]
-    resumed = refused("study", "--resume", "--out", "mine", "--device", "cpu", "--set", f"budget.{value}")
+    resumed = refused("study", "--resume", "--output", "mine", "--device", "cpu", "--set", f"budget.{value}")
     assert f"--set budget.{key}: " in resumed
-    assert f"--set budget.{key}: " in refused("study", "--out", "new", "--device", "cpu", "--set", f"budget.{value}")
+    assert f"--set budget.{key}: " in refused("study", "--output", "new", "--device", "cpu", "--set", f"budget.{value}")
 
 
 def test_a_study_in_a_folder_that_is_in_use(refused, finished):
     with folder_lock(finished):
-        line = refused("study", "--resume", "--out", "mine", "--device", "cpu", "--trials", "9")
+        line = refused("study", "--resume", "--output", "mine", "--device", "cpu", "--trials", "9")
     assert "another process works on the study in mine" in line
 
 
 def test_what_differs_is_told_before_a_device_is_measured(refused, finished, monkeypatch):
     monkeypatch.setattr(measured_machines, "measured_machine", lambda *_, **__: pytest.fail("the device was touched"))
     for where in ((), ("quick",)):
-        line = refused("study", *where, "--resume", "--out", "mine", *SMALL, "--set", "protocol.finalists=9")
+        line = refused("study", *where, "--resume", "--output", "mine", *SMALL, "--set", "protocol.finalists=9")
         assert "protocol.finalists" in line
 
 
 def test_a_study_resumed_as_another_study(refused, finished):
-    line = refused("study", "quick", "--resume", "--out", "mine", *SMALL, "--set", "storage=fp64")
+    line = refused("study", "quick", "--resume", "--output", "mine", *SMALL, "--set", "storage=fp64")
     different = "mine holds a study with axes.cpu[1].storage fp32, and this one has fp64; only the budget can change"
     assert different in line
-    assert different in refused("study", "--resume", "--out", "mine", "--set", "storage=fp64")
-    line = refused("study", "--resume", "--out", "mine", "--set", "case.domain=32x64x64", "--seed", "2")
+    assert different in refused("study", "--resume", "--output", "mine", "--set", "storage=fp64")
+    line = refused("study", "--resume", "--output", "mine", "--set", "case.domain=32x64x64", "--seed", "2")
     assert "with case.domain 64, 64, 64, and this one has 32, 64, 64;" in line
-    assert "with seed 1, and this one has 2;" in refused("study", "--resume", "--out", "mine", "--seed", "2")
-    assert "holds no study to resume" in refused("study", "quick", "--resume", "--out", "other")
-    assert "already holds a study; add --resume" in refused("study", "--out", "mine")
+    assert "with seed 1, and this one has 2;" in refused("study", "--resume", "--output", "mine", "--seed", "2")
+    assert "holds no study to resume" in refused("study", "quick", "--resume", "--output", "other")
+    assert "already holds a study; add --resume" in refused("study", "--output", "mine")
 
 
 @pytest.mark.parametrize(("name", "content"), [("study.json", "{"), ("trials.jsonl", "{}\n")])
 def test_damaged_records(refused, finished, name, content):
     (finished / name).write_text(content)
     assert "damaged" in refused("report", "mine")
-    assert "damaged" in refused("study", "--resume", "--out", "mine")
+    assert "damaged" in refused("study", "--resume", "--output", "mine")
 
 
 @pytest.mark.parametrize(
@@ -707,7 +709,7 @@ def test_records_of_a_damaged_disk(refused, finished, name, content, said):
     (finished / name).write_bytes(content)
     for verb in ("report", "export"):
         assert re.search(said, refused(verb, "mine"))
-    assert re.search(said, refused("study", "--resume", "--out", "mine"))
+    assert re.search(said, refused("study", "--resume", "--output", "mine"))
     assert re.search(said, refused("explain", "0123456789ab", "--study", "mine", "--device", "cpu"))
 
 
@@ -719,8 +721,8 @@ def test_trials_without_the_head_of_their_study(refused, finished, name):
         (finished / name).write_bytes(gzip.compress((finished / "trials.jsonl").read_bytes()))
         (finished / "trials.jsonl").unlink()
     said = f"lbmtune: mine holds {name} without study.json, which says of what study these trials are; restore it, or"
-    study = ("study", "quick", "--out", "mine", *SMALL)
-    for asked in (study, (*study, "--resume"), ("study", "--out", "mine", "--resume"), ("report", "mine")):
+    study = ("study", "quick", "--output", "mine", *SMALL)
+    for asked in (study, (*study, "--resume"), ("study", "--output", "mine", "--resume"), ("report", "mine")):
         assert refused(*asked).startswith(said)
     assert refused("export", "mine").startswith(said)
 
@@ -863,13 +865,13 @@ def test_no_room_for_temporary_files(monkeypatch, tmp_path):
 def test_a_page_of_one_axis_that_cannot_be_written(refused, tmp_path):
     (tmp_path / "page.html").mkdir()
     few = ("quick", "--machine", "h200", "--set", "scheme=aa", "--compile", "0", "--vary", "block")
-    line = refused("predict", *few, "--page", "page.html")
-    assert line == "lbmtune: cannot write page.html: Is a directory; choose another file for --page."
+    line = refused("predict", *few, "--output", "page.html")
+    assert line == "lbmtune: cannot write page.html: Is a directory; choose another file for --output."
     (tmp_path / "file").touch()
-    assert refused("predict", *few, "--page", "file/page.html").startswith("lbmtune: cannot write file")
+    assert refused("predict", *few, "--output", "file/page.html").startswith("lbmtune: cannot write file")
 
 
-@pytest.mark.parametrize("option", [("--out", "file/page.html"), ("--sources", "file/sources")])
+@pytest.mark.parametrize("option", [("--output", "file/page.html"), ("--sources", "file/sources")])
 def test_where_a_profile_goes_is_looked_at_before_anything_is_measured(refused, monkeypatch, tmp_path, option):
     monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", lambda *_, **__: pytest.fail("measured"))
     (tmp_path / "file").touch()

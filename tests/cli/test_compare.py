@@ -75,7 +75,7 @@ def test_a_report_of_several_studies_is_one_page(run, folders, tmp_path):
     code, out, _ = run("report", "monday", "friday")
     assert (code, out) == (0, "wrote lbmtune-studies/comparison.html\n")
     assert "friday 968 (-5.0 %)" in (tmp_path / "lbmtune-studies" / "comparison.html").read_text()
-    assert json.loads(run("report", "monday", "friday", "-o", "both.html", "--json")[1])["report"] == "both.html"
+    assert json.loads(run("report", "monday", "friday", "-o", "both.html", "--json")[1])["path"] == "both.html"
     assert run("report", "monday", "nothing")[0] == 1
     code, _, err = run("report", "monday", "friday", "--geometry", "voxels.npy")
     assert code == 2

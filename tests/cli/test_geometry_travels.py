@@ -66,7 +66,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         stand_in(patch)
         with pytest.raises(SystemExit) as ended:
-            main(["study", str(folder / "mine.toml"), "--device", "cpu", "--out", str(folder / "out")])
+            main(["study", str(folder / "mine.toml"), "--device", "cpu", "--output", str(folder / "out")])
     assert not ended.value.code
     (folder / "geo" / "c.npy").rename(folder / "moved, 10:30.npy")
     voxelfile._sample.cache_clear()  # which remembers what this process has read
@@ -76,7 +76,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_study_prints_the_fluid_cells(call: Call, made: Path, tmp_path: Path) -> None:
     shutil.copytree(made / "out", tmp_path / "out")
     there = ("--geometry", made / "moved, 10:30.npy")
-    code, out, _ = call("study", "--device", "cpu", "--out", tmp_path / "out", "--resume", *there)
+    code, out, _ = call("study", "--device", "cpu", "--output", tmp_path / "out", "--resume", *there)
     assert code == 0
     assert "fluid cells" in out
     assert "fluid cells" in (tmp_path / "out" / "report.html").read_text()
@@ -133,7 +133,7 @@ def test_the_space_of_a_study_folder(asked: tuple[str, ...], call: Call, made: P
 
 def test_a_study_goes_on_with_its_file_elsewhere(call: Call, made: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(made / "out", tmp_path / "out"))
-    again = ("study", "--device", "cpu", "--out", folder, "--resume")
+    again = ("study", "--device", "cpu", "--output", folder, "--resume")
     assert call(*again)[::2] == (2, f"lbmtune: cannot read {made / 'geo' / 'c.npy'}: {MISSING}")
     assert "has the digest" in call(*again, "--geometry", made / "other.npy")[2]
     more = ("--geometry", made / "moved, 10:30.npy", "--set", "budget.trials=3")

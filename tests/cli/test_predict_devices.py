@@ -153,7 +153,7 @@ def test_a_device_without_links_of_its_own_has_those_of_its_name(run: Run, tmp_p
 
 def test_a_page_with_a_figure(run: Run, tmp_path: Path) -> None:
     page = tmp_path / "scaling.html"
-    code, _, err = run(*KERNEL, "--machine", "h100", "--devices", 4, "--page", page)
+    code, _, err = run(*KERNEL, "--machine", "h100", "--devices", 4, "--output", page)
     assert code == 0
     assert err.endswith(f"page  {page}\n")
     text = page.read_text()

@@ -80,7 +80,7 @@ def test_it_is_facts_with_json(run, on):
     facts = json.loads(out)
     assert code == 4
     assert "as recorded" in err, "no cause is invented"
-    assert (facts["format"], facts["version"]) == ("lbmtune.remeasured", 1)
+    assert facts["format"] == "lbmtune.reproduce-speed"
     assert facts["verdict"] == "slower"
     assert facts["ratio"]["ratio"] == pytest.approx(0.8)
     assert facts["causes"] == []
@@ -95,7 +95,7 @@ def test_a_kernel_that_fails_here_has_no_speed(run, on):
 
 @pytest.mark.parametrize(
     "options",
-    [("--only", "tran2017"), ("--resume",), ("--out", "here"), ("--parts", "2"), ("--max-footprint", "2GiB")],
+    [("--only", "tran2017"), ("--resume",), ("--output", "here"), ("--parts", "2"), ("--max-footprint", "2GiB")],
 )
 def test_options_of_published_experiments_do_not_go_with_it(run, on, options):
     on(1.0)

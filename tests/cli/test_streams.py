@@ -24,7 +24,7 @@ from lbmtune.cli import main
 from tests.support.studies.fake_study import stand_in
 with pytest.MonkeyPatch.context() as patch:
     stand_in(patch)
-    main(["study", "--device", "cpu", "--out", "mine", "--set", "case.domain=64x64x64", "--trials", "6"])
+    main(["study", "--device", "cpu", "--output", "mine", "--set", "case.domain=64x64x64", "--trials", "6"])
 """
 
 
@@ -102,7 +102,7 @@ def test_nothing_of_a_record_reaches_a_terminal_raw(tmp_path, monkeypatch, capsy
     Path("best.json").write_text(json.dumps(values))
     Path("damaged.json").write_text(json.dumps(values | {"version": HOSTILE}))
     with pytest.raises(SystemExit):
-        main(["study", "--device", "cpu", "--out", "mine", "--set", "case.domain=64x64x64", "--trials", "2"])
+        main(["study", "--device", "cpu", "--output", "mine", "--set", "case.domain=64x64x64", "--trials", "2"])
     kept = read_study(Path("mine")).header
     write_header(Path("mine"), replace(kept, environment=replace(kept.environment, device=HOSTILE), version=HOSTILE))
     capsys.readouterr()
@@ -113,7 +113,7 @@ def test_nothing_of_a_record_reaches_a_terminal_raw(tmp_path, monkeypatch, capsy
         "render best.json --machine h200",
         "render best.json --machine h200 --json",
         "explain damaged.json --machine h200",
-        "study --device cpu --out mine --resume",
+        "study --device cpu --output mine --resume",
         "report mine",
     ):
         with pytest.raises(SystemExit):

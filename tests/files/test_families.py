@@ -149,8 +149,8 @@ def test_the_listing_has_the_values_of_each_family_and_why_there_are_no_others()
     assert rows["direct", "storage"] == KnobRange(
         family="direct", knob="storage", values=("fp64",), reason="given by the study"
     )
-    assert facts["axes"]["family"]["values"] == ("direct", "moments-wavefront", "wavefront")
-    assert facts["axes"]["steps"]["spaces"][0] == ()
+    assert facts["knobs"]["family"]["values"] == ("direct", "moments-wavefront", "wavefront")
+    assert facts["knobs"]["steps"]["spaces"][0] == ()
     assert not api.listing(load_study("quick"), "cpu")["ranges"]
 
 

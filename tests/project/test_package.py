@@ -7,7 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -63,7 +65,8 @@ def test_help_loads_nothing_heavy() -> None:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    _run("-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), ".")
+    alone = [] if find_spec("versioningit") is None else ["--no-build-isolation"]  # of an older environment
+    _run("-m", "pip", "wheel", "--quiet", "--no-deps", *alone, "--wheel-dir", str(folder), ".")
     return next(folder.glob("lbmtune-*.whl"))
 
 
@@ -96,3 +99,34 @@ def test_installed_wheel_finds_kernels_and_studies(wheel: Path, tmp_path: Path) 
         *("k20", "k20x", "k40c", "p100", "titan-x"),
         *("v100", "xeon-e5-2690v3", "xeon-phi-7210"),
     ]
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false", "-c", "tag.gpgsign=false")
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+def test_versions_come_from_tags(tmp_path: Path) -> None:
+    """Also without tags, as of a shallow clone, without git, and of an sdist; nothing needs a network."""
+    versioningit = pytest.importorskip("versioningit")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    released = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["versioningit"]["default-version"]
+
+    def version() -> str:
+        return str(versioningit.get_version(tmp_path))
+
+    assert version() == released, "sources alone"
+    (tmp_path / "PKG-INFO").write_text("Metadata-Version: 2.4\nName: lbmtune\nVersion: 0.7.0\n\n")
+    assert version() == "0.7.0", "an sdist"
+    (tmp_path / "PKG-INFO").unlink()
+    _git(tmp_path, "init")
+    _git(tmp_path, "add", ".")
+    _git(tmp_path, "commit", "--message", "first")
+    assert version() == released, "a shallow clone"
+    _git(tmp_path, "tag", "v0.9.0")
+    assert version() == "0.9.0"
+    _git(tmp_path, "commit", "--allow-empty", "--message", "second")
+    assert re.fullmatch(r"0\.9\.0\.post1\+g[0-9a-f]+", version())
+    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + "\n# changed\n")
+    assert re.fullmatch(r"0\.9\.0\.post1\+g[0-9a-f]+\.dirty", version())

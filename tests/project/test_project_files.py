@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import tomllib
 
 import lbmtune
@@ -16,9 +17,11 @@ def test_the_version_is_the_newest_of_the_changelog_and_the_one_to_cite() -> Non
     released = re.findall(
         r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
     )
-    assert released[0] == lbmtune.__version__
+    versions = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["versioningit"]
+    assert released[0] == versions["default-version"] == versions["vcs"]["default-tag"].removeprefix("v")
+    assert re.match(r"\d+\.\d+\.\d+(\.post|\+|$)", lbmtune.__version__), "as it was installed"
     assert released == sorted(released, key=lambda version: [*map(int, version.split("."))], reverse=True)
-    assert f"version: {lbmtune.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"version: {released[0]}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_knobs_of_the_changelog_are_those_of_today() -> None:
@@ -57,3 +60,12 @@ def test_python_versions_are_those_that_the_classifiers_name() -> None:
     versions = [name.rpartition(" ")[2] for name in project["classifiers"] if ":: Python :: 3." in name]
     assert versions == ["3.11", "3.12", "3.13"]
     assert project["requires-python"] == f">={versions[0]}"
+
+
+def test_make_alone_lists_all_targets_with_what_they_do():
+    text = (ROOT / "Makefile").read_text()
+    targets = re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE)[1].split()
+    first = re.search(r"^([a-z-]+):", text, re.MULTILINE)[1]
+    assert first == "help"
+    listed = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert sorted(line.split()[1] for line in listed.splitlines()) == sorted(targets)

@@ -81,7 +81,7 @@ def test_the_second_tutorial_runs_what_the_first_one_found(folder: Path, monkeyp
     monkeypatch.chdir(folder)
     if not (folder / "results" / "best.json").exists():
         with pytest.raises(SystemExit):
-            main(["study", "cavity.toml", "--device", "cpu", "--out", "results", *SMALL])
+            main(["study", "cavity.toml", "--device", "cpu", "--output", "results", *SMALL])
     names: dict[str, Any] = {}
     ran = [exec(text, names) for language, text in blocks("put-it-into-a-solver") if language == "python"]
     assert len(ran) == 4

@@ -31,7 +31,7 @@ from lbmtune.measure.verification import oracle
 from lbmtune.records import Conditions
 from lbmtune.records.best import BEST_VERSION, SCHEMA, encode_best, schema
 from lbmtune.records.kernel_format import source_digest
-from lbmtune.records.remarks import disturbance
+from lbmtune.records.remarks import disturbance, race_text
 from lbmtune.records.study import StudyRecord
 from lbmtune.runtime import load as loading
 from lbmtune.runtime.placement import PopulationPlaces
@@ -106,6 +106,7 @@ def test_a_study_without_finals_says_so_in_its_file() -> None:
     study = made.gpu_study()
     reason = "finals of 3 kernels: killed by SIGKILL"
     header = replace(study.header, stopped="the limit of trials is reached", finished=True, left_out=(reason,))
+    header = replace(header, no_finals="killed by SIGKILL")
     trials = tuple(replace(trial, final=None) for trial in study.trials)
     assert best(replace(study, header=header, trials=trials)).expected.doubts == (
         "finals: none were held (killed by SIGKILL): the ranking is that of first measurements.",
@@ -113,6 +114,16 @@ def test_a_study_without_finals_says_so_in_its_file() -> None:
     raced = best(replace(study, header=header))
     assert "held" not in " ".join(raced.expected.doubts)
     assert raced.left_out == (reason,)
+
+
+def test_why_finals_are_missing_is_read_of_studies_of_all_times() -> None:
+    """The reason is a field of its own; early records have it in what was left out."""
+    early = made.gpu_study()
+    header = replace(early.header, stopped="the limit of trials is reached", finished=True, left_out=("finals: late",))
+    trials = tuple(replace(trial, final=None) for trial in early.trials)
+    assert "none were held (finals: late):" in race_text(replace(early, header=header, trials=trials))
+    today = replace(header, left_out=("finals of 3 kernels: late: 2 s; and so on",), no_finals="late: 2 s; and so on")
+    assert "none were held (late: 2 s; and so on):" in race_text(replace(early, header=today, trials=trials))
 
 
 @pytest.mark.parametrize(

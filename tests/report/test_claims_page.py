@@ -92,7 +92,7 @@ def test_figures_of_every_device_are_in_the_table_and_in_the_json(
 ) -> None:
     table = variant_table(claims, claims.documents[0])
     assert "150 (Old card); 40 (Older card, 16x16x16); 50 (Older card, at its best)" in table.columns[2].cells
-    emit_json(claims)
+    emit_json("reproduce", claims)
     first = json.loads(capsys.readouterr().out)["documents"][0]["variants"][0]
     assert [(one["device"], one["mlups"]) for one in first["published"]] == [
         ("Old card", 150),
@@ -212,6 +212,6 @@ def test_report_makes_the_page_from_the_records(claims: Claims, tmp_path: Path) 
     folder.mkdir()
     assert claims_folder(str(folder), tmp_path) is None
     write_claims(folder, claims)
-    done = CliRunner().invoke(app, ["report", "mine", "--out", str(tmp_path)])
+    done = CliRunner().invoke(app, ["report", "mine", "--studies", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert (folder / PAGE).read_text() == claims_page(claims)

@@ -180,7 +180,7 @@ def test_searches_with_several_seeds_have_to_find_the_speed_that_is_known(
             mlups = alone[path.parent.name.removeprefix("fast-seed-") if path != script.KNOWN else "known"]
             streams["stdout"].write(json.dumps({"measurement": {"mlups": mlups}}))
             return script.subprocess.CompletedProcess(command, 0 if mlups else code)
-        Path(command[command.index("--out") + 1]).mkdir(parents=True)
+        Path(command[command.index("--output") + 1]).mkdir(parents=True)
         return script.subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(script.subprocess, "run", run)
@@ -198,7 +198,7 @@ def test_a_search_that_left_nothing_is_not_within(
         if "measure" in command:
             streams["stdout"].write(json.dumps({"measurement": {"mlups": 100}}))
         elif command[command.index("--seed") + 1] != "2":
-            Path(command[command.index("--out") + 1]).mkdir(parents=True)
+            Path(command[command.index("--output") + 1]).mkdir(parents=True)
         return script.subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(script.subprocess, "run", run)

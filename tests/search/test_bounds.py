@@ -176,7 +176,7 @@ def test_a_study_that_is_stopped_says_if_the_power_of_its_best_is_not_known(
 
     fake_study.stand_in(monkeypatch, Stopped(backend="cpu"))
     monkeypatch.setattr(studies, "reports_power", lambda _: True)
-    case = ["--set", "case.domain=64x64x64", "--trials", "8", "--out", str(tmp_path / "s")]
+    case = ["--set", "case.domain=64x64x64", "--trials", "8", "--output", str(tmp_path / "s")]
     with pytest.raises(SystemExit) as ended:
         main(["study", *case, "--max-power", "300"])
     assert ended.value.code == 130
@@ -233,7 +233,7 @@ def test_limits_are_options_and_stand_in_what_is_written(
     fake_study.stand_in(monkeypatch, Drawing(drawn=250.0))
     monkeypatch.setattr(studies, "reports_power", lambda _: True)
     most = SIZES[len(SIZES) // 2]
-    case = ["--set", "case.domain=64x64x64", "--trials", "8", "--out", str(tmp_path / "s")]
+    case = ["--set", "case.domain=64x64x64", "--trials", "8", "--output", str(tmp_path / "s")]
     with pytest.raises(SystemExit) as ended:
         main(["study", *case, "--max-footprint", str(most), "--max-power", "300", "--json"])
     assert ended.value.code == 0
@@ -252,7 +252,7 @@ def test_a_device_without_a_counter_is_refused_in_one_sentence(
     fake_study.stand_in(monkeypatch)
     monkeypatch.setattr(studies, "reports_power", lambda _: False)
     with pytest.raises(SystemExit) as ended:
-        main(["study", "--device", "cpu", "--max-power", "300", "--out", str(tmp_path / "s")])
+        main(["study", "--device", "cpu", "--max-power", "300", "--output", str(tmp_path / "s")])
     assert ended.value.code == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "--max-power 300 is not supported for device cpu (leave it out)" in line

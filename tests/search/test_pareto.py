@@ -328,7 +328,7 @@ def test_the_command_writes_and_exports_members(
 ) -> None:
     fake_study.stand_in(monkeypatch, Mixed())
     folder = tmp_path / "s"
-    case = ["--set", "case.domain=64x64x64", "--trials", "12", "--out", str(folder)]
+    case = ["--set", "case.domain=64x64x64", "--trials", "12", "--output", str(folder)]
 
     def command(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
@@ -386,7 +386,7 @@ def test_energy_without_a_counter_is_refused(
     fake_study.stand_in(monkeypatch)
     monkeypatch.setattr(studies, "reports_power", lambda _: False)
     with pytest.raises(SystemExit) as ended:
-        main(["study", "--device", "cpu", "--objective", "mlups,energy", "--out", str(tmp_path / "s")])
+        main(["study", "--device", "cpu", "--objective", "mlups,energy", "--output", str(tmp_path / "s")])
     assert ended.value.code == 2
     said = "objective=energy is not supported for device cpu (use mlups or footprint): this process may not read"
     assert said in capsys.readouterr().err

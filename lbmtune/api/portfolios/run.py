@@ -97,7 +97,7 @@ def portfolio(
     place = Path(folder) if folder else new_folder(f"{wanted.name}-portfolio", where, resume=resume, holds=ASKED)
     check_begun(place, "a portfolio", exists=holds_portfolio(place), resume=resume)
     if not resume and holds_study(place):
-        raise InputError(f"{place} already holds a study; choose another --out.")
+        raise InputError(f"{place} already holds a study; choose another --output.")
     clock = Clock(begun_s, wanted.budget.seconds or inf)
     with folder_lock(place):
         asked = _asked(wanted, domains, where, place, clock, resume=resume)

@@ -50,7 +50,7 @@ class Variation:
     def facts(self) -> dict[str, Any]:
         """Return plain data."""
         return {
-            "axis": self.knob,
+            "knob": self.knob,
             "case": self.case,
             "around": self.around.flat(),
             "machine": self.machine,

@@ -92,7 +92,7 @@ class Raced:
             "cut": self.cut,
             "domain": self.case.domain,
             "domain_of_one": self.alone.domain,
-            "mlups_of_one": times.alone_mlups,
+            "mlups_of_one_device": times.alone_mlups,
             "steps_between_exchanges": times.steps,
             "sent_bytes": self.sent_bytes,
             "couplings": [self._facts_of(one) for one in times.coupled],

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from lbmtune import api
 from lbmtune.api import devices
@@ -104,6 +105,11 @@ class Subject:
         return self
 
 
+def named(subject: Subject) -> dict[str, Any]:
+    """Return case, configuration and key as --json of all verbs has them."""
+    return {"case": subject.case, "config": subject.config.flat(), "key": subject.config.key}
+
+
 def is_config(text: str) -> bool:
     """Return whether an argument names a configuration, and not a study."""
     return "=" in text or text.endswith(".json") or bool(re.fullmatch(_KEY, text))
@@ -149,7 +155,7 @@ def resolve(text: str, options: Options) -> Subject:
         recorded = Recorded(best.environment, best.expected.mlups, best.resources, parts)
         return _of_record(best.case, best.config, recorded, text, options)
     if key:
-        case, config, measured = _find_trial(text, study, options.out)
+        case, config, measured = _find_trial(text, study, options.studies)
         return _of_record(case, config, measured, text, options)
     spec = settled(study_spec(options), options.geometry)
     return replace(_from_values(text, spec, options.device, machine), output=spec.output)
@@ -215,12 +221,12 @@ def searched(options: Options) -> tuple[StudySpec, str, Machine | None]:
     return spec, where, machine
 
 
-def _find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelConfig, Recorded]:
-    """Return case, configuration and record of a trial: from a study folder, or from any under `out`.
+def _find_trial(key: str, study: str | None, studies: Path) -> tuple[Case, KernelConfig, Recorded]:
+    """Return case, configuration and record of a trial: from a study folder, or from any under `studies`.
 
     Raises InputError.
     """
-    folders = [Path(study)] if study else list(study_folders(out))
+    folders = [Path(study)] if study else list(study_folders(studies))
     for folder in folders:
         record = read_study(folder)
         for trial in record.trials:
@@ -230,7 +236,7 @@ def _find_trial(key: str, study: str | None, out: Path) -> tuple[Case, KernelCon
                 found = trial.final or trial.measurement
                 recorded = Recorded(record.header.environment, found.mlups if found else None, trial.resources)
                 return record.header.spec.case, from_flat(trial.config), recorded
-    where = ", ".join(map(str, folders)) or f"{out}, which holds no study"
+    where = ", ".join(map(str, folders)) or f"{studies}, which holds no study"
     give = "give its study folder with --study, or the study that was ranked"
     raise InputError(f"no trial has the key {key} in {where}; {give}.")
 

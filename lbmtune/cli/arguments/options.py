@@ -1,8 +1,9 @@
 """Options that several verbs share."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import Signature, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -10,7 +11,10 @@ import typer
 
 from lbmtune.api.folders import RESULTS
 from lbmtune.cli.arguments.numbers import time_s, whole
+from lbmtune.cli.arguments.places import folder_of_studies
 from lbmtune.files.ranges import PARTS, Range
+
+LOG = logging.getLogger("lbmtune")
 
 
 def option(flag: str, metavar: str, said: str, parser: Callable[[str], Any] | None = None) -> Any:
@@ -21,6 +25,11 @@ def option(flag: str, metavar: str, said: str, parser: Callable[[str], Any] | No
 def count(flag: str, metavar: str, said: str, allowed: Range, example: int) -> Any:
     """Return an option that takes a whole number. said: its help; example: for the sentence that refuses another."""
     return option(flag, metavar, said, whole(flag, allowed, example))
+
+
+def written(metavar: str, said: str) -> Any:
+    """Return the option for what a verb writes: --output, or -o. said: its help."""
+    return typer.Option("--output", "-o", metavar=metavar, help=said)
 
 
 def duration(flag: str, said: str) -> Any:
@@ -79,7 +88,10 @@ HaloLayers = Annotated[
     count("--halo", "LAYERS", "of each part, a multiple of the steps of a launch (default: as few as serve)", PARTS, 6),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print the facts as JSON on standard output, and nothing else")]
-Out = Annotated[Path, option("--out", "FOLDER", "folder that holds the study folders")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="print results, warnings and errors alone: no progress, no remarks")
+]
+Studies = Annotated[Path, option("--studies", "FOLDER", "folder that holds the study folders", folder_of_studies)]
 Config = Annotated[
     str,
     typer.Argument(
@@ -87,7 +99,7 @@ Config = Annotated[
         help="best.json, the key of a trial or (with --study) of a ranking, or scheme=aa,block=256x1x1,...",
     ),
 ]
-Folder = Annotated[str, typer.Argument(metavar="STUDY", help="a study folder, or its name under --out")]
+Folder = Annotated[str, typer.Argument(metavar="STUDY", help="a study folder, or its name under --studies")]
 
 
 @dataclass(frozen=True)
@@ -98,28 +110,34 @@ class Options:
     sets: Sets = None
     device: Device = None
     machine: Machine = None
-    out: Out = RESULTS
+    studies: Studies = RESULTS
     geometry: Geometry = None
 
 
-OnDevice = Annotated[Options, "study", "sets", "device", "out", "geometry"]
-OnMachine = Annotated[Options, "study", "sets", "device", "machine", "out", "geometry"]
+OnDevice = Annotated[Options, "study", "sets", "device", "studies", "geometry"]
+OnMachine = Annotated[Options, "study", "sets", "device", "machine", "studies", "geometry"]
 
 
 def with_single_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return a verb as Typer takes it: its parameter `options`, if any, is taken apart into the options it names."""
+    """Return a verb as Typer takes it: its parameter `options`, if any, is taken apart into the options it names.
+
+    Each verb has --quiet besides.
+    """
     hints = {name: hint for name, hint in get_type_hints(verb, include_extras=True).items() if name != "return"}
     shared = getattr(hints.get("options"), "__metadata__", ())
     single = signature(Options, eval_str=True).parameters
     own = {name: one.replace(annotation=hints[name]) for name, one in signature(verb).parameters.items()}
 
     def call(**values: Any) -> None:
+        if values.pop("quiet"):
+            LOG.setLevel(logging.WARNING)
         if shared:
             values["options"] = Options(**{name: values.pop(name) for name in shared})
         verb(**values)
 
     lists = ([single[n] for n in shared] if name == "options" else [one] for name, one in own.items())
-    parameters = [one.replace(kind=one.KEYWORD_ONLY) for several in lists for one in several]
+    named = [one.replace(kind=one.KEYWORD_ONLY) for several in lists for one in several]
+    parameters = [*named, Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)]
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
     call.__annotations__ = {one.name: one.annotation for one in parameters}
     return call

@@ -6,13 +6,15 @@ from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
     from lbmtune.cli.format.claims import ClaimsProgress, variant_table, verdict_table
+    from lbmtune.cli.format.live import LiveProgress
     from lbmtune.cli.format.profile import print_profile
     from lbmtune.cli.format.progress import Progress
 
-__all__ = ["ClaimsProgress", "Progress", "print_profile", "variant_table", "verdict_table"]
+__all__ = ["ClaimsProgress", "LiveProgress", "Progress", "print_profile", "variant_table", "verdict_table"]
 
 _MODULES = {
     "claims": ("ClaimsProgress", "variant_table", "verdict_table"),
+    "live": ("LiveProgress",),
     "profile": ("print_profile",),
     "progress": ("Progress",),
 }

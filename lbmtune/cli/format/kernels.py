@@ -44,6 +44,17 @@ def measurement_rows(trial: Trial, measurement: Measurement, machine: Machine) -
     return rows
 
 
+_ERRORS = (
+    "velocity",
+    "density",
+    "velocity to exact",
+    "velocity to exact, fp64",
+    "density to exact",
+    "density to exact, fp64",
+)
+"""Errors against the reference, and of kernel and reference against the exact solution."""
+
+
 def accuracy_table(found: Accuracy, config: KernelConfig) -> Table:
     """Return the errors of a precision as a table: one row per velocity, relative L2 norms."""
     domain = "x".join(map(str, found.domain))
@@ -52,7 +63,7 @@ def accuracy_table(found: Accuracy, config: KernelConfig) -> Table:
         f"L2 errors of {found.lattice} {found.collision}, {kept}, stored as {found.storage}, computed in "
         f"{found.compute}, on {domain} cells"
     )
-    columns = ("u0>", "steps>", "velocity>", "density>", "to exact>", "fp64>", "density to exact>", "fp64>")
+    columns = ("u0>", "steps>", *(f"{name}>" for name in _ERRORS))
     rows = [
         (
             f"{p.velocity_scale:g}",

@@ -1,5 +1,6 @@
 """Printing: facts go to standard output, everything else to standard error."""
 
+import logging
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
@@ -13,12 +14,15 @@ from rich.text import Text
 from lbmtune.catalogue.config import DEFAULT_FAMILY, Scalar, defaults, family
 from lbmtune.printable import printable
 
+LOG = logging.getLogger("lbmtune")
 _GAP = 2
 """Blanks between the columns of a table."""
 _ROOM = 40
 """Least characters of a column of words beside others."""
 
 
+JSON_VERSION = 2
+"""Version of what --json prints: counts up if a name changes or goes. The first one had no names for it."""
 _PIPED = 10_000
 """Characters of a line that is piped: no row is as long."""
 
@@ -37,19 +41,21 @@ def stdout() -> Console:
 
 
 def stderr() -> Console:
-    """Return the console for progress."""
-    return _console(to_stderr=True)
+    """Return the console for progress, which prints nothing with --quiet."""
+    return _console(to_stderr=True, quiet=not LOG.isEnabledFor(logging.INFO))
 
 
-def _console(*, to_stderr: bool) -> Console:
-    console = _Console(stderr=to_stderr, highlight=False, soft_wrap=True)
-    # what is piped into a file or a program keeps one line per row
-    return console if console.is_terminal else _Console(stderr=to_stderr, highlight=False, soft_wrap=True, width=_PIPED)
+def _console(*, to_stderr: bool, quiet: bool = False) -> Console:
+    console = _Console(stderr=to_stderr, quiet=quiet, highlight=False, markup=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _PIPED  # what is piped into a file or a program keeps one line per row
+    return console
 
 
-def emit_json(facts: object) -> None:
-    """Print facts as JSON."""
-    encoded = msgspec.json.encode(facts, order="deterministic")
+def emit_json(verb: str, facts: object) -> None:
+    """Print the facts of a verb as JSON, with the name of their form and its version."""
+    named = {"format": f"lbmtune.{verb}", "version": JSON_VERSION, **msgspec.to_builtins(facts, str_keys=True)}
+    encoded = msgspec.json.encode(named, order="deterministic")
     emit(msgspec.json.format(encoded).decode() + "\n")
 
 

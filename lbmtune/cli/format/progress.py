@@ -97,7 +97,7 @@ class Progress(Shown, Observer):
         self._here += len(others) == len(self._trials)
         self._trials = [*others, trial]
         if self._live:
-            self._live.update(self._display(), refresh=True)
+            self._live.update(self.display(), refresh=True)
         elif better or trial.outcome is not Outcome.OK or time.monotonic() - self._printed_s > _QUIET_S:
             self._printed_s = time.monotonic()
             said = _line(trial, self._doubtful)
@@ -130,7 +130,7 @@ class Progress(Shown, Observer):
         passed = time.monotonic() - self._begun_s
         end = self._whole_s if self._whole_s < inf else passed + (expected_s or 0.0)
         bar = ProgressBar(100, min(passed / end, 1.0) * 100, width=_BAR)
-        table = [self._display()] if self._trials else []
+        table = [self.display()] if self._trials else []
         self._live.update(Group(*table, bar, f" {text}{about}"), refresh=True)
 
     def _counted(self) -> str:
@@ -153,7 +153,13 @@ class Progress(Shown, Observer):
         left = max(min(by_time, by_trials), 0.0)
         return None if left == inf else left
 
-    def _display(self) -> RenderableType:
+    @property
+    def tried(self) -> int:
+        """Return the number of trials."""
+        return len(self._trials)
+
+    def display(self) -> RenderableType:
+        """Return the last trials, a bar, and the best so far."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for name in ("trial", "configuration", "predicted", "measured", "outcome"):
             table.add_column(name, justify="right" if name in ("trial", "predicted", "measured") else "left")

@@ -11,8 +11,6 @@ from lbmtune.records.regression.ratios import Verdict
 from lbmtune.records.regression.remeasured import Remeasured
 from lbmtune.units import format_mlups
 
-FORMAT, VERSION = "lbmtune.remeasured", 1
-
 
 def print_remeasured(best: Best, found: Remeasured) -> None:
     """Print the recorded speed, that here, the default configuration beside it, and what may have changed it."""
@@ -54,4 +52,4 @@ def facts(best: Best, found: Remeasured) -> dict[str, Any]:
     """Return a verdict as it is printed as JSON."""
     told = to_builtins(found)
     gain = found.gain and found.gain._asdict()
-    return {"format": FORMAT, "version": VERSION, "key": best.key, "verdict": found.verdict, "gain": gain, **told}
+    return {"key": best.key, "verdict": found.verdict, "gain": gain, **told}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lbmtune.catalogue.limits import extents
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
 _DEFAULT = "default"
 
 
-def show_agreement(found: Proof, as_json: bool) -> None:
-    """Print how far parts and one device lie apart; raise NothingValidError if that is more than rounding."""
+def show_agreement(found: Proof, named: Mapping[str, object], as_json: bool) -> None:
+    """Print how far parts and one device lie apart; raise NothingValidError if that is more than rounding.
+
+    named: case and configuration, for JSON.
+    """
     if as_json:
-        output.emit_json(found.facts())
+        output.emit_json("verify-parts", {**named, **found.facts()})
     else:
         domain = f"{extents(found.domain)} cells, cut={found.cut}"
         output.stdout().print(f"parts beside one device, {domain}, halos poisoned before each exchange")

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from lbmtune.cli.format import output
-from lbmtune.records import Sustained, Trial
+from lbmtune.records import Trial
 from lbmtune.records.comparison.repeats import percent
 from lbmtune.records.remarks import (
     description_disturbance,
@@ -39,11 +39,13 @@ _ON_PARTS, _WORDS = 6, ("kernel", "cut", "coupling", "beside one device")
 _TIED = 5
 """Trials that are named as tied with the winner."""
 _UNRELIABLE = " not reliable"
+_NOTE = "note"
 _COLUMNS = (
     "MLUPS>",
     "+->",
     "sustained>",
-    "measured",
+    _NOTE,
+    "stage",
     "proven",
     "predicted>",
     "ceiling>",
@@ -89,7 +91,10 @@ def pareto_set(record: StudyRecord, found: Sequence[Trial]) -> Table:
 def ranking(record: StudyRecord, length: int = 5) -> Table:
     """Return all finalists, or the best `length` trials, as a table with finalists first."""
     shown = max(length, sum(trial.final is not None for trial in record.ranked))
-    return output.table("the best", _COLUMNS, (_row(record, trial) for trial in record.ranked[:shown]))
+    rows = [_row(record, trial) for trial in record.ranked[:shown]]
+    noted = any(row[_COLUMNS.index(_NOTE)] for row in rows)
+    kept = [n for n, name in enumerate(_COLUMNS) if noted or name != _NOTE]
+    return output.table("the best", [_COLUMNS[n] for n in kept], [tuple(row[n] for n in kept) for row in rows])
 
 
 def _row(record: StudyRecord, trial: Trial) -> tuple[object, ...]:
@@ -101,8 +106,9 @@ def _row(record: StudyRecord, trial: Trial) -> tuple[object, ...]:
     doubtful = "" if predictions_hold(bandwidths, calibration) else _UNRELIABLE
     return (
         format_mlups(measured.mlups),
-        f"{half}{' disturbed' if measured.disturbed else ''}{' tied' if trial.number in record.tied else ''}",
-        _sustained(trial.sustained) if trial.sustained else "",
+        half,
+        format_mlups(trial.sustained.mlups) if trial.sustained else "",
+        _note(record, trial),
         "final" if trial.final else "first",
         "yes" if trial.proven else "no",
         f"{format_mlups(trial.prediction.mlups)}{doubtful}" if trial.prediction else "",
@@ -129,8 +135,14 @@ def _how_predicted(record: StudyRecord) -> str:
     return "; ".join(filter(None, (record.header.calibrated_how, prediction_doubt(*record.header.cpu_shares))))
 
 
-def _sustained(run: Sustained) -> str:
-    return f"{format_mlups(run.mlups)}{' disturbed' if run.disturbed else ''}"
+def _note(record: StudyRecord, trial: Trial) -> str:
+    """Return what limits the comparison of a trial with others; empty if nothing does."""
+    notes = {
+        "disturbed": trial.best_measurement.disturbed,
+        "sustained run disturbed": bool(trial.sustained and trial.sustained.disturbed),
+        "tied": trial.number in record.tied,
+    }
+    return ", ".join(note for note, holds in notes.items() if holds)
 
 
 def _cost_rows(record: StudyRecord) -> list[tuple[str, object]]:

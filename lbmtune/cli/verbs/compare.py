@@ -6,7 +6,7 @@ import typer
 
 from lbmtune.api.comparing import comparisons
 from lbmtune.api.folders import RESULTS, study_folder
-from lbmtune.cli.arguments.options import Json, Out
+from lbmtune.cli.arguments.options import Json, Studies
 from lbmtune.cli.format import compared, output
 from lbmtune.errors import ChangedSpeedError
 from lbmtune.records.regression.facts import facts
@@ -16,21 +16,25 @@ from lbmtune.records.store import read_study
 def compare(
     studies: Annotated[
         list[str],
-        typer.Argument(metavar="STUDIES", help="study folders, or their names under --out: first the earlier one"),
+        typer.Argument(metavar="STUDIES", help="study folders, or their names under --studies: first the earlier one"),
     ],
-    out: Out = RESULTS,
+    folder: Studies = RESULTS,
     as_json: Json = False,
 ) -> None:
     """Compare studies of one case: days, devices, tool chains or precisions.
 
     The first is what the others are compared with. Exit code 4 if one of them is slower beyond the noise: its winner,
     the median of all kernels that both measured, or a kernel with finals in both.
+
+    Examples:
+        lbmtune compare before after
+        lbmtune compare h100-box h200-box --json
     """
-    folders = [study_folder(name, out) for name in studies]
+    folders = [study_folder(name, folder) for name in studies]
     records, names = [read_study(folder) for folder in folders], [str(folder) for folder in folders]
     found = comparisons(records, names)
     if as_json:
-        output.emit_json(facts(names, found))
+        output.emit_json("comparison", facts(names, found))
     else:
         for n, one in enumerate(found, 1):
             output.stdout().print(end="\n" * (n > 1))

@@ -9,7 +9,7 @@ from msgspec import to_builtins
 
 from lbmtune import api
 from lbmtune.backend import registry
-from lbmtune.cli.arguments.configs import Subject, check_key, is_config, resolve, study_spec
+from lbmtune.cli.arguments.configs import Subject, check_key, is_config, named, resolve, study_spec
 from lbmtune.cli.arguments.options import Config, CutText, Json, OnMachine, Options, Parts
 from lbmtune.cli.format import output
 from lbmtune.cli.format.decomposition import print_parts
@@ -23,7 +23,7 @@ from lbmtune.cli.format.description import (
     print_remarks,
     unreliable,
 )
-from lbmtune.model.machine.description import Extent
+from lbmtune.model.machine.description import Extent, Machine
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.idle_threads import idle_threads
 from lbmtune.units import format_bytes, format_mlups
@@ -60,6 +60,10 @@ def devices(
     """List devices that can be tuned here, with measured bandwidths, and the files of their descriptions.
 
     Of several GPUs also their links, with measured bandwidths and latencies.
+
+    Examples:
+        lbmtune devices
+        lbmtune devices --device 0 --calibrate
     """
     names = registry.available() if device is None else (device,)
     extent: Extent = "full" if calibrate else "bandwidths"
@@ -71,7 +75,8 @@ def devices(
     paths = {name: api.machine_file(machine) for name, machine in found.items()}
     files = {name: str(path) if path else None for name, path in paths.items()}
     if as_json:
-        output.emit_json({name: {**to_builtins(one), "file": files[name]} for name, one in found.items()})
+        listed = [{"device": name, "file": files[name], **to_builtins(one)} for name, one in found.items()]
+        output.emit_json("devices", {"devices": listed})
         return
     for name, machine in found.items():
         output.print_pairs([*machine_rows(name, machine), ("for --machine", files[name] or "not kept")])
@@ -85,15 +90,24 @@ def explain(
     """Show if a configuration is legal, and what it costs; with --parts or --cut, its parts on several devices.
 
     With a study in the place of CONFIG, its case is cut for the kernel of default knobs.
+
+    Examples:
+        lbmtune explain scheme=aa,block=256x1x1 --machine h200
+        lbmtune explain best.json
+        lbmtune explain box --parts 8
     """
     if parts is not None or cut:
         _explain_parts(config, options, parts, cut, as_json)
         return
     subject = resolve(config, options)
-    prediction, compiled, doubtful = _predicted(subject)
-    facts = {**_facts(subject, prediction), "unreliable": doubtful}
+    machine = subject.bounds.machine
+    if machine is None and subject.reason is None and subject.bounds.known:
+        machine = api.measured_machine(subject.device)
+    prediction, compiled = _predicted(subject, machine)
+    doubtful = unreliable(machine) if machine and prediction else ""
+    facts = {**_facts(subject, machine, prediction), "unreliable": doubtful}
     if as_json:
-        output.emit_json(facts)
+        output.emit_json("explain", facts)
     else:
         output.print_pairs(_rows(subject, facts, compiled))
 
@@ -108,29 +122,26 @@ def _explain_parts(config: str, options: Options, parts: int | None, cut: str, a
     compared = () if cut else tuple(api.cuts(case, kernel, parts or 0, limits=limits))
     found = compared[0] if compared else api.decompose(case, kernel, cut, parts, limits=limits)
     if as_json:
-        facts = {"case": case, "config": kernel.flat(), "key": kernel.key, **found.facts()}
-        output.emit_json({**facts, "cuts": [one.summary() for one in compared]})
+        facts = {**named(subject), **found.facts()}
+        output.emit_json("explain-parts", {**facts, "cuts": [one.summary() for one in compared]})
     else:
         print_parts(found, compared, api.case_summary(case), config_text(kernel))
 
 
-def _predicted(subject: Subject) -> tuple[Prediction | None, Resources | None, str]:
-    """Return the prediction of a legal configuration on a known machine, its compiled resources, and `unreliable`."""
-    if subject.reason or not subject.bounds.known:
-        return None, None, ""
-    machine = subject.bounds.machine or api.measured_machine(subject.device)
+def _predicted(subject: Subject, machine: Machine | None) -> tuple[Prediction | None, Resources | None]:
+    """Return the prediction of a legal configuration on a known machine, and its compiled resources."""
+    if subject.reason or machine is None:
+        return None, None
     print_remarks(machine, subject)
     compiled = subject.compiled(machine)
-    return api.predictor(subject.case, machine)(subject.config, resources=compiled), compiled, unreliable(machine)
+    return api.predictor(subject.case, machine)(subject.config, resources=compiled), compiled
 
 
-def _facts(subject: Subject, prediction: Prediction | None) -> dict[str, Any]:
-    recorded, machine = subject.recorded, subject.bounds.machine
+def _facts(subject: Subject, machine: Machine | None, prediction: Prediction | None) -> dict[str, Any]:
+    recorded = subject.recorded
     legal = subject.reason is None
     return {
-        "case": subject.case,
-        "config": subject.config.flat(),
-        "key": subject.config.key,
+        **named(subject),
         "legal": legal,
         "reason": subject.reason or "",
         "limits_of_device": subject.bounds.known,
@@ -165,19 +176,25 @@ def _rows(subject: Subject, facts: dict[str, Any], compiled: Resources | None) -
 
 
 def render(config: Config, options: OnMachine, as_json: Json = False) -> None:
-    """Print the source text of a kernel."""
+    """Print the source text of a kernel.
+
+    Examples:
+        lbmtune render scheme=aa,block=256x1x1 --machine h200
+        lbmtune render scheme=aa --device cpu
+    """
     subject = resolve(config, options).legal()
     program = api.render(subject.case, subject.config, subject.device, machine=subject.bounds.machine)
     if as_json:
         output.emit_json(
+            "render",
             {
-                "config": subject.config.flat(),
+                **named(subject),
                 "target": program.target,
                 "options": program.options,
                 "entries": program.entries,
-                "digest": program.digest,
+                "source_digest": program.digest,
                 "source": program.source,
-            }
+            },
         )
     else:
         output.emit(program.source)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
+import typer
+
 from lbmtune import api
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
@@ -16,18 +18,39 @@ _KINDS = (
 )
 
 
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME", help="this alone: a knob, a family, a scheme, ..., or schemes, knobs, families, ..."
+    ),
+]
+
+
 def list_catalogue(
-    options: Annotated[Options, "study", "sets", "device", "machine", "geometry"], as_json: Json = False
+    options: Annotated[Options, "study", "sets", "device", "machine", "geometry"],
+    name: Name = None,
+    as_json: Json = False,
 ) -> None:
     """List the catalogue, and count legal configurations.
 
-    Schemes, layouts, lattices, collisions, storages, flows, geometries, walls and the knobs with their values.
+    Schemes, layouts, lattices, collisions, storages, flows, geometries, walls and the knobs with their values. Of a
+    knob all that is known: its meaning in each family, its values, and why it has no others.
+
+    Examples:
+        lbmtune list --device cpu
+        lbmtune list block --machine h200
+        lbmtune list schemes
+        lbmtune list --study box --machine h200
     """
     facts = api.listing(*searched(options))
+    found = None if name is None else api.entries(facts, name)
     if as_json:
-        output.emit_json(facts)
-    else:
+        output.emit_json("list", facts if found is None else {"entries": found})
+    elif found is None:
         _print_listing(facts)
+    else:
+        for entry in found:
+            _print_entry(entry, facts)
 
 
 def _print_listing(facts: dict[str, Any]) -> None:
@@ -40,9 +63,9 @@ def _print_listing(facts: dict[str, Any]) -> None:
     operations = ((c, *(counts.get(n, "-") for n in lattices)) for c, counts in facts["flops_per_update"].items())
     console.print(output.table("flop per update", ("collision", *(f"{n}>" for n in lattices)), operations), "")
     sizes = facts["legal_of_each_space"]
-    families = facts["axes"]["family"]["known"]
+    families = facts["knobs"]["family"]["known"]
     title = f"knobs, with the values in {facts['study']}, or the default in brackets"
-    knobs = (row for name, knob in facts["axes"].items() for row in knob_rows(name, knob, families))
+    knobs = (row for name, knob in facts["knobs"].items() for row in knob_rows(name, knob, families))
     console.print(output.table(title, ("name", "title"), knobs), "")
     each = f" ({' + '.join(map(str, sizes))} in its spaces)" if len(sizes) > 1 else ""
     console.print(f"{facts['legal_configurations']} legal configurations{each} on {_where(facts)}")
@@ -51,6 +74,49 @@ def _print_listing(facts: dict[str, Any]) -> None:
         console.print(output.table("why knobs have no other values", ("family", "knob", "reason"), closed), "")
     reasons = ((count, f"such as: {reason}") for reason, count in facts["illegal_configurations"].items())
     console.print(output.table("illegal points", ("points>", "reason"), reasons))
+
+
+def _print_entry(entry: dict[str, Any], facts: dict[str, Any]) -> None:
+    match entry["kind"]:
+        case "list":
+            output.stdout().print(output.table(entry["name"], ("name", "title"), entry["entries"].items()))
+        case "knob":
+            output.print_pairs(_knob_pairs(entry, facts))
+        case "family":
+            output.print_pairs([("family", entry["name"]), ("meaning", entry["title"])])
+            rows = ((name, title, _values(facts["knobs"][name])) for name, title in entry["knobs"].items())
+            title = f"knobs, with the values in {facts['study']}, or the default in brackets"
+            output.stdout().print("", output.table(title, ("knob", "meaning", "values"), rows))
+        case kind:
+            why_not = [("no kernels here", entry["without_kernels"])] if entry["without_kernels"] else []
+            output.print_pairs([(kind, entry["name"]), ("meaning", entry["title"]), *why_not])
+
+
+def _knob_pairs(knob: dict[str, Any], facts: dict[str, Any]) -> list[tuple[str, object]]:
+    """Return names and values of all that is known of a knob."""
+    unit = [("unit", knob["unit"])] if knob["unit"] else []
+    meanings = [(f"in {family}", title) for family, title in knob["other_titles"].items()]
+    by_device = f", of the device: {knob['by_device']}" if knob["by_device"] else ""
+    allowed = ", ".join(map(str, knob["known"])) or "numbers, or extents"
+    reasons = [(f"why in {family}", reason) for family, reason in knob["ranges"].items()]
+    every = set(knob["families"]) >= set(facts["knobs"]["family"]["known"])
+    return [
+        ("knob", knob["name"]),
+        ("meaning", knob["title"]),
+        *meanings,
+        *unit,
+        ("families", "all" if every else ", ".join(knob["families"])),
+        ("default", f"{knob['default']}{by_device}"),
+        (f"in {facts['study']}", _values(knob)),
+        ("allowed", allowed),
+        *reasons,
+        ("next", f"lbmtune vary {knob['name']} compares them"),
+    ]
+
+
+def _values(knob: dict[str, Any]) -> str:
+    """Return the values of a knob in a study, or its default in brackets."""
+    return ", ".join(map(str, knob["values"])) or f"({knob['default']})"
 
 
 def knob_rows(name: str, knob: dict[str, Any], families: Sequence[str] = ()) -> Iterable[tuple[str, str]]:

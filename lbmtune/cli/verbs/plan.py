@@ -32,6 +32,10 @@ def plan(
     """Show the largest domain of each kind of kernel in a memory, and the devices that the case needs.
 
     Knobs other than family, scheme and storage have their defaults. With --machine, speeds are predicted.
+
+    Examples:
+        lbmtune plan box --memory 80GiB
+        lbmtune plan cavity --machine h200 --devices 4
     """
     machine = other_machine(options)
     size = None if memory is None else memory_bytes("--memory", memory, "80GiB")
@@ -40,6 +44,6 @@ def plan(
     if machine:
         print_remarks(machine)
     if as_json:
-        output.emit_json(found.facts())
+        output.emit_json("plan", found.facts())
     else:
         print_plan(found, api.case_summary(spec.case))

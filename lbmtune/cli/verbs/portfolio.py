@@ -54,11 +54,13 @@ def search_portfolio(
                 begun_s=begun_s(),
             )
     except KeyboardInterrupt:
-        again = ["lbmtune", "study", "--device", device, "--out", str(folder), "--resume"]
+        again = ["lbmtune", "study", "--device", device, "--output", str(folder), "--resume"]
         LOG.info("stopped; what is finished is in %s. Go on with: %s", folder, shlex.join(again))
         raise typer.Exit(130) from None
     if as_json:
-        output.emit_json({"portfolio": str(place), "best": str(place / "best.json"), **_facts(best.portfolio)})
+        output.emit_json(
+            "portfolio", {"portfolio": str(place), "best": str(place / "best.json"), **_facts(best.portfolio)}
+        )
     elif best.portfolio:
         print_portfolio(best.portfolio, place / "best.json")
 

@@ -16,12 +16,14 @@ from lbmtune.cli.arguments.configs import (
     check_backend,
     check_key,
     is_config,
+    named,
     other_machine,
     resolve,
     searched,
     study_spec,
 )
-from lbmtune.cli.arguments.options import CutText, Json, OnMachine, Options, count, option
+from lbmtune.cli.arguments.options import CutText, Json, OnMachine, Options, count, option, written
+from lbmtune.cli.arguments.places import check_page
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import (
     arithmetic_text,
@@ -40,7 +42,6 @@ from lbmtune.files.ranges import COMPILABLE, PARTS, PRINTED
 from lbmtune.files.studyfile import check_acts
 from lbmtune.model.machine.description import Machine as Description
 from lbmtune.records.idle_threads import idle_threads
-from lbmtune.records.store import check_writable
 
 LOG = logging.getLogger("lbmtune")
 _TOP, _COMPILED = 10, 200
@@ -66,7 +67,7 @@ Compiled = Annotated[
     ),
 ]
 KnobName = Annotated[str, typer.Argument(metavar="KNOB", help="knob whose values are compared (see lbmtune list)")]
-Page = Annotated[Path | None, option("--page", "FILE", "also an HTML page of the values of a knob, or of scaling")]
+Page = Annotated[Path | None, written("FILE", "also an HTML page of the values of a knob, or of scaling")]
 DeviceCount = Annotated[int | None, count("--devices", "N", "weak and strong scaling on up to N devices", PARTS, 8)]
 OverlapName = Annotated[
     str, option("--overlap", "NAME", "with --devices: none, edge-first or edge-priority (default: fastest)")
@@ -93,6 +94,11 @@ def predict(
 
     With a study and no configuration, as lbmtune rank. With --devices, weak and strong scaling; of a study, that of the
     first kernel of its ranking that runs on parts.
+
+    Examples:
+        lbmtune predict scheme=aa,storage=fp32 --machine h200
+        lbmtune predict box --machine h100 --top 20
+        lbmtune predict best.json --machine h100 --devices 8
     """
     check_key(subject)
     if device_count is not None:
@@ -109,7 +115,7 @@ def predict(
         instead = "--vary" if vary_knob else f"the configuration {subject}"
         raise InputError(f"--top {top} goes with a ranking of a study's space, not with {instead}; leave it out.")
     if page and not vary_knob:
-        raise InputError(f"--page {page} goes with --vary or --devices; add one of them, or leave --page out.")
+        raise InputError(f"--output {page} goes with --vary or --devices; add one of them, or leave --output out.")
     if vary_knob:
         vary(vary_knob, options, subject, compiled, page, as_json)
     elif is_config(subject):
@@ -126,12 +132,11 @@ def _predict(subject: Subject, as_json: bool) -> None:
     print_cached([prediction], machine, subject.case)
     costs = api.costs(subject.case, subject.config)
     if as_json:
-        named = {"case": subject.case, "config": subject.config.flat(), "key": subject.config.key}
         counts = {name: costs[name] for name in ("flops_per_update", "flops_per_byte", "fluid_cells")}
         costs_of = output_facts(subject.case, subject.config, machine, subject.output)
         said = {"unreliable": unreliable(machine), "remark": idle_threads(subject.case, subject.config)}
         predicted = {"prediction": prediction, **costs_of, **said}
-        output.emit_json({**named, "machine": machine.name, **counts, **predicted})
+        output.emit_json("predict", {**named(subject), "machine": machine.name, **counts, **predicted})
         return
     output.print_pairs(
         [
@@ -150,7 +155,8 @@ def _scaling(
     options: Options, subject: str, compiled: int, asked: tuple[int, str, str, str], page: Path | None, as_json: bool
 ) -> None:
     """Print weak and strong scaling. asked: devices, cut, overlap and kind."""
-    _check_page(page)
+    if page:
+        check_page(page)
     count, cut, overlap, kind = asked
     if is_config(subject):
         found = resolve(subject, options)
@@ -167,7 +173,7 @@ def _scaling(
         api.write_scaling(page, title, speeds_by_kind(made), made.alone, case.speed_unit)
         LOG.info("page  %s", page)
     if as_json:
-        output.emit_json({**made.facts(), "unreliable": unreliable(on)})
+        output.emit_json("scaling", {**made.facts(), "unreliable": unreliable(on)})
     else:
         print_scaling(made, api.case_summary(case), unreliable(on))
 
@@ -179,14 +185,19 @@ def rank(
     compiled: Compiled = _COMPILED,
     as_json: Json = False,
 ) -> None:
-    """Rank all legal configurations of a study by the model."""
+    """Rank all legal configurations of a study by the model.
+
+    Examples:
+        lbmtune rank box --machine h200
+        lbmtune rank box --set case.domain=300x200x100 --device cpu
+    """
     check_key(study)
     spec, where, machine = searched(replace(options, study=study))
     on = _machine(machine, where)
     ranked = api.rank(spec, on, top or _TOP, compiled)
     print_cached([one.first.prediction for one in (*ranked.rows, *ranked.families)], on, spec.case)
     if as_json:
-        output.emit_json({**ranked.facts(), "unreliable": unreliable(on)})
+        output.emit_json("rank", {**ranked.facts(), "unreliable": unreliable(on)})
     else:
         print_ranking(ranked, doubted(api.case_summary(spec.case), on))
         if spec.output:
@@ -204,9 +215,14 @@ def vary(
     """Predict the speed for each value that a study gives to a knob.
 
     All else is as in CONFIG, or as in the first of STUDY's ranking.
+
+    Examples:
+        lbmtune vary block --machine h200
+        lbmtune vary threads scheme=aa --device cpu
     """
     check_key(subject)
-    _check_page(page)
+    if page:
+        check_page(page)
     around, machine = None, other_machine(options)
     if is_config(subject):  # beside a file, a study gives the values of the knob and no case
         around = resolve(subject, replace(options, study=None) if subject.endswith(".json") else options).legal()
@@ -229,7 +245,7 @@ def vary(
         api.write_varied(page, title, knob, {str(value): one for value, one in found.predictions.items()})
         LOG.info("page  %s", page)
     if as_json:
-        output.emit_json({**found.facts, "unreliable": unreliable(on)})
+        output.emit_json("vary", {**found.facts, "unreliable": unreliable(on)})
     else:
         print_variation(found, title)
 
@@ -239,13 +255,3 @@ def _machine(machine: Description | None, device: str) -> Description:
     found = machine or api.measured_machine(device)
     print_remarks(found)
     return found
-
-
-def _check_page(page: Path | None) -> None:
-    """Refuse what could not be written at the end. Raises InputError."""
-    if page and page.suffix != ".html":
-        raise InputError(f"--page {page} is not a page; name a file that ends in .html.")
-    if page and page.is_dir():
-        raise InputError(f"cannot write {page}: Is a directory; choose another file for --page.")
-    if page:
-        check_writable(page.parent)

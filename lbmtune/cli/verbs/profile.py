@@ -10,11 +10,12 @@ import lbmtune.cli.format as formats
 from lbmtune import api
 from lbmtune.api.machines import named_machine
 from lbmtune.cli.arguments.configs import resolve, study_spec
-from lbmtune.cli.arguments.options import Config, Json, Options, option
+from lbmtune.cli.arguments.options import Config, Json, Options, option, written
+from lbmtune.cli.arguments.places import check_folder, check_page
 from lbmtune.cli.format import output
 from lbmtune.errors import InputError
 from lbmtune.records.profile import Profile
-from lbmtune.records.store import check_writable, write_record
+from lbmtune.records.store import write_record
 
 LOG = logging.getLogger("lbmtune")
 
@@ -32,11 +33,19 @@ def profile(
         Path | None,
         option("--sources", "FOLDER", "write the kernel's source to this folder, and print how to profile it"),
     ] = None,
-    out: Annotated[Path | None, option("--out", "FILE", "HTML page to write; the record goes beside it")] = None,
+    page: Annotated[Path | None, written("FILE", "HTML page to write; the record goes beside it")] = None,
     as_json: Json = False,
 ) -> None:
-    """Split the lost speed of a kernel by cause."""
-    _check_places(out, sources)
+    """Split the lost speed of a kernel by cause.
+
+    Examples:
+        lbmtune profile best.json
+        lbmtune profile scheme=aa --device cpu --no-counters --output profile.html
+    """
+    if page:
+        check_page(page)
+    if sources:
+        check_folder(sources)
     subject = resolve(config, options).legal()
     if subject.recorded and subject.recorded.parts:
         LOG.warning(
@@ -57,22 +66,14 @@ def profile(
         sources=sources,
     )
     if as_json:
-        output.emit_json(found)
+        output.emit_json("profile", found)
     else:
         formats.print_profile(found)
-    if out:
-        _write(found, out)
+    if page:
+        _write(found, page)
     if sources:
         target = api.profiler_target(subject.case, subject.config, subject.device, sources)
         LOG.info("source   %s\nprofile it with: %s", *target)
-
-
-def _check_places(out: Path | None, sources: Path | None) -> None:
-    """Refuse what could not be written after the measurement. Raises InputError."""
-    if out and out.suffix != ".html":
-        raise InputError(f"--out {out} is not a page; name a file that ends in .html, the record goes beside it.")
-    for place in filter(None, (out and out.parent, sources)):
-        check_writable(place)
 
 
 def _write(found: Profile, page: Path) -> None:

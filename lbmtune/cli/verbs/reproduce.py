@@ -19,7 +19,7 @@ from lbmtune.claims.store import PAGE
 from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.cli.arguments.numbers import memory_bytes
-from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, option
+from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, option, written
 from lbmtune.cli.format import output, remeasured
 from lbmtune.errors import ChangedSpeedError, InputError, NothingValidError
 from lbmtune.records.best import read_best
@@ -43,7 +43,9 @@ def reproduce(
     only: Annotated[
         list[str] | None, option("--only", "NAME", "one document, or one file of it (default: all); may be repeated")
     ] = None,
-    out: Annotated[Path | None, option("--out", "FOLDER", "default: claims-DEVICE under lbmtune-studies")] = None,
+    folder: Annotated[
+        Path | None, written("FOLDER", "folder to write (default: claims-DEVICE under lbmtune-studies)")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in the output folder")] = False,
     max_footprint: Annotated[
         str, option("--max-footprint", "SIZE", "memory that claims on capacity may use, in place of the device's")
@@ -55,10 +57,20 @@ def reproduce(
 
     The kernel of a best.json is timed in turns with the default configuration. Exit code 4 if its speed does not hold
     within the noise, with what may be the cause.
+
+    Examples:
+        lbmtune reproduce --device 0 --only robertsen2018
+        lbmtune reproduce best.json
     """
     if best is not None:
         _check_alone(
-            best, devices=devices, parts=parts, only=only, out=out, resume=resume, max_footprint=max_footprint != BUDGET
+            best,
+            devices=devices,
+            parts=parts,
+            only=only,
+            output=folder,
+            resume=resume,
+            max_footprint=max_footprint != BUDGET,
         )
         show_speed(best, device, geometry, as_json=as_json)
         return
@@ -67,7 +79,7 @@ def reproduce(
     where, *others = _places(device, devices, parts)
     budget = memory_bytes("--max-footprint", max_footprint, BUDGET)
     documents = api.load_documents(only or (), 1 + len(others))
-    folder = out or RESULTS / f"claims-{folder_name(where)}"
+    folder = folder or RESULTS / f"claims-{folder_name(where)}"
     check_begun(folder, "claims", exists=(folder / STORED).exists(), resume=resume)
     try:
         machine = api.measured_machine(where)
@@ -102,7 +114,7 @@ def show_speed(path: Path, device: str | None, geometry: Path | None, *, as_json
     """Measure the kernel of a best.json again and print the verdict. Raises ChangedSpeedError if it is another one."""
     best, found = read_best(path), api.remeasure(path, device, geometry=geometry)
     if as_json:
-        output.emit_json(remeasured.facts(best, found))
+        output.emit_json("reproduce-speed", remeasured.facts(best, found))
     else:
         remeasured.print_remeasured(best, found)
     for doubt in best.expected.doubts:
@@ -128,7 +140,7 @@ def _places(device: str | None, devices: str | None, parts: int | None) -> tuple
 def _how_to_go_on(on: Sequence[str], only: Sequence[str], folder: Path, budget: str) -> str:
     if not (folder / STORED).exists():
         return "stopped before the first group; nothing was kept. Begin again with the same command."
-    again = ["lbmtune", "reproduce", *on, "--out", str(folder), "--max-footprint", budget, "--resume"]
+    again = ["lbmtune", "reproduce", *on, "--output", str(folder), "--max-footprint", budget, "--resume"]
     again += [part for name in only for part in ("--only", name)]
     return f"stopped; every finished group is in {folder}. Go on with: {shlex.join(again)}"
 
@@ -145,7 +157,7 @@ def _remarks(found: Claims) -> Iterator[dict[str, str]]:
 def show(found: Claims, folder: Path, *, as_json: bool) -> None:
     """Print the tables of each document and the counts of all. Raises NothingValidError if nothing was measured."""
     if as_json:
-        output.emit_json({**to_builtins(found), "remarks": list(_remarks(found))})
+        output.emit_json("reproduce", {**to_builtins(found), "remarks": list(_remarks(found))})
     else:
         for document in found.documents:
             output.stdout().print(formats.variant_table(found, document), "")

@@ -1,5 +1,7 @@
 """Verbs that read a finished study: report, export."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +12,8 @@ import typer
 from lbmtune import api
 from lbmtune.api.folders import RESULTS, study_folder
 from lbmtune.claims.store import PAGE, claims_folder, read_claims
-from lbmtune.cli.arguments.options import Folder, Geometry, Json, Out, count, option
+from lbmtune.cli.arguments.options import Folder, Geometry, Json, Studies, count, option, written
+from lbmtune.cli.arguments.places import check_file, check_folder
 from lbmtune.cli.format import output as printing
 from lbmtune.errors import InputError, unknown
 from lbmtune.files.ranges import MEMBERS
@@ -18,8 +21,7 @@ from lbmtune.records.remarks import speed_doubts
 
 LOG = logging.getLogger("lbmtune")
 Target = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="file to write (default: inside the study folder)"),
+    Path | None, written("FILE", "file to write, or folder of a bundle (default: inside the study folder)")
 ]
 
 
@@ -27,31 +29,40 @@ COMPARISON = "comparison.html"
 
 
 def report(
-    studies: Annotated[
+    names: Annotated[
         list[str],
-        typer.Argument(metavar="STUDIES", help="a study folder, or its name under --out; several for one page of all"),
+        typer.Argument(
+            metavar="STUDIES", help="a study folder, or its name under --studies; several for one page of all"
+        ),
     ],
     output: Target = None,
-    out: Out = RESULTS,
+    studies: Studies = RESULTS,
     geometry: Geometry = None,
     as_json: Json = False,
 ) -> None:
     """Write the report of a study, or of a run of reproduce, from its records.
 
-    Of several studies one page is written, comparison.html under --out: each beside the first, and which kernel serves
-    all of them best.
+    Of several studies one page is written, comparison.html under --studies: each beside the first, and which kernel
+    serves all of them best.
+
+    Examples:
+        lbmtune report my-study
+        lbmtune report my-study --output report.html
+        lbmtune report h100-box h200-box
     """
-    _check_folder(out)
-    study, *others = studies
+    if output:
+        check_file(output)
+    study, *others = names
     if others:
         if geometry is not None:
             raise InputError(f"--geometry {geometry} goes with one study; leave it out.")
-        path = api.write_comparison_page([study_folder(name, out) for name in studies], output or out / COMPARISON)
-    elif folder := claims_folder(study, out):
+        folders = [study_folder(name, studies) for name in names]
+        path = api.write_comparison_page(folders, output or studies / COMPARISON)
+    elif folder := claims_folder(study, studies):
         path = output or folder / PAGE
         api.write_claims_page(read_claims(folder), path)
     else:
-        path = api.Study(study_folder(study, out), geometry=geometry).report(output)
+        path = api.Study(study_folder(study, studies), geometry=geometry).report(output)
     _print_path("report", path, as_json)
 
 
@@ -77,12 +88,17 @@ def export(
         str | None, option("--target", "NAME", "processors of the object: host (default), x86-64-v3 or x86-64-v4")
     ] = None,
     output: Target = None,
-    out: Out = RESULTS,
+    studies: Studies = RESULTS,
     geometry: Geometry = None,
     as_json: Json = False,
 ) -> None:
-    """Write best.json of a study, which lbmtune.load reads, a header of its kernel, or all its trials."""
-    _check_folder(out)
+    """Write best.json of a study, which lbmtune.load reads, a header of its kernel, or all its trials.
+
+    Examples:
+        lbmtune export my-study
+        lbmtune export my-study --format cuda --output kernel.cuh
+        lbmtune export my-study --format csv
+    """
     if kind not in _FORMATS:
         raise unknown("format", kind, _FORMATS)
     if member and kind not in _OF_A_KERNEL:
@@ -91,7 +107,9 @@ def export(
         raise InputError(f"--name {name} is not supported for format={kind} (use cuda): only a header has a namespace.")
     if target and kind not in ("c", "bundle"):
         raise InputError(f"--target {target} is not supported for format={kind} (use c): only object code has one.")
-    found = api.Study(study_folder(study, out), geometry=geometry)
+    found = api.Study(study_folder(study, studies), geometry=geometry)
+    if output:
+        (check_folder if kind == "bundle" else check_file)(output)
     if kind == "best":
         path = found.export(output, member=member)
     elif kind in _OF_A_KERNEL:
@@ -121,14 +139,8 @@ _OF_A_KERNEL = ("best", *_WRITERS)
 _FORMATS = (*_OF_A_KERNEL, "t4", "csv")
 
 
-def _check_folder(out: Path) -> None:
-    """Refuse a file as the folder of all studies. Raises InputError."""
-    if out.suffix in (".html", ".json"):
-        raise InputError(f"--out {out}: that is the folder which holds the studies; say --output {out}.")
-
-
 def _print_path(kind: str, path: Path, as_json: bool) -> None:
     if as_json:
-        printing.emit_json({kind: str(path)})
+        printing.emit_json("report" if kind == "report" else "export", {"kind": kind, "path": str(path)})
     else:
         printing.stdout().print(f"wrote {path}", markup=False)

@@ -1,6 +1,7 @@
 """Verbs that run one configuration: verify, measure, accuracy."""
 
 import logging
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -8,7 +9,7 @@ from msgspec import to_builtins
 
 from lbmtune import api
 from lbmtune.api.devices import several
-from lbmtune.cli.arguments.configs import Subject, resolve, study_spec
+from lbmtune.cli.arguments.configs import Subject, named, resolve, study_spec
 from lbmtune.cli.arguments.options import (
     Config,
     CouplingText,
@@ -45,24 +46,33 @@ def verify(
     """Check a configuration against the oracle, on small domains.
 
     With --devices or --parts, parts of the domain that exchange are compared with one device, bit for bit.
+
+    Examples:
+        lbmtune verify scheme=aa --device cpu
+        lbmtune verify best.json --full-size
     """
     subject = resolve(config, options).legal()
     if where := _places(subject, options, devices, parts):
-        show_agreement(api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo), as_json)
+        show_agreement(
+            api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo), named(subject), as_json
+        )
         return
     _alone(cut, coupling, halo)
     trials = api.prove(subject.case, subject.config, subject.device, full_size, study_spec(options).protocol)
-    show_proofs(subject.config.key, trials, as_json)
+    show_proofs(named(subject), trials, as_json)
 
 
-def show_proofs(key: str, trials: list[Trial], as_json: bool) -> None:
-    """Print verifications; raise NothingValidError if one failed, or if there is none: the kernel did not run."""
+def show_proofs(named_facts: Mapping[str, object], trials: list[Trial], as_json: bool) -> None:
+    """Print verifications; raise NothingValidError if one failed, or if there is none: the kernel did not run.
+
+    named_facts: case and configuration, for JSON.
+    """
     found = [trial.verification for trial in trials if trial.verification]
     worst = next((trial for trial in trials if not trial.verification or not trial.verification.passed), trials[0])
     if as_json:
         passed = all(trial.verification and trial.verification.passed for trial in trials)
-        facts = {"key": key, "passed": passed, "outcome": worst.outcome, "reason": worst.reason}
-        output.emit_json({**facts, "verifications": found})
+        facts = {**named_facts, "passed": passed, "outcome": worst.outcome, "reason": worst.reason}
+        output.emit_json("verify", {**facts, "verifications": found})
     else:
         for verification in found:
             output.stdout().print(f"{'passed' if verification.passed else 'wrong result'}: {deviation(verification)}")
@@ -88,6 +98,10 @@ def measure(
     """Verify a configuration, then time it on the case's domain.
 
     With --devices or --parts, parts of the domain that exchange are proved, then timed in turns with one device.
+
+    Examples:
+        lbmtune measure scheme=aa --device cpu --set case.domain=64x64x64
+        lbmtune measure best.json --devices 0,1
     """
     subject = resolve(config, options).legal()
     if where := _places(subject, options, devices, parts):
@@ -100,7 +114,9 @@ def measure(
         LOG.warning(remark)
     trial = api.measure(subject.case, subject.config, subject.device, machine=machine, protocol=protocol)
     if as_json:
-        output.emit_json({**to_builtins(trial), "remark": remark})
+        output.emit_json(
+            "measure", {"case": subject.case, "machine": machine.name, **to_builtins(trial), "remark": remark}
+        )
     elif trial.measurement and trial.mlups is not None:
         output.print_pairs(measurement_rows(trial, trial.measurement, machine))
     if trial.mlups is None:
@@ -108,11 +124,15 @@ def measure(
 
 
 def accuracy(config: Config, options: OnDevice, as_json: Json = False) -> None:
-    """Measure the errors of a configuration's precision against float64, on Taylor-Green vortices."""
+    """Measure the errors of a configuration's precision against float64, on Taylor-Green vortices.
+
+    Examples:
+        lbmtune accuracy storage=fp16s,compute=fp32 --device 0
+    """
     subject = resolve(config, options).legal()
     found = api.accuracy(subject.case, subject.config, subject.device, protocol=study_spec(options).protocol)
     if as_json:
-        output.emit_json({"key": subject.config.key, "accuracy": found})
+        output.emit_json("accuracy", {**named(subject), "accuracy": found})
     else:
         output.stdout().print(accuracy_table(found, subject.config))
 
@@ -130,13 +150,13 @@ def _measure_parts(
     """Prove parts, then time them in turns with one device."""
     proof = api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo)
     if not proof.passed:
-        show_agreement(proof, as_json)
+        show_agreement(proof, named(subject), as_json)
     machine = api.measured_machine(where[0])
     raced = api.race_parts(
         subject.case, subject.config, where, proof.cut, coupling, weak=weak, machine=machine, depth=halo
     )
     if as_json:
-        output.emit_json({"config": subject.config.flat(), "key": subject.config.key, **raced.facts()})
+        output.emit_json("measure-parts", {**named(subject), "machine": machine.name, **raced.facts()})
     else:
         print_race(raced, config_text(subject.config), proof)
 

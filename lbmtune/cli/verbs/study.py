@@ -17,9 +17,10 @@ from lbmtune.api.devices import chosen, place, several
 from lbmtune.api.folders import new_folder
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import settled
-from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option
+from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option, written
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
+from lbmtune.cli.format.foreseen import print_foreseen
 from lbmtune.cli.format.study import print_study
 from lbmtune.cli.verbs.portfolio import search_portfolio
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
@@ -35,6 +36,7 @@ from lbmtune.search.pareto import figures, members
 
 if TYPE_CHECKING:
     from lbmtune.api import Study
+    from lbmtune.api.foresight import Foreseen
 
 LOG = logging.getLogger("lbmtune")
 _NONE = "none"
@@ -89,7 +91,7 @@ def study(
         str | None, option("--families", "NAMES", "all, or families whose values are made for case and device")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
-    out: Annotated[Path | None, option("--out", "FOLDER", "default: one under lbmtune-studies")] = None,
+    folder: Annotated[Path | None, written("FOLDER", "folder to write (default: one under lbmtune-studies)")] = None,
     sets: Sets = None,
     seed: Annotated[int | None, count("--seed", "N", "seed of the search", SEED, 2)] = None,
     storage: Annotated[
@@ -107,9 +109,22 @@ def study(
         list[str] | None,
         option("--from", "STUDY", "earlier study to learn from, may be repeated; or none (default: similar ones)"),
     ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="also write live.html in the folder: a page that reloads itself meanwhile")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="say what would be searched, in what time and where; run nothing")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Search the fastest kernel; write report.html and best.json."""
+    """Search the fastest kernel; write report.html and best.json.
+
+    Examples:
+        lbmtune study
+        lbmtune study box --domain 256x256x256 --time 10m
+        lbmtune study box --time 10m --dry-run
+        lbmtune study my-flow.toml --device 0 --trials 100
+    """
     options = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
     options |= {"budget.search_time": search_time, "budget.target": target, "strategy": strategy}
     options |= {"limits.footprint": max_footprint, "limits.error": max_error, "limits.power": max_power}
@@ -122,13 +137,15 @@ def study(
         raise InputError(f"--devices {devices} does not go with --device {device}; leave one of them out.")
     where, *others = several(devices) if devices is not None else (chosen(device),)
     asked_parts = _parts((where, *others), parts, cut, weak=weak)
-    if domains is not None or (resume and out and holds_portfolio(out)):
+    if domains is not None or (resume and folder and holds_portfolio(folder)):
         alone = {
             "--devices": others,
             "--parts": asked_parts,
             "--storage": storage,
             "--from": sources,
             "--domain": domain,
+            "--live": live,
+            "--dry-run": dry_run,
         }
         _check_alone(domains, alone)
         with _as_given(given):
@@ -136,7 +153,7 @@ def study(
                 study_file,
                 domains,
                 where,
-                out,
+                folder,
                 overrides=overrides,
                 case_given=any(case.values()),
                 resume=resume,
@@ -146,16 +163,20 @@ def study(
             )
         return
     with _as_given(given):
-        if resume and out and study_file is None:
-            spec = overridden(settled(read_study(out).header.spec, geometry), overrides)
+        if resume and folder and study_file is None:
+            spec = overridden(settled(read_study(folder).header.spec, geometry), overrides)
         else:
             spec = settled(_asked(study_file, overrides, case_given=any(case.values())), geometry)
     check_acts(sets or (), backend_of(where), place(where))
     on = ("--device", where) if devices is None else ("--devices", devices)
     asked = (*on, *_parts_options(parts, cut, weak=weak))
-    folder = out or new_folder(spec.name, where, resume=resume)
+    folder = folder or new_folder(spec.name, where, resume=resume)
+    if dry_run:
+        _foresee(api.foreseen(spec, where, folder, resume=resume), as_json)
+        return
     try:
-        with formats.Progress(output.stderr()) as progress:
+        console = output.stderr()
+        with formats.LiveProgress(console, folder) if live else formats.Progress(console) as progress:
             found = api.study(
                 spec,
                 where,
@@ -171,7 +192,9 @@ def study(
                 scratch=scratch,
                 begun_s=begun_s(),
             )
-        _show(found, as_json)
+        written = _show(found, as_json)
+        if isinstance(progress, formats.LiveProgress):
+            progress.lead_to(written)
     except KeyboardInterrupt:
         kept = _stopped(asked, folder, storage)
         if kept and kept.record.winner:
@@ -181,6 +204,13 @@ def study(
         if (folder / HEADER).exists():
             _stopped(asked, folder, storage)
         raise
+
+
+def _foresee(found: Foreseen, as_json: bool) -> None:
+    if as_json:
+        output.emit_json("study-dry-run", found.facts())
+    else:
+        print_foreseen(found, api.case_summary(found.spec.case))
 
 
 def _check_alone(domains: str | None, others: Mapping[str, object]) -> None:
@@ -238,16 +268,20 @@ def _asked(study: str | None, overrides: list[str], *, case_given: bool) -> Stud
     return load_study("quick" if study is None else study, overrides)
 
 
-def _show(found: Study, as_json: bool) -> None:
-    """Write best.json and the report, and print what was found. Raises NothingValidError if there is no winner."""
+def _show(found: Study, as_json: bool) -> Path:
+    """Write best.json and the report, print what was found, and return the report.
+
+    Raises NothingValidError if there is no winner.
+    """
     best = found.export() if found.record.winner else None  # first: it is what a solver waits for
     written = found.report()
     if as_json:
-        output.emit_json(_facts(found.record, found.folder, written, best))
+        output.emit_json("study", _facts(found.record, found.folder, written, best))
     elif best:
         print_study(found.record, written, best)
     if best is None:
         raise NothingValidError(f"{api.nothing_valid(found.record)} The report is {written}.")
+    return written
 
 
 def _stopped(device: tuple[str, ...], folder: Path, storage: str | None) -> Study | None:
@@ -256,7 +290,7 @@ def _stopped(device: tuple[str, ...], folder: Path, storage: str | None) -> Stud
     if not (folder / HEADER).exists():
         LOG.info("stopped before the first trial; nothing was kept. Begin again with the same command.")
         return None
-    again = ["lbmtune", "study", *device, "--out", str(folder), "--resume"]
+    again = ["lbmtune", "study", *device, "--output", str(folder), "--resume"]
     again += ["--storage", api.without_password(storage)] if storage else []
     try:
         with suppress(KeyboardInterrupt):  # of one who does not wait for it
@@ -271,6 +305,8 @@ def _stopped(device: tuple[str, ...], folder: Path, storage: str | None) -> Stud
 def _facts(record: StudyRecord, folder: Path, report: Path, best: Path | None) -> dict[str, Any]:
     return {
         "study": str(folder),
+        "case": record.header.spec.case,
+        "machine": record.header.environment.device,
         "report": str(report),
         "best": str(best) if best else None,
         "trials": len(record.trials),

@@ -18,10 +18,14 @@ def worker(
     wait: Annotated[float | None, duration("--wait", "wait this long for a study to begin: 90s, 5m")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure for a study that was begun with --storage, until its search is over."""
+    """Measure for a study that was begun with --storage, until its search is over.
+
+    Examples:
+        lbmtune worker --study box --storage postgresql://me@server/tuning --wait 5m
+    """
     with formats.Progress(output.stderr()) as progress:
         trials = api.work(study, storage, device, seconds=time or 0.0, wait_s=wait or 0.0, observer=progress)
     if as_json:
-        output.emit_json({"study": study, "trials": trials})
+        output.emit_json("worker", {"study": study, "trials": trials})
     else:
         output.stdout().print(f"{trials} trials for {study}", markup=False)

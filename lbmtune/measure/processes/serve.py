@@ -64,6 +64,7 @@ def fork_workers(handle: int, parent: int) -> None:
         pickle.loads(asked.recv(1 << 20))  # which imports what workers need
         gc.collect()
         gc.freeze()  # else the collector of each worker writes to all pages that they share
+        asked.send(b"ready")
         while True:
             message, files, *_ = socket.recv_fds(asked, 1 << 20, 2)
             if not message:

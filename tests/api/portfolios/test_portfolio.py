@@ -184,7 +184,7 @@ def test_the_command_prints_the_rule_and_the_check(whole, device: Made, tmp_path
 
     def run(*options: str) -> tuple[object, str, str]:
         with pytest.raises(SystemExit) as ended:
-            main(["study", *options, "--device", "0", "--out", "found"])
+            main(["study", *options, "--device", "0", "--output", "found"])
         return ended.value.code, *capsys.readouterr()
 
     code, _, said = run("made-up", "--domains", RANGE)

@@ -9,9 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -31,6 +33,7 @@ _PR_GET_CHILD_SUBREAPER = 37
 PARENT = """
 import os, sys, time
 from pathlib import Path
+from threading import Lock
 from lbmtune.measure.processes import template, worker
 from tests.measure.processes.test_template import opened
 worker._STARTED_ALONE = 0
@@ -65,6 +68,7 @@ def opened() -> tuple[int, Callable[[Any, Any], Any]]:
 @pytest.fixture(autouse=True)
 def from_the_first(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(workers, "_STARTED_ALONE", 0)
+    monkeypatch.setattr(templates, "_failures", 0)
     yield
     assert not is_reaper(), "this process adopts others only while it asks for a worker"
 
@@ -213,10 +217,67 @@ def test_a_template_and_all_that_it_forked_end_with_a_killed_parent(tmp_path: Pa
     assert not any(map(is_running, found))
 
 
-@pytest.mark.parametrize("device", ["cpu", "0"])
-def test_a_template_has_one_thread_and_neither_numba_nor_a_device(device: str) -> None:
-    opener = partial(open_measurer, partial(open_device, device), TimingProtocol())
-    template = Template(opener, os.environ)
+class Imports:
+    """What imports a module when it is received."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __reduce__(self) -> Any:
+        return import_module, (self._name,)
+
+
+def test_a_template_that_cannot_start_is_tried_twice_and_its_error_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun: list[Template] = []
+
+    class Failing(Template):
+        def __init__(self, _: Any, environment: Any) -> None:
+            begun.append(self)
+            super().__init__(Imports("no_such_module"), environment)
+
+        def _answer(self) -> bytes:
+            assert not is_reaper(), "until it is ready it is waited for without adopting others"
+            return super()._answer()
+
+    monkeypatch.setattr(templates, "_template", None)
+    monkeypatch.setattr(templates, "Template", Failing)
+    with ExitStack() as started:
+        for _ in range(4):
+            one = started.enter_context(worker(tmp_path / "log"))
+            assert isinstance(one.process, subprocess.Popen)
+        assert answer(one, "HOME")["session"] == one.process.pid
+    assert len(begun) == 2
+    assert not any(is_running(one._process.pid) for one in begun)
+    said = [one.getMessage() for one in caplog.records if "not forked" in one.getMessage()]
+    assert len(said) == 1
+    assert said[0].endswith(": ModuleNotFoundError: No module named 'no_such_module'.")
+
+
+def test_a_template_that_is_told_nothing_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_files() -> int:
+        return len([*Path("/proc/self/fd").iterdir()])
+
+    begun: list[Any] = []
+    plain = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: begun.append(plain(*a, **k)) or begun[-1])
+    before = open_files()
+    with pytest.raises(TypeError):
+        Template(Lock(), os.environ)  # which cannot be pickled
+    assert begun[0].returncode == -signal.SIGKILL
+    assert open_files() == before
+
+
+@pytest.mark.parametrize("device", ["cpu", "0", "imported"])
+def test_a_template_has_one_thread_and_neither_numba_nor_a_device(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A CuPy that leaves a trace stands before the one that may be here; what imports it is found out."""
+    (tmp_path / "cupy.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w').close()")
+    monkeypatch.syspath_prepend(tmp_path)
+    opener = partial(open_measurer, partial(open_device, "cpu" if device == "imported" else device), TimingProtocol())
+    template = Template((opener, Imports("cupy")) if device == "imported" else opener, os.environ)
     try:
         pipe, log = os.open(os.devnull, os.O_RDWR), os.open(os.devnull, os.O_RDWR)
         forked = template.fork(pipe, log, os.environ)  # so everything has been imported
@@ -229,6 +290,7 @@ def test_a_template_has_one_thread_and_neither_numba_nor_a_device(device: str) -
         assert len(list((here / "task").iterdir())) == 1
         mapped = (here / "maps").read_text()
         assert "numpy" in mapped
+        assert (tmp_path / "imported").exists() == (device == "imported")
         assert not [name for name in ("libcuda", "cupy", "llvmlite", "libgomp") if name in mapped]
     finally:
         template.end()

@@ -477,9 +477,9 @@ def test_the_page_fits_the_screen(on_screens: dict[int, dict[str, Any]], width: 
 
 def test_the_page_needs_a_name_of_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["profile", "scheme=aa", "--device", "cpu", "--out", "profile.txt"])
+        main(["profile", "scheme=aa", "--device", "cpu", "--output", "profile.txt"])
     assert ended.value.code == 2
-    assert "--out profile.txt is not a page; name a file that ends in .html" in capsys.readouterr().err
+    assert "--output profile.txt is not a page; name a file that ends in .html" in capsys.readouterr().err
 
 
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

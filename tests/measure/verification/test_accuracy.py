@@ -435,7 +435,7 @@ def test_a_study_with_a_bound_searches_what_stays_within_it(
     evaluator = fake_study.stand_in(monkeypatch, fake_study.FakeEvaluator("cuda"))
     monkeypatch.setattr(evaluator, "accuracy", lambda config, brief=False: _said(config))
     asked = ["--set", "case.domain=64x64x64", "--trials", "8", "--set", "axes.cuda.storage=fp32,fp16s"]
-    command = ["study", *asked, "--set", "accuracy.max_error=1e-3", "--out", str(tmp_path / "study")]
+    command = ["study", *asked, "--set", "accuracy.max_error=1e-3", "--output", str(tmp_path / "study")]
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert ended.value.code == 0, capsys.readouterr().err
