@@ -565,7 +565,7 @@ def test_all_trials_of_a_study_are_exported(run, monkeypatch, kind, name):
     assert "is a file of a study; give its folder, here." in run("export", "here/best.json")[2]
     code, out, err = run("export", "here", "--format", "xml")
     assert (code, out) == (2, "")
-    assert "unknown format 'xml'; choose one of best, bundle, csv, cuda, t4." in err
+    assert "unknown format 'xml'; choose one of best, bundle, c, csv, cuda, t4." in err
 
 
 def test_a_speed_that_is_not_reliable_is_exported_with_the_reason(run, monkeypatch):
@@ -594,13 +594,12 @@ def test_a_header_is_exported(run, tmp_path):
     assert "--name mine is not supported for format=best (use cuda)" in err
 
 
-@pytest.mark.parametrize("kind", ["cuda", "bundle"])
-def test_a_header_of_a_cpu_kernel_is_refused(run, monkeypatch, kind):
+def test_a_header_of_a_cpu_kernel_is_refused(run, monkeypatch):
     stand_in(monkeypatch)
     assert study(run, "--output", "here")[0] == 0
-    code, out, err = run("export", "here", "--format", kind)
+    code, out, err = run("export", "here", "--format", "cuda")
     assert (code, out) == (2, "")
-    assert "format=cuda is not supported for a kernel for target=cpu (use a study on a GPU, or lbmtune.load)" in err
+    assert "format=cuda is not supported for a kernel for target=cpu (use format=c, or a study on a GPU)" in err
 
 
 def test_a_study_that_was_killed_is_exported_and_says_so(run, monkeypatch):
@@ -1084,8 +1083,12 @@ def test_predictions_fit_a_narrow_terminal(run, monkeypatch, tmp_path):
         assert re.search(rf"^ *{found['mlups']:,.0f}  {first}, {second} .*{one['key']}", text, re.MULTILINE)
     terms = json.loads(run("predict", "scheme=aa", "--machine", "h200", "--json")[1])["prediction"]["terms"]
     assert len(terms) > 3
+    whole = sum(term["seconds"] for term in terms)
     for term in terms:
-        assert re.search(rf"^(expected limit)? +{term['name']}: ", text, re.MULTILINE)
+        figures = rf"{term['seconds'] * 1e12:.3g} +{term['seconds'] / whole:.1%} "
+        assert re.search(rf"^{term['name']} +{figures}", text, re.MULTILINE)
+    first = max(terms, key=lambda term: term["seconds"])
+    assert f"expected limit          {first['name']}, {first['seconds'] / whole:.0%} of the time of an update" in text
 
 
 def test_registers_of_a_kernel_that_is_not_compiled_are_told_as_estimated(run):

@@ -144,21 +144,30 @@ def doubted(title: str, machine: Machine) -> str:
 def prediction_rows(
     prediction: Prediction, subject: Subject, compiled: Resources | None, doubtful: str
 ) -> list[tuple[str, object]]:
-    """Return names and values of a prediction: speed, terms with the largest first, bandwidth, registers, hints.
+    """Return names and values of a prediction: speed, limit, bandwidth, registers, hints. Terms: `print_terms`.
 
     doubtful: see `unreliable`.
     """
-    first, *others = (
-        f"{one.name}: {one.sentence}, {one.seconds * 1e12:.3g} ps" for one in prediction.significant_terms
-    )
+    first, *_ = prediction.significant_terms
+    share = first.seconds / sum(one.seconds for one in prediction.terms)
     return [
         ("expected", f"{format_mlups(prediction.mlups)} MLUPS{', ' * bool(doubtful)}{doubtful}"),
-        ("expected limit", first),
-        *(("", other) for other in others),
+        ("expected limit", f"{first.name}, {share:.0%} of the time of an update"),
         ("bandwidth", f"{format_rate(prediction.bandwidth_bytes_per_s)} ({prediction.ceiling_source})"),
         *_used(subject, compiled),
         *_worth_varying(prediction, subject),
     ]
+
+
+def print_terms(prediction: Prediction) -> None:
+    """Print what the time of an update consists of: a table of terms, the largest first."""
+    whole = sum(one.seconds for one in prediction.terms)
+    rows = (
+        (one.name, f"{one.seconds * 1e12:.3g}", f"{one.seconds / whole:.1%}", one.sentence)
+        for one in prediction.significant_terms
+    )
+    title = f"time of an update, {whole * 1e12:.3g} ps"
+    output.stdout().print("", output.table(title, ("term", "adds ps>", "share>", "why"), rows))
 
 
 def _worth_varying(prediction: Prediction, subject: Subject) -> list[tuple[str, object]]:

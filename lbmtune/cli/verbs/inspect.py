@@ -21,6 +21,7 @@ from lbmtune.cli.format.description import (
     prediction_rows,
     print_links,
     print_remarks,
+    print_terms,
     unreliable,
 )
 from lbmtune.model.machine.description import Extent, Machine
@@ -110,6 +111,8 @@ def explain(
         output.emit_json("explain", facts)
     else:
         output.print_pairs(_rows(subject, facts, compiled))
+        if prediction:
+            print_terms(prediction)
 
 
 def _explain_parts(config: str, options: Options, parts: int | None, cut: str, as_json: bool) -> None:
@@ -164,7 +167,7 @@ def _rows(subject: Subject, facts: dict[str, Any], compiled: Resources | None) -
     if facts["legal"]:
         rows += [
             *fluid_rows(subject.case, facts),
-            ("bytes per update", f"{facts['bytes_per_update']:g}"),
+            ("least bytes per update", f"{facts['bytes_per_update']:g}"),
             ("flop per update", arithmetic_text(facts)),
             ("footprint", format_bytes(facts["footprint_bytes"])),
         ]

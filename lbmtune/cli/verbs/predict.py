@@ -32,6 +32,7 @@ from lbmtune.cli.format.description import (
     prediction_rows,
     print_cached,
     print_remarks,
+    print_terms,
     unreliable,
 )
 from lbmtune.cli.format.output_costs import output_facts, output_rows
@@ -143,12 +144,13 @@ def _predict(subject: Subject, as_json: bool) -> None:
             ("case", api.case_summary(subject.case)),
             *fluid_rows(subject.case, costs),
             ("machine", machine.name),
-            ("bytes per update", f"{prediction.bytes_per_update:g}"),
+            ("least bytes per update", f"{prediction.bytes_per_update:g}"),
             ("flop per update", arithmetic_text(costs)),
             *prediction_rows(prediction, subject, compiled, unreliable(machine)),
             *output_rows(subject.case, subject.config, machine, subject.output),
         ]
     )
+    print_terms(prediction)
 
 
 def _scaling(
