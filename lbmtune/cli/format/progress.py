@@ -75,12 +75,8 @@ class Progress(Shown, Observer):
         )
         if 0 < self._limit_s < inf and self._limit_trials > 0:
             seconds = f"{self._limit_s:,.1f}".removesuffix(".0")
-            limit = f"what is left of the limit, {seconds} s," if done else f"the limit of {seconds} s"
-            self._console.print(
-                f"{limit} is for the trials alone, from now on: what came before is "
-                "not in it, nor are finals, sustained runs and accuracy, which follow",
-                markup=False,
-            )
+            left = "what is left, " if done else ""
+            self._console.print(f"searching for {left}{seconds} s; finals, sustained runs and accuracy follow")
 
     def searching(self, seconds: float) -> None:
         """Note how long the search can go on."""

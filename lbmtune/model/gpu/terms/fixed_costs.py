@@ -71,7 +71,7 @@ def first_and_last(inputs: Inputs) -> Term:
     warps = inputs.block_warps / inputs.block_threads
     turns = max(1.0, inputs.launched_blocks / at_once)
     seconds = slots * warps / found.issued / turns if found else 0.0
-    sentence = f"{slots:.0f} issue slots per update, hidden but for one of {turns:.3g} waves"
+    sentence = f"{slots:.0f} issue slots per update; the last of {turns:.3g} waves is not hidden"
     return Term(ISSUE, seconds, sentence, "counted on the text; micro-benchmark `instructions`")
 
 
