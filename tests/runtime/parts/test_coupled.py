@@ -1,6 +1,6 @@
-"""Parts that exchange while they compute, bit for bit as one device: every transport and overlap, in any order.
+"""Parts that exchange while they compute, as one device: bit for bit, or to rounding if cells keep moments.
 
-The work of the host's queues is done as late as their marks allow, in a random order, and in the two extreme ones.
+Every transport and overlap, in any order: the work of queues is done as late as their marks allow, and at random.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lbmtune.measure.verification.oracle import random_state
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 from lbmtune.runtime.parts.schedule import Schedule
-from tests.runtime.parts.test_decomposed import case_named, config, needs_compiler, tiles, words
+from tests.runtime.parts.test_decomposed import ROUNDING, case_named, config, needs_compiler, tiles, words
 from tests.shim.device import QUICK, QUICKLY_MADE, HostDevice, compile_on_host
 from tests.shim.queues import Host
 
@@ -128,7 +128,8 @@ def test_edges_of_several_steps(kept: str, steps: int, edge: int, overlap: Any) 
     case = replace(case_named("box", collision="regularised"), domain=(33, 23, 41))
     one = tiles(representation=kept, steps=steps)
     coupling = Coupling("pack", overlap, 0 if overlap == "none" else edge)
-    assert not differences(case, one, "z:2", coupling, exchanges=3).any()
+    found = differences(case, one, "z:2", coupling, exchanges=3)
+    assert np.abs(found).max() <= (ROUNDING if kept == "moments" else 0.0)
 
 
 @needs_compiler
@@ -143,7 +144,7 @@ def test_several_launches_between_exchanges(steps: int, depth: int, overlap: Any
     rounds = depth, 2 * depth, depth
     for several in rounds:
         parts.step(several)
-    assert np.array_equal(alone(case, one, *rounds), parts.populations())
+    assert np.abs(alone(case, one, *rounds) - parts.populations()).max() <= ROUNDING
 
 
 @needs_compiler
@@ -151,15 +152,15 @@ def test_several_launches_between_exchanges(steps: int, depth: int, overlap: Any
 def test_several_launches_between_exchanges_across_other_axes(cut: str) -> None:
     case = replace(case_named("box", collision="regularised"), domain=(33, 23, 23))
     one = tiles(representation="moments", steps=1)
-    assert not differences(case, one, cut, Coupling("pack", "none"), exchanges=3, depth=2).any()
+    assert np.abs(differences(case, one, cut, Coupling("pack", "none"), exchanges=3, depth=2)).max() <= ROUNDING
 
 
 @needs_compiler
 def test_several_launches_between_walls() -> None:
-    """To rounding: the sums of cells near the end of a part's storage are added up as those beside a wall."""
     case = replace(case_named("cavity", collision="regularised"), domain=(33, 23, 41))
     one = tiles(representation="moments", steps=1)
-    assert np.abs(differences(case, one, "z:2", Coupling("copy", "edge-priority"), exchanges=3, depth=3)).max() < 1e-15
+    found = differences(case, one, "z:2", Coupling("copy", "edge-priority"), exchanges=3, depth=3)
+    assert np.abs(found).max() <= ROUNDING
 
 
 @needs_compiler
@@ -168,7 +169,7 @@ def test_several_launches_between_walls() -> None:
 def test_blocks_of_any_planes(schedule: str, coupling: str) -> None:
     case = replace(case_named("box", collision="regularised"), domain=(33, 23, 41))
     one = tiles(representation="moments", steps=2, chunk_schedule=schedule)
-    assert not differences(case, one, "z:2", parse_coupling(coupling), exchanges=2).any()
+    assert np.abs(differences(case, one, "z:2", parse_coupling(coupling), exchanges=2)).max() <= ROUNDING
 
 
 @needs_compiler
@@ -176,7 +177,7 @@ def test_blocks_of_any_planes(schedule: str, coupling: str) -> None:
 def test_edges_of_tapered_chunks(flow: str) -> None:
     case = replace(case_named(flow, collision="regularised"), domain=(33, 23, 41))
     one = tiles(representation="moments", steps=2, chunk_schedule="tapered", **words(case))
-    assert not differences(case, one, "z:2", Coupling("copy", "edge-priority", 4), exchanges=2).any()
+    assert np.abs(differences(case, one, "z:2", Coupling("copy", "edge-priority", 4), exchanges=2)).max() <= ROUNDING
 
 
 @needs_compiler
