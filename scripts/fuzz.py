@@ -94,9 +94,9 @@ def _load(path: str) -> int:
 
 
 def _judged(code: int, out: str, err: str, *, api: bool) -> str:
-    """Return how the answer breaks the rules, or nothing. 3 is the answer to a kernel for a GPU where there is none."""
+    """Return how the answer breaks the rules, or nothing. 3: of a GPU kernel where there is no GPU; 4: of compare."""
     lines = err.splitlines()
-    if code not in (0, 1, 2, 3):
+    if code not in (0, 1, 2, 3, 4):
         return f"exit code {code}"
     if raw := {one for one in out + err if unicodedata.category(one) in ("Cc", "Cf") and one not in "\n\t\u00ad"}:
         return f"control characters {sorted(raw)!r}"
@@ -210,6 +210,7 @@ def records(r: Random) -> Input:
     header, trials = r.choice(_records())
     lines = [json.dumps(one).encode() for one in trials]
     head = json.dumps(header).encode()
+    whole = {"g/study.json": head, "g/trials.jsonl": b"".join(line + b"\n" for line in lines)}
     place = r.randrange(len(lines) + 1)
     if place == len(lines):
         head = values.json_tree(header, r) if r.random() < 0.7 else values.damaged(head, r)
@@ -224,13 +225,16 @@ def records(r: Random) -> Input:
         (
             "report f",
             "report f --json",
+            "report g f",
+            "compare g f",
+            "compare f g --json",
             "export f",
             "export f",
             f"explain {key} --study f",
             "list --study f --machine h200",
         )
     )
-    return Input("records", files, tuple(asked.split()))
+    return Input("records", files | whole, tuple(asked.split()))
 
 
 def voxel_files(r: Random) -> Input:

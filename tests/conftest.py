@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support import once
 from tests.support.thinning import Fact, drawn, facts
@@ -43,7 +43,14 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # the process that begins the other
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # and threads of a parallel loop that spin until all are there would keep those from their processors that they wait for
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-settings.register_profile("lbmtune", deadline=None, derandomize=True, database=None, max_examples=100)
+settings.register_profile(
+    "lbmtune",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=100,
+    suppress_health_check=[HealthCheck.too_slow],  # which is a matter of what else the machine does
+)
 settings.load_profile("lbmtune")
 
 

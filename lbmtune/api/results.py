@@ -16,6 +16,7 @@ from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, printed_kernel, write_best
 from lbmtune.export.cuda_header import write_cuda_header
+from lbmtune.export.own_kernel import write_own
 from lbmtune.export.solver_text import default_name
 from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.model.predict import cells_read
@@ -100,6 +101,8 @@ class Study:
         Raises NothingValidError if no trial was verified.
         """
         self._check_ranked()
+        if self.spec.kernel:
+            return self.export_values(path=path, member=member)
         target = self.folder / (BEST if member is None else f"member-{member}.json") if path is None else Path(path)
         write_best(self.record, target, member)
         self._remark(member)
@@ -168,6 +171,19 @@ class Study:
             write_bundle(found, folder, chosen)
         self._remark(member)
         return folder
+
+    def export_values(self, kind: str = "best", path: Path | str | None = None, *, member: int | None = None) -> Path:
+        """Write the best values of a user's kernel, and return the path.
+
+        kind: 'best' (best.json), 'defines' (best.h, a header of macros) or 'flags' (best.flags, options of a compiler).
+        Raises NothingValidError as `export`, and InputError for a kernel of the catalogue.
+        """
+        if not self.spec.kernel:
+            raise InputError(f"format={kind} is not supported for {self.folder} (use cuda): its kernels are not yours.")
+        self._check_ranked()
+        found = write_own(self.record, kind, None if path is None else Path(path), self.folder, member)
+        self._remark(None)
+        return found
 
     def _check_ranked(self) -> None:
         if not self.ranked:

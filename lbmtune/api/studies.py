@@ -104,11 +104,13 @@ def study(
         ({'aa'}, PosixPath('a-study'))
     """
     begun_s, watch = now() if begun_s is None else begun_s, observer or Observer()
-    where = chosen(device)
     wanted = as_spec(spec, overrides)
+    where = chosen(device, wanted.kernel_backend)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
     check_begins(wanted, where, place, resume=resume)
     parts = _parts(parts, wanted, place, resume=resume)
+    if wanted.kernel:
+        sources = ()
     earlier = _earlier(sources, wanted, where, place, resume=resume)
     share = _shared(storage, place)
     known = machine or described(where, refresh=refresh, resume=resume, calibrate=calibrate)
@@ -148,7 +150,7 @@ def study(
             **by_accuracy(wanted, space, accuracies, [one.source for one in prior]),
             compiled=compiled_first_of(machine),
             clock=Clock(begun_s, seconds - (time_for_parts(seconds) if parts else 0.0) if seconds else inf),
-            accuracy=accuracies.measured,
+            accuracy=None if wanted.kernel else accuracies.measured,
             kept_accuracy=accuracies.kept,
             sustain=evaluator.sustained,
             output=partial(evaluator.output, wanted=wanted.output, folder=files) if rates else None,
@@ -244,12 +246,20 @@ def by_accuracy(
 def check_begins(spec: StudySpec, device: str, folder: Path, *, resume: bool) -> None:
     """Check before anything is measured that a study can begin or go on in a folder. Raises InputError."""
     backend = backend_of(device)
+    _check_kernel(spec, device)
     _check_power(spec, device)
     check_folder(folder, backend, resume=resume)
     if resume:
         check_same_spec(read_study(folder).header.spec, spec, folder)
     else:
         check_any_of(spec, backend, widest(device))
+
+
+def _check_kernel(spec: StudySpec, device: str) -> None:
+    """Refuse a user's kernel on a device that does not run it. Raises InputError."""
+    if spec.kernel and spec.kernel.backend != backend_of(device):
+        suffix, use = ("c", "--device cpu") if spec.kernel.backend == "cpu" else ("cu", "the index of a GPU")
+        raise InputError(f"device={device} is not supported for {spec.kernel.name}.{suffix} (use {use}).")
 
 
 def _check_power(spec: StudySpec, device: str) -> None:

@@ -1,8 +1,8 @@
 """The interface of backends: devices, compiled programs, compilers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -20,13 +20,15 @@ OR_CPU = ", or use --device cpu"
 class Binary:
     """Compiled code that can be sent between processes.
 
-    image: a cubin, or the path of a generated module as UTF-8; digest: SHA-256 of the code.
+    image: a cubin, or the path of a generated module as UTF-8; digest: SHA-256 of the code; names: in the code, of the
+    entries that have another one there.
     """
 
     image: bytes
     digest: str
     resources: Resources
     log: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from lbmtune.catalogue.knobs import Knob as Knob
 from lbmtune.catalogue.knobs import Scalar as Scalar
 from lbmtune.catalogue.knobs import field_names as field_names
 from lbmtune.catalogue.limits import Limits
+from lbmtune.catalogue.own_kernel.config import declared, is_own
 from lbmtune.catalogue.record import FAMILIES as FAMILIES
 from lbmtune.catalogue.record import KernelConfig as KernelConfig
 from lbmtune.catalogue.record import families_with as families_with
@@ -30,6 +31,8 @@ DEFAULT_FAMILY = "direct"
 
 def family(backend: str, name: str) -> type[KernelConfig]:
     """Return the record of a family by name. Raises InputError."""
+    if is_own(name):
+        return declared(name)
     return named(f"family of {backend}", name, named("backend", backend, FAMILIES))
 
 

@@ -5,7 +5,7 @@ from math import prod
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.boundaries.cell_flags import WORD_BYTES, tables
-from lbmtune.catalogue.boundaries.second_order import link_count
+from lbmtune.catalogue.boundaries.second_order import link_count, most_links
 from lbmtune.catalogue.domain_conditions import Condition, Place
 from lbmtune.catalogue.layouts.layout import Extents, Int
 from lbmtune.catalogue.problem.case import Case
@@ -50,26 +50,31 @@ def index_bounds(extents: Extents, config: KernelConfig) -> tuple[Int, Int]:
 
 def footprint_bytes(case: Case, config: KernelConfig) -> int:
     """Return the bytes of all buffers: copies of the lattice, flags or index list, density and velocity."""
-    return _footprint(case, config, buffer_elements(case, config), config.list_words(case))
+    return _footprint(case, config, buffer_elements(case, config), config.list_words(case), link_count(case))
 
 
 def footprint_fits(case: Case, config: KernelConfig, memory_bytes: int) -> bool:
-    """Return whether all buffers fit in memory_bytes. Solid cells are counted only if they decide it."""
-    most = config.most_extents(case)
+    """Return whether all buffers fit in memory_bytes. Solid cells and links are counted only if they decide it."""
+    most, links = config.most_extents(case), most_links(case)
     if most:
         elements, words = int(config.memory.length(most)), config.list_words(case, int(most.x))
-        if _footprint(case, config, elements, words) <= memory_bytes:
-            return True
-    return footprint_bytes(case, config) <= memory_bytes
+    else:
+        elements, words = buffer_elements(case, config), config.list_words(case)
+    if _footprint(case, config, elements, words, links) <= memory_bytes:
+        return True
+    return bool(most or links) and footprint_bytes(case, config) <= memory_bytes
 
 
-def _footprint(case: Case, config: KernelConfig, elements: int, listed_words: int) -> int:
-    """Return the bytes of all buffers. elements: of one copy of the lattice; listed_words: of the index list."""
+def _footprint(case: Case, config: KernelConfig, elements: int, listed_words: int, links: int) -> int:
+    """Return the bytes of all buffers.
+
+    elements: of one copy of the lattice; listed_words: of the index list; links: that are interpolated.
+    """
     populations = config.copies * elements * config.stored.bytes
     every = config.propagation.all_passes(case.stencil)
     flags = {name for phase in every for name in tables(case, config, phase)}
     words = len(flags) * case.sites + listed_words
-    walls = (WORD_BYTES * WALL_WORDS * config.propagation.period + config.computed.bytes) * link_count(case)
+    walls = (WORD_BYTES * WALL_WORDS * config.propagation.period + config.computed.bytes) * links
     fields = macroscopic_bytes(config) * case.sites
     return populations + WORD_BYTES * words + fields + config.scratch_bytes(case) + walls
 

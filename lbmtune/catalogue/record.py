@@ -69,10 +69,10 @@ class KernelConfig(Declared):
     prefetch_index = 0
     macroscopics = "never"
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Registers a family."""
+    def __init_subclass__(cls, *, listed: bool = True, **kwargs: Any) -> None:
+        """Registers a family, unless it is made for one kernel of a user (listed)."""
         super().__init_subclass__(**kwargs)
-        if "family" in vars(cls):
+        if listed and "family" in vars(cls):
             FAMILIES.setdefault(cls.backend, {})[cls.family] = cls
 
     @property

@@ -28,6 +28,7 @@ class Verb(NamedTuple):
 GROUPS = {
     "Find the fastest kernel": {
         "study": Verb("study:study", "Search the fastest kernel; write report.html and best.json."),
+        "kernel": Verb("kernel:kernel", "Write the description of a kernel of your own."),
         "watch": Verb("watch:watch", "Follow a study that runs in another terminal."),
         "worker": Verb("worker:worker", "Help a study that several processes share."),
         "predict": Verb("predict:predict", "Predict the speed of a configuration on a device."),

@@ -101,6 +101,7 @@ class Program:
     with_macroscopics: as period, but density and velocity of the state before the step are written to the buffer
     'macroscopics'; empty if the text has no such entries.
     max_elements: the longest buffer whose elements the indices of the text reach; None: no limit (64-bit indices).
+    in_c: the text for a CPU is C, which the compiler of the system translates; otherwise Python.
     """
 
     target: Target
@@ -113,6 +114,7 @@ class Program:
     steps: int = 1
     prologue: Steps = ()
     max_elements: int | None = None
+    in_c: bool = False
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -132,6 +134,11 @@ class Program:
     def entries(self) -> tuple[str, ...]:
         """Return the names of the functions to look up."""
         return tuple(dict.fromkeys(launch.entry for launch in self._launches))
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """Return the entries whose names in the compiled code are others, as C++ has them; none if they are C."""
+        return ()
 
     @property
     def dynamic_shared_bytes(self) -> dict[str, int]:

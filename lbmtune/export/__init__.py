@@ -13,6 +13,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export.on_parts import on_parts
+from lbmtune.export.own_kernel import FORMATS
 from lbmtune.records import Environment, Trial, made_of
 from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
 from lbmtune.records.comparison.repeats import RepeatInterval
@@ -40,6 +41,8 @@ def best(study: StudyRecord, member: int | None = None) -> Best:
     """
     if not study.ranked:
         raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
+    if study.header.spec.kernel:
+        raise InputError(f"a kernel of your own has no solver around it (use format={', '.join(FORMATS)}).")
     header, found, several = study.header, members(study), study.winner_on_parts if member is None else None
     winner = several[1] if several else study.ranked[0] if member is None else _member(found, member, header.spec)
     program = _program(study, winner)
@@ -87,11 +90,11 @@ def _member(found: Sequence[Trial], member: int, spec: StudySpec) -> Trial:
 
 
 def printed_kernel(study: StudyRecord) -> Kernel | None:
-    """Return the kernel of the best trial as this version prints it; None if no trial was verified.
+    """Return the kernel of the best trial as this version prints it; None if none was verified, or a user wrote it.
 
     Its digest is that of the code, without comments, as in a record of the trial.
     """
-    if not study.ranked:
+    if not study.ranked or study.header.spec.kernel:
         return None
     program = render(study.header.spec.case, from_flat(study.ranked[0].config))
     return replace(describe_kernel(program, study.ranked[0].binary_digest), source_digest=program.digest)

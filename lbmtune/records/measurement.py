@@ -75,6 +75,8 @@ class Verification:
     the last one are density and the components of velocity, if a kernel writes them.
     domains: extents that were checked; full_size: the measured domain was one of them; single: of the kernel of one
     step that completes a kernel of several steps, both in turn, if verified.
+    where: the largest deviation in words, of a user's kernel, whose worst_cell[0] is an element of buffer number
+    worst_direction; else ''.
     """
 
     error: float
@@ -85,6 +87,7 @@ class Verification:
     domains: tuple[tuple[int, int, int], ...]
     full_size: bool = False
     single: Verification | None = None
+    where: str = ""
 
     @property
     def passed(self) -> bool:

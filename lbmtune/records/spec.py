@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lbmtune.catalogue.config import Scalar
+from lbmtune.catalogue.own_kernel.config import family_of
+from lbmtune.catalogue.own_kernel.definition import OwnKernel
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records.output import Output
 from lbmtune.records.quantities import Count, Positive
@@ -115,7 +117,7 @@ class StudySpec:
     set is asked for. strategy: name of one of `search.strategies`.
     max_footprint_bytes: of all buffers; max_error: largest relative L2 error of the velocity of a vortex after many
     steps; max_power_w: mean power of a sustained run of the winner; None: any.
-    output: whose cost is measured of finalists.
+    output: whose cost is measured of finalists. kernel: of a user, which is tuned in place of those of the catalogue.
     """
 
     name: str
@@ -132,6 +134,26 @@ class StudySpec:
     max_error: float | None = None
     max_power_w: Positive | None = None
     output: Output = field(default_factory=Output)
+    kernel: OwnKernel | None = None
+
+    def __post_init__(self) -> None:
+        """Make the family of a user's kernel known, so that configurations of it can be read."""
+        if self.kernel:
+            family_of(self.kernel)
+
+    @property
+    def kernel_backend(self) -> str | None:
+        """Return the backend of a user's kernel, None for kernels of the catalogue."""
+        return self.kernel.backend if self.kernel else None
+
+    @property
+    def flop_per_update(self) -> float:
+        """Return the operations of an update: of the operator, or as a user's kernel is described; 0 if unknown."""
+        if self.kernel:
+            return family_of(self.kernel).parse({}).flop(self.case)
+        from lbmtune.catalogue.operation_counts import flops_per_update  # here: SymPy takes its time to come
+
+        return flops_per_update(self.case)
 
     @property
     def objectives(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from lbmtune.catalogue.collisions import NO_COLLISION
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records import Conditions, Environment, Sustained, Trial
@@ -19,6 +20,8 @@ _ABBREVIATION = 3
 
 def case_title(case: Case) -> str:
     """Name lattice and collision operator as in text, such as "D3Q19 BGK"."""
+    if case.collision == NO_COLLISION:
+        return case.lattice.upper()
     operator = case.collision.upper() if len(case.collision) <= _ABBREVIATION else case.collision
     return f"{case.lattice.upper()} {operator}"
 

@@ -42,7 +42,10 @@ class Simulation:
     case: values of relaxation rate, force and wall velocity, and the domain; it may differ from the program's
     case only in those, which are launch arguments. single: makes the kernel of one step for steps that are no whole
     launch; it is called when the first such step is due.
+    shares_state: whether its buffers hold what another simulation of the same storage format may go on with.
     """
+
+    shares_state = True
 
     def __init__(
         self, program: Program, binary: Binary, device: Device, case: Case | None = None, single: Single | None = None

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lbmtune.catalogue.config import KernelConfig
 
-_LATTICES = {1: "one lattice", 2: "two lattices"}
+_LATTICES = {0: "its own buffers", 1: "one lattice", 2: "two lattices"}
 _LINKS = {"compiled": "", "flags": ", flags read", "list": ", sites listed"}
 
 

@@ -36,7 +36,8 @@ from lbmtune.search.visits import visit_again
 
 LOG = logging.getLogger("lbmtune")
 _LIMITS = ("max_footprint_bytes", "max_error", "max_power_w")
-_QUESTION = ("case", "axes", "families", "objective", "beside", "strategy", "seed", "protocol", *_LIMITS, "output")
+_KERNELS = ("kernel", "axes", "families")
+_QUESTION = ("case", *_KERNELS, "objective", "beside", "strategy", "seed", "protocol", *_LIMITS, "output")
 """Fields of a study that are the same when it is resumed."""
 
 

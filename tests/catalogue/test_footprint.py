@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lbmtune.catalogue import footprint
 from lbmtune.catalogue.config import KernelConfig, cpu, cuda
 from lbmtune.catalogue.footprint import (
     buffer_elements,
@@ -226,16 +227,18 @@ def test_in_place_schemes_need_half_the_memory() -> None:
         )
 
 
-@pytest.mark.parametrize("config", [cuda.Sparse(), cpu.Sparse(scheme="aa")])
+@pytest.mark.parametrize("walls", ["half-way", "interpolated"])
+@pytest.mark.parametrize("config", [cuda.Direct(flags="memory"), cuda.Sparse(), cpu.Sparse(scheme="aa")])
 def test_what_fits_is_known_without_the_geometry_where_memory_is_ample(
-    config: KernelConfig, monkeypatch: pytest.MonkeyPatch
+    config: KernelConfig, walls: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = replace(box("d3q19", "bgk", (24, 20, 16)), geometry="packing:fraction=0.5:radius=4")
+    case = replace(box("d3q19", "bgk", (24, 20, 16)), geometry="packing:fraction=0.5:radius=4", walls=walls)
     needed = footprint_bytes(case, config)
     assert footprint_fits(case, config, needed)
     assert not footprint_fits(case, config, needed - 1)
-    monkeypatch.setattr(nodes, "counts", None)
-    assert footprint_fits(case, config, 3 * needed)
+    for module, counted in ((nodes, "counts"), (footprint, "link_count")):
+        monkeypatch.setattr(module, counted, None)
+    assert footprint_fits(case, config, 5 * needed)
 
 
 def test_a_domain_of_its_own_can_be_asked_for() -> None:

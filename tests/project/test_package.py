@@ -21,9 +21,9 @@ IMPORT_LIMIT_S = 0.3
 
 _TIMED_IMPORT = """
 import sys, time
-start = time.perf_counter()
+start = time.process_time()
 import lbmtune
-print(time.perf_counter() - start, *(name for name in {heavy!r} if name in sys.modules))
+print(time.process_time() - start, *(name for name in {heavy!r} if name in sys.modules))
 """
 
 

@@ -20,6 +20,7 @@ from lbmtune.model.predict import predict
 from lbmtune.records.store import read_study
 from lbmtune.report import varied
 from lbmtune.units import format_mlups
+from scripts.recorded import against_published
 from scripts.recorded.model_page import (
     Judged,
     bars,
@@ -140,21 +141,40 @@ def test_the_page_needs_no_network(tmp_path: Path) -> None:
     assert "card/box" in printed([one(1, 1.0), one(2, 1.1)])
 
 
-def test_the_script_judges_a_recorded_set(tmp_path: Path) -> None:
+@pytest.fixture
+def one_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A published speed in place of all of them, which have tests of their own."""
+    row = against_published.Row(
+        document="tried",
+        variant="pull",
+        device="V100",
+        where="the highest",
+        domain="128x128x128",
+        storage="fp64",
+        published=2300.0,
+        predicted=2200.0,
+        share=0.4,
+    )
+    monkeypatch.setattr(against_published, "rows", lambda: [row])
+
+
+def test_the_script_is_a_program(tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "scripts" / "recorded" / "model_report.py", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, f"no recorded set below {tmp_path}\n", "")
+
+
+@pytest.mark.usefixtures("one_published")
+def test_the_script_judges_a_recorded_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "card"
     shutil.copytree(RECORDED / "d3q19-small-32", folder / "small")
     shutil.copy(RECORDED / "machine.toml", folder)
-    command = [
-        sys.executable,
-        ROOT / "scripts" / "recorded" / "model_report.py",
-        folder,
-        "--out",
-        tmp_path / "page.html",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "card/small" in done.stdout
-    assert "without a term" in done.stdout
-    assert "hold" in done.stdout
+    assert SCRIPT.main([str(folder), "--out", str(tmp_path / "page.html")]) == 0
+    told = capsys.readouterr().out
+    assert "card/small" in told
+    assert "without a term" in told
+    assert "hold" in told
+    assert "128x128x128" in told
     assert (tmp_path / "page.html").stat().st_size > 1 << 20
 
 
@@ -301,6 +321,7 @@ def test_the_script_takes_a_shared_processor_as_it_was_or_as_it_is_described() -
     assert by_set(was).loc["s", "rank"] > by_set(told).loc["s", "rank"] + 0.3
 
 
+@pytest.mark.usefixtures("one_published")
 def test_terms_are_held_against_all_of_them_on_the_same_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ from lbmtune.records import Outcome, Trial
 from lbmtune.records.output import Output, OutputCost, rounds_s
 from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.records.store import read_study
+from lbmtune.records.study import StudyRecord
 from lbmtune.search import clock as clocks
 from lbmtune.search.clock import FILES_S, Clock, Needs, process_begun_s
 from lbmtune.search.loop import Loop
@@ -261,23 +262,26 @@ def test_an_interrupt_leaves_what_is_known(monkeypatch, tmp_path, stage):
                 raise KeyboardInterrupt
             super().spend(seconds, what)
 
-    evaluator = Interrupted(MACHINES["64 cubed"])
-    monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: evaluator.now_s))
     study = spec("cpu", budget=Budget(seconds=60.0))
-    needs = replace(
-        search(tmp_path, evaluator),
-        clock=Clock(evaluator.now_s, 60.0),
-        sustain=evaluator.sustained,
-        accuracy=evaluator.accuracy,
-    )
+
+    def run(evaluator: Timed, **how: bool) -> StudyRecord:
+        monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: evaluator.now_s))
+        needs = replace(
+            search(tmp_path, evaluator),
+            clock=Clock(evaluator.now_s, 60.0),
+            sustain=evaluator.sustained,
+            accuracy=evaluator.accuracy,
+        )
+        return run_study(needs, header(study, "cpu"), space_of(study, "cpu"), **how)
+
     with pytest.raises(KeyboardInterrupt):
-        run_study(needs, header(study, "cpu"), space_of(study, "cpu"))
+        run(Interrupted(MACHINES["64 cubed"]))
     kept = read_study(tmp_path)
     assert kept.header.stopped == "interrupted"
     assert not kept.finished
     assert len(kept.trials) >= 8
     assert (kept.winner is None) == (stage in ("compile", "trial", "proof")) or kept.winner.proven
-    after = run_study(search(tmp_path, FakeEvaluator("cpu")), header(study, "cpu"), space_of(study, "cpu"), resume=True)
+    after = run(Timed(MACHINES["64 cubed"]), resume=True)
     assert after.finished
     assert after.header.stopped != "interrupted"
 

@@ -6,6 +6,7 @@ import atexit
 import ctypes
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -24,6 +25,7 @@ from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.catalogue.config import CudaConfig
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.cuda.exchange import PIECES, PUT, TAKEN
+from lbmtune.codegen.own_program import OwnProgram
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import BARRIER, FIRST_PLANE, LAST_PLANE, MACROSCOPICS, SENT_SUMS, STEPS, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
@@ -115,6 +117,8 @@ def _source(program: Program, level: str) -> str:
 def _launcher(program: Program, launch: Launch) -> str:
     """extern "C" void run_<entry>(grid, block, arguments): arguments as an array of pointers to their values."""
     assert isinstance(program.config, CudaConfig)
+    if isinstance(program, OwnProgram):
+        return _own_launcher(program)
     together = launch.mode == "cooperative"
     talks = together or program.config.family == "temporal-blocking" or "__syncthreads" in program.source
     fibers = launch.over == "cells" and (program.config.cells_per_thread > 1 or talks)
@@ -128,6 +132,27 @@ def _launcher(program: Program, launch: Launch) -> str:
         f'extern "C" size_t run_{entry}(const unsigned* grid, const unsigned* block, void** values) {{\n'
         f"    return host::launch({call});\n}}\n"
     )
+
+
+def _symbol(entry: str) -> str:
+    """A name in C, also of a template's entry."""
+    return "run_" + re.sub(r"\W", "_", entry)
+
+
+def _own_launcher(program: OwnProgram) -> str:
+    """The same for the kernel of a user, whose arguments have the types of their description."""
+    kinds = [_OWN_TYPES[one.type] + "*" * one.is_buffer for one in program.kernel.arguments]
+    values = ", ".join(f"*static_cast<{kind}*>(values[{n}])" for n, kind in enumerate(kinds))
+    symbol = _symbol(program.launch.entry)
+    call = f"call_{symbol}, grid, block, values, host::as_fibers, {program.launch.shared_bytes}"
+    return (
+        f"static void call_{symbol}(void** values) {{ {program.launch.entry}({values}); }}\n"
+        f'extern "C" size_t {symbol}(const unsigned* grid, const unsigned* block, void** values) {{\n'
+        f"    return host::launch({call});\n}}\n"
+    )
+
+
+_OWN_TYPES = {"float32": "float", "float64": "double", "int32": "int", "uint32": "unsigned", "uint8": "unsigned char"}
 
 
 def _type(argument: str) -> str:
@@ -155,7 +180,7 @@ class HostExecutable:
 
     def __init__(self, program: Program, binary: Binary) -> None:
         library = ctypes.CDLL(binary.image.decode())
-        self._entries = {name: library[f"run_{name}"] for name in program.entries}
+        self._entries = {name: library[_symbol(name)] for name in program.entries}
 
     def recorded(self, run: Callable[[], None]) -> Callable[[], None]:
         return run

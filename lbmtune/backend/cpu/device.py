@@ -21,6 +21,7 @@ import numpy as np
 import psutil
 
 from lbmtune import quotas
+from lbmtune.backend.cpu.c_code import SharedObject, load_c
 from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.cpu.numa import nodes
 from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
@@ -166,10 +167,13 @@ class CpuDevice(HostMemory):
         """Return an array: the host is the device. Raises OutOfMemoryError."""
         return self.empty(elements, dtype)
 
-    def load(self, program: Program, binary: Binary) -> CpuExecutable:
-        """Import the module, from Numba's cache if it is there. Raises TooManyResourcesError."""
+    def load(self, program: Program, binary: Binary) -> CpuExecutable | SharedObject:
+        """Import the module, from Numba's cache if it is there, or load C. Raises TooManyResourcesError."""
         config: Any = program.config
         threads = config.threads
+        if program.in_c:
+            self._threads = threads
+            return load_c(program, binary, threads)
         if threads > numba.config.NUMBA_NUM_THREADS:
             raise TooManyResourcesError(f"{threads} threads; Numba was started with {numba.config.NUMBA_NUM_THREADS}")
         module = import_text(Path(binary.image.decode()), program.source)

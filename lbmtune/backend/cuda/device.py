@@ -103,7 +103,7 @@ class CudaDevice:
         module = self._cupy.cuda.function.Module()
         try:
             module.load(binary.image)
-            functions = {entry: module.get_function(entry) for entry in program.entries}
+            functions = {entry: module.get_function(binary.names.get(entry, entry)) for entry in program.entries}
             for launch in (launch for step in program.period for launch in step):
                 self._allow_shared(functions[launch.entry], launch.shared_bytes)
         except self._driver.CUDADriverError as error:

@@ -30,9 +30,8 @@ _TOOLKITS = ("/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64")
 
 def compile_cuda(program: Program, architecture: str = "sm_90") -> Binary:
     """Return a cubin with its resources. Raises CompileError with the log, DeviceUnavailableError without NVRTC."""
-    return _with_dynamic_shared(
-        program, compile_text(program.source, (*program.options, f"--gpu-architecture={architecture}"))
-    )
+    options = (*program.options, f"--gpu-architecture={architecture}")
+    return _with_dynamic_shared(program, compile_text(program.source, options, expressions=program.expressions))
 
 
 def reassembled(program: Program, architecture: str) -> Iterator[tuple[str, Binary]]:
@@ -43,7 +42,8 @@ def reassembled(program: Program, architecture: str) -> Iterator[tuple[str, Bina
     """
     for level in _LOWER_LEVELS:
         options = (*program.options, f"--gpu-architecture={architecture}", f"--ptxas-options={level}")
-        yield level, _with_dynamic_shared(program, compile_text(program.source, options))
+        made = compile_text(program.source, options, expressions=program.expressions)
+        yield level, _with_dynamic_shared(program, made)
 
 
 def _with_dynamic_shared(program: Program, binary: Binary) -> Binary:
@@ -56,26 +56,45 @@ def _with_dynamic_shared(program: Program, binary: Binary) -> Binary:
     return replace(binary, resources=Resources(entries=entries, code_bytes=binary.resources.code_bytes))
 
 
-def compile_text(source: str, options: tuple[str, ...], name: str = _NAME) -> Binary:
-    """Compile any text. options: with the architecture; name: file name in messages and line tables."""
+def compile_text(source: str, options: tuple[str, ...], name: str = _NAME, expressions: tuple[str, ...] = ()) -> Binary:
+    """Compile any text. options: with the architecture; name: file name in messages and line tables.
+
+    expressions: entries of C++, such as 'step<32>'; the resources are theirs then.
+    """
     installed = version()
     with_log = (*options, "--ptxas-options=-v", *(("--minimal",) if installed >= _MINIMAL else ()))
-    log, image = product_of(source, with_log, "CUBIN", name)
+    names: dict[str, str] = dict.fromkeys(expressions, "")
+    log, image = product_of(source, with_log, "CUBIN", name, names)
     if "registers" not in log and installed >= _CACHES:
-        log, image = product_of(source, (*with_log, "--no-cache"), "CUBIN", name)
-    return Binary(image, hashlib.sha256(image).hexdigest(), resources(log, image), log)
+        log, image = product_of(source, (*with_log, "--no-cache"), "CUBIN", name, names)
+    found = resources(log, image)
+    if names:
+        known = {entry: found.entries[inner] for entry, inner in names.items() if inner in found.entries}
+        found = Resources(entries=known, code_bytes=len(image))
+    return Binary(image, hashlib.sha256(image).hexdigest(), found, log, names)
 
 
-def product_of(source: str, options: tuple[str, ...], product: str, name: str = _NAME) -> tuple[str, bytes]:
-    """Compile any text; return the log and the product: "CUBIN" or "PTX"."""
-    library, handle = nvrtc(), c_void_p()
+def product_of(
+    source: str, options: tuple[str, ...], product: str, name: str = _NAME, names: dict[str, str] | None = None
+) -> tuple[str, bytes]:
+    """Compile any text; return the log and the product: "CUBIN" or "PTX".
+
+    names: entries of C++, which get the names that they have in the product.
+    """
+    library, handle, wanted = nvrtc(), c_void_p(), names if names is not None else {}
     _check(library, library.nvrtcCreateProgram(byref(handle), source.encode(), name.encode(), 0, None, None))
     try:
+        for entry in wanted:
+            _check(library, library.nvrtcAddNameExpression(handle, entry.encode()))
         encoded = [option.encode() for option in options]
         status = library.nvrtcCompileProgram(handle, len(encoded), (c_char_p * len(encoded))(*encoded))
         log = _fetch(library, handle, "ProgramLog").rstrip(b"\0").decode(errors="replace")
         if status:
             raise CompileError(log or library.nvrtcGetErrorString(status).decode())
+        for entry in wanted:
+            lowered = c_char_p()
+            _check(library, library.nvrtcGetLoweredName(handle, entry.encode(), byref(lowered)))
+            wanted[entry] = (lowered.value or b"").decode()
         return log, _fetch(library, handle, product)
     finally:
         library.nvrtcDestroyProgram(byref(handle))

@@ -62,6 +62,11 @@ def link_count(case: Case) -> int:
     return _counted(geometry_alone(case)) if case.interpolates else 0
 
 
+def most_links(case: Case) -> int:
+    """Return an upper bound of the number of links, which does not need the geometry."""
+    return (case.stencil.q - 1) * case.sites if case.interpolates else 0
+
+
 def geometry_alone(case: Case) -> Case:
     """Return a case with the same solid cells, lattice and domain, and all else the same for all."""
     return Case("", case.lattice, "bgk", case.domain, 1.0, geometry=case.geometry, walls=case.walls)

@@ -12,4 +12,5 @@ def module_of(layer: str, config: KernelConfig | type[KernelConfig]) -> Any:
     What a layer asks of it is said there: `codegen.render.Renderer`, `model.gpu.families.Family`,
     `model.cpu.inputs.Family`.
     """
-    return import_module(f"{layer}.{config.family.replace('-', '_')}")
+    name, _, _ = config.family.partition(":")  # those of users' kernels have one module
+    return import_module(f"{layer}.{name.replace('-', '_')}")

@@ -8,6 +8,7 @@ from lbmtune.catalogue.families import cpu, cuda
 from lbmtune.catalogue.families.common_rules import FIRST, LAST, LAYOUTS, value_rules
 from lbmtune.catalogue.knobs import cached
 from lbmtune.catalogue.limits import Limits, cuda_limits
+from lbmtune.catalogue.own_kernel.config import OwnConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.case import domain_conditions as conditions_of_case
 from lbmtune.catalogue.record import KernelConfig
@@ -21,6 +22,8 @@ _OWN: Mapping[type[KernelConfig], tuple[Rule, ...]] = {**cuda.RULES, **cpu.RULES
 @cached
 def rules(record: type[KernelConfig]) -> tuple[Rule, ...]:
     """Return the rules of a family in order: each may rely on those before it."""
+    if issubclass(record, OwnConfig):
+        return (*value_rules(record), *next(_OWN[one] for one in record.__mro__ if one in _OWN))
     return (*FIRST, *value_rules(record), *LAYOUTS, *_OWN[record], *LAST)
 
 

@@ -10,6 +10,7 @@ rows of the list and the order, which many configurations share.
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from math import lcm
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -158,21 +159,36 @@ def _coordinates(cells: Array, domain: tuple[int, int, int]) -> tuple[Array, Arr
 def _others(case: Case, pointers: Pointers, xp: ModuleType) -> Array:
     """Return the numbers of the solid cells in which a place of a fluid site lies, by rows."""
     solids = solid_in(case, whole(case.domain), xp)
-    touched = xp.zeros(solids.shape, bool)
+    touched, fluid = xp.zeros(solids.shape, bool), ~solids
     for found in pointers:
         for leads, offset in _exits(case, found, xp):
-            touched |= _at_offset(leads & ~solids, (-offset[0], -offset[1], -offset[2]), xp)
+            _mark(touched, fluid if leads is None else leads & fluid, offset)
     return xp.flatnonzero(touched & solids)
 
 
-def _exits(case: Case, found: Pointer, xp: ModuleType) -> list[tuple[Array, Vector]]:
-    """Return from which cells, and by which offset, a pointer may lead out of the fluid."""
+def _exits(case: Case, found: Pointer, xp: ModuleType) -> list[tuple[Array | None, Vector]]:
+    """Return from which cells (None: from all), and by which offset, a pointer may lead out of the fluid."""
     if found.link is None:
-        return [(xp.ones(case.domain[::-1], bool), found.open)]
+        return [(None, found.open)]
     if found == Pointer(found.link, HERE, found.link):
         return []  # along an open link, or to the site itself
     cut = cut_kind(case, found.link, None, xp) > 0
     return [(~cut, found.open), (cut, found.cut)]
+
+
+def _mark(touched: Array, leading: Array, offset: Vector) -> None:
+    """Set the cells at an offset from those that lead there, (nz, ny, nx); coordinates wrap."""
+    along = map(_wrapped, offset[::-1], touched.shape)
+    for parts in product(*along):
+        there, here = zip(*parts, strict=True)
+        touched[there] |= leading[here]
+
+
+def _wrapped(shift: int, extent: int) -> tuple[tuple[slice, slice], ...]:
+    """Return where the cells of an axis lie after a shift, and before it: in one run, or in two if some wrap."""
+    ahead = shift % extent
+    runs = ((slice(ahead, None), slice(None, extent - ahead)), (slice(None, ahead), slice(extent - ahead, None)))
+    return runs if ahead else runs[:1]
 
 
 def _at_offset(field: Array, offset: Vector, xp: ModuleType) -> Array:

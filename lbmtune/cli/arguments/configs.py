@@ -231,6 +231,11 @@ def _find_trial(key: str, study: str | None, studies: Path) -> tuple[Case, Kerne
         record = read_study(folder)
         for trial in record.trials:
             if trial.key == key or previous_key(from_flat(trial.config)) == key:
+                if record.header.spec.kernel:
+                    raise InputError(
+                        f"{key} is of a kernel of your own, which no file here names; run it again with "
+                        "lbmtune study --kernel FILE."
+                    )
                 if trial.key != key:
                     LOG.info("%s was its key in version 0.1; today it is %s", key, trial.key)
                 found = trial.final or trial.measurement

@@ -74,6 +74,7 @@ def export(
             "--format",
             "NAME",
             "best (best.json), cuda (a C++ header), c (object code for C and Fortran), bundle (a folder); "
+            "of a kernel of your own best, defines or flags; "
             "or all trials: t4, csv",
         ),
     ] = "best",
@@ -112,6 +113,8 @@ def export(
         (check_folder if kind == "bundle" else check_file)(output)
     if kind == "best":
         path = found.export(output, member=member)
+    elif kind in ("defines", "flags"):
+        path = found.export_values(kind, output, member=member)
     elif kind in _OF_A_KERNEL:
         path = _WRITERS[kind](found)(output, member=member, name=name, **({"target": target} if target else {}))
     else:
@@ -134,7 +137,7 @@ _WRITERS: Mapping[str, Callable[[api.Study], Callable[..., Path]]] = {
     "bundle": lambda study: study.export_bundle,
 }
 """Formats whose functions have a name, and what writes them."""
-_OF_A_KERNEL = ("best", *_WRITERS)
+_OF_A_KERNEL = ("best", *_WRITERS, "defines", "flags")
 """Formats that hold one kernel."""
 _FORMATS = (*_OF_A_KERNEL, "t4", "csv")
 

@@ -17,6 +17,7 @@ from lbmtune.api.devices import chosen, place, several
 from lbmtune.api.folders import new_folder
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import settled
+from lbmtune.cli.arguments.kernels import of_catalogue, own_study
 from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option, written
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
@@ -47,6 +48,10 @@ def study(
     study_file: Annotated[
         str | None,
         typer.Argument(metavar="STUDY", help="study file, or a shipped study (default: quick; box with a case option)"),
+    ] = None,
+    kernel: Annotated[
+        Path | None,
+        option("--kernel", "FILE", "a kernel of your own (.c or .cu, or its .toml), which is compiled and run"),
     ] = None,
     device: Device = None,
     devices: Annotated[
@@ -124,6 +129,7 @@ def study(
         lbmtune study box --domain 256x256x256 --time 10m
         lbmtune study box --time 10m --dry-run
         lbmtune study my-flow.toml --device 0 --trials 100
+        lbmtune study --kernel my_step.c --trials 30
     """
     options = {"objective": objective, "seed": seed, "budget.trials": trials, "budget.time": time}
     options |= {"budget.search_time": search_time, "budget.target": target, "strategy": strategy}
@@ -135,7 +141,12 @@ def study(
     overrides = [*(sets or ()), *(f"{key}={value}" for key, value in given.items())]
     if device is not None and devices is not None:
         raise InputError(f"--devices {devices} does not go with --device {device}; leave one of them out.")
-    where, *others = several(devices) if devices is not None else (chosen(device),)
+    own = None
+    if kernel is not None:
+        unfit = {"STUDY": study_file, "--geometry": geometry, "--storage": storage, "--cut": cut, "--parts": parts}
+        with _as_given(given):
+            own = own_study(kernel, {**unfit, "--from": sources, "--scratch": scratch, "--domains": domains}, overrides)
+    where, *others = several(devices) if devices is not None else (chosen(device, own.kernel_backend if own else None),)
     asked_parts = _parts((where, *others), parts, cut, weak=weak)
     if domains is not None or (resume and folder and holds_portfolio(folder)):
         alone = {
@@ -163,11 +174,14 @@ def study(
             )
         return
     with _as_given(given):
-        if resume and folder and study_file is None:
-            spec = overridden(settled(read_study(folder).header.spec, geometry), overrides)
+        if own:
+            spec = own
+        elif resume and folder and study_file is None:
+            spec = overridden(settled(of_catalogue(read_study(folder).header.spec, folder), geometry), overrides)
         else:
             spec = settled(_asked(study_file, overrides, case_given=any(case.values())), geometry)
-    check_acts(sets or (), backend_of(where), place(where))
+    if own is None:
+        check_acts(sets or (), backend_of(where), place(where))
     on = ("--device", where) if devices is None else ("--devices", devices)
     asked = (*on, *_parts_options(parts, cut, weak=weak))
     folder = folder or new_folder(spec.name, where, resume=resume)

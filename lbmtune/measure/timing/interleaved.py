@@ -51,7 +51,8 @@ def measure_interleaved(
     Raises WrongResultError or DeviceFaultError of the simulation whose turn it is.
     """
     formats = {simulation.program.config.storage for simulation in simulations}
-    mixed = len(formats) > 1 or any(simulation.outputs for simulation in simulations)
+    shared = all(simulation.shares_state and not simulation.outputs for simulation in simulations)
+    mixed = len(formats) > 1 or not shared
     steps = [_prepare(simulation, protocol) for simulation in _in_turn(simulations, turn)]
     rounds = _rounds(simulations, steps, protocol, turn, race_s, refill=mixed)
     if not mixed and not _compatible(simulations, steps, turn):

@@ -1,7 +1,7 @@
 """The case and the state of a timed simulation: filled with random values before a run, checked after it."""
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from types import ModuleType
 
 import numpy as np
@@ -65,6 +65,7 @@ def _tile(amplitude: float, dtype: str, xp: ModuleType, _device: int, stored: St
     return xp.asarray(stored.stored(noise, np) if stored else noise.astype(dtype))
 
 
+@singledispatch
 def excite(simulation: Simulation) -> None:
     """Fill all storage, ghost cells and padding included, with small random positive deviations.
 
@@ -103,6 +104,7 @@ def all_true(flags: Array) -> bool:
     return not flags.size or bool(flags.view("uint8").min())
 
 
+@singledispatch
 def check_state(simulation: Simulation) -> None:
     """Raise WrongResultError if a value of the state is not finite, or if all are zero."""
     xp, state = simulation.xp, simulation.state

@@ -4,6 +4,7 @@ A kernel may be right at first and go wrong after many launches: a barrier word 
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import singledispatch
 from math import fsum, isfinite, prod
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ class Place(NamedTuple):
     read: Window
 
 
+@singledispatch
 def check_line(simulation: Simulation) -> None:
     """Compare a line of cells along y or z at a random place, which takes little of the time of a trial.
 
@@ -54,6 +56,7 @@ def check_line(simulation: Simulation) -> None:
     _compare(simulation, [line], simulation.steps_done)
 
 
+@singledispatch
 def check_slab(simulation: Simulation) -> None:
     """Compare a thin slab across one axis at a random place, from the state as it is. Raises WrongResultError."""
     random = np.random.default_rng(simulation.steps_done)
@@ -61,6 +64,7 @@ def check_slab(simulation: Simulation) -> None:
     _compare(simulation, [_slab(simulation, axis, random)], simulation.steps_done)
 
 
+@singledispatch
 def check_slabs(simulation: Simulation, timed_steps: int) -> None:
     """Compare a thin slab across each axis at a random place, from random values.
 
@@ -192,6 +196,7 @@ class Sums(NamedTuple):
     reached: tuple[float, ...]
 
 
+@singledispatch
 def sums(simulation: Simulation) -> Sums:
     """Return the sums of the state as it is. Raises WrongResultError if it is not finite."""
     kept, xp = simulation.kept, simulation.xp
@@ -212,6 +217,7 @@ def sums(simulation: Simulation) -> Sums:
     return found
 
 
+@singledispatch
 def check_sums(simulation: Simulation, before: Sums) -> None:
     """Raise WrongResultError if a sum that every step conserves has changed by more than roundings may change it.
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import singledispatch
 from itertools import accumulate
 from math import ceil
 from types import ModuleType
@@ -31,6 +32,7 @@ _BOTH_KINDS = "blocks:fraction=0.3"
 _ORACLE_ROUNDINGS, _ORACLE_EPSILON = 8.0, 2.0**-53
 
 
+@singledispatch
 def verify(program: Program, binary: Binary, device: Device, periods: int = 3) -> Verification:
     """Run 1..periods periods from a random non-equilibrium state and compare every population with the oracle."""
     program = short_chunks(_with_both_kinds(program))
@@ -43,6 +45,7 @@ def verify(program: Program, binary: Binary, device: Device, periods: int = 3) -
     return replace(_worst(found), domains=tuple(domains))
 
 
+@singledispatch
 def verify_simulation(simulation: Simulation) -> Verification:
     """Verify a simulation on every cell of its domain, slab by slab: index overflow shows only at full size.
 
@@ -91,6 +94,8 @@ def verify_single(
 
 def describe_failure(found: Verification) -> str:
     """Describe a failed verification in a sentence."""
+    if found.where:
+        return found.where
     cell = ", ".join(map(str, found.worst_cell))
     domain = "x".join(map(str, found.domains[-1]))
     where = f"f_{found.worst_direction} at cell ({cell}) of {domain}"

@@ -22,6 +22,7 @@ from lbmtune.backend.registry import compiler_for
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.footprint import MACROSCOPIC_FIELDS
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.own_program import OwnProgram
 from lbmtune.codegen.passes import REFRESH
 from lbmtune.codegen.program import MACROSCOPICS as FIELDS
 from lbmtune.codegen.program import Launch, Program
@@ -31,6 +32,7 @@ from lbmtune.measure.timing.pooled_device import PooledDevice, WrappedDevice, po
 from lbmtune.measure.timing.state import stable_case
 from lbmtune.records.output import MACROSCOPICS, RESIDUAL, SAVE
 from lbmtune.runtime import Simulation
+from lbmtune.runtime.own_kernel import OwnSimulation
 from lbmtune.runtime.simulation import Plan
 
 if TYPE_CHECKING:  # workers start often, and its import takes long
@@ -62,6 +64,8 @@ def simulation_with(
     side_task: SideTask | None, program: Program, binary: Binary, device: Device, case: Case
 ) -> Simulation:
     """Create a simulation with a side task. Raises OutOfMemoryError, TooManyResourcesError."""
+    if isinstance(program, OwnProgram):
+        return OwnSimulation(program, binary, device, case)
     if side_task is None:
         return Simulation(program, binary, device, case)
     if _between_steps(side_task, program):

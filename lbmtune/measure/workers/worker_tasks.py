@@ -22,6 +22,7 @@ from lbmtune.measure.processes.worker import Progress, Session
 from lbmtune.measure.timing.interleaved import measure_interleaved
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.state import WrongResultError, check_state, excite
+from lbmtune.measure.verification import own_kernel as own_kernel  # which registers how users' kernels are verified
 from lbmtune.measure.verification.accuracy import measure_accuracy
 from lbmtune.measure.verification.aftermath import check_line, check_slabs
 from lbmtune.measure.verification.verify import verify, verify_simulation

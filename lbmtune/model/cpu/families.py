@@ -63,7 +63,8 @@ def parts(
         rates = estimated_calibration(machine)
         if rates is None:
             return found, [memory]
-        return found, [memory, replace(arithmetic(inputs_of(case, config, machine, rates)), source=ESTIMATED)]
+        computed = (_family(config).arithmetic or arithmetic)(inputs_of(case, config, machine, rates))
+        return found, [memory, replace(computed, source=ESTIMATED)]
     of_all = terms(inputs_of(case, config, machine, machine.cpu), without)
     return Ceiling(bytes_per_update(case, config) / of_all[0].seconds, CALIBRATED), of_all
 

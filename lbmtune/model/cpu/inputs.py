@@ -94,10 +94,14 @@ class CpuInputs:
 
 @dataclass(frozen=True)
 class Family:
-    """The model of a family, in its module. inputs: quantities of shared terms; terms: of a calibrated machine."""
+    """The model of a family, in its module. inputs: quantities of shared terms; terms: of a calibrated machine.
+
+    arithmetic: its time of operations, for a machine that is not calibrated as well; None: counted on the printed text.
+    """
 
     inputs: type[CpuInputs]
     terms: Callable[[Any, Collection[str]], list[Term]]
+    arithmetic: Callable[[Any], Term] | None = None
 
 
 collision_text = lru_cache(maxsize=64)(relaxation_text)

@@ -89,7 +89,8 @@ def panels(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Pane
     """Return the figures that have something to show, wide ones first."""
     if not study.ranked:
         return outcome_panels(study)
-    wide = [*pareto_panels(study), roofline_panel(study), *steps_panels(study, cells_read)]
+    roofline = [roofline_panel(study)] if study.header.spec.flop_per_update else []
+    wide = [*pareto_panels(study), *roofline, *steps_panels(study, cells_read)]
     others = [
         history_panel(study),
         *knobs_panels(study),

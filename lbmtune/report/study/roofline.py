@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.records import Prediction, Term
 from lbmtune.records.remarks import in_cache_of
 from lbmtune.records.study import CEILING_STREAMS, StudyRecord
@@ -31,11 +30,11 @@ class Roof(NamedTuple):
 class RooflineInfo:
     """Data of a roofline.
 
-    flops: operations of one cell update (`catalogue.operation_counts`); ceiling: the roof that shares refer to; points:
+    flops: operations of one cell update, 0 if unknown; ceiling: the roof that shares refer to; points:
     best first; issue_mlups: speed that issue slots alone allow the winner, None if unknown.
     """
 
-    flops: int
+    flops: float
     roofs: tuple[Roof, ...]
     ceiling: Roof
     points: tuple[Point, ...]
@@ -57,7 +56,7 @@ def roofline_info(study: StudyRecord) -> RooflineInfo:
         Roof("copy of one array", ceiling.copy_bytes_per_s),
     )
     return RooflineInfo(
-        flops=flops_per_update(study.header.spec.case),
+        flops=study.header.spec.flop_per_update,
         roofs=roofs,
         ceiling=next(roof for roof in roofs if roof.bytes_per_s == ceiling.best_bytes_per_s),
         points=points(study),
@@ -151,7 +150,7 @@ def roofline_figure(info: RooflineInfo) -> Figure:
     """Draw MLUPS against flop per byte, both logarithmic, with sloped and level roofs."""
     intensities = [p.intensity for p in info.points] or [info.flops / 152]
     low, high = min(intensities) / 2, max(*intensities, info.ridge) * 2
-    figure = plain_figure(f"arithmetic intensity (flop/B), {info.flops} flop per update", "MLUPS")
+    figure = plain_figure(f"arithmetic intensity (flop/B), {info.flops:g} flop per update", "MLUPS")
     _add_roofs(figure, info, low, high)
     kinds = by_kind(info.points)
     for name, mine in kinds.items():
@@ -219,7 +218,7 @@ def _shift(name: str, kinds: Mapping[str, Sequence[Point]]) -> float:
     return float(1.015 ** (beside.index(name) - (len(beside) - 1) / 2))
 
 
-def _described(p: Point, flops: int) -> str:
+def _described(p: Point, flops: float) -> str:
     return (
         f"trial {p.number}<br>{wrapped(p.label)}<br><b>{format_mlups(p.mlups)} MLUPS</b>, "
         f"{p.share:.1%} of the ceiling<br>"

@@ -6,6 +6,8 @@ from types import NoneType
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.own_kernel.definition import OwnKernel
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.records import Trial
 from lbmtune.records.remarks import devices_text
@@ -132,21 +134,8 @@ def case_table(study: StudyRecord) -> Pairs:
         f"{100 * budget.target.share:g} % of the {budget.target.of}" if budget.target else "",
     ]
     rows = [
-        ("flow", case.flow),
-        ("lattice", case.lattice),
-        ("collision", case.collision),
+        *(_own_rows(spec.kernel) if spec.kernel else _flow_rows(case)),
         ("domain", f"{product_text(case.domain)} cells"),
-        ("geometry", case.geometry),
-        ("walls", case.walls if case.interpolates else ""),
-        ("relaxation rate", f"{case.relaxation_rate:g} per time step"),
-        ("viscosity", f"{(1 / case.relaxation_rate - 0.5) / 3:.3g} in lattice units"),
-        ("magic parameter", f"{case.magic:g}" if case.collision == "trt" else ""),
-        ("faces", ", ".join(case.faces) if case.walled else "all periodic"),
-        ("wall velocity", str(case.wall_velocity) if "moving" in case.faces else ""),
-        ("inlet velocity", str(case.inlet_velocity) if "velocity" in case.faces else ""),
-        ("outlet density", str(case.outlet_density) if "pressure" in case.faces else ""),
-        *((f"patch {number}", _patch(patch)) for number, patch in enumerate(case.patches, 1)),
-        ("force", str(case.force) if case.forced else ""),
         ("objective", ", ".join(spec.objectives)),
         ("footprint allowed", format_bytes(spec.max_footprint_bytes) if spec.max_footprint_bytes else ""),
         ("error allowed", "" if spec.max_error is None else f"{spec.max_error:g} after many steps"),
@@ -163,6 +152,39 @@ def case_table(study: StudyRecord) -> Pairs:
         ("ceiling measured", header.ceiling.date),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _flow_rows(case: Case) -> Pairs:
+    """Return the problem that kernels of the catalogue solve."""
+    return [
+        ("flow", case.flow),
+        ("lattice", case.lattice),
+        ("collision", case.collision),
+        ("geometry", case.geometry),
+        ("walls", case.walls if case.interpolates else ""),
+        ("relaxation rate", f"{case.relaxation_rate:g} per time step"),
+        ("viscosity", f"{(1 / case.relaxation_rate - 0.5) / 3:.3g} in lattice units"),
+        ("magic parameter", f"{case.magic:g}" if case.collision == "trt" else ""),
+        ("faces", ", ".join(case.faces) if case.walled else "all periodic"),
+        ("wall velocity", str(case.wall_velocity) if "moving" in case.faces else ""),
+        ("inlet velocity", str(case.inlet_velocity) if "velocity" in case.faces else ""),
+        ("outlet density", str(case.outlet_density) if "pressure" in case.faces else ""),
+        *((f"patch {number}", _patch(patch)) for number, patch in enumerate(case.patches, 1)),
+        ("force", str(case.force) if case.forced else ""),
+    ]
+
+
+def _own_rows(kernel: OwnKernel) -> Pairs:
+    """Return what is described of a user's kernel."""
+    reference = kernel.reference
+    beside = f"{reference.entry} in {'NumPy' if reference.python else 'the same text'}"
+    return [
+        ("kernel", f"{kernel.name}, digest {kernel.digest[:12]}"),
+        ("entry", kernel.entry),
+        ("compared with", beside if reference.entry else "the first values of all knobs"),
+        ("compiler options", " ".join(kernel.options)),
+        ("constraints", "; ".join(kernel.constraints)),
+    ]
 
 
 def _patch(patch: Patch) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import Scalar, from_flat
-from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.records import Measurement, Trial
 from lbmtune.records.remarks import left_alone, predictions_hold
 from lbmtune.records.study import StudyRecord
@@ -42,7 +41,7 @@ class Point:
 
 def points(study: StudyRecord) -> tuple[Point, ...]:
     """Return the verified trials, best first."""
-    varied, operations = varied_knobs(study), flops_per_update(study.header.spec.case)
+    varied, operations = varied_knobs(study), study.header.spec.flop_per_update
     return tuple(
         Point(
             number=t.number,

@@ -18,9 +18,10 @@ from lbmtune.units import format_bytes, format_mlups, format_rate
 def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
     """Return the values of the section in the template. kernel: as this version prints it; None: left out."""
     winner = study.ranked[0]
+    config = from_flat(winner.config)
     return {
         "trial": winner,
-        "config": from_flat(winner.config).said,
+        "config": config.said,
         "knobs": list(winner.config.items()),
         "measured": winner_table(study, kernel),
         "verification": verification_table(winner.verification),
@@ -28,7 +29,7 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
         "accuracy": accuracy_table(winner.accuracy),
         "accuracy_date": winner.accuracy.date if winner.accuracy else "",
         "kinds": rounding_table(study),
-        "precision": f"{winner.config['storage']} stored, {winner.config['compute']} computed",
+        "precision": f"{config.storage} stored, {config.compute} computed",
         "conditions": conditions_table(winner.best_measurement.conditions),
         "kernel": kernel,
         "buffers": _buffers(study, winner, kernel) if kernel else "",
@@ -130,7 +131,7 @@ def verification_table(found: Verification | None) -> Pairs:
         ("largest error of a population", f"{found.error:.3g}"),
         ("bound", f"{found.bound:.3g}"),
         ("error / bound", f"{found.error / found.bound:.2%}" if found.bound else "-"),
-        ("found at", f"f_{found.worst_direction}, cell ({cell}), after {found.worst_steps} steps"),
+        ("found at", found.where or f"f_{found.worst_direction}, cell ({cell}), after {found.worst_steps} steps"),
         ("domains", "; ".join("x".join(map(str, domain)) for domain in found.domains)),
         ("full size", "verified at full size" if found.full_size else "not verified at full size"),
         *single,

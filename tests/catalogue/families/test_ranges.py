@@ -2,8 +2,8 @@
 
 import heapq
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
 from functools import cache
 from itertools import pairwise
 
@@ -20,10 +20,10 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.files.studyfile import base_study, load_study
 from lbmtune.records import Environment
-from lbmtune.records.spec import ALL_FAMILIES
+from lbmtune.records.spec import ALL_FAMILIES, StudySpec, tables
 from lbmtune.records.store import read_study
-from lbmtune.search.spaces.axes import Asked, product_of
-from lbmtune.search.spaces.space import Space, legal_set
+from lbmtune.search.spaces.axes import Asked, Product, product_of
+from lbmtune.search.spaces.space import _EVERY, Space, legal_set
 from tests.support.paths import ROOT
 
 H200 = cuda_limits("sm_90", 132, 141 << 30)
@@ -40,10 +40,16 @@ def made(case: Case, backend: str, restricted: tuple[tuple[str, str], ...], limi
 
 
 @cache
-def made_kernels(
-    case: Case, backend: str, restricted: tuple[tuple[str, str], ...], limits: Limits
-) -> frozenset[KernelConfig]:
-    return frozenset(made(case, backend, restricted, limits).configs)
+def product(case: Case, record: type[KernelConfig], restricted: tuple[tuple[str, str], ...], limits: Limits) -> Product:
+    asked = Asked(case, record.backend, limits, [ALL_FAMILIES])
+    return product_of(asked, record, {name: (value,) for name, value in restricted})
+
+
+def is_made(found: Product, case: Case, config: KernelConfig, limits: Limits) -> bool:
+    """Return whether a space has a legal kernel: a way to it goes through values that are made for each knob."""
+    *_, (_, allowed, point) = found._steps(config.flat())
+    reached = bool(allowed) and from_flat(completed(point, limits)) == config
+    return reached and not broken(case, config, limits)
 
 
 def holds(case: Case, config: KernelConfig, limits: Limits) -> bool:
@@ -51,8 +57,10 @@ def holds(case: Case, config: KernelConfig, limits: Limits) -> bool:
     restricted = (("family", config.family), ("storage", config.storage))
     if not case.geometry and getattr(config, "flags", "") == "memory":
         restricted += (("flags", "memory"),)
-    found = made_kernels(case, config.backend, restricted, limits)
-    return config in found or any(one in found for one in with_better_chunks(case, config, limits))
+    found = product(case, type(config), restricted, limits)
+    assert found.size <= _EVERY, "all of its points are looked at"
+    better = with_better_chunks(case, config, limits)
+    return is_made(found, case, config, limits) or any(is_made(found, case, one, limits) for one in better)
 
 
 def with_better_chunks(case: Case, config: KernelConfig, limits: Limits) -> Iterator[KernelConfig]:
@@ -154,6 +162,21 @@ CASES = [
 ]
 
 
+def assert_ways_lead_to(spec: StudySpec, every: set[KernelConfig], some: Iterable[KernelConfig], limits: Limits):
+    """A kernel is in a space if a way leads to it, and only then: what `is_made` says is what all points say."""
+    found: dict[type[KernelConfig], Product] = {}
+    for config in some:
+        record = type(config)
+        if record not in found:
+            (table,) = tables(spec.axes[record.backend])
+            found[record] = product_of(Asked(spec.case, record.backend, limits, spec.families), record, table)
+        assert is_made(found[record], spec.case, config, limits)
+        for name in sorted({"chunk_planes", "tile", "row_offset"} & {one.name for one in fields(config)}):
+            value = getattr(config, name)
+            other = replace(config, **{name: value + 1 if isinstance(value, int) else (*value[:-1], 2 * value[-1])})
+            assert is_made(found[record], spec.case, other, limits) == (other in every)
+
+
 @pytest.mark.parametrize("backend", FAMILIES)
 @pytest.mark.parametrize("overrides", CASES, ids=lambda one: " ".join(one) or "box")
 def test_made_spaces_are_legal_distinct_and_of_bounded_size(overrides, backend):
@@ -161,9 +184,9 @@ def test_made_spaces_are_legal_distinct_and_of_bounded_size(overrides, backend):
     space = legal_set(spec.case, backend, spec.axes[backend], LIMITS[backend], spec.families)
     assert 0 < len(space.configs) <= 60_000
     assert len(set(space.configs)) == len(space.configs) == sum(space.sizes)
-    assert not any(
-        broken(spec.case, config, LIMITS[backend]) for config in space.configs[:: max(1, len(space.configs) // 200)]
-    )
+    some = space.configs[:: max(1, len(space.configs) // 200)]
+    assert not any(broken(spec.case, config, LIMITS[backend]) for config in some)
+    assert_ways_lead_to(spec, set(space.configs), some, LIMITS[backend])
     assert sum(space.illegal.values()) < 2.5 * len(space.configs)
     assert all(one.reason and one.family in FAMILIES[backend] for one in space.ranges)
     assert all(len(set(one.values)) == len(one.values) for one in space.ranges)

@@ -23,6 +23,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.measure.processes.precompile import precompiled
 from lbmtune.records import Resources
 from tests.project.test_process_pool import is_running
+from tests.support.waiting import until
 
 PROGRAM = issue_probe()
 DESCRIBED = """
@@ -68,10 +69,7 @@ def who(folder: Path, number: int) -> list[int]:
 
 
 def waited_for(path: Path) -> None:
-    end = time.monotonic() + 60
-    while not path.exists() or not path.read_text():
-        assert time.monotonic() < end, path
-        time.sleep(0.01)
+    until(lambda: path.exists() and path.read_text())
 
 
 def test_texts_are_compiled_elsewhere_in_their_order_and_once(tmp_path: Path) -> None:
@@ -172,10 +170,7 @@ def test_nobody_is_left_when_the_measurement_is_interrupted(tmp_path: Path) -> N
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does on Ctrl-C
         assert process.stderr
         assert b"KeyboardInterrupt" in process.stderr.read()
-    end = time.monotonic() + 20
-    while running(sessions) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not running(sessions)
+    until(lambda: not running(sessions))
 
 
 def running(sessions: Container[int]) -> list[int]:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -27,6 +26,7 @@ from lbmtune.measure.workers.worker_tasks import open_measurer
 from lbmtune.records.spec import TimingProtocol
 from tests.project.test_process_pool import is_running
 from tests.support.paths import ROOT
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="templates adopt with Linux's prctl")
 _PR_GET_CHILD_SUBREAPER = 37
@@ -211,10 +211,7 @@ def test_a_template_and_all_that_it_forked_end_with_a_killed_parent(tmp_path: Pa
         assert len(found) == 3
         assert all(map(is_running, found))
         parent.kill()
-    end = time.monotonic() + 20
-    while any(map(is_running, found)) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not any(map(is_running, found))
+    until(lambda: not any(map(is_running, found)))
 
 
 class Imports:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -46,6 +45,7 @@ from tests.support.devices.odd_compilers import (
     slow_compiler,
 )
 from tests.support.paths import ROOT
+from tests.support.waiting import until
 
 PROTOCOL = TimingProtocol(
     verify_periods=2,
@@ -415,10 +415,7 @@ def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     assert len(workers) == 2
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
-    deadline = time.monotonic() + 10
-    while any(map(_alive, workers)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(_alive, workers))
+    until(lambda: not any(map(_alive, workers)))
 
 
 def _alive(pid: int) -> bool:
@@ -525,29 +522,27 @@ def test_a_log_without_room_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_a_slow_machine_is_no_hang_and_a_hang_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_WALL_FACTOR", 4)
+    monkeypatch.setattr(workers, "_WALL_FACTOR", 1e3)
     with opened(replace(PROTOCOL, compile_limit_s=1.0)) as evaluator:
-        assert ask(evaluator, "slow compilation").outcome is Outcome.OK
+        slow = ask(evaluator, "slow compilation")
+        assert slow.outcome is Outcome.OK
+        assert slow.costs.compile_s > 1.0
+        monkeypatch.setattr(workers, "_WALL_FACTOR", 2)
         hanging = ask(evaluator, "endless compilation")
-        assert (hanging.outcome, hanging.reason) == (Outcome.TIMED_OUT, "compile took longer than 4 s")
-        assert hanging.costs.compile_s > 3.5
+        assert (hanging.outcome, hanging.reason) == (Outcome.TIMED_OUT, "compile took longer than 2 s")
+        assert hanging.costs.compile_s >= 2.0
 
 
 @pytest.mark.parametrize("fault", ["forks", "forks and dies"])
 def test_what_a_kernel_forks_ends_with_its_worker(once: Path, fault: str) -> None:
-    """Also one in a session of its own; one that holds the pipe hides no death until the time limit."""
+    """Also one in a session of its own; one that holds the pipe hides no death, or its worker would be timed out."""
     with opened() as evaluator:
-        began = time.monotonic()
         trial = ask(evaluator, fault)
         assert trial.outcome is (Outcome.OK if fault == "forks" else Outcome.CRASHED)
         assert "exit code 3 during verify" in trial.reason or fault == "forks"
-        assert time.monotonic() - began < PROTOCOL.verify_limit_s + 8
         forked = int(once.read_text())
         assert fault == "forks and dies" or _alive(forked)
-    limit = time.monotonic() + 10
-    while _alive(forked) and time.monotonic() < limit:
-        time.sleep(0.02)
-    assert not _alive(forked)
+    until(lambda: not _alive(forked))
 
 
 def test_logs_are_bounded() -> None:

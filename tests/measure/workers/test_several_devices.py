@@ -95,10 +95,8 @@ def test_whether_there_is_an_event_is_known_without_a_wait() -> None:
         assert not evaluator.has_event()
         assert isinstance(evaluator.event(), Compiled)
         evaluator.measure(0, config("right", "cuda"))
-        end = time.monotonic() + 60
-        while not evaluator.has_event() and time.monotonic() < end:
+        while not evaluator.has_event():
             evaluator._start_measuring()
-        assert evaluator.has_event()
         assert isinstance(evaluator.event(), Trial)
         assert not evaluator.has_event()
 

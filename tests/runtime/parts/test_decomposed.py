@@ -32,6 +32,9 @@ FLOWS = ("box", "cavity", "channel", "grinder", "sphere", "porous")
 CUTS = ("z:2", "y:3", "2x2x1", "2x2x2", "bisection:3")
 DOMAIN = (19, 11, 13)
 """Odd extents that all differ."""
+ROUNDING = 1e-15
+"""Kernels of moments add up sums in an order that depends on where a cell lies in the storage; whether that shows in
+the last digit is a matter of the values."""
 
 
 def case_named(name: str, lattice: str = "d3q19", collision: str = "bgk") -> Case:
@@ -158,7 +161,8 @@ def tiles(**knobs: Any) -> Any:
 def test_several_steps_per_launch_with_as_many_planes_of_halo(kept: str, steps: int, flow: str, cut: str) -> None:
     case = replace(case_named(flow, collision="regularised"), domain=(33, 23, 25))
     one = tiles(representation=kept, steps=steps, **words(case))
-    assert not differences(case, one, cut, exchanges=2).any()
+    found = differences(case, one, cut, exchanges=2)
+    assert np.abs(found).max() <= (ROUNDING if kept == "moments" else 0.0)
 
 
 @needs_compiler
@@ -170,7 +174,7 @@ def test_a_halo_of_two_launches_is_exchanged_after_both() -> None:
         parts.step(6)
     alone.step(8)
     parts.step(8)
-    assert np.array_equal(alone.populations(), parts.populations())
+    assert np.abs(alone.populations() - parts.populations()).max() <= ROUNDING
 
 
 @needs_compiler
@@ -179,7 +183,7 @@ def test_sums_at_walls_that_lie_elsewhere_in_a_tile_are_equal_to_rounding() -> N
     case = replace(case_named("cavity", collision="regularised"), domain=(33, 23, 25))
     found = differences(case, tiles(representation="moments", steps=2), "z:2", exchanges=2)
     assert np.isfinite(found).all()
-    assert 0 < np.abs(found).max() < 1e-15
+    assert 0 < np.abs(found).max() <= ROUNDING
 
 
 @pytest.mark.parametrize(

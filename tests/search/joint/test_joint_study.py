@@ -10,8 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import optuna
 import pytest
@@ -22,7 +23,7 @@ from lbmtune.records import Outcome, Trial
 from lbmtune.records.spec import Budget
 from lbmtune.records.store import read_study, write_header
 from lbmtune.search.interfaces import Search
-from lbmtune.search.joint.ledger import Ledger, begin, open_storage, searching
+from lbmtune.search.joint.ledger import LOST_S, Ledger, begin, open_storage, searching
 from lbmtune.search.joint.sharing import SharedEvaluator, SharedStrategy, gather, joint
 from lbmtune.search.optuna_storage import optuna_name
 from lbmtune.search.study import run_study
@@ -30,6 +31,7 @@ from tests.support.paths import ROOT
 from tests.support.studies import replayed
 from tests.support.studies.fake_study import ACCURACY, FakeEvaluator
 from tests.support.studies.replayed import ReplayedEvaluator, search_in, studied, usable_set
+from tests.support.waiting import until
 
 RECORD = usable_set()
 HEADER, SPACE = studied(RECORD)
@@ -39,6 +41,21 @@ HEADER, SPACE = studied(RECORD)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every look be a new one."""
     monkeypatch.setattr("lbmtune.search.joint.ledger._FRESH_S", 0.0)
+
+
+@dataclass
+class Clock:
+    """The time by which a worker tells how long ago another has beaten."""
+
+    now_s: float = 0.0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    told = SimpleNamespace(monotonic=lambda: clock.now_s, sleep=time.sleep)
+    monkeypatch.setattr("lbmtune.search.joint.ledger.time", told)
+    return clock
 
 
 @pytest.fixture
@@ -97,9 +114,9 @@ def three_share(tmp_path: Path, url: str) -> None:
     lead = worker("lead", url, tmp_path / "lead", 1.0)
     until_begun(url, lead)
     killed = worker("help", url, tmp_path / "killed", 0.03, dies_at=1)
-    assert killed.wait(60) == -signal.SIGKILL
+    assert killed.wait() == -signal.SIGKILL
     late = worker("help", url, tmp_path / "late", 0.03)
-    assert lead.wait(120) == late.wait(60) == 0
+    assert lead.wait() == late.wait() == 0
     check(tmp_path / "lead", url)
     found = read_study(tmp_path / "lead")
     assert found.winner
@@ -124,9 +141,9 @@ def until_begun(url: str, lead: subprocess.Popen[bytes]) -> None:
 
 def test_a_leader_that_was_killed_goes_on_with_what_the_others_found(tmp_path: Path, url: str) -> None:
     lead = worker("lead", url, tmp_path / "lead", 0.02, dies_at=4)
-    assert lead.wait(60) == -signal.SIGKILL
+    assert lead.wait() == -signal.SIGKILL
     helper = worker("help", url, tmp_path / "help", 0.0)
-    assert helper.wait(120) == 0
+    assert helper.wait() == 0
     with Ledger(open_storage(url), "replayed", SPACE.configs, replayed.BEAT_S) as ledger:
         known = {trial.key for trial in ledger.results()}
     # the other may have ended before what the dead had under way was free again
@@ -211,10 +228,10 @@ def test_a_worker_that_comes_second_measures_something_else(url: str, monkeypatc
 
 
 def test_what_others_measure_is_taken_over_when_their_last_beat_is_long_ago(
-    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     """Whichever look finds it: also the one that finds nothing else under way."""
-    one, other = ledgers(url, 2, 0.05)
+    one, other = ledgers(url, 2)
     search = search_in(tmp_path / "lead", RECORD, tries := ReplayedEvaluator(RECORD))
     write_header(search.folder, HEADER)
     config, *_ = SPACE.configs
@@ -224,7 +241,7 @@ def test_what_others_measure_is_taken_over_when_their_last_beat_is_long_ago(
     monkeypatch.setattr(one, "running", lambda: looks.pop() if looks else real())
     with one:
         one.taken()
-        time.sleep(0.5)  # lost at the first look that is real
+        clock.now_s += LOST_S  # lost at the first look that is real
         gather(search, one, SPACE.configs)
         assert tries.tried == [config.key] == [trial.key for trial in one.results()]
     assert [trial.key for trial in read_study(search.folder).trials] == [config.key]
@@ -356,7 +373,7 @@ def test_results_that_cannot_be_written_are_an_error(url: str, monkeypatch: pyte
 def test_processes_open_a_new_database_at_once(url: str) -> None:
     program = f"from lbmtune.search.joint.ledger import open_storage; open_storage({url!r})"
     together = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(4)]
-    assert [one.wait(120) for one in together] == [0] * 4
+    assert [one.wait() for one in together] == [0] * 4
 
 
 def test_a_worker_joins_the_latest_study_whose_search_is_not_over(url: str) -> None:
@@ -391,31 +408,38 @@ def test_what_a_worker_does_not_finish_is_free_again(url: str) -> None:
         assert other.claim(config) is not None
 
 
-def test_a_worker_that_beats_keeps_its_trial_and_one_that_does_not_loses_it(url: str) -> None:
+def test_a_worker_that_beats_keeps_its_trial_and_one_that_does_not_loses_it(url: str, clock: Clock) -> None:
     lives, stands, looks = ledgers(url, 3, 0.05)
-    first, second, *_ = SPACE.configs
+    first, second, third, *_ = SPACE.configs
+
+    def beats() -> dict[str, int]:
+        trials = lives._storage.get_all_trials(lives._study)
+        return {one.user_attrs["key"]: one.user_attrs["lbmtune:beat"] for one in trials}
+
+    def time_passes() -> None:
+        """After which who beats has beaten since the last look."""
+        before = beats()[first.key]
+        until(lambda: beats()[first.key] != before)
+        clock.now_s += LOST_S
+
     with lives, looks:
         assert lives.claim(first) is not None
         lost = stands.claim(second)  # it never beats
         assert lost is not None
-        for _ in range(100):
-            if looks.taken() == {first.key}:
-                break
-            time.sleep(0.02)
+        assert looks.taken() == {first.key, second.key}
+        time_passes()
         assert looks.taken() == {first.key}
         late = replace(RECORD.trials[1], number=0)
         stands.finish(lost, late)  # nobody else has it: it counts
         stands.flush()
         assert [one.key for one in looks.results()] == [second.key]
-        time.sleep(0.5)
+        time_passes()
         assert looks.running() == {first.key}
-        third = SPACE.configs[2]
         lost = stands.claim(third)
         assert lost is not None
-        for _ in range(100):
-            if third.key not in looks.taken():
-                break
-            time.sleep(0.02)
+        assert third.key in looks.taken()
+        time_passes()
+        assert third.key not in looks.taken()
         assert looks.claim(third) is not None
         stands.finish(lost, replace(RECORD.trials[2], number=0))  # too late
         stands.flush()

@@ -113,7 +113,7 @@ def compiler(program: Program) -> Binary:
     if fault == "end of file":
         raise EOFError("Ran out of input")
     if fault == "slow compilation":
-        time.sleep(3)
+        time.sleep(1.2)
     while fault == "busy compilation":
         pass
     return Binary(fault.encode(), f"digest of {fault}", Resources(registers=32))

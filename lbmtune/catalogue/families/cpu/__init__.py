@@ -3,14 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lbmtune.catalogue.families.cpu import direct, moments_wavefront, ranges, sparse, wavefront
+from lbmtune.catalogue.families.cpu import direct, moments_wavefront, own, ranges, sparse, wavefront
 from lbmtune.catalogue.families.cpu.direct import Direct
 from lbmtune.catalogue.families.cpu.moments_wavefront import MomentsWavefront
+from lbmtune.catalogue.families.cpu.own import OwnCpu
 from lbmtune.catalogue.families.cpu.sparse import Sparse
 from lbmtune.catalogue.families.cpu.wavefront import Wavefront
 from lbmtune.catalogue.families.made import Made
 
-__all__ = ["RANGES", "RULES", "Direct", "MomentsWavefront", "Sparse", "Wavefront"]
+__all__ = ["RANGES", "RULES", "Direct", "MomentsWavefront", "OwnCpu", "Sparse", "Wavefront"]
 
 RANGES: Mapping[Any, Mapping[str, Made]] = {
     Direct: ranges.DIRECT,
@@ -25,4 +26,5 @@ RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
     Sparse: sparse.RULES,
     Wavefront: wavefront.RULES,
     MomentsWavefront: moments_wavefront.RULES,
+    OwnCpu: own.RULES,
 }

@@ -7,6 +7,7 @@ from lbmtune.catalogue.families.cuda import (
     column,
     direct,
     face_exchange,
+    own,
     persistent,
     ranges,
     sparse,
@@ -16,12 +17,13 @@ from lbmtune.catalogue.families.cuda import (
 from lbmtune.catalogue.families.cuda.column import Column
 from lbmtune.catalogue.families.cuda.direct import Direct
 from lbmtune.catalogue.families.cuda.face_exchange import FaceExchange
+from lbmtune.catalogue.families.cuda.own import OwnCuda
 from lbmtune.catalogue.families.cuda.persistent import Persistent
 from lbmtune.catalogue.families.cuda.sparse import Sparse
 from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
 from lbmtune.catalogue.families.made import Made
 
-__all__ = ["RANGES", "RULES", "Column", "Direct", "FaceExchange", "Persistent", "Sparse", "TemporalBlocking"]
+__all__ = ["RANGES", "RULES", "Column", "Direct", "FaceExchange", "OwnCuda", "Persistent", "Sparse", "TemporalBlocking"]
 
 RANGES: Mapping[Any, Mapping[str, Made]] = {
     Direct: ranges.DIRECT,
@@ -40,4 +42,5 @@ RULES: Mapping[Any, tuple[Callable[..., str | None], ...]] = {
     TemporalBlocking: temporal_blocking_rules.RULES,
     Persistent: persistent.RULES,
     FaceExchange: face_exchange.RULES,
+    OwnCuda: own.RULES,
 }

@@ -1,0 +1,1 @@
+"""Kernels of users: their description, their configurations and the rules of these."""

@@ -1,0 +1,17 @@
+"""Kernels of users in CUDA."""
+
+from typing import Any
+
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.own_kernel.definition import filled
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.own_program import OwnProgram, options_of
+from lbmtune.codegen.program import Launch
+
+
+def render(case: Case, config: KernelConfig) -> OwnProgram:
+    """Return the text of a user with the macros of a configuration, and its launch."""
+    own: Any = config
+    entry = filled(own.kernel.entry, own.values)
+    launch = Launch(entry, (), block=own.block, shared_bytes=own.shared_bytes(case))
+    return OwnProgram("cuda", case, config, own.kernel.source, options_of(own, case), ((launch,),))

@@ -1,0 +1,254 @@
+"""Verify users' kernels: against a function in NumPy, or another entry of their text, on random values.
+
+What the measurer asks of kernels from the catalogue (`verify`, `aftermath`, `timing.state`) is registered here for
+these.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lbmtune.backend.protocol import Binary, Device
+from lbmtune.backend.registry import compiler_for
+from lbmtune.catalogue.own_kernel.definition import Argument, OwnKernel
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.own_program import OwnProgram, reference_program
+from lbmtune.measure.timing.state import WrongResultError, all_true, check_state, excite, fill_random
+from lbmtune.measure.verification.aftermath import Sums, check_line, check_slab, check_slabs, check_sums, sums
+from lbmtune.measure.verification.verify import verify, verify_simulation
+from lbmtune.records import Verification
+from lbmtune.runtime.own_kernel import OwnSimulation, first_values, poison
+
+Array = Any
+Arrays = dict[str, Array]
+Step = Callable[[Arrays], Arrays]
+"""Returns the arrays after one launch, before any change places."""
+_ROUNDINGS = 32
+"""Roundings of the largest value that a launch may deviate by, unless the description says more."""
+
+
+def _compared(simulation: OwnSimulation, launches: int, *, full_size: bool) -> Verification:
+    arrays = started(simulation)
+    simulation.set(arrays)
+    step, worst = reference(simulation), None
+    for _ in range(launches):
+        expected = step(arrays)
+        simulation.step(1)
+        found = replace(difference(simulation, expected), full_size=full_size)
+        arrays = exchanged(simulation.program.kernel, expected)
+        if worst is None or not found.passed or found.error / found.bound > worst.error / worst.bound:
+            worst = found
+        if not found.passed:
+            break
+    assert worst is not None
+    return worst
+
+
+def started(simulation: OwnSimulation) -> Arrays:
+    """Return first values: random ones of what is read or changes places, and poison of what is only written."""
+    kernel, arrays = simulation.program.kernel, Arrays()
+    swapped = {name for one in kernel.buffers if one.swap for name in (one.name, one.swap)}
+    for seed, one in enumerate(kernel.buffers):
+        arrays[one.name] = first_values(one, simulation.buffers[one.name].size, seed)
+        if one.role == "out" and one.name not in swapped:
+            poison(one, arrays[one.name])
+    return arrays
+
+
+def exchanged(kernel: OwnKernel, arrays: Arrays) -> Arrays:
+    """Return the arrays by the arguments that they are in the next launch."""
+    found = dict(arrays)
+    for one in kernel.buffers:
+        if one.swap:
+            found[one.name], found[one.swap] = arrays[one.swap], arrays[one.name]
+    return found
+
+
+def difference(simulation: OwnSimulation, expected: Arrays) -> Verification:
+    """Return the largest deviation of all buffers after a launch, relative to its bound.
+
+    expected: by the arguments of that launch. What both leave as poison is equal.
+    """
+    found = _before_exchange(simulation)
+    described, worst = simulation.described, (-1.0, -1.0, 1.0, 0, 0)
+    for number, (name, argument) in enumerate(described.items()):
+        bound = _bound(simulation.program.kernel, argument, expected[name])
+        error, place = _largest(found[name], expected[name], argument)
+        if error / bound > worst[0]:
+            worst = error / bound, error, bound, number, place
+    _, error, bound, number, place = worst
+    domain, steps = simulation.case.domain, simulation.steps_done
+    name, after = list(described)[number], f"after {steps} launch{'es' * (steps != 1)}"
+    said = f"{name}[{place}] on domain {'x'.join(map(str, domain))}"
+    off = "is not the number" if error >= sys.float_info.max else f"is off by {error:.3g}"
+    return Verification(
+        error=error,
+        bound=bound,
+        worst_cell=(place, 0, 0),
+        worst_direction=number,
+        worst_steps=steps,
+        domains=(domain,),
+        where=f"{said} {off} {after}; the bound is {bound:.3g}",
+    )
+
+
+def _bound(kernel: OwnKernel, argument: Argument, expected: Array) -> float:
+    if argument.is_whole:
+        return 0.5
+    share = kernel.reference.tolerance
+    share = _ROUNDINGS * float(np.finfo(argument.type).eps) if share is None else share
+    largest = np.nanmax(np.abs(expected.astype(np.float64)), initial=0.0, where=np.isfinite(expected))
+    return float(share * largest) or sys.float_info.min
+
+
+def _largest(found: Array, expected: Array, argument: Argument) -> tuple[float, int]:
+    """Return the largest deviation and its element; one that alone is not finite deviates by the largest number."""
+    if argument.is_whole:
+        wrong = found != expected
+        return float(wrong.max()), int(wrong.argmax())
+    with np.errstate(invalid="ignore"):
+        off = np.abs(found.astype(np.float64) - expected)
+    off[np.isnan(found) & np.isnan(expected)] = 0.0
+    np.nan_to_num(off, copy=False, nan=sys.float_info.max, posinf=sys.float_info.max)
+    return float(off.max()), int(off.argmax())
+
+
+def reference(simulation: OwnSimulation) -> Step:
+    """Return what a launch should do, in the memory of the host."""
+    program = simulation.program
+    if program.kernel.reference.python:
+        return _in_numpy(program, simulation.case)
+    made = reference_program(program)
+    other = OwnSimulation(made, _compiled(made, simulation.device), simulation.device, simulation.case)
+
+    def step(arrays: Arrays) -> Arrays:
+        other.set(arrays)
+        other.step(1)
+        return _before_exchange(other)
+
+    return step
+
+
+def _before_exchange(simulation: OwnSimulation) -> Arrays:
+    """Return the arrays by the arguments that they were in the launch before."""
+    return exchanged(simulation.program.kernel, simulation.arrays())
+
+
+_BINARIES: dict[str, Binary] = {}
+
+
+def _compiled(program: OwnProgram, device: Device) -> Binary:
+    if program.digest not in _BINARIES:
+        _BINARIES[program.digest] = compiler_for(device.environment)(program)
+    return _BINARIES[program.digest]
+
+
+def _in_numpy(program: OwnProgram, case: Case) -> Step:
+    kernel, values = program.kernel, program.own.values
+    function = _function(kernel.reference.python, kernel.reference.entry)
+    known: dict[str, Any] = {**kernel.scope(values, case.domain), **kernel.numbers(values, case.domain)}
+    wanted = list(inspect.signature(function).parameters)
+
+    def step(arrays: Arrays) -> Arrays:
+        copies = {name: array.copy() for name, array in arrays.items()}
+        given = {**known, **copies}
+        if missing := [name for name in wanted if name not in given]:
+            raise WrongResultError(
+                f"the reference {kernel.reference.entry} asks for {missing[0]!r}, which is neither an argument of the "
+                "kernel nor a knob nor nx, ny or nz"
+            )
+        with _as_wrong():
+            function(**{name: given[name] for name in wanted})
+        return copies
+
+    return step
+
+
+@lru_cache(maxsize=8)
+def _function(text: str, name: str) -> Callable[..., None]:
+    """Return a function of a text, which is run for that. Raises WrongResultError if there is none."""
+    module = ModuleType("reference")
+    with _as_wrong():
+        exec(compile(text, "reference", "exec"), vars(module))
+    if not callable(found := getattr(module, name, None)):
+        raise WrongResultError(f"the reference has no function {name!r}")
+    return found  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _as_wrong() -> Iterator[None]:
+    """Take whatever goes wrong in the text of a user for the reason why nothing is verified."""
+    try:
+        yield
+    except Exception as error:
+        raise WrongResultError(f"the reference failed: {type(error).__name__}: {error}") from error
+
+
+@verify.register
+def _(program: OwnProgram, binary: Binary, device: Device, periods: int = 3) -> Verification:
+    """Compare every buffer after each of some launches, on the domain of the description."""
+    case = replace(program.case, domain=program.own.awkward_domain(program.case))
+    simulation = OwnSimulation(program, binary, device, case)
+    return _compared(simulation, periods, full_size=case.domain == program.case.domain)
+
+
+@verify_simulation.register
+def _(simulation: OwnSimulation) -> Verification:
+    """Compare every buffer on the domain of the case, until buffers that change places are where they were."""
+    return _compared(simulation, simulation.cycle_steps, full_size=True)
+
+
+@excite.register
+def _(simulation: OwnSimulation) -> None:
+    """Fill every buffer with random first values, which repeat."""
+    simulation.steps_done = 0
+    for name, one in simulation.described.items():
+        buffer, (low, high) = simulation.buffers[name], one.random
+        if one.is_whole:
+            buffer[...] = simulation.xp.asarray(first_values(one, buffer.size, 0))
+            continue
+        fill_random(buffer, 1.0, simulation.xp)  # from 0.5 to 1.5
+        buffer -= 0.5
+        buffer *= high - low
+        buffer += low
+
+
+@check_state.register
+def _(simulation: OwnSimulation) -> None:
+    """Raise WrongResultError if a number of any buffer is not finite."""
+    for name, one in simulation.described.items():
+        if not one.is_whole and not all_true(simulation.xp.isfinite(simulation.buffers[name])):
+            raise WrongResultError(f"the timed run left values in {name} that are not finite numbers")
+
+
+@check_line.register
+@check_sums.register
+def _(simulation: OwnSimulation, *_: object) -> None:
+    """Check nothing: of a trial `check_state` does, and sums that an unknown kernel conserves are unknown."""
+
+
+@sums.register
+def _(simulation: OwnSimulation) -> Sums:
+    """Return no sums."""
+    return Sums(simulation.steps_done, (), ())
+
+
+@check_slab.register
+@check_slabs.register
+def _(simulation: OwnSimulation, *_: object) -> None:
+    """Raise WrongResultError if the next launch is wrong, on the state as it is."""
+    before, timed = simulation.arrays(), simulation.steps_done
+    expected = reference(simulation)(before)
+    simulation.step(1)
+    found = difference(simulation, expected)
+    if not found.passed:
+        raise WrongResultError(f"the state goes wrong after {timed} timed steps: {found.where}")

@@ -1,0 +1,115 @@
+"""A user's kernel with its buffers on a device."""
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lbmtune.backend.protocol import Binary, Device
+from lbmtune.catalogue.own_kernel.definition import Argument
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.own_program import OwnProgram
+from lbmtune.runtime.simulation import Simulation
+
+Array = Any
+_BYTE = 0xFF
+"""Every byte of a poisoned buffer of whole numbers."""
+
+
+class OwnSimulation(Simulation):
+    """The buffers of a user's kernel, which launches advance. It knows of no populations: see `arrays`."""
+
+    shares_state = False
+    program: OwnProgram
+
+    def __init__(self, program: OwnProgram, binary: Binary, device: Device, case: Case | None = None) -> None:
+        """Load the program and allocate its buffers, poisoned. Raises OutOfMemoryError, TooManyResourcesError."""
+        self.program, self.device, self.case = program, device, case or program.case
+        self.executable = device.load(program, binary)
+        self.steps_done, self.outputs = 0, {}
+        sizes = program.sizes(self.case.domain)
+        self.buffers = {one.name: device.empty(sizes[one.name], one.type) for one in program.kernel.buffers}
+        self._launch, self._grid = program.launch, program.grid(program.launch, self.case.domain)
+        self._arguments = [self._passed(flip) for flip in range(self.cycle_steps)]
+        self.poison()
+
+    @property
+    def described(self) -> dict[str, Argument]:
+        """Return the arguments that are buffers, by name."""
+        return {one.name: one for one in self.program.kernel.buffers}
+
+    @property
+    def cycle_steps(self) -> int:
+        """Return the launches until buffers that change places are where they were."""
+        return 2 if self._swapped else 1
+
+    @property
+    def parity_steps(self) -> int:
+        """Return the launches until buffers that change places are where they were."""
+        return self.cycle_steps
+
+    @property
+    def _swapped(self) -> dict[str, str]:
+        pairs = [(one.name, one.swap) for one in self.program.kernel.buffers if one.swap]
+        return {**dict(pairs), **{other: name for name, other in pairs}}
+
+    def poison(self) -> None:
+        """Fill every buffer with NaN, or with bytes of ones, so that missing stores show."""
+        for name, buffer in self.buffers.items():
+            poison(self.described[name], buffer)
+
+    def prepare(self, steps: int) -> None:
+        """Return at once: nothing has to be made for launches."""
+
+    def step(self, steps: int) -> None:
+        """Enqueue launches, after each of which buffers change places."""
+        for _ in range(steps):
+            arguments = self._arguments[self.steps_done % len(self._arguments)]
+            self.executable.launch(self._launch, self._grid, arguments)
+            self.steps_done += 1
+
+    def set(self, values: Mapping[str, Array]) -> None:
+        """Set buffers to numpy arrays, before the first launch."""
+        self.steps_done = 0
+        for name, value in values.items():
+            self.buffers[name][...] = self.xp.asarray(value)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return copies of all buffers in the memory of the host, by the argument that each is in the next launch."""
+        self.device.synchronize()
+        swapped = self._swapped if self.steps_done % self.cycle_steps else {}
+        return {name: on_host(self.buffers[swapped.get(name, name)], self.xp) for name in self.buffers}
+
+    def _passed(self, flip: int) -> list[Any]:
+        """Return the arguments of a launch. flip: 1 if buffers have changed places."""
+        kernel, swapped = self.program.kernel, self._swapped if flip else {}
+        numbers = kernel.numbers(self.program.own.values, self.case.domain)
+        return [
+            self.buffers[swapped.get(one.name, one.name)]
+            if one.is_buffer
+            else np.dtype(one.type).type(numbers[one.name])
+            for one in kernel.arguments
+        ]
+
+
+def poison(argument: Argument, buffer: Array) -> None:
+    """Fill a buffer with NaN, or with bytes of ones if its elements are whole numbers."""
+    if argument.is_whole:
+        buffer.view("uint8").fill(_BYTE)
+    else:
+        buffer.fill(np.nan)
+
+
+def first_values(argument: Argument, elements: int, seed: int) -> Array:
+    """Return random first values of a buffer, as its description bounds them; whole numbers include both bounds."""
+    low, high = argument.random
+    random = np.random.default_rng(seed)
+    if argument.is_whole:
+        return random.integers(int(low), int(high), elements, dtype=argument.type, endpoint=True)
+    return random.uniform(low, high, elements).astype(argument.type)
+
+
+def on_host(array: Array, xp: ModuleType) -> Array:
+    """Return a copy of an array in the memory of the host."""
+    return np.array(array) if xp is np else xp.asnumpy(array)

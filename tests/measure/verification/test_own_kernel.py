@@ -1,0 +1,141 @@
+"""Users' kernels that are right pass, and those with a planted fault do not."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lbmtune.backend.cpu import compile_cpu, open_cpu
+from lbmtune.backend.protocol import CompileError
+from lbmtune.catalogue.own_kernel.config import family_of
+from lbmtune.codegen.own_program import OwnProgram
+from lbmtune.codegen.render import render
+from lbmtune.files.kernelfile import load_kernel
+from lbmtune.measure.timing.pooled_device import PooledDevice
+from lbmtune.measure.timing.state import WrongResultError, check_state, excite
+from lbmtune.measure.verification import own_kernel as own_kernel  # which registers how these are verified
+from lbmtune.measure.verification.aftermath import check_slabs
+from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation
+from lbmtune.records import Verification
+from lbmtune.runtime.own_kernel import OwnSimulation
+from tests.support.own_kernels import DESCRIPTION, NUMPY, TEXT, loaded, written
+
+pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler (cc)")
+IN_NUMPY = DESCRIPTION.replace('entry = "plain"', 'python = "reference.py"\nentry = "mean"')
+ITSELF = DESCRIPTION.replace('entry = "plain"', "")
+STORE = "g[x] = 0.5f"
+"""In the first function, which is verified; the other one is its reference."""
+
+
+@pytest.fixture(scope="module")
+def device() -> PooledDevice:
+    return PooledDevice(open_cpu())
+
+
+def program_of(folder: Path, text: str = TEXT, description: str = DESCRIPTION, **knobs: int) -> OwnProgram:
+    kernel, case = loaded(folder, text, description)
+    found = render(case, family_of(kernel).parse(knobs))
+    assert isinstance(found, OwnProgram)
+    return found
+
+
+def verified(program: OwnProgram, device: PooledDevice) -> Verification:
+    device.reset()
+    found = verify(program, compile_cpu(program), device)
+    device.check_guards(program.buffers())
+    return found
+
+
+@pytest.mark.parametrize("description", [DESCRIPTION, IN_NUMPY, ITSELF], ids=["entry", "numpy", "itself"])
+def test_a_right_kernel_passes(tmp_path: Path, device: PooledDevice, description: str) -> None:
+    program = program_of(tmp_path, description=description, TILE=8)
+    found = verified(program, device)
+    assert found.passed, found.where
+    assert (found.domains, found.full_size) == (((36, 1, 1),), False)
+    simulation = OwnSimulation(program, compile_cpu(program), device)
+    assert verify_simulation(simulation).full_size
+    excite(simulation)
+    simulation.step(5)
+    check_state(simulation)
+    check_slabs(simulation, 5)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        (STORE, "g[x] = 0.499f", "on domain 36x1x1 is off by 0.00"),
+        (STORE, "if (x != 7) g[x] = 0.5f", "g[7] on domain 36x1x1"),
+        (STORE, "g[x] = x == 7 ? 0.0f / 0.0f : 0.5f", "g[7] on domain 36x1x1 is not the number"),
+        (STORE, "((float *)f)[3] = 9, g[x] = 0.5f", "f[3] on domain 36x1x1 is off by"),
+        ("(x + 1) % nx", "(x + 1 < nx ? x + 1 : x)", "g[35] on domain 36x1x1"),
+        ("*count += 1", "*count += 2", "count[0] on domain 36x1x1 is off by 1"),
+        ("x < x0 + TILE && x < nx", "x < x0 + TILE - 1 && x < nx", "g[15] on domain"),
+    ],
+)
+def test_a_wrong_kernel_fails(tmp_path: Path, device: PooledDevice, right: str, wrong: str, said: str) -> None:
+    found = verified(program_of(tmp_path, TEXT.replace(right, wrong, 1), IN_NUMPY, TILE=8), device)
+    assert not found.passed
+    assert said in describe_failure(found)
+    assert found.where.endswith(f"the bound is {found.bound:.3g}")
+
+
+def test_stores_beside_a_buffer_are_found(tmp_path: Path, device: PooledDevice) -> None:
+    text = TEXT.replace("*count += 1", "*count += 1; g[nx] = g[nx + 1] = 1", 1)
+    with pytest.raises(WrongResultError, match="writes outside buffer"):
+        verified(program_of(tmp_path, text), device)
+
+
+def test_a_state_that_goes_wrong_later_is_found(tmp_path: Path, device: PooledDevice) -> None:
+    """As of a counter that wraps: the launch after 40 others is wrong."""
+    program = program_of(tmp_path, TEXT.replace(STORE, "g[x] = (*count > 40 ? 0.6f : 0.5f)", 1), IN_NUMPY, TILE=8)
+    binary = compile_cpu(program)
+    assert verify(program, binary, device).passed
+    simulation = OwnSimulation(program, binary, device)
+    excite(simulation)
+    simulation.step(44)
+    with pytest.raises(WrongResultError, match="the state goes wrong after 44 timed steps: g"):
+        check_slabs(simulation, 44)
+    simulation.buffers["f"][5] = np.inf
+    with pytest.raises(WrongResultError, match="values in f that are not finite"):
+        check_state(simulation)
+
+
+@pytest.mark.parametrize(
+    ("numpy", "said"),
+    [
+        (NUMPY.replace("def mean", "def other"), "the reference has no function 'mean'"),
+        (NUMPY.replace("TILE", "tile"), "asks for 'tile', which is neither an argument"),
+        (NUMPY.replace("count += 1", "count += absent"), "the reference failed: NameError"),
+        ("import absent_module", "the reference failed: ModuleNotFoundError"),
+    ],
+)
+def test_a_reference_that_fails_is_the_reason(tmp_path: Path, device: PooledDevice, numpy: str, said: str) -> None:
+    kernel, case = load_kernel(written(tmp_path, description=IN_NUMPY, numpy=numpy))
+    program = render(case, family_of(kernel).parse({}))
+    with pytest.raises(WrongResultError, match=said):
+        verify(program, compile_cpu(program), device)
+
+
+def test_what_does_not_compile_says_why(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match="expected"):
+        compile_cpu(program_of(tmp_path, TEXT.replace("int x0 = 0;", "int x0 = ", 1)))
+    with pytest.raises(CompileError, match="no function 'mean' that is not static"):
+        compile_cpu(program_of(tmp_path, TEXT.replace("void mean", "static void mean")))
+
+
+def test_a_program_reaches_other_processes(tmp_path: Path) -> None:
+    program = program_of(tmp_path, TILE=8)
+    assert pickle.loads(pickle.dumps(program)) == program
+    assert program.options == ("-O0", "-DTILE=8")
+
+
+def test_extents_that_are_compiled_in_are_verified_at_full_size(tmp_path: Path, device: PooledDevice) -> None:
+    text = TEXT.replace(", int nx", "").replace("nx", "NX")
+    description = DESCRIPTION.replace('[[argument]]\nname = "nx"\ntype = "int32"\nvalue = "nx"', '[macros]\nNX = "nx"')
+    found = verified(program_of(tmp_path, text, description, TILE=4), device)
+    assert found.passed
+    assert (found.domains, found.full_size) == (((64, 1, 1),), True)
