@@ -13,6 +13,7 @@
     reproduce                                              published experiments on a device
     remeasure                                              whether the speed of a best.json holds here
     load                                                   a kernel from best.json, ready to step
+    select                                                 the kernel of several files for a case on a device
 
 Remarks and progress go to the logger `lbmtune`, as warnings and as information.
 """
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from lbmtune.report.scaling import write_scaling
     from lbmtune.report.varied import write_varied
     from lbmtune.runtime.load import load
+    from lbmtune.runtime.select import select
     from lbmtune.search.optuna_storage import without_password
     from lbmtune.search.study import nothing_valid
 
@@ -90,6 +92,7 @@ _NAMES = {
     "lbmtune.report.scaling": ("write_scaling",),
     "lbmtune.report.varied": ("write_varied",),
     "lbmtune.runtime.load": ("load",),
+    "lbmtune.runtime.select": ("select",),
     "lbmtune.search.optuna_storage": ("without_password",),
     "lbmtune.search.study": ("nothing_valid",),
 }
@@ -116,6 +119,7 @@ __all__ += [
     "race_parts",
     "reproduce",
     "scaling",
+    "select",
     "study",
     "trials",
     "vary",

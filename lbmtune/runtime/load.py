@@ -49,9 +49,10 @@ def load(
 
     device: 'cpu' or the index of a GPU; None: a device of the kernel's backend. The case may
     differ from the recorded one in the values that the kernel takes as arguments: the domain (cells along x, y, z),
-    the relaxation rate, the body force and the wall velocity (lattice units). geometry: path of the voxel file of the
-    case, if it is not where it was. trusted: run the text of the file whatever it is; otherwise that which this version
-    makes of the configuration runs, and the file must hold the same code (comments aside).
+    the relaxation rate, the body force and the wall velocity (lattice units). Of a portfolio the kernel for the domain
+    runs. geometry: path of the voxel file of the case, if it is not where it was. trusted: run the text of the file
+    whatever it is; otherwise that which this version makes of the configuration runs, and the file must hold the same
+    code (comments aside).
 
     devices: of the parts of the domain, all of one kind, the same one several times for several parts; then cut is
     'z:2', '2x1x4' or 'bisection:8', '': that of the file if it is for as many parts, else the legal one with the least
@@ -60,8 +61,50 @@ def load(
     Raises InputError (damaged file, wrong version, another text, a case or device that the kernel does not support) and
     DeviceUnavailableError; warns if the device is not the one that the speed was measured on.
     """
+    given: dict[str, Any] = {"relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
+    several: dict[str, Any] = {"devices": devices, "cut": cut, "coupling": coupling}
+    best = for_domain(read_best(Path(path)), domain, path)
+    return loaded(best, path, device, domain=domain, geometry=geometry, trusted=trusted, **given, **several)
+
+
+def for_domain(best: Best, domain: Any, path: str | os.PathLike[str]) -> Best:
+    """Return the kernel that a portfolio has for a domain; the file as it is without either.
+
+    domain: three whole numbers, or what is refused later. Raises InputError if no kernel takes it.
+    """
+    if best.portfolio is None or domain is None or not _is_domain(domain):
+        return best
+    place = best.portfolio.chosen(tuple(domain))
+    if place is None:
+        why = best.portfolio.kernels[best.portfolio.robust].refusal(tuple(domain))
+        raise InputError(
+            f"domain={'x'.join(map(str, domain))} is not supported for {path} (use one of {best.portfolio.domains}): "
+            f"no kernel of it takes that, {why}."
+        )
+    return best.of_portfolio(place)
+
+
+def _is_domain(value: Any) -> bool:
+    return isinstance(value, Sequence) and len(value) == 3 and all(isinstance(n, int) and n > 0 for n in value)
+
+
+def loaded(
+    best: Best,
+    path: str | os.PathLike[str],
+    device: str | int | None = None,
+    *,
+    devices: Sequence[str | int] | None = None,
+    cut: str = "",
+    coupling: str | None = None,
+    domain: tuple[int, int, int] | None = None,
+    relaxation_rate: float | None = None,
+    force: Real3 | None = None,
+    wall_velocity: Real3 | None = None,
+    geometry: str | os.PathLike[str] | None = None,
+    trusted: bool = False,
+) -> Solver:
+    """Return the flow of a best.json that was read (`load`). path: of its file, for messages."""
     _check_together(device, devices, cut, coupling, trusted=trusted)
-    best = read_best(Path(path))
     best = replace(best, case=settled(best.case, geometry))
     if devices is not None and best.parts and best.parts.devices == len(devices) and domain is None:
         domain = best.parts.domain

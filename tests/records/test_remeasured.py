@@ -79,7 +79,7 @@ CAUSES: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("cuda", {"device_id": "GPU-1"}, {}, "another card of the same kind: GPU-"),
     ("cuda", {"driver": "600"}, {}, "another driver: "),
     ("cuda", {"compiler": "NVRTC 14"}, {}, "another compiler: "),
-    ("cuda", {"power_limit_w": 350.0}, {}, "another power limit w: 700.0 -> 350.0"),
+    ("cuda", {"power_limit_w": 350.0}, {}, "another power limit: 700 W -> 350 W"),
     ("cpu", {"device_id": "AMD EPYC, 1 cores"}, {}, "another processor: AMD EPYC, 2 cores -> AMD EPYC, 1 cores"),
     ("cpu", {"packages": {"numba": "0.1"}}, {}, "another numba: "),
     ("cpu", {}, {"cpu_share": 0.4}, "other programs used the processor: 40% of it was left"),

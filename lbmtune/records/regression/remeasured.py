@@ -93,11 +93,18 @@ def _of_environment(was: Environment, now: Environment) -> Iterator[str]:
             if name == "device" or was.device == now.device:  # said once
                 yield f"another {kind}: {before} -> {after}"
         else:
-            yield f"another {name.replace('_', ' ')}: {before or 'unknown'} -> {after or 'unknown'}"
+            told = name.removesuffix("_w").replace("_", " ")
+            yield f"another {told}: {_value(name, before)} -> {_value(name, after)}"
     for name in _COMPILERS:
         before, after = was.packages.get(name, ""), now.packages.get(name, "")
         if kind == "processor" and before and after and before != after:
             yield f"another {name}: {before} -> {after}"
+
+
+def _value(name: str, value: object) -> str:
+    if value in (None, ""):
+        return "unknown"
+    return f"{value:g} W" if name.endswith("_w") else str(value)
 
 
 def _of_contention(now: Measurement) -> Iterator[str]:
