@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from lbmtune.api.devices import bounds, chosen
-from lbmtune.api.studies import check_begins
+from lbmtune.api.studies import asked_parts, asked_sources, check_begins
 from lbmtune.backend.registry import backend_of
+from lbmtune.records.parts import PartsAsked
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_study
 from lbmtune.search.clock import FILES_S, Clock, Needs, now
@@ -62,10 +63,23 @@ class Foreseen:
         }
 
 
-def foreseen(spec: StudySpec, device: str | None, folder: Path, *, resume: bool = False) -> Foreseen:
-    """Return what a study would do in a folder. Raises InputError where `study` does before it measures."""
+def foreseen(
+    spec: StudySpec,
+    device: str | None,
+    folder: Path,
+    *,
+    resume: bool = False,
+    parts: PartsAsked | None = None,
+    sources: Sequence[Path | str] | None = None,
+) -> Foreseen:
+    """Return what a study would do in a folder, of the arguments of `study`.
+
+    Raises InputError where that does before it measures.
+    """
     where = chosen(device)
     check_begins(spec, where, folder, resume=resume)
+    asked_parts(parts, spec, folder, resume=resume)
+    asked_sources(sources, spec, where, folder, resume=resume)
     here, backend = bounds(where), backend_of(where)
     space = legal_of(spec, backend, here.limits)
     families = Counter(config.family for config in space.configs)

@@ -108,10 +108,10 @@ def study(
     where = chosen(device, wanted.kernel_backend)
     place = new_folder(wanted.name, where, resume=resume) if folder is None else Path(folder)
     check_begins(wanted, where, place, resume=resume)
-    parts = _parts(parts, wanted, place, resume=resume)
+    parts = asked_parts(parts, wanted, place, resume=resume)
     if wanted.kernel:
         sources = ()
-    earlier = _earlier(sources, wanted, where, place, resume=resume)
+    earlier = asked_sources(sources, wanted, where, place, resume=resume)
     share = _shared(storage, place)
     known = machine or described(where, refresh=refresh, resume=resume, calibrate=calibrate)
     machine = measured_machines.borrowing(known)
@@ -171,7 +171,7 @@ def described(device: str, *, refresh: bool, resume: bool, calibrate: bool) -> M
     return measured_machines.measured_machine(device, refresh=refresh, max_age_s=max_age_s, extent=extent)
 
 
-def _parts(asked: PartsAsked | None, spec: StudySpec, folder: Path, *, resume: bool) -> PartsAsked | None:
+def asked_parts(asked: PartsAsked | None, spec: StudySpec, folder: Path, *, resume: bool) -> PartsAsked | None:
     """Return what is asked of several devices, by a study that is resumed as it was. Raises InputError."""
     if resume:
         kept = read_study(folder).header.parts
@@ -274,7 +274,7 @@ def _check_power(spec: StudySpec, device: str) -> None:
         raise InputError(f"{asked}: this process may not read its power.")
 
 
-def _earlier(
+def asked_sources(
     sources: Sequence[Path | str] | None, spec: StudySpec, device: str, folder: Path, *, resume: bool
 ) -> list[Found] | None:
     """Return the studies that a search learns from, if they are known before the device is. Raises InputError."""

@@ -49,7 +49,13 @@ def test_as_json_and_without_a_limit_of_time(run, nothing_runs, tmp_path):
 
 
 def test_what_a_study_refuses_before_it_measures_is_refused_alike(run, nothing_runs):
-    for more in (("--lattice", "d3q20"), ("--set", "scheme=aaa"), ("--output", "/proc/nowhere")):
+    for more in (
+        ("--lattice", "d3q20"),
+        ("--set", "scheme=aaa"),
+        ("--output", "/proc/nowhere"),
+        ("--cut", "z:2"),
+        ("--from", "none", "--from", "x"),
+    ):
         assert run(*SMALL, *more, "--dry-run")[0::2] == run(*SMALL, *more)[0::2]
 
 

@@ -186,7 +186,8 @@ def study(
     asked = (*on, *_parts_options(parts, cut, weak=weak))
     folder = folder or new_folder(spec.name, where, resume=resume)
     if dry_run:
-        _foresee(api.foreseen(spec, where, folder, resume=resume), as_json)
+        foreseen = api.foreseen(spec, where, folder, resume=resume, parts=asked_parts, sources=_sources(sources))
+        _foresee(foreseen, as_json)
         return
     try:
         console = output.stderr()
