@@ -54,11 +54,17 @@ class Target(NamedTuple):
 
 def kernel_symbols(kernel: Kernel, name: str) -> dict[str, dict[str, str]]:
     """Return the names in the object of the entries of 'kernel' and of 'single', the kernel of left-over steps."""
-    launches = {"kernel": [one for step in kernel.period for one in step]}
-    launches["single"] = [*kernel.single.launches] if kernel.single else []
     return {
-        space: {one.entry: _symbol(name, space, one.entry) for one in some} for space, some in launches.items() if some
+        space: {one.entry: _symbol(name, space, one.entry) for one in some}
+        for space, some in _spaces(kernel).items()
+        if some
     }
+
+
+def _spaces(kernel: Kernel) -> dict[str, list[LaunchGeometry]]:
+    """Return the launches of the kernel and of that for left-over steps, which may have entries of equal names."""
+    of_single = [*kernel.single.launches] if kernel.single else []
+    return {"kernel": [one for step in kernel.period for one in step], "single": of_single}
 
 
 def loop_symbols(name: str) -> dict[str, str]:
@@ -129,9 +135,7 @@ def _declared(name: str) -> dict[str, str]:
 
 def _launches(kernel: Kernel, name: str) -> dict[str, str]:
     """Return the declarations of the entries and the statements that call them."""
-    spaces = {"kernel": [one for step in kernel.period for one in step]}
-    spaces["single"] = [*kernel.single.launches] if kernel.single else []
-    types = _types(kernel)
+    spaces, types = _spaces(kernel), _types(kernel)
     declared = dict.fromkeys(
         f"void {_symbol(name, space, one.entry)}({', '.join(types[argument] for argument in one.arguments)});"
         for space, some in spaces.items()
@@ -146,10 +150,9 @@ def _launches(kernel: Kernel, name: str) -> dict[str, str]:
 
 def _types(kernel: Kernel) -> dict[str, str]:
     """Return the C type of each argument."""
-    real = {name: f"const {C_TYPES[one.type]}" for name, one in kernel.arguments.items() if name not in INTEGERS}
-    arrays_of = {one.name: f"{C_TYPES[one.dtype]} *" for one in kernel.buffers}
-    integers = dict.fromkeys((*INTEGERS, *kernel.slots), "int64_t")
-    return integers | {name: text.removeprefix("const ") for name, text in real.items()} | arrays_of
+    reals = {name: C_TYPES[one.type] for name, one in kernel.arguments.items() if name not in INTEGERS}
+    buffers = {one.name: f"{C_TYPES[one.dtype]} *" for one in kernel.buffers}
+    return dict.fromkeys((*INTEGERS, *kernel.slots), "int64_t") | reals | buffers
 
 
 def _by_parity(steps: Sequence[Sequence[LaunchGeometry]], name: str) -> Iterator[str]:

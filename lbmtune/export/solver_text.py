@@ -124,6 +124,7 @@ def properties(best: Best) -> dict[str, Any]:
         "parities": max(1, len(best.storage.locations)),
         "exchanges": truth(two and not kernel.keeps_roles),
         "any_steps": truth(STEPS in kernel.arguments),
+        "has_single": truth(kernel.single),
         "takes_solids": truth(bool(case.geometry)),
         "takes_force": truth("force_x" in kernel.arguments),
         "takes_wall_velocity": truth(any(name in kernel.arguments for name in WALL)),

@@ -144,6 +144,19 @@ def test_what_a_kernel_does_not_support_is_refused_with_the_rule(tmp_path: Path)
     solver.close()
 
 
+def test_left_over_steps_without_a_kernel_are_refused(tmp_path: Path) -> None:
+    """One of single steps that failed its verification is in no file."""
+    case, config = KINDS["three steps of moments"]
+    found = best_of(case, config)
+    exported(found := replace(found, kernel=replace(found.kernel, single=None)), tmp_path)
+    solver = Exported(linked(tmp_path), found, replace(case, domain=config.awkward_domain(case)))
+    with pytest.raises(RefusedError, match="steps=4 is not a multiple of 3: there is no verified kernel for one step"):
+        solver("step", 4)
+    solver("step", 3)
+    assert solver.steps_done == 3
+    solver.close()
+
+
 @pytest.mark.parametrize(
     ("case", "config", "said"),
     [
