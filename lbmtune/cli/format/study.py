@@ -39,12 +39,11 @@ _ON_PARTS, _WORDS = 6, ("kernel", "cut", "coupling", "beside one device")
 _TIED = 5
 """Trials that are named as tied with the winner."""
 _UNRELIABLE = " not reliable"
-_NOTE = "note"
 _COLUMNS = (
     "MLUPS>",
     "+->",
     "sustained>",
-    _NOTE,
+    "note",
     "stage",
     "proven",
     "predicted>",
@@ -91,10 +90,7 @@ def pareto_set(record: StudyRecord, found: Sequence[Trial]) -> Table:
 def ranking(record: StudyRecord, length: int = 5) -> Table:
     """Return all finalists, or the best `length` trials, as a table with finalists first."""
     shown = max(length, sum(trial.final is not None for trial in record.ranked))
-    rows = [_row(record, trial) for trial in record.ranked[:shown]]
-    noted = any(row[_COLUMNS.index(_NOTE)] for row in rows)
-    kept = [n for n, name in enumerate(_COLUMNS) if noted or name != _NOTE]
-    return output.table("the best", [_COLUMNS[n] for n in kept], [tuple(row[n] for n in kept) for row in rows])
+    return output.table("the best", _COLUMNS, (_row(record, trial) for trial in record.ranked[:shown]))
 
 
 def _row(record: StudyRecord, trial: Trial) -> tuple[object, ...]:
