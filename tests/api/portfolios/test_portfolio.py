@@ -15,15 +15,17 @@ import pytest
 
 import lbmtune.api.portfolios.run as running
 from lbmtune.api import devices, studies
-from lbmtune.api.portfolios.run import portfolio
+from lbmtune.api.portfolios.run import portfolio, unseen
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli import main
+from lbmtune.errors import InputError
 from lbmtune.records import Measurement, Trial
 from lbmtune.records.best import Best, read_best
 from lbmtune.records.portfolio_format import CHECKED, SEARCHED
 from lbmtune.records.portfolio_store import DOMAINS, read_domains
+from scripts.measurements import portfolios as script
 from tests.support.studies import fake_study
 
 SPEC = fake_study.spec(
@@ -202,3 +204,27 @@ def test_the_command_prints_the_rule_and_the_check(whole, device: Made, tmp_path
     code, _, said = run("made-up", "--domains", "48:128", "--resume")
     assert (code, f"holds a portfolio with --domains {RANGE}" in said) == (2, True)
     assert not device.measured
+
+
+def test_the_script_checks_the_rule_on_domains_that_nobody_measured(
+    whole, device: Made, tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(script, "CASES", {"made-up": ("made-up", ())})
+    monkeypatch.setattr(running, "as_spec", lambda *_: SPEC)
+    shutil.copytree(whole[0], tmp_path / "made-up")
+    before = (tmp_path / "made-up" / DOMAINS).read_bytes()
+    arguments = [str(tmp_path), "--cases", "made-up", "--domains", RANGE, "--unseen", "12", "--time", "100s"]
+    code = script.main(arguments)
+    (facts,) = json.loads((tmp_path / "portfolios.json").read_text())
+    losses = [row["loss"] for row in facts["rows"]]
+    assert len(losses) == len(device.measured) == facts["unseen"] == 12
+    assert not {domain for domain, _ in device.measured} & {row.domain for row in whole[1].portfolio.rows}
+    assert (tmp_path / "made-up" / DOMAINS).read_bytes() == before, "they teach nothing"
+    assert facts["worst_unseen"] == max(losses)
+    assert code == (max(losses) > 0.03 or facts["behind_default"] > 0)
+    assert f"{facts['kernels']} kernels" in capsys.readouterr().out
+    assert not script.holds(facts | {"kernels": 7})
+    assert not script.holds(facts | {"worst_unseen": 0.031})
+    assert not script.holds(facts | {"behind_default": 1})
+    with pytest.raises(InputError, match="cannot read"):
+        unseen(tmp_path, "0")
