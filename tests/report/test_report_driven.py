@@ -88,7 +88,8 @@ def test_a_point_and_a_row_show_the_same_trial_everywhere(page: Driven, study: S
     )
     assert marked == [other.number]
     page.ask("closeDetail()")
-    page.ask(f"table.scrollToRow({other.number}, 'center')")
+    page.click("#filter")
+    page.write(f"trial={other.number}")
     page.click(f'#trial-table .tabulator-row[data-trial="{other.number}"] .tabulator-cell:nth-child(3)')
     page.wait("!byId('detail').hidden")
     assert page.ask("byId('detail').innerText") == by_point

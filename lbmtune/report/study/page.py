@@ -32,7 +32,7 @@ from lbmtune.search.pareto import held_text, members
 
 @dataclass(frozen=True)
 class Beyond:
-    """What a page shows beyond the records of a study; all of it may be left out.
+    """Things that a page shows beyond the records of a study; all of it may be left out.
 
     kernel: of the best trial as this version prints it; best: best.json; cells_read: see `steps.CellsRead`;
     worth_varying: the largest term of the winner's time and the knobs that act on it.

@@ -26,7 +26,7 @@ _NAMED = 3
 
 
 class Next(NamedTuple):
-    """What is worth trying next. command: whole, to be run in the folder of the study."""
+    """A step that is worth trying next. command: whole, to be run in the folder of the study."""
 
     reason: str
     command: str
@@ -185,7 +185,7 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | N
     if not study.ranked:
         return None
     if not study.finished:
-        return Next("The study was ended early.", "lbmtune study --resume --output .")
+        return Next("The study was ended early.", "lbmtune study --resume --out .")
     if not knobs:
         return None
     others = f"; {', '.join(knobs[1:])} act on it, too" if knobs[1:] else ""
