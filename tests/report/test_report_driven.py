@@ -18,6 +18,9 @@ from tests.support.driven import Driven, browser
 from tests.support.pages import write_report
 from tests.support.studies import made_up_records as made
 
+AXE = Path(__file__).parent.parent / "support" / "axe" / "axe.min.js.gz"
+"""axe-core 4.14.1, MPL-2.0, as published."""
+
 
 @pytest.fixture(scope="module")
 def study() -> StudyRecord:
@@ -126,8 +129,7 @@ def test_a_bare_word_is_not_sought_in_keys(page: Driven, study: StudyRecord) -> 
     ],
 )
 def test_columns_of_numbers_are_filtered_by_ranges(page: Driven, study: StudyRecord, asked: str, holds: Any) -> None:
-    page.ask("table.getColumn(field(at('registers'))).getElement().scrollIntoView()")
-    page.click('#trial-table input[aria-label="filter registers"]')
+    page.ask("document.querySelector('#trial-table input[aria-label=\"filter registers\"]').focus()")
     page.write(asked)
     expected = {t.number for t in study.trials if t.resources and holds(t.resources.registers)}
     assert set(page.ask(SHOWN)) == expected
@@ -200,6 +202,19 @@ def test_ways_to_use_the_kernel_are_chosen_by_keys_and_copied_whole(page: Driven
     page.ask("document.addEventListener('copy', () => { window.copied = String(document.activeElement.value); })")
     page.click("#use-2 .copy")
     assert page.ask("window.copied") == page.ask("byId('use-text-2').textContent")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_axe_finds_nothing(page: Driven, width: int) -> None:
+    """Rules of WCAG as far as a program can check them."""
+    page.resize(width)
+    page.ask(gzip.decompress(AXE.read_bytes()).decode() + "; 0")
+    found = page.ask(
+        "axe.run(document, { resultTypes: ['violations'] })"
+        ".then(({ violations }) => violations.map((one) => [one.id, one.impact, one.nodes[0].html]))"
+    )
+    page.resize(1280)
+    assert found == []
 
 
 def test_the_twin_is_read_without_a_browser(file: Path, study: StudyRecord) -> None:

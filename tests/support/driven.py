@@ -58,9 +58,8 @@ class Driven:
 
     def open(self, file: Path, width: int = 1280, *, dark: bool = False, height: int = 900) -> None:
         """Open a file on a screen of so many pixels, and wait until its scripts are ready, or have failed."""
-        scale = {"deviceScaleFactor": 1, "mobile": False}
         self._call("Emulation.setScrollbarsHidden", hidden=True)
-        self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, **scale)
+        self.resize(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[scheme])
         self._call("Page.navigate", url="about:blank")
@@ -68,6 +67,11 @@ class Driven:
         self._call("Page.navigate", url=file.as_uri())
         self.wait(_DONE)
         self.ask("new Promise((done) => setTimeout(done))")  # messages of what failed come behind it
+
+    def resize(self, width: int, height: int = 900) -> None:
+        """Set the pixels of the screen."""
+        scale = {"deviceScaleFactor": 1, "mobile": False}
+        self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, **scale)
 
     def draw_all(self) -> None:
         """Draw the figures below the screen, too, unless the page has failed."""

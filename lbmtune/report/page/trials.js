@@ -125,6 +125,9 @@ async function tabulate() {
   });
   await new Promise((done) => table.on("tableBuilt", done));
   document.querySelectorAll("#trial-table .tabulator-col").forEach(sortable);
+  // the library puts a box that scrolls, without a role, between a grid and its rows
+  document.querySelector("#trial-table .tabulator-tableholder").setAttribute("role", "rowgroup");
+  document.querySelector("#trial-table .tabulator-table").setAttribute("role", "presentation");
   table.on("rowClick", (event, row) => select(row.getData().c0));
   table.on("dataFiltered", (filters, found) => {
     byId("shown").textContent = `${found.length} of ${data.rows.length} shown`;

@@ -6,8 +6,20 @@ from typing import NamedTuple
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records.study import StudyRecord
 
-_BUILD = "nvcc -std=c++17 -ftz=true -prec-div=false -arch=native"
-_HEADER = "lbmtune export . --format cuda --name lbm -o lbm.h"
+_NVCC = "nvcc -std=c++17 -ftz=true -prec-div=false -arch=native"
+_EXPORT = {
+    "cuda": "lbmtune export . --format cuda --name lbm -o lbm.h",
+    "cpu": "lbmtune export . --format c --name lbm -o lbm.h",
+}
+"""Commands that write a solver around the kernel, by backend."""
+_IMPLEMENTED = """printf '#define LBM_IMPLEMENTATION\\n#include "lbm.h"\\n' > """
+_BUILD_C = {
+    "cuda": [
+        f"{_IMPLEMENTED}lbm.cu",
+        f"{_NVCC} -c lbm.cu && cc -c flow.c && nvcc -o flow flow.o lbm.o && ./flow",
+    ],
+    "cpu": [f"{_IMPLEMENTED}lbm.c", "gcc -O2 -fopenmp -o flow flow.c lbm.c lbm_kernel.o -lm && ./flow"],
+}
 
 
 class Tab(NamedTuple):
@@ -24,8 +36,8 @@ def tabs(study: StudyRecord) -> tuple[Tab, ...]:
         return ()
     case = study.header.spec.case
     lines = Tab("Command line", "sh", _command_line(study))
-    compiled = (Tab("C++", "sh", _cpp(case)), Tab("C", "sh", _c(case))) if study.header.backend == "cuda" else ()
-    return (Tab("Python", "python", _python(case)), *compiled, lines)
+    cpp = [Tab("C++", "sh", _cpp(case))] if study.header.backend == "cuda" else []
+    return (Tab("Python", "python", _python(case)), *cpp, Tab("C", "sh", _c(case, study.header.backend)), lines)
 
 
 def _python(case: Case) -> str:
@@ -71,10 +83,10 @@ def _cpp(case: Case) -> str:
         '    std::printf("%g %g\\n", density[0], velocity[0]);',
         "}",
     ]
-    return _script("flow.cu", program, [f"{_BUILD} -o flow flow.cu && ./flow"])
+    return _script("flow.cu", program, [f"{_NVCC} -o flow flow.cu && ./flow"], "cuda")
 
 
-def _c(case: Case) -> str:
+def _c(case: Case, backend: str) -> str:
     solid = f"    unsigned char *solid = calloc(cells, 1);  // 1 where {case.geometry} is solid"
     program = [
         '#include "lbm.h"',
@@ -99,11 +111,7 @@ def _c(case: Case) -> str:
         "    return 0;",
         "}",
     ]
-    build = [
-        """printf '#define LBM_IMPLEMENTATION\\n#include "lbm.h"\\n' > lbm.cu""",
-        f"{_BUILD} -c lbm.cu && cc -c flow.c && nvcc -o flow flow.o lbm.o && ./flow",
-    ]
-    return _script("flow.c", program, build)
+    return _script("flow.c", program, _BUILD_C[backend], backend)
 
 
 def _extents(case: Case, size: str) -> tuple[str, str]:
@@ -122,6 +130,6 @@ def _settings(case: Case) -> list[tuple[str, str]]:
     return [(name, ", ".join(map(repr, values))) for name, values in found]
 
 
-def _script(file: str, program: Sequence[str], build: Sequence[str]) -> str:
-    """Return a shell script that exports the header, writes a program, builds and runs it."""
-    return "\n".join((_HEADER, f"cat > {file} <<'END'", *program, "END", *build)) + "\n"
+def _script(file: str, program: Sequence[str], build: Sequence[str], backend: str) -> str:
+    """Return a shell script that exports the solver, writes a program, builds and runs it."""
+    return "\n".join((_EXPORT[backend], f"cat > {file} <<'END'", *program, "END", *build)) + "\n"
