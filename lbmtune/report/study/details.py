@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TypedDict
 
-from lbmtune.catalogue.config import family, knobs_by_name
+from lbmtune.catalogue.config import from_flat, knobs_by_name
 from lbmtune.records import Trial
 from lbmtune.report.tables import Pairs, conditions_table
 
@@ -55,8 +55,8 @@ def _state(trial: Trial) -> Pairs:
 def meanings(trials: Iterable[Trial]) -> dict[str, str]:
     """Return what the columns of the table of trials and the knobs of their families mean."""
     found = dict(_COLUMNS)
-    records = {(str(trial.config.get("backend")), str(trial.config.get("family"))) for trial in trials}
-    for backend, name in sorted(records):
-        for one in knobs_by_name(family(backend, name)).values():
+    one_of = {str(trial.config.get("family")): trial.config for trial in trials}
+    for name in sorted(one_of):
+        for one in knobs_by_name(type(from_flat(one_of[name]))).values():
             found.setdefault(one.name, f"{one.meaning}{f' ({one.unit})' if one.unit else ''}")
     return found

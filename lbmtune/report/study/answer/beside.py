@@ -33,9 +33,10 @@ class Beside:
 def beside(study: StudyRecord) -> tuple[Beside, ...]:
     """Return the kernels beside the winner that are known, each once."""
     winner, *others = study.ranked
-    one_step = next((t for t in study.ranked if _is_one_step(t)), None)
-    default = next((t for t in study.ranked if _is_default(t)), None)
-    named = {"runner-up": others[0] if others else None, "best of one step per launch": one_step, "default": default}
+    named = {"runner-up": others[0] if others else None}
+    if not study.header.spec.kernel:
+        named["best of one step per launch"] = next((t for t in study.ranked if _is_one_step(t)), None)
+        named["default"] = next((t for t in study.ranked if _is_default(t)), None)
     seen = {winner.number}
     found = []
     for what, trial in named.items():
@@ -63,7 +64,7 @@ def _is_default(trial: Trial) -> bool:
 def _published(study: StudyRecord, winner: Trial) -> Iterator[Beside]:
     """Return published speeds of the device: of the same lattice, storage and flow, without solid cells."""
     case, device = study.header.spec.case, study.header.environment.device
-    asked = {"lattice": case.lattice, "storage": winner.config["storage"], "flow": case.flow}
+    asked = {"lattice": case.lattice, "storage": winner.config.get("storage"), "flow": case.flow}
     for row in _rows():
         if device == row["device"] and not case.geometry and all(row[name] == value for name, value in asked.items()):
             gain = (winner.mlups or 0.0) / row["mlups"]

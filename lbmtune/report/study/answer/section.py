@@ -185,7 +185,7 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | N
     if not study.ranked:
         return None
     if not study.finished:
-        return Next("The study was ended early.", "lbmtune study --resume --out .")
+        return Next("The study was ended early.", "lbmtune study --resume --output .")
     if not knobs:
         return None
     others = f"; {', '.join(knobs[1:])} act on it, too" if knobs[1:] else ""

@@ -22,6 +22,12 @@ _BUILD_C = {
 }
 
 
+_OWN = """lbmtune export . --format defines -o best.h    # macros
+lbmtune export . --format flags -o best.flags  # or options of a compiler
+"""
+"""For a kernel that the user has: only its best values are new."""
+
+
 class Tab(NamedTuple):
     """A way to use a kernel. runs: program that takes the text; text: whole, with the case."""
 
@@ -35,6 +41,8 @@ def tabs(study: StudyRecord) -> tuple[Tab, ...]:
     if not study.ranked:
         return ()
     case = study.header.spec.case
+    if study.header.spec.kernel:
+        return (Tab("C", "sh", _OWN),)
     lines = Tab("Command line", "sh", _command_line(study))
     cpp = [Tab("C++", "sh", _cpp(case))] if study.header.backend == "cuda" else []
     return (Tab("Python", "python", _python(case)), *cpp, Tab("C", "sh", _c(case, study.header.backend)), lines)
