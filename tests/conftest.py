@@ -18,6 +18,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Generator
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import TypeVar
 
@@ -97,7 +98,7 @@ class _Durations:
     def pytest_sessionfinish(self) -> None:
         kept = {name: seconds for name, seconds in json.loads(DURATIONS.read_text()).items() if Path(name).is_file()}
         longest = sorted({**kept, **self._took}.items(), key=lambda item: -item[1])
-        text = json.dumps({name: round(seconds, 1) for name, seconds in longest if seconds >= 1}, indent=1)
+        text = json.dumps({name: round(seconds, 1) for name, seconds in longest}, indent=1)
         DURATIONS.write_text(f"{text}\n")
 
 
@@ -120,8 +121,9 @@ def pytest_collection(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    seconds = json.loads(DURATIONS.read_text())  # the longest files begin first, so that none is left alone at the end
-    items.sort(key=lambda item: -seconds.get(_file(item.nodeid), 0.0))
+    # the longest files begin first, so that none is left alone at the end; before them new ones, which may be long
+    seconds = json.loads(DURATIONS.read_text())
+    items.sort(key=lambda item: -seconds.get(_file(item.nodeid), inf))
     _thin(config, items)
     missing = _why_no_gpu() if any(item.get_closest_marker("gpu") for item in items) else ""
     for item in items:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lbmtune.api.devices import folder_name
 from lbmtune.errors import InputError, given_path
+from lbmtune.records.portfolio_store import holds_portfolio
 from lbmtune.records.store import HEADER, check_writable, holds_study, read_study
 
 RESULTS = Path("lbmtune-studies")
@@ -52,6 +53,11 @@ def study_folder(reference: str, studies: Path = RESULTS) -> Path:
         raise InputError(f"{reference} is a file of a study; give its folder, {path.parent}.")
     known = ", ".join(path.name for path in study_folders(studies)) or "none"
     raise InputError(f"no study at {reference}; give the folder that lbmtune study wrote (under {studies}: {known}).")
+
+
+def portfolio_folder(reference: str, studies: Path = RESULTS) -> Path | None:
+    """Return the folder of a portfolio, given as a path or as its name under `studies`; None if it holds none."""
+    return next((folder for folder in (given_path(reference), studies / reference) if holds_portfolio(folder)), None)
 
 
 def study_folders(studies: Path) -> Iterator[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,12 +21,14 @@ from lbmtune.export.own_kernel import write_own
 from lbmtune.export.solver_text import default_name
 from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.model.predict import cells_read
+from lbmtune.model.tuning_hints import worth_varying
 from lbmtune.records import Trial
+from lbmtune.records.best import encode_best
 from lbmtune.records.remarks import unfinished
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.page import write_report
+from lbmtune.report.study.page import Beyond, write_report
 from lbmtune.search.pareto import members
 from lbmtune.search.study import nothing_valid
 
@@ -84,8 +87,17 @@ class Study:
     def report(self, path: Path | str | None = None) -> Path:
         """Write the report, one HTML file that needs no network, and return its path (default: in the folder)."""
         target = self.folder / REPORT if path is None else Path(path)
-        write_report(self.record, target, printed_kernel(self.record), partial(cells_read, self.spec.case))
+        write_report(self.record, target, self._beyond())
         return target
+
+    def _beyond(self) -> Beyond:
+        """Return what the report shows beyond the records: the kernel and best.json as this version makes them."""
+        winner = next(iter(self.ranked), None)
+        hint = worth_varying(winner.prediction, from_flat(winner.config)) if winner and winner.prediction else ("", ())
+        held = b""
+        with suppress(NothingValidError, InputError):  # of a kernel that this version prints otherwise
+            held = encode_best(best(self.record))
+        return Beyond(printed_kernel(self.record), held, partial(cells_read, self.spec.case), hint)
 
     @property
     def pareto_set(self) -> tuple[Trial, ...]:

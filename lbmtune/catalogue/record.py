@@ -246,7 +246,8 @@ class KernelConfig(Declared):
     @property
     def said(self) -> str:
         """Return the text that the command line reads back on any device: with what another device would fill in."""
-        return _text({name: value for name, value in self.flat().items() if name in {*self.identity, *self.by_device}})
+        told = {*self.identity, *self.by_device}
+        return _text({name: value for name, value in self.flat().items() if name in told})
 
     def __str__(self) -> str:
         """The text form that the command line reads back."""

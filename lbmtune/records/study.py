@@ -143,7 +143,7 @@ class StudyRecord:
     trials: tuple[Trial, ...]
     on_parts: tuple[PartsTrial, ...] = ()
 
-    @property
+    @cached_property
     def ranked(self) -> tuple[Trial, ...]:
         """Return the verified trials, best first by the objective.
 

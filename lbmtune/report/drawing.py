@@ -85,11 +85,6 @@ def look(kind: Kind) -> Look:
     return Look(colour, symbol, _by_steps(_STEP_DASHES, kind.steps))
 
 
-def scheme_colour(name: str, otherwise: str) -> str:
-    """Return the colour of a scheme; another one if the name is none of a scheme."""
-    return _LOOKS[name][0] if name in _LOOKS else otherwise
-
-
 def _by_steps(choices: Sequence[str], steps: int) -> str:
     return choices[min(steps, len(choices)) - 1]
 
@@ -122,6 +117,11 @@ def scatter(**settings: Any) -> Any:
     return kind(**{"mode": "markers", **settings})
 
 
+def of_trials(numbers: Sequence[int]) -> dict[str, Any]:
+    """Return the settings of a trace whose points are trials: the page labels them, and shows one if it is chosen."""
+    return {"customdata": list(numbers), "meta": "trials"}
+
+
 def interval(medians: Sequence[float], lows: Sequence[float], highs: Sequence[float], colour: str) -> dict[str, Any]:
     """Return asymmetric error bars of Plotly for medians with the bounds of their intervals."""
     return {
@@ -133,19 +133,29 @@ def interval(medians: Sequence[float], lows: Sequence[float], highs: Sequence[fl
     }
 
 
-def winner_ring(x: float, y: float, name: str, position: str, **settings: Any) -> dict[str, Any]:
-    """Return the settings of a scatter trace that rings the winner. position: of its name."""
-    return {
-        "x": [x],
-        "y": [y],
-        "mode": "markers+text",
+def add_winner(figure: Figure, x: float, y: float, number: int, name: str, **ring: Any) -> None:
+    """Ring the winner and name it. ring: settings of the trace besides.
+
+    Of points in one place that with the smallest marker is hovered: here a dot within the ring.
+    """
+    look = {
         "name": name,
+        "mode": "markers+text",
         "marker": {"symbol": "circle-open", "size": 17, "color": MARK, "line": {"width": 2.5, "color": MARK}},
         "text": ["winner"],
-        "textposition": position,
+        "textposition": "top center",
         "textfont": {"size": 13, "color": MARK},
-        **settings,
+        "hoverinfo": "skip",
     }
+    dot = {
+        "name": "winner's point",
+        "mode": "markers",
+        "marker": {"size": 4, "color": MARK},
+        "showlegend": False,
+        "hovertemplate": "winner: %{text}<br>%{y:,.0f} MLUPS<extra></extra>",
+    }
+    figure.add_scatter(x=[x], y=[y], **(look | ring))
+    figure.add_scatter(x=[x], y=[y], **dot, yaxis=ring.get("yaxis"), **of_trials([number]))
 
 
 def choose(figure: Figure, choices: Sequence[tuple[str, list[Any]]]) -> None:

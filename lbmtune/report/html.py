@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _PAGE = Path(__file__).with_name("page")
-_CARTESIAN = frozenset(("scatter", "bar", "box"))
+_CARTESIAN = frozenset(("scatter", "bar", "box", "heatmap"))
 """Types of traces in use that the shipped part of plotly.js draws."""
 
 
@@ -37,7 +37,7 @@ class Panel:
 def panel(name: str, title: str, caption: str, figure: Figure) -> Panel:
     """Return a figure as a panel of a page."""
     traces = frozenset(str(trace.type) for trace in figure.data)
-    return Panel(name, title, caption, _packed(str(figure.to_json())), traces)
+    return Panel(name, title, caption, packed(str(figure.to_json())), traces)
 
 
 def filled(template: str, scripts: Sequence[str], panels: Sequence[Panel], **values: Any) -> str:
@@ -50,6 +50,8 @@ def filled(template: str, scripts: Sequence[str], panels: Sequence[Panel], **val
             script="".join((_PAGE / name).read_text(encoding="utf-8") for name in scripts),
             plotly=library(panels),
             panels=panels,
+            table_library=_shipped("tabulator.min.js.gz"),
+            table_style=_shipped("tabulator.min.css.gz"),
             **values,
         )
     )
@@ -93,11 +95,17 @@ def _library(*, whole: bool) -> str:
     if whole:
         from plotly.offline import get_plotlyjs
 
-        return _packed(get_plotlyjs())
+        return packed(get_plotlyjs())
     # the part for Cartesian axes, a third of the whole
-    return base64.b64encode((_PAGE / "plotly-cartesian.min.js.gz").read_bytes()).decode()
+    return _shipped("plotly-cartesian.min.js.gz")
 
 
-def _packed(text: str) -> str:
+@cache
+def _shipped(name: str) -> str:
+    return base64.b64encode((_PAGE / "libraries" / name).read_bytes()).decode()
+
+
+def packed(text: str | bytes) -> str:
     """Return a text as base64 of gzip, which the page unpacks."""
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+    plain = text.encode() if isinstance(text, str) else text
+    return base64.b64encode(gzip.compress(plain, 9, mtime=0)).decode()

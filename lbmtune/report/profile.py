@@ -6,10 +6,11 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.store import write_atomically
-from lbmtune.report.drawing import NEUTRAL, Figure, plain_figure
+from lbmtune.report.drawing import Figure, plain_figure
 from lbmtune.report.html import filled, panel
 from lbmtune.report.profile_tables import UNEXPLAINED, conclusion, kernels, state_rows, tables
 from lbmtune.report.tables import environment_table, subject
+from lbmtune.report.waterfall import Step, add_waterfall
 from lbmtune.units import format_mlups
 
 _MEASURED, _MODEL, _FASTER = "#0072b2", "#e69f00", "#cc79a7"
@@ -53,31 +54,21 @@ def waterfall_figure(profile: Profile) -> Figure:
     figure = plain_figure("", "ps per update")
     names = [level.name for level in profile.rungs]
     measured = [level.seconds for level in profile.rungs]
-    _add_waterfall(figure, "measured", names, measured, _MEASURED)
+    _add_levels(figure, "measured", names, measured, _MEASURED)
     if all(level.model_s for level in profile.rungs):
         model = [level.model_s or 0.0 for level in profile.rungs]
         # the unexplained part closes the gap to the measured kernel
-        _add_waterfall(figure, "model", [*names, UNEXPLAINED], [*model, measured[-1]], _MODEL)
-    figure.update_layout(waterfallmode="group", waterfallgap=0.25, legend={"orientation": "h"})
+        _add_levels(figure, "model", [*names, UNEXPLAINED], [*model, measured[-1]], _MODEL)
+    figure.update_layout(barmode="group", bargap=0.25, legend={"orientation": "h"})
     figure.update_yaxes(rangemode="tozero")
     return figure
 
 
-def _add_waterfall(figure: Figure, name: str, names: list[str], seconds: list[float], colour: str) -> None:
-    steps = [after - before for before, after in zip([0.0, *seconds], seconds, strict=False)]
-    values = [step * 1e12 for step in steps]
-    figure.add_waterfall(
-        x=[*names, "all"],
-        y=[*values, seconds[-1] * 1e12],
-        measure=["absolute", *["relative"] * (len(values) - 1), "total"],
-        name=name,
-        offsetgroup=name,
-        increasing={"marker": {"color": colour}},
-        decreasing={"marker": {"color": _FASTER}},
-        totals={"marker": {"color": colour}},
-        connector={"line": {"width": 0.5, "color": NEUTRAL}},
-        hovertemplate="%{x}: %{delta:.3f} ps<br>up to here %{final:.3f} ps<extra>" + name + "</extra>",
-    )
+def _add_levels(figure: Figure, name: str, names: list[str], seconds: list[float], colour: str) -> None:
+    """Add the levels as steps: the first from zero, and what each adds to the one before."""
+    added = [after - before for before, after in zip([0.0, *seconds], seconds, strict=False)]
+    steps = [Step(one, s, colour if s >= 0 else _FASTER) for one, s in zip(names, added, strict=True)]
+    add_waterfall(figure, name, steps, total=Step("all", seconds[-1], colour))
 
 
 def parts_figure(profile: Profile) -> Figure:

@@ -29,7 +29,7 @@ from lbmtune.records import Prediction, Trial
 from lbmtune.records.comparison.statistics import relative_error
 from lbmtune.records.store import HEADER, read_study, write_atomically
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.page import write_report
+from lbmtune.report.study.page import Beyond, write_report
 from scripts.paths import RECORDED, ROOT
 from scripts.recorded.host_interference import under_conditions
 
@@ -73,7 +73,8 @@ def renew(folder: Path, date: str, pages: Path) -> str:
     told = f"{name}: winner {best.mlups:,.0f} MLUPS, predicted {was} then, {winner.mlups:,.0f} now"
     if not page.exists():
         return told
-    write_report(now, page, printed_kernel(now), partial(cells_read, now.header.spec.case))
+    beyond = Beyond(printed_kernel(now), path.read_bytes(), partial(cells_read, now.header.spec.case))
+    write_report(now, page, beyond)
     errors = (_error(one) for one in (before, now))
     return f"{told}; median error of all {' then, '.join(f'{error:.1%}' for error in errors)} now"
 

@@ -20,7 +20,6 @@ from lbmtune.records.remarks import disturbance, doubt, faster_first
 from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.report.study.page import page
 from lbmtune.report.study.tables import trial_table
-from lbmtune.report.study.trials import headline
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.study import run_study
 from tests.claims.test_claims import document, run
@@ -261,7 +260,6 @@ def test_a_disturbed_run_of_seconds_is_told_wherever_its_speed_is(tmp_path):
     )
     columns = {column.header: list(column.cells) for column in ranking(record).columns}
     assert (columns["sustained"][0], columns["note"][0]) == ("91.6", "sustained run disturbed")
-    assert "(91.6 sustained, disturbed)" in headline(record)
     written = page(record)
     assert '<p class="warning" id="disturbance">Disturbed: during the sustained run' in written
     assert "disturbed; over 2.0 s without a pause" in written
@@ -274,7 +272,6 @@ def test_an_undisturbed_run_of_seconds_has_no_mark(tmp_path):
     assert disturbance(record) == ""
     columns = {column.header: list(column.cells) for column in ranking(record).columns}
     assert columns["sustained"][0] == "91.6"
-    assert "(91.6 sustained)" in headline(record)
     assert "disturbed; over" not in page(record)
 
 

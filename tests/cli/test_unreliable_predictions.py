@@ -21,9 +21,9 @@ from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.records import Conditions
 from lbmtune.records.remarks import prediction_doubt, predictions_hold
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.page import cards, page
+from lbmtune.report.study.answer.section import cards
+from lbmtune.report.study.page import page
 from lbmtune.report.study.speeds import parity_panels
-from lbmtune.report.study.trials import headline
 from lbmtune.report.study.winner import winner_table
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
@@ -71,13 +71,11 @@ def test_a_share_of_what_is_not_reliable_is_no_headline(
 ) -> None:
     study = studied(bandwidths, calibration)
     ceiling_holds = bandwidths != 0.17
-    assert ("% of prediction" in headline(study)) is (said == "")
-    assert ("% of the measured ceiling" in headline(study)) is ceiling_holds
     shown = {title: remark for title, _, remark in cards(study)}
-    assert ("of prediction" in shown) is (said == "")
+    assert ("of the prediction" in shown) is (said == "")
     assert shown.get("predicted", "") == said
-    assert ("of the ceiling" in shown) is ceiling_holds
-    assert shown.get("ceiling", "").startswith("not reliable; ") is not ceiling_holds
+    assert ("of the limit: memory" in shown) is ceiling_holds
+    assert shown.get("ceiling", "").startswith("not reliable: ") is not ceiling_holds
     assert dict(winner_table(study)).get("remark on the prediction", "") == said
     (parity,) = parity_panels(study)
     assert parity.caption.endswith(f" Predictions are {said}.") is bool(said)

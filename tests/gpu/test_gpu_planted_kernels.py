@@ -80,7 +80,7 @@ def evaluator() -> Iterator[Evaluator]:
 def test_a_planted_fault_is_told_and_not_ranked(
     evaluator: Evaluator, fault: str, stages: tuple[str, ...], reason: str
 ) -> None:
-    stage, trial = judged(evaluator, config(fault), config())
+    stage, trial = judged(evaluator, config(fault), config(), 2.0)
     print(f"{fault}: {stage}, {trial.reason}")
     assert stage in stages, trial.reason
     assert trial.outcome is Outcome.WRONG_RESULT
@@ -90,7 +90,7 @@ def test_a_planted_fault_is_told_and_not_ranked(
 
 @pytest.mark.parametrize("harmless", ["", "read that is not taken"])
 def test_a_right_kernel_passes_every_proof(evaluator: Evaluator, harmless: str) -> None:
-    stage, trial = judged(evaluator, config(harmless), config())
+    stage, trial = judged(evaluator, config(harmless), config(), 2.0)
     assert stage == "", trial.reason
     assert trial.sustained
 

@@ -184,7 +184,7 @@ def test_the_page_opens_in_a_browser(claims: Claims, tmp_path: Path) -> None:
     path = tmp_path / PAGE
     write_claims_page(claims, path)
     assert path.stat().st_size < 8e6
-    page = visit(path, tmp_path)
+    page = visit(path)
     assert page.console == []
     assert page.errors == ""
     assert page.drawn == ["madeupratios", "madeupshares"]
@@ -199,7 +199,7 @@ def test_the_page_opens_in_a_browser(claims: Claims, tmp_path: Path) -> None:
 def on_screens(claims: Claims, tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("screens")
     write_claims_page(claims, folder / PAGE)
-    return laid_out(folder / PAGE, folder, (400, 1400))
+    return laid_out(folder / PAGE, (400, 1400))
 
 
 @pytest.mark.parametrize("width", [400, 1400])

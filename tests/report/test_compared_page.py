@@ -39,15 +39,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def test_a_page_is_drawn_without_an_error(written: dict[str, Path], tmp_path: Path) -> None:
-    found = visit(written["cards"], tmp_path)
+def test_a_page_is_drawn_without_an_error(written: dict[str, Path]) -> None:
+    found = visit(written["cards"])
     assert (found.errors, found.console) == ("", [])
     assert found.drawn == ["winners", "distributions", "changes"]
     assert "nvidia-h100/d3q19-box-fp32 19,489 (0.71 times)</h1>" in found.html
 
 
-def test_a_page_fits_a_telephone(written: dict[str, Path], tmp_path: Path) -> None:
-    for width, found in laid_out(written["precisions"], tmp_path, (400, 1280)).items():
+def test_a_page_fits_a_telephone(written: dict[str, Path]) -> None:
+    for width, found in laid_out(written["precisions"], (400, 1280)).items():
         assert found["needed"] <= found["width"] == width
 
 

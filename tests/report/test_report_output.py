@@ -9,8 +9,9 @@ import pytest
 from lbmtune.cli.format.study import _cost_rows
 from lbmtune.records.output import Output, OutputCost, OutputRates
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.study.answer.section import cards
 from lbmtune.report.study.output import output_note, output_row, output_table, output_text, with_output_mlups
-from lbmtune.report.study.page import cards, page
+from lbmtune.report.study.page import page
 from lbmtune.units import format_mlups
 from tests.support.studies import made_up_records as made
 

@@ -111,7 +111,14 @@ def _source(program: Program, level: str) -> str:
     steps = (*program.period, *program.with_macroscopics, *program.prologue)
     launches = {launch.entry: launch for step in steps for launch in step}
     entries = "".join(_launcher(program, launch) for launch in launches.values())
-    return f'#include "{_header(level)}"\n{program.source}\n{entries}'
+    given = _own_macros(program) if isinstance(program, OwnProgram) else ""
+    return f'#include "{_header(level)}"\n{given}{program.source}\n{entries}'
+
+
+def _own_macros(program: OwnProgram) -> str:
+    """What NVRTC is told besides the text."""
+    given = [option.removeprefix("-D").replace("=", " ", 1) for option in program.options if option.startswith("-D")]
+    return "".join(f"#define {one}\n" for one in ("__constant__ static", *given))
 
 
 def _launcher(program: Program, launch: Launch) -> str:

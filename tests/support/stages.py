@@ -5,8 +5,11 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome, Trial
 
 
-def judged(evaluator: Evaluator, doubtful: KernelConfig, right: KernelConfig) -> tuple[str, Trial]:
-    """Return the stage in which a kernel fails beside a right one, and its trial there; '' if it passes them all."""
+def judged(evaluator: Evaluator, doubtful: KernelConfig, right: KernelConfig, seconds: float) -> tuple[str, Trial]:
+    """Return the stage in which a kernel fails beside a right one, and its trial there; '' if it passes them all.
+
+    seconds: of the run without a pause.
+    """
     evaluator.submit(0, doubtful)
     first = evaluator.next()
     if first.outcome is not Outcome.OK:
@@ -16,5 +19,5 @@ def judged(evaluator: Evaluator, doubtful: KernelConfig, right: KernelConfig) ->
     assert beside.final, beside.reason
     if final.outcome is not Outcome.OK:
         return "final", final
-    (run,) = evaluator.sustained([doubtful], [True], 2.0)
+    (run,) = evaluator.sustained([doubtful], [True], seconds)
     return "" if run.outcome is Outcome.OK else "sustained", run

@@ -118,7 +118,7 @@ def write_portfolio(
     left_out: Sequence[str],
 ) -> Best:
     """Write best.json of a portfolio and return its content. checked_visit: the check of this rule, None: none."""
-    rows = tuple(_rows(found, _latest(measured), checked_visit))
+    rows = tuple(rows_of(found, _latest(measured), checked_visit))
     kernels = tuple(_kernel(folder, asked, found, measured, rows, place) for place in range(len(found.keys)))
     robust_place = found.keys.index(found.robust)
     checked = [row for row in rows if row.part == CHECKED]
@@ -146,7 +146,8 @@ def _latest(measured: Sequence[MeasuredDomain]) -> list[MeasuredDomain]:
     return sorted(found.values(), key=lambda one: (one.domain[0] * one.domain[1] * one.domain[2], one.domain))
 
 
-def _rows(found: Chosen, measured: Sequence[MeasuredDomain], checked_visit: int | None) -> Iterator[PortfolioRow]:
+def rows_of(found: Chosen, measured: Sequence[MeasuredDomain], checked_visit: int | None) -> Iterator[PortfolioRow]:
+    """Yield what the choice reaches on each domain. checked_visit: the check of this rule; None: there is none."""
     for one in measured:
         key = found.key(one.domain)
         result, alone = result_of(one, key), result_of(one, found.robust)

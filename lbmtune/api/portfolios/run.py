@@ -19,7 +19,7 @@ from lbmtune.api.devices import LOG, bounds, chosen
 from lbmtune.api.earlier import teaches
 from lbmtune.api.folders import check_begun, new_folder, study_of_domain
 from lbmtune.api.portfolios.contenders import Contenders, default_config, takes
-from lbmtune.api.portfolios.result import TOLERANCE, Chosen, chosen_of, write_portfolio
+from lbmtune.api.portfolios.result import BEST, TOLERANCE, Chosen, chosen_of, rows_of, write_portfolio
 from lbmtune.api.results import Study
 from lbmtune.api.studies import described, study
 from lbmtune.backend.registry import backend_of, open_device
@@ -32,8 +32,9 @@ from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Trial
-from lbmtune.records.best import Best
+from lbmtune.records.best import Best, read_best
 from lbmtune.records.kernel_format import Int3
+from lbmtune.records.portfolio_format import Portfolio, PortfolioRow
 from lbmtune.records.portfolio_store import (
     ASKED,
     MeasuredDomain,
@@ -66,6 +67,8 @@ _FORESEEN, _APART = 60, 1000
 _RACE_S = 20.0
 """Seconds of the turns on a domain without a limit of time; they end earlier if all is told."""
 _LEAST_RACE_S = 0.3
+_UNSEEN = 1000
+"""Number of the check whose domains teach nothing."""
 _LAST_DOMAIN = 1.2
 """Time that must be left for a domain, in multiples of the longest so far."""
 
@@ -105,6 +108,24 @@ def portfolio(
         run = Run(asked, where, machine, place, clock, observer or Observer())
         run.search()
         return place, run.measure()
+
+
+def unseen(
+    folder: Path | str, device: str | None = None, count: int = 40, *, seed: int = 0, seconds: float = inf
+) -> tuple[PortfolioRow, ...]:
+    """Measure what a portfolio chooses on domains that it has not seen, and return them with the losses there.
+
+    folder: of the portfolio, whose files stay as they are; seed: of the domains; seconds: of the whole.
+    Raises InputError, DeviceUnavailableError.
+    """
+    place, where = Path(folder), chosen(device)
+    found = read_best(place / BEST).portfolio
+    if found is None:
+        raise InputError(f"{place / BEST} holds no portfolio; give the folder of lbmtune study --domains.")
+    asked, machine = read_asked(place), described(where, refresh=False, resume=True, calibrate=False)
+    with folder_lock(place):
+        run = Run(asked, where, machine, place, Clock(now(), seconds), Observer())
+        return run.unseen(found, count, seed)
 
 
 def _check(spec: StudySpec) -> None:
@@ -204,23 +225,38 @@ class Run:
 
     def measure(self) -> Best:
         """Measure kernels on each other's domains, choose, check, and write what was found."""
-        spec = self.asked.spec
-        machine = measured_machines.borrowing(self.machine)
-        with self._pool() as pool:
-            evaluator = Evaluator(spec.case, self.device, spec.protocol, pool=pool)
-            with device_locks(evaluator.environments):
-                last = from_flat(self.asked.last_resort)
-                self._contenders = Contenders(spec, machine, evaluator.limits, {last.key: last})
-                self._pool_of_all = pool
-                self._studies()
-                self._beside()
-                found, visit = self._checks()
+        with self._on_device():
+            self._beside()
+            found, visit = self._checks()
         return write_portfolio(self.folder, self.asked, found, self._measured, visit, self.left_out)
 
+    def unseen(self, found: Portfolio, count: int, seed: int) -> tuple[PortfolioRow, ...]:
+        """Measure the choice of a rule on domains that were not measured before, and keep nothing of it."""
+        with self._on_device():
+            self._contenders.configs |= {one.key: from_flat(one.configuration) for one in found.kernels}
+            keys = tuple(one.key for one in found.kernels)
+            frozen = Chosen(self._contenders, keys, found.rule, keys[found.robust])
+            known = [*self.asked.searched, *(one.domain for one in self._measured)]
+            domains = checked(self._space(), count, seed, self._fits, known)
+            measured = []
+            for number, domain in enumerate(domains):
+                seconds = self._share(self.clock.limit_s, len(domains) - number)
+                rivals = self._rivals(frozen, domain, seconds)
+                measured.append(self._on(domain, _UNSEEN, rivals, seconds, keep=False))
+        return tuple(rows_of(frozen, measured, _UNSEEN))
+
     @contextmanager
-    def _pool(self) -> Iterator[WorkerPool]:
-        with WorkerPool(partial(open_device, self.device), self.asked.spec.protocol) as pool:
-            yield pool
+    def _on_device(self) -> Iterator[None]:
+        """Lock the device and start its workers, with the contenders that are known by now."""
+        spec = self.asked.spec
+        with WorkerPool(partial(open_device, self.device), spec.protocol) as self._pool:
+            evaluator = Evaluator(spec.case, self.device, spec.protocol, pool=self._pool)
+            with device_locks(evaluator.environments):
+                last = from_flat(self.asked.last_resort)
+                machine = measured_machines.borrowing(self.machine)
+                self._contenders = Contenders(spec, machine, evaluator.limits, {last.key: last})
+                self._studies()
+                yield
 
     def _studies(self) -> None:
         """Take the fastest kernels of each study as contenders, and its fastest one that each other domain takes."""
@@ -269,8 +305,10 @@ class Run:
     def _done(self, domain: Int3, visit: int) -> bool:
         return any(one.domain == domain and one.visit == visit for one in self._measured)
 
-    def _on(self, domain: Int3, visit: int, keys: Sequence[str], seconds: float) -> MeasuredDomain:
-        """Measure kernels on a domain, the last resort and the default among them, and keep what was found."""
+    def _on(
+        self, domain: Int3, visit: int, keys: Sequence[str], seconds: float, *, keep: bool = True
+    ) -> MeasuredDomain:
+        """Measure kernels on a domain, the last resort and the default among them. keep: also on disk."""
         begin, spec, contenders = now(), self.asked.spec, self._contenders
         usual = contenders.default(domain)
         names = dict.fromkeys((contenders.keys[0], usual.key, *keys))
@@ -278,11 +316,12 @@ class Run:
         case = replace(spec.case, domain=domain)
         self.observer.phase(f"{len(configs)} kernels on {name_of(domain)}", None)
         expected = partial(predict, case, machine=contenders.machine)
-        with Evaluator(case, self.device, spec.protocol, expected, pool=self._pool_of_all) as evaluator:
+        with Evaluator(case, self.device, spec.protocol, expected, pool=self._pool) as evaluator:
             race_s = _RACE_S if seconds == inf else max(_LEAST_RACE_S * len(configs), 0.4 * seconds)
             trials = evaluator.finals(configs, race_s=race_s)
         found = MeasuredDomain(domain=domain, visit=visit, default=usual.key, trials=tuple(trials))
-        append_domain(self.folder, found)
+        if keep:
+            append_domain(self.folder, found)
         self._measured.append(found)
         contenders.add([trial for trial in trials if trial.mlups])
         spent_s = now() - begin

@@ -157,9 +157,10 @@ class OwnKernel:
         return {one.name: evaluated(one.value, scope) for one in self.arguments if not one.is_buffer}
 
     def defines(self, values: Mapping[str, Scalar], domain: Cells) -> dict[str, Scalar | float]:
-        """Return the macros of a configuration: its knobs but the threads, and those that follow."""
+        """Return the macros of a configuration: its knobs but threads and those in braces, and those that follow."""
         scope = self.scope(values, domain)
-        knobs = {name: value for name, value in values.items() if name != THREADS}
+        placed = {name for text in (self.entry, *self.options) for name in _PLACE.findall(text)}
+        knobs = {name: value for name, value in values.items() if name not in {THREADS, *placed}}
         return {**knobs, **{name: evaluated(formula, scope) for name, formula in self.macros.items()}}
 
     def formulas(self) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lbmtune import api
-from lbmtune.api.folders import RESULTS, study_folder
+from lbmtune.api.folders import RESULTS, portfolio_folder, study_folder
 from lbmtune.claims.store import PAGE, claims_folder, read_claims
 from lbmtune.cli.arguments.options import Folder, Geometry, Json, Studies, count, option, written
 from lbmtune.cli.arguments.places import check_file, check_folder
@@ -108,6 +108,10 @@ def export(
         raise InputError(f"--name {name} is not supported for format={kind} (use cuda): only a header has a namespace.")
     if target and kind not in ("c", "bundle"):
         raise InputError(f"--target {target} is not supported for format={kind} (use c): only object code has one.")
+    if several_sizes := portfolio_folder(study, studies):
+        path = api.export_portfolio(several_sizes, kind, output, name=name, target=target)
+        _print_path(kind, path, as_json)
+        return
     found = api.Study(study_folder(study, studies), geometry=geometry)
     if output:
         (check_folder if kind == "bundle" else check_file)(output)

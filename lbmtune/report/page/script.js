@@ -14,18 +14,24 @@ const plots = [...document.querySelectorAll(".plot")];
 
 // ---- theme
 const system = window.matchMedia("(prefers-color-scheme: dark)");
+const kept = {
+  get theme() { try { return localStorage.getItem("lbmtune-theme"); } catch { return null; } },
+  set theme(name) { try { localStorage.setItem("lbmtune-theme", name); } catch { /* a browser that keeps nothing */ } },
+};
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  if (window.Plotly) for (const plot of plots) if (plot.data) Plotly.relayout(plot, themed(plot));
+  if (window.Plotly) for (const plot of plots) if (plot.data) Plotly.relayout(plot, themed(plot.layout));
 }
-setTheme(system.matches ? "dark" : "light");
-system.addEventListener("change", (event) => setTheme(event.matches ? "dark" : "light"));
-byId("theme").addEventListener("click", () =>
-  setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+setTheme(kept.theme || (system.matches ? "dark" : "light"));
+system.addEventListener("change", (event) => { if (!kept.theme) setTheme(event.matches ? "dark" : "light"); });
+byId("theme").addEventListener("click", () => {
+  kept.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  setTheme(kept.theme);
+});
 window.addEventListener("beforeprint", () => setTheme("light"));
 
 // ---- figures
-function themed(plot) {
+function themed(layout) {
   const ink = colour("--ink"), soft = colour("--soft"), grid = colour("--grid"), sheet = colour("--sheet");
   const style = {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", "font.color": ink,
@@ -33,12 +39,12 @@ function themed(plot) {
     "hoverlabel.bgcolor": sheet, "hoverlabel.bordercolor": soft, "hoverlabel.font.color": ink, "hoverlabel.align": "left",
     "modebar.bgcolor": "rgba(0,0,0,0)", "modebar.color": soft, "modebar.activecolor": ink,
   };
-  for (const axis of Object.keys(plot.layout).filter((name) => /^[xy]axis\d*$/.test(name))) {
+  for (const axis of Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name))) {
     style[axis + ".gridcolor"] = grid;
     style[axis + ".linecolor"] = soft;
     style[axis + ".tickcolor"] = soft;
   }
-  if (plot.layout.updatemenus) {
+  if (layout.updatemenus) {
     style["updatemenus[0].bgcolor"] = sheet;
     style["updatemenus[0].bordercolor"] = soft;
   }
@@ -67,11 +73,17 @@ function squeezed(layout) {
   for (const menu of layout.updatemenus || []) { menu.pad = { ...menu.pad, l: -30 }; menu.font = { size: 11 }; }
   return layout;
 }
+function dressed(layout) { // at once, because each change of a layout draws anew
+  for (const [path, value] of Object.entries(themed(layout))) {
+    const names = path.split(/[.[\]]+/), last = names.pop();
+    names.reduce((part, name) => (part[name] ??= {}), layout)[last] = value;
+  }
+  return layout;
+}
 async function place(plot) {
   const { data, layout } = structuredClone(plot.figure); // Plotly modifies its arguments
   plot.style.height = "";
-  await Plotly.react(plot, data, narrow.matches ? squeezed(layout) : layout, { displaylogo: false, responsive: true });
-  await Plotly.relayout(plot, themed(plot));
+  await Plotly.react(plot, data, dressed(narrow.matches ? squeezed(layout) : layout), { displaylogo: false, responsive: true });
   const rows = plot.querySelector(".legend .scrollbox");
   if (!rows) return;
   const legend = rows.getBBox().height + EDGES, below = plot.layout.legend.orientation === "h";
@@ -82,16 +94,45 @@ async function place(plot) {
   await Plotly.Plots.resize(plot);
 }
 narrow.addEventListener("change", async () => { for (const plot of plots) if (plot.figure) await place(plot); });
-async function draw() {
-  if (!plots.length) return;
+const makers = {}; // of figures that are made from the table of trials, by name
+const idle = () => new Promise((done) => (window.requestIdleCallback ? requestIdleCallback(done, { timeout: 200 }) : setTimeout(done)));
+async function drawOne(plot) {
+  plot.figure = plot.dataset.figure ? named(JSON.parse(await unpacked(plot.dataset.figure))) : makers[plot.dataset.maker]();
+  await place(plot);
+  plot.dataset.drawn = "yes";
+  plot.dispatchEvent(new CustomEvent("drawn", { bubbles: true }));
+}
+// points of trials carry the number of each; the label is made here, once for all figures
+let labelOf = (number) => `trial ${number}`;
+function named(figure) {
+  for (const trace of figure.data) if (trace.meta === "trials") trace.text = [...trace.customdata].map((n) => labelOf(n));
+  return figure;
+}
+// what is seen, or nearly, is drawn at once; the rest in idle time, so that it is there for a printer
+const NEAR = 400; // pixels below the screen
+const near = (plot) => { const box = plot.getBoundingClientRect(); return box.bottom > -NEAR && box.top < innerHeight + NEAR; };
+const left = new Set(plots);
+let drawing = null;
+async function unpackPlotly() {
   const code = document.createElement("script");
   code.textContent = await unpacked("plotly-packed");
   document.head.append(code);
-  for (const plot of plots) {
-    plot.figure = JSON.parse(await unpacked(plot.dataset.figure));
-    await place(plot);
-    plot.dataset.drawn = "yes";
+}
+async function drawWhere(wanted, pause) {
+  drawing ??= unpackPlotly();
+  await drawing;
+  for (let next; (next = [...left].find(wanted));) {
+    left.delete(next);
+    await drawOne(next);
+    await pause();
   }
+}
+const drawAll = () => drawWhere(() => true, async () => {});
+async function draw() {
+  if (!plots.length) return;
+  await drawWhere(near, async () => {});
+  document.addEventListener("scroll", () => drawWhere(near, async () => {}), { passive: true });
+  setTimeout(() => drawWhere(() => true, idle), 1500);
 }
 
 // ---- copying

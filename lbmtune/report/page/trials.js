@@ -1,75 +1,142 @@
-// ---- table of trials
-const data = JSON.parse(byId("trial-data").textContent);
-const table = byId("trial-table"), step = 100;
-const columns = data.columns.map((name, index) => index)
-  .filter((index) => data.rows.some((row) => row[index] !== null && row[index] !== ""));
-const MLUPS = data.columns.indexOf("MLUPS"), OUTCOME = data.columns.indexOf("outcome"), REASON = data.columns.length - 1;
-let order = { column: MLUPS, up: false }, limit = step;
+// ---- table of trials: a library draws, sorts and filters it
+let data = null, table = null;
+const field = (index) => `c${index}`;
+const at = (name) => data.columns.indexOf(name);
+const rowOf = (number) => data.rows[data.places.get(number)];
 
-function compared(a, b) {
-  const x = data.rows[a][order.column], y = data.rows[b][order.column];
-  if (x === null || y === null) return (x === null) - (y === null); // missing values come last in both orders
-  const sign = order.up ? 1 : -1;
-  return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en", { numeric: true }));
-}
-function shown() {
-  const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const hits = data.rows.map((row, index) => index).filter((index) => {
-    const text = (data.rows[index].join(" ") + " " + data.configs[index]).toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
-  return hits.sort(compared);
-}
 function printed(value, digits) {
+  if (value === null || value === undefined) return "";
   if (typeof value !== "number" || digits === undefined) return String(value);
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
-function cell(row, index) {
-  const td = document.createElement("td"), value = row[index];
-  td.textContent = value === null ? "" : printed(value, data.digits[data.columns[index]]);
-  if (data.numeric[index]) td.className = "n";
-  if (index === REASON) td.className = "long";
-  if (index === OUTCOME) {
-    td.className = "badge";
-    td.style.setProperty("--dot", value === "ok" ? "#2a9d6f" : "#d1495b");
-  }
-  return td;
+// a range: 5, 5..9, 5.., ..9, >5, <9
+function within(text, value) {
+  const number = "(-?\\d+(?:\\.\\d+)?(?:e-?\\d+)?)";
+  const found = text.replace(/\s|,/g, "").match(new RegExp(`^(?:(<|>|=)${number}|${number}?\\.\\.${number}?|${number})$`, "i"));
+  if (!found) return true; // not written to its end
+  const [, sign, bound, low, high, exact] = found;
+  if (value === null) return false;
+  if (sign === ">") return value > Number(bound);
+  if (sign === "<") return value < Number(bound);
+  if (sign === "=") return value === Number(bound);
+  if (exact !== undefined) return value === Number(exact);
+  return (low === undefined || value >= Number(low)) && (high === undefined || value <= Number(high));
 }
-function fill() {
-  const found = shown();
-  table.tBodies[0].replaceChildren(...found.slice(0, limit).map((index) => {
-    const tr = document.createElement("tr");
-    if (index === data.winner) tr.className = "best";
-    tr.append(...columns.map((column) => cell(data.rows[index], column)));
-    const last = document.createElement("td"), button = document.createElement("button");
-    button.type = "button"; button.className = "copy"; button.textContent = "copy"; button.dataset.copy = data.configs[index];
-    button.title = "copy the configuration for lbmtune measure";
-    last.append(button); tr.append(last);
-    return tr;
+// words that all have to fit: scheme=aa asks one column, a bare word all that are not keys
+function fits(row, text) {
+  const words = text.toLowerCase().replace(/\s*([=:])\s*/g, "$1").split(/\s+/).filter(Boolean);
+  return words.every((word) => {
+    const [name, value] = word.split(/[=:](.*)/s);
+    const column = data.columns.findIndex((one) => one.toLowerCase() === name);
+    if (value !== undefined && column >= 0) {
+      const cell = row[field(column)];
+      return data.numeric[column] ? within(value, cell) : String(cell ?? "").toLowerCase() === value;
+    }
+    return data.columns.some((one, index) => one !== "key" && String(row[field(index)] ?? "").toLowerCase().includes(word));
+  });
+}
+function choice(cell, rendered, done) {
+  const column = Number(cell.getField().slice(1)), found = document.createElement("select");
+  found.setAttribute("aria-label", `filter ${data.columns[column]}`);
+  const values = [...new Set(data.rows.map((row) => row[column]).filter((value) => value !== null && value !== ""))];
+  found.append(new Option("", ""), ...values.sort().map((value) => new Option(value, value)));
+  found.addEventListener("change", () => done(found.value));
+  return found;
+}
+function entry(cell, rendered, done) {
+  const column = Number(cell.getField().slice(1)), found = document.createElement("input");
+  found.setAttribute("aria-label", `filter ${data.columns[column]}`);
+  found.addEventListener("input", () => done(found.value));
+  return found;
+}
+const CHOICES = 24; // values up to which a list offers them
+function columnOf(index) {
+  const name = data.columns[index], numeric = data.numeric[index];
+  const values = new Set(data.rows.map((row) => row[index]));
+  const few = !numeric && values.size <= CHOICES;
+  return {
+    title: name, field: field(index), frozen: index === 0, hozAlign: numeric ? "right" : "left",
+    headerTooltip: data.meanings[name] || name, sorter: numeric ? "number" : "alphanum",
+    sorterParams: { alignEmptyValues: "bottom" }, headerSortStartingDir: numeric ? "desc" : "asc",
+    formatter: (cell) => {
+      if (name === "outcome") cell.getElement().style.setProperty("--dot", cell.getValue() === "ok" ? "#2a9d6f" : "#d1495b");
+      const text = document.createElement("span");
+      if (name === "outcome") text.className = "badge";
+      text.textContent = printed(cell.getValue(), data.digits[name]);
+      return text;
+    },
+    headerFilter: few ? choice : entry, headerFilterLiveFilter: false, headerFilterPlaceholder: numeric ? "5..9" : "",
+    headerFilterFunc: (asked, value) =>
+      numeric ? within(asked, value) : few ? String(value) === asked : String(value ?? "").toLowerCase().includes(asked.toLowerCase()),
+    maxWidth: name === "reason" ? 480 : undefined,
+  };
+}
+function chooser(columns) {
+  byId("columns").replaceChildren(...columns.map((column) => {
+    const label = document.createElement("label"), box = document.createElement("input");
+    box.type = "checkbox"; box.checked = true;
+    box.addEventListener("change", () => table.toggleColumn(column.field));
+    label.append(box, ` ${column.title}`);
+    return label;
   }));
-  byId("shown").textContent = `${Math.min(limit, found.length)} of ${found.length} shown, ${data.rows.length} in all`;
-  byId("more").hidden = found.length <= limit;
 }
-function heads() {
-  const tr = document.createElement("tr");
-  for (const column of columns) {
-    const th = document.createElement("th");
-    const mark = column === order.column ? (order.up ? " \u25b4" : " \u25be") : "";
-    th.textContent = data.columns[column] + mark;
-    th.tabIndex = 0;
-    th.setAttribute("aria-sort", mark ? (order.up ? "ascending" : "descending") : "none");
-    if (data.numeric[column]) th.className = "n";
-    const sort = () => {
-      order = { column, up: column === order.column ? !order.up : !data.numeric[column] };
-      heads(); fill();
-    };
-    th.addEventListener("click", sort);
-    th.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
-    tr.append(th);
-  }
-  tr.append(document.createElement("th"));
-  table.tHead.replaceChildren(tr);
+function walk(event) { // arrows go from row to row, Enter shows one
+  const row = event.target.closest(".tabulator-row");
+  if (!row || event.target !== row) return;
+  const next = { ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling }[event.key];
+  if (next) next.focus();
+  if (event.key === "Enter") select(Number(row.dataset.trial));
+  if (next || event.key === "Enter") event.preventDefault();
 }
-byId("filter").addEventListener("input", () => { limit = step; fill(); });
-byId("more").addEventListener("click", () => { limit += 10 * step; fill(); });
-heads(); fill();
+function sortable(header) {
+  const title = header.querySelector(".tabulator-col-content");
+  if (!title) return;
+  title.tabIndex = 0;
+  title.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.target !== title) return;
+    const name = header.getAttribute("tabulator-field"), [now] = table.getSorters();
+    const first = data.numeric[Number(name.slice(1))] ? "desc" : "asc";
+    const dir = now && now.field === name ? (now.dir === "asc" ? "desc" : "asc") : first;
+    table.setSort(name, dir);
+  });
+}
+const recordOf = (row) => Object.fromEntries(data.columns.map((name, index) => [name, row[index]]));
+const shownRows = () => table.getRows("active").map((row) => data.rows[row.getData().place]);
+async function tabulate() {
+  data = JSON.parse(await unpacked("trial-data"));
+  data.places = new Map(data.rows.map((row, place) => [row[0], place]));
+  labelOf = (number) => `trial ${number}<br>${wrappedText(data.configs[data.places.get(number)])}`;
+  const style = document.createElement("style"), code = document.createElement("script");
+  style.textContent = await unpacked("tabulator-style");
+  code.textContent = await unpacked("tabulator-packed");
+  document.head.prepend(style); document.head.append(code);
+  const columns = data.columns.map((name, index) => index)
+    .filter((index) => data.rows.some((row) => row[index] !== null && row[index] !== "")).map(columnOf);
+  const rows = data.rows.map((row, place) => ({ place, ...Object.fromEntries(row.map((value, i) => [field(i), value])) }));
+  table = new Tabulator("#trial-table", {
+    data: rows, columns, index: "c0", height: Math.min(560, 96 + 30 * rows.length), layout: "fitData",
+    initialSort: columns.some((column) => column.title === "MLUPS") ? [{ column: field(at("MLUPS")), dir: "desc" }] : [], selectableRows: 1, selectableRowsPersistence: false,
+    placeholder: "no trial fits", columnHeaderSortMulti: true,
+    rowFormatter: (row) => {
+      const element = row.getElement(), number = row.getData().c0;
+      element.dataset.trial = number; element.tabIndex = 0;
+      element.classList.toggle("best", row.getData().place === data.winner);
+    },
+  });
+  await new Promise((done) => table.on("tableBuilt", done));
+  document.querySelectorAll("#trial-table .tabulator-col").forEach(sortable);
+  // the library puts a box that scrolls, without a role, between a grid and its rows
+  document.querySelector("#trial-table .tabulator-tableholder").setAttribute("role", "rowgroup");
+  document.querySelector("#trial-table .tabulator-table").setAttribute("role", "presentation");
+  table.on("rowClick", (event, row) => select(row.getData().c0));
+  table.on("dataFiltered", (filters, found) => {
+    byId("shown").textContent = `${found.length} of ${data.rows.length} shown`;
+    document.dispatchEvent(new CustomEvent("filtered"));
+  });
+  byId("trial-table").addEventListener("keydown", walk);
+  byId("filter").addEventListener("input", () => table.setFilter((row) => fits(row, byId("filter").value)));
+  byId("shown").textContent = `${rows.length} of ${rows.length} shown`;
+  byId("csv").addEventListener("click", () => table.download("csv", "trials.csv"));
+  byId("json").addEventListener("click", () => save("trials.json", JSON.stringify(shownRows().map(recordOf), null, 1), "application/json"));
+  chooser(columns);
+}

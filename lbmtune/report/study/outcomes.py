@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import CEILING, NEUTRAL, OUTCOME_COLOURS, Figure, choose, plain_figure, scatter, wrapped
+from lbmtune.report.drawing import CEILING, NEUTRAL, OUTCOME_COLOURS, Figure, choose, of_trials, plain_figure, scatter
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.study.trials import label, varied_knobs
 
 STAGES = ("compile", "verify", "measure", "search")
 
@@ -105,15 +104,13 @@ class Attempt(NamedTuple):
     trial: Trial
     elapsed_s: float
     mlups: float | None
-    label: str
 
 
 def attempts(study: StudyRecord) -> list[Attempt]:
     """Return the trials in order, with the speeds that the search saw."""
-    varied = varied_knobs(study)
     elapsed = accumulate(sum(getattr(t.costs, f"{stage}_s") for stage in STAGES) for t in study.trials)
     return [
-        Attempt(t, s, None if t.mlups is None else (t.measurement or t.best_measurement).mlups, label(t, varied))
+        Attempt(t, s, None if t.mlups is None else (t.measurement or t.best_measurement).mlups)
         for t, s in zip(study.trials, elapsed, strict=True)
     ]
 
@@ -175,6 +172,10 @@ def history_figure(found: Sequence[Attempt], ceiling_mlups: float | None) -> Fig
     return figure
 
 
+def _failed(outcome: Outcome) -> str:
+    return "%{text}<br>" + f"{outcome.value}<extra></extra>"
+
+
 def _attempts(found: Sequence[Attempt], x: list[float], outcome: Outcome) -> Any:
     good = outcome is Outcome.OK
     return scatter(
@@ -188,8 +189,6 @@ def _attempts(found: Sequence[Attempt], x: list[float], outcome: Outcome) -> Any
             "symbol": "circle" if good else "x",
             "opacity": 0.8,
         },
-        text=[
-            f"trial {a.trial.number}: {outcome.value}<br>{wrapped(a.label)}<br>{wrapped(a.trial.reason)}" for a in found
-        ],
-        hovertemplate="%{text}<br>%{y:,.0f} MLUPS<extra></extra>" if good else "%{text}<extra></extra>",
+        **of_trials([a.trial.number for a in found]),
+        hovertemplate="%{text}<br>%{y:,.0f} MLUPS<extra></extra>" if good else _failed(outcome),
     )

@@ -9,7 +9,7 @@ from lbmtune.records import Prediction, Term
 from lbmtune.records.remarks import in_cache_of
 from lbmtune.records.study import CEILING_STREAMS, StudyRecord
 from lbmtune.records.terms import ISSUE
-from lbmtune.report.drawing import BESIDE, CEILING, Figure, log_axis, look, plain_figure, scatter, winner_ring, wrapped
+from lbmtune.report.drawing import BESIDE, CEILING, Figure, add_winner, log_axis, look, of_trials, plain_figure, scatter
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.trials import Point, by_kind, points
 from lbmtune.units import format_mlups, format_rate
@@ -90,7 +90,8 @@ def roofline_panel(study: StudyRecord) -> Panel:
     fluid = "Speeds count updates of fluid cells: MLUPS are MFLUPS here." if study.header.spec.case.geometry else ""
     caption = (
         f"Lines: bandwidths measured on this device{when}; the thick one, {info.ceiling.name}, is the ceiling: "
-        f"{CEILING_TITLE}. Kinds of kernels are shifted along x so that they do not hide each other. "
+        f"{CEILING_TITLE}. A click on the others shows them. Kinds of kernels are shifted along x so that "
+        "they do not hide each other. "
         f"{other_roofs(study)} {above_the_ceiling(study)} {in_cache_of(study)} {_on_chip(study)} {fluid}"
     )
     return panel("roofline", "Roofline", " ".join(caption.split()), roofline_figure(info))
@@ -161,21 +162,18 @@ def roofline_figure(info: RooflineInfo) -> Figure:
                 y=[p.mlups for p in mine],
                 name=name,
                 marker=look(mine[0].kind).marker,
-                text=[_described(p, info.flops) for p in mine],
-                hovertemplate="%{text}<extra></extra>",
+                **of_trials([p.number for p in mine]),
+                hovertemplate="%{text}<br>%{y:,.0f} MLUPS<extra>" + name + "</extra>",
             )
         )
     if info.points:
         first = info.points[0]
-        figure.add_scatter(
-            **winner_ring(
-                first.intensity * _shift(first.kind.label, kinds),
-                first.mlups,
-                f"winner: trial {first.number}, {format_mlups(first.mlups)} MLUPS",
-                "top center",
-                hovertext=[_described(first, info.flops)],
-                hovertemplate="%{hovertext}<extra></extra>",
-            )
+        add_winner(
+            figure,
+            first.intensity * _shift(first.kind.label, kinds),
+            first.mlups,
+            first.number,
+            f"winner: trial {first.number}, {format_mlups(first.mlups)} MLUPS",
         )
     speeds = [p.mlups for p in info.points]
     fastest = max([max(roof.bytes_per_s for roof in info.roofs) * high / info.flops / 1e6, *speeds])
@@ -198,6 +196,7 @@ def _add_roofs(figure: Figure, info: RooflineInfo, low: float, high: float) -> N
             mode="lines",
             name=f"{roof.name}: {roof.bytes_per_s / 1e9:,.0f} GB/s",
             line={"width": 2.5 if top else 1.2, "dash": "solid" if top else "dot", "color": CEILING if top else None},
+            visible=True if top else "legendonly",  # six lines within 15 % cannot be told apart
             **_FULL_NAME,
         )
     if info.issue_mlups:
@@ -216,11 +215,3 @@ def _shift(name: str, kinds: Mapping[str, Sequence[Point]]) -> float:
     mine = {p.intensity for p in kinds[name]}
     beside = [k for k, others in kinds.items() if mine & {p.intensity for p in others}]
     return float(1.015 ** (beside.index(name) - (len(beside) - 1) / 2))
-
-
-def _described(p: Point, flops: float) -> str:
-    return (
-        f"trial {p.number}<br>{wrapped(p.label)}<br><b>{format_mlups(p.mlups)} MLUPS</b>, "
-        f"{p.share:.1%} of the ceiling<br>"
-        f"{p.mlups * flops / 1e3:,.0f} GFLOP/s at {p.intensity:.3g} flop/B"
-    )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.drawing import BESIDE, NEUTRAL, STATE_COLOURS, Figure, log_axis, plain_figure, winner_ring
+from lbmtune.report.drawing import BESIDE, NEUTRAL, STATE_COLOURS, Figure, add_winner, log_axis, plain_figure
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.steps import CellsRead, Stage, StepsInfo, explanation, steps_info
 from lbmtune.units import format_mlups
@@ -46,9 +46,8 @@ def steps_figure(info: StepsInfo) -> Figure:
         first = info.winner
         name = f"winner: trial {first.number}, {format_mlups(first.mlups)} MLUPS"
         # left of the ring, because the winner often has the most steps, at the right end of the figure
-        figure.add_scatter(
-            **winner_ring(first.kind.steps, first.mlups, name, "bottom left", yaxis="y2", hoverinfo="skip")
-        )
+        ring = {"yaxis": "y2", "textposition": "bottom left"}
+        add_winner(figure, first.kind.steps, first.mlups, first.number, name, **ring)
     elif info.winner not in info.stages:
         _add_on_chip(figure, info.winner, steps, winner=True)
     _set_axes(figure, info)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields
 from types import NoneType
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.own_kernel.definition import OwnKernel
@@ -12,8 +12,10 @@ from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.records import Trial
 from lbmtune.records.remarks import devices_text
 from lbmtune.records.study import StudyHeader, StudyRecord, prior_text
+from lbmtune.report.study.details import Details, details, meanings
 from lbmtune.report.study.trials import flaws, varied_knobs
 from lbmtune.report.tables import Pairs, product_text
+from lbmtune.search.importance import importance
 from lbmtune.units import format_bytes
 
 Cell = str | float | int | None
@@ -37,10 +39,18 @@ _TITLES = {
 """Titles of fields of the protocol whose names do not explain them."""
 
 
+class Knob(TypedDict):
+    """A knob that varies. told: how much it matters, empty if that is not known."""
+
+    name: str
+    told: str
+
+
 class TrialTable(NamedTuple):
     """Table of all trials. rows: values of each trial; configs: their text forms; numeric: columns that hold numbers.
 
-    digits: decimal places by column; winner: the row of the best trial, -1 if there is none.
+    digits: decimal places by column; winner: the row of the best trial, -1 if there is none; knobs: those that vary,
+    the most important first; meanings: of columns and knobs; details: what else is known of each trial.
     """
 
     columns: list[str]
@@ -49,6 +59,9 @@ class TrialTable(NamedTuple):
     configs: list[str]
     digits: dict[str, int]
     winner: int
+    knobs: list[Knob]
+    meanings: dict[str, str]
+    details: list[Details]
 
 
 def trial_table(study: StudyRecord) -> TrialTable:
@@ -57,6 +70,8 @@ def trial_table(study: StudyRecord) -> TrialTable:
     several = len(study.devices) > 1
     rows = [_row(study, trial, varied, sustained=sustained, several=several) for trial in study.trials]
     columns = list(rows[0]) if rows else []
+    shares = importance(study.trials)
+    order = sorted(varied, key=lambda name: -shares.get(name, 0.0))
     return TrialTable(
         columns=columns,
         numeric=[all(isinstance(row[name], (int, float, NoneType)) for row in rows) for name in columns],
@@ -64,6 +79,9 @@ def trial_table(study: StudyRecord) -> TrialTable:
         configs=[from_flat(t.config).said for t in study.trials],
         digits={name: places for name, places in _DIGITS.items() if name in columns},
         winner=study.trials.index(study.ranked[0]) if study.ranked else -1,
+        knobs=[Knob(name=name, told=f"{shares[name]:.0%} of what matters" if name in shares else "") for name in order],
+        meanings=meanings(study.trials),
+        details=[details(trial) for trial in study.trials],
     )
 
 

@@ -1,22 +1,14 @@
-"""Verified trials as points of figures, with labels and kinds, and the headline of a study."""
+"""Verified trials as points of figures, with labels and kinds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.records import Measurement, Trial
-from lbmtune.records.remarks import left_alone, predictions_hold
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import Kind, kind_of
-from lbmtune.units import format_mlups
 
 DISTURBED, DISMISSED = "disturbed", "dismissed after a first look"
-_TITLES = {
-    "mlups": "Fastest",
-    "footprint": "Smallest footprint",
-    "energy": "Least energy",
-    "accuracy": "Most accurate",
-}
 _LEADING = ("family", "representation", "steps", "scheme", "layout", "storage")
 
 
@@ -29,7 +21,6 @@ class Point:
     """
 
     number: int
-    label: str
     kind: Kind
     mlups: float
     predicted_mlups: float | None
@@ -41,11 +32,10 @@ class Point:
 
 def points(study: StudyRecord) -> tuple[Point, ...]:
     """Return the verified trials, best first."""
-    varied, operations = varied_knobs(study), study.header.spec.flop_per_update
+    operations = study.header.spec.flop_per_update
     return tuple(
         Point(
             number=t.number,
-            label=label(t, varied),
             kind=kind_of(from_flat(t.config)),
             mlups=t.mlups or 0.0,
             predicted_mlups=t.prediction.mlups if t.prediction else None,
@@ -85,28 +75,3 @@ def flaws(measurement: Measurement) -> tuple[str, ...]:
     """Name how a measurement deviates from the protocol."""
     marks = {DISTURBED: measurement.disturbed, DISMISSED: measurement.dismissed}
     return tuple(mark for mark, holds in marks.items() if holds)
-
-
-def headline(study: StudyRecord) -> str:
-    """Summarise the study in one sentence."""
-    device = study.header.environment.device
-    if not study.ranked:
-        return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}."
-    winner = study.ranked[0]
-    m = winner.best_measurement
-    title = _TITLES[study.header.spec.objective]
-    unit = study.header.spec.case.speed_unit
-    run = winner.sustained
-    sustained = f" ({format_mlups(run.mlups)} sustained{', disturbed' if run.disturbed else ''})" if run else ""
-    return f"{title}: {format_mlups(m.mlups)} {unit}{sustained} on {device}{_shares(study, winner)}."
-
-
-def _shares(study: StudyRecord, winner: Trial) -> str:
-    """Return the shares of the ceiling and of the prediction; none of one that other programs disturbed."""
-    bandwidths, calibration = study.header.cpu_shares
-    shares = []
-    if left_alone(bandwidths):
-        shares.append(f", {study.share_of_ceiling(winner):.1%} of the measured ceiling")
-    if winner.prediction and predictions_hold(bandwidths, calibration):
-        shares.append(f", {winner.best_measurement.mlups / winner.prediction.mlups:.1%} of prediction")
-    return "".join(shares)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import shutil
+import subprocess
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -11,19 +13,23 @@ from math import prod
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import lbmtune.api.portfolios.run as running
 from lbmtune.api import devices, studies
-from lbmtune.api.portfolios.run import portfolio
+from lbmtune.api.portfolios.run import portfolio, unseen
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli import main
+from lbmtune.errors import InputError
 from lbmtune.records import Measurement, Trial
 from lbmtune.records.best import Best, read_best
 from lbmtune.records.portfolio_format import CHECKED, SEARCHED
 from lbmtune.records.portfolio_store import DOMAINS, read_domains
+from scripts.measurements import portfolios as script
+from tests.shim.device import COMPILER
 from tests.support.studies import fake_study
 
 SPEC = fake_study.spec(
@@ -202,3 +208,65 @@ def test_the_command_prints_the_rule_and_the_check(whole, device: Made, tmp_path
     code, _, said = run("made-up", "--domains", "48:128", "--resume")
     assert (code, f"holds a portfolio with --domains {RANGE}" in said) == (2, True)
     assert not device.measured
+
+
+def test_the_script_checks_the_rule_on_domains_that_nobody_measured(
+    whole, device: Made, tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(script, "CASES", {"made-up": ("made-up", ())})
+    monkeypatch.setattr(running, "as_spec", lambda *_: SPEC)
+    shutil.copytree(whole[0], tmp_path / "made-up")
+    before = (tmp_path / "made-up" / DOMAINS).read_bytes()
+    arguments = [str(tmp_path), "--cases", "made-up", "--domains", RANGE, "--unseen", "12", "--time", "100s"]
+    code = script.main(arguments)
+    (facts,) = json.loads((tmp_path / "portfolios.json").read_text())
+    losses = [row["loss"] for row in facts["rows"]]
+    assert len(losses) == len(device.measured) == facts["unseen"] == 12
+    assert not {domain for domain, _ in device.measured} & {row.domain for row in whole[1].portfolio.rows}
+    assert (tmp_path / "made-up" / DOMAINS).read_bytes() == before, "they teach nothing"
+    assert facts["worst_unseen"] == max(losses)
+    assert code == (max(losses) > 0.03 or facts["behind_default"] > 0)
+    assert f"{facts['kernels']} kernels" in capsys.readouterr().out
+    assert not script.holds(facts | {"kernels": 7})
+    assert not script.holds(facts | {"worst_unseen": 0.031})
+    assert not script.holds(facts | {"behind_default": 1})
+    with pytest.raises(InputError, match="cannot read"):
+        unseen(tmp_path, "0")
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+def test_the_exported_rule_chooses_as_the_file_does(whole, tmp_path, capsys) -> None:
+    """Compiled beside stand-ins of the headers of the kernels, which take what the kernels take."""
+    folder, best, _ = whole
+    shutil.copytree(folder, tmp_path / "found")
+    with pytest.raises(SystemExit) as ended:
+        main(
+            ["export", str(tmp_path / "found"), "--format", "cuda", "--name", "lbm", "--output", str(tmp_path / "lbm")]
+        )
+    assert not ended.value.code, capsys.readouterr().err
+    kernels = best.portfolio.kernels
+    for number, one in enumerate(kernels, 1):
+        header = tmp_path / "lbm" / f"lbm_{number}.h"
+        assert f"int lbm_{number}_check_domain(int nx, int ny, int nz" in header.read_text()
+        rules = zip("xyz", one.kernel.domain.multiple, one.kernel.domain.least, strict=True)
+        takes = " && ".join(f"n{axis} % {multiple} == 0 && n{axis} >= {least}" for axis, multiple, least in rules)
+        header.write_text(
+            f"enum {{ LBM_{number}_OK = 0 }};\n"
+            f"static int lbm_{number}_check_domain(int nx, int ny, int nz, const unsigned char *solid) "
+            f"{{ (void)solid; return !({takes}); }}\n"
+        )
+    source = tmp_path / "rule.c"
+    source.write_text('#include "lbm.h"\nint chosen(int nx, int ny, int nz) { return lbm_kernel(nx, ny, nz); }\n')
+    library = tmp_path / "rule.so"
+    compiler = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I", tmp_path / "lbm"]
+    subprocess.run([*compiler, source, "-o", library], check=True)
+    chosen = ctypes.CDLL(str(library)).chosen
+    random = np.random.default_rng(1)
+    for domain in random.integers(8, 400, (300, 3)).tolist():
+        place = best.portfolio.chosen(tuple(domain))
+        if all(not one.refusal(tuple(domain)) or not one.kernel.domain.limits for one in kernels):
+            assert chosen(*domain) == (0 if place is None else place + 1), domain
+    with pytest.raises(SystemExit) as ended:
+        main(["export", str(tmp_path / "found"), "--format", "csv"])
+    assert ended.value.code == 2
+    assert "format=csv is not supported for a portfolio (use cuda or c" in capsys.readouterr().err

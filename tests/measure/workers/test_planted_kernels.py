@@ -18,6 +18,7 @@ PROTOCOL = TimingProtocol(
     min_cpu_share=0.0,
     bail_out=1e9,
     confidence=9.0,
+    final_sample_s=0.001,
     final_rounds=3,
     sustained_s=0.1,
     settling_s=0.0,
@@ -67,7 +68,7 @@ def evaluator() -> Iterator[Evaluator]:
 def test_a_planted_fault_is_told_and_not_ranked(
     evaluator: Evaluator, fault: str, stages: str, outcome: Outcome, reason: str
 ) -> None:
-    found, trial = judged(evaluator, config(fault), config())
+    found, trial = judged(evaluator, config(fault), config(), PROTOCOL.sustained_s)
     assert found in stages.split(), trial.reason
     assert trial.outcome == outcome, trial.reason
     assert reason in trial.reason
@@ -75,13 +76,13 @@ def test_a_planted_fault_is_told_and_not_ranked(
 
 
 def test_a_kernel_whose_process_ends_is_not_ranked_though_a_child_lives_on(evaluator: Evaluator) -> None:
-    found, trial = judged(evaluator, config("forks and dies"), config())
+    found, trial = judged(evaluator, config("forks and dies"), config(), PROTOCOL.sustained_s)
     assert found == "first"
     assert trial.outcome in (Outcome.CRASHED, Outcome.TIMED_OUT)
 
 
 @pytest.mark.parametrize("harmless", ["", "read behind that is not taken", "talkative", "forks"])
 def test_a_right_kernel_passes_every_proof(evaluator: Evaluator, harmless: str) -> None:
-    stage, trial = judged(evaluator, config(harmless), config())
+    stage, trial = judged(evaluator, config(harmless), config(), PROTOCOL.sustained_s)
     assert stage == "", trial.reason
     assert trial.sustained

@@ -21,7 +21,13 @@ SPEC = StudySpec(
     budget=Budget(trials=4),
     # a busy machine must not decide what this test finds
     protocol=TimingProtocol(
-        max_samples=5, confidence=9.0, min_cpu_share=0.0, finalists=2, final_rounds=5, bail_out=1e9
+        max_samples=5,
+        confidence=9.0,
+        min_cpu_share=0.0,
+        finalists=2,
+        final_sample_s=0.001,
+        final_rounds=5,
+        bail_out=1e9,
     ),
 )
 

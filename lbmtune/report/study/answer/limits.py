@@ -1,0 +1,65 @@
+"""The limits of a kernel: the speed that each resource would allow it by itself, and the one that binds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.catalogue.config import from_flat
+from lbmtune.records import Term, Trial
+from lbmtune.records.remarks import left_alone
+from lbmtune.records.study import StudyRecord
+from lbmtune.records.terms import MEMORY
+from lbmtune.report.study.roofline import alone_s, roofline_info
+from lbmtune.search.kinds import kind_of
+from lbmtune.units import format_rate
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A bound of a kernel's speed. mlups: what it allows if nothing else took time; source: where that comes from."""
+
+    name: str
+    mlups: float
+    source: str
+
+
+def limits_of(study: StudyRecord, trial: Trial) -> tuple[Limit, ...]:
+    """Return the known limits of a verified trial, the lowest first."""
+    found = {one.name: one for one in _of_terms(trial)}
+    if memory := _of_memory(study, trial):
+        found[MEMORY] = min(memory, found.get(MEMORY, memory), key=lambda one: one.mlups)
+    return tuple(sorted(found.values(), key=lambda one: one.mlups))
+
+
+def binding(study: StudyRecord, trial: Trial) -> Limit | None:
+    """Return the limit that binds a verified trial: the lowest; None if none is known."""
+    return next(iter(limits_of(study, trial)), None)
+
+
+def _of_memory(study: StudyRecord, trial: Trial) -> Limit | None:
+    """Return what the measured ceiling allows; None if memory does not bound the kernel, or the ceiling is disturbed.
+
+    The state of a kernel on chip, and one that the last-level cache holds, hardly crosses the memory bus.
+    """
+    fits = trial.prediction and 0 < trial.prediction.footprint_bytes <= study.header.last_cache_bytes
+    if fits or kind_of(from_flat(trial.config)).on_chip or not left_alone(study.header.ceiling.cpu_share):
+        return None
+    ceiling = roofline_info(study).ceiling
+    allowed = ceiling.bytes_per_s / trial.best_measurement.bytes_per_update / 1e6
+    return Limit(MEMORY, allowed, f"{ceiling.name}, {format_rate(ceiling.bytes_per_s)}, measured here")
+
+
+def _of_terms(trial: Trial) -> Iterator[Limit]:
+    """Return what the terms of the prediction allow alone; of terms that overlap only those whose own time is known."""
+    terms = trial.prediction.significant_terms if trial.prediction else ()
+    config = from_flat(trial.config)
+    adds_up = kind_of(config).on_chip or not BACKENDS[config.backend].overlaps_memory
+    for term in terms:
+        seconds = _own_s(term, adds_up=adds_up)
+        if seconds and seconds > 0:
+            yield Limit(term.name, 1e-6 / seconds, f"by the model: {term.sentence}")
+
+
+def _own_s(term: Term, *, adds_up: bool) -> float | None:
+    own = alone_s(term)
+    return term.seconds if own is None and adds_up else own

@@ -1,0 +1,193 @@
+"""The top of the page of a study: title, verdict, cards, kernels beside the winner, and what to try next."""
+
+from math import isfinite
+from typing import NamedTuple
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.records import Trial
+from lbmtune.records.remarks import left_alone, prediction_doubt
+from lbmtune.records.study import StudyRecord
+from lbmtune.report.study.answer.beside import Beside, beside
+from lbmtune.report.study.answer.limits import binding
+from lbmtune.report.study.answer.words import words
+from lbmtune.report.study.output import output_text, with_output_mlups
+from lbmtune.units import format_bytes, format_mlups, format_rate
+
+Card = tuple[str, str, str]
+"""Title, figure and remark."""
+_TITLES = {
+    "mlups": "",
+    "footprint": "Smallest footprint: ",
+    "energy": "Least energy: ",
+    "accuracy": "Most accurate: ",
+}
+_NAMED = 3
+"""Tied trials that are named."""
+
+
+class Next(NamedTuple):
+    """A step that is worth trying next. command: whole, to be run in the folder of the study."""
+
+    reason: str
+    command: str
+
+
+def title(study: StudyRecord) -> str:
+    """Name speed, device and winner in one line."""
+    device = study.header.environment.device
+    if not study.ranked:
+        return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}"
+    winner, unit = study.ranked[0], study.header.spec.case.speed_unit
+    speed = f"{format_mlups(winner.mlups or 0.0)} {unit} on {device}"
+    return f"{_TITLES[study.header.spec.objective]}{speed}: {words(from_flat(winner.config))}"
+
+
+def verdict(study: StudyRecord) -> str:
+    """State the interval, the ties and the share of the limit that binds, in up to three sentences."""
+    if not study.ranked:
+        return ""
+    return " ".join(filter(None, (_gain(study), _ties(study), _bound(study))))
+
+
+def _gain(study: StudyRecord) -> str:
+    """Compare with the best kernel of one step per launch, or else the default."""
+    known = {one.what: one for one in beside(study)}
+    one = known.get("best of one step per launch") or known.get("default")
+    return f"{one.gain:.2f} times the speed of the {one.what} ({format_mlups(one.mlups)})." if one else ""
+
+
+def _ties(study: StudyRecord) -> str:
+    if study.header.spec.objective != "mlups":
+        return ""
+    tied = sorted(study.tied)
+    if not tied:
+        return "No other trial lies within its interval."
+    named = ", ".join(map(str, tied[:_NAMED])) + (f" and {len(tied) - _NAMED} more" if len(tied) > _NAMED else "")
+    return f"Tied with trial{'s' if len(tied) > 1 else ''} {named}: their order is chance."
+
+
+def _bound(study: StudyRecord) -> str:
+    winner = study.ranked[0]
+    limit = binding(study, winner)
+    if limit is None:
+        return "No limit is known: the device was not calibrated (lbmtune devices --calibrate)."
+    share = (winner.mlups or 0.0) / limit.mlups
+    return f"It reaches {share:.0%} of what {limit.name} would allow alone."
+
+
+def cards(study: StudyRecord) -> list[Card]:
+    """Return the cards at the top."""
+    counted = f"{len(study.ranked)} of {len(study.trials)}"
+    trials = ("trials verified", counted, f"{study.header.legal_configurations:,} legal configurations")
+    if not study.ranked:
+        return [trials]
+    winner = study.ranked[0]
+    found = (
+        _speed(study, winner),
+        _sustained(study, winner),
+        _with_output(study, winner),
+        _on_parts(study),
+        _limit(study, winner),
+        _predicted(study, winner),
+        _memory(winner),
+        _error(winner),
+        _energy(winner),
+    )
+    return [*(card for card in found if card), trials]
+
+
+def _speed(study: StudyRecord, winner: Trial) -> Card:
+    unit = study.header.spec.case.speed_unit
+    return "speed in bursts", f"{format_mlups(winner.mlups or 0.0)} {unit}", str(study.interval(winner))
+
+
+def _sustained(study: StudyRecord, winner: Trial) -> Card | None:
+    run = winner.sustained
+    if run is None:
+        return None
+    change = run.mlups / (winner.mlups or run.mlups) - 1
+    remark = f"{'disturbed; ' if run.disturbed else ''}over {run.seconds:.1f} s without a pause, {change:+.1%}"
+    return "sustained", f"{format_mlups(run.mlups)} {study.header.spec.case.speed_unit}", remark
+
+
+def _with_output(study: StudyRecord, winner: Trial) -> Card | None:
+    text, unit = output_text(winner), study.header.spec.case.speed_unit
+    return ("with output", f"{format_mlups(with_output_mlups(winner))} {unit}", text) if text else None
+
+
+def _on_parts(study: StudyRecord) -> Card | None:
+    several, unit = study.winner_on_parts, study.header.spec.case.speed_unit
+    if several is None:
+        return None
+    one = several[0]
+    remark = f"{one.efficiency.median:.1%} of as many times one device; cut={one.cut}, {one.key}"
+    return f"{len(one.devices)} parts", f"{format_mlups(one.mlups or 0.0)} {unit}", remark
+
+
+def _limit(study: StudyRecord, winner: Trial) -> Card | None:
+    limit = binding(study, winner)
+    if not left_alone(study.header.ceiling.cpu_share):
+        rate = format_rate(study.header.ceiling.best_bytes_per_s)
+        return "ceiling", rate, "not reliable: measured while other programs ran"
+    if limit is None:
+        return None
+    allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}, {limit.source}"
+    return f"of the limit: {limit.name}", f"{(winner.mlups or 0.0) / limit.mlups:.1%}", allowed
+
+
+def _predicted(study: StudyRecord, winner: Trial) -> Card | None:
+    predicted = winner.prediction
+    if predicted is None:
+        return None
+    speed = f"{format_mlups(predicted.mlups)} {study.header.spec.case.speed_unit}"
+    if doubtful := prediction_doubt(*study.header.cpu_shares):
+        return "predicted", speed, doubtful
+    return "of the prediction", f"{(winner.mlups or 0.0) / predicted.mlups:.1%}", f"predicted {speed}"
+
+
+def _memory(winner: Trial) -> Card | None:
+    p, m = winner.prediction, winner.best_measurement
+    return ("memory", format_bytes(p.footprint_bytes), f"{m.bytes_per_update:.4g} B per update") if p else None
+
+
+def _error(winner: Trial) -> Card | None:
+    found = winner.accuracy
+    if found is None or found.after is None or not isfinite(found.error):
+        return None
+    return "error", f"{found.error:.1e}", f"of the velocity against fp64, after {found.after.steps:,} steps of a vortex"
+
+
+def _energy(winner: Trial) -> Card | None:
+    run = winner.sustained
+    if run is None or not run.nj_per_update:
+        return None
+    power = f", {run.power_w:.0f} W" if run.power_w else ""
+    return "energy", f"{run.nj_per_update:.3g} nJ", f"per update, sustained{power}, by {run.energy_source}"
+
+
+def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
+    """Return the kernels beside the winner as rows of text."""
+    return [_row(one) for one in beside(study)] if study.ranked else []
+
+
+def _row(one: Beside) -> dict[str, str]:
+    return {
+        "beside": one.what,
+        "kernel": one.kernel,
+        "MLUPS": format_mlups(one.mlups),
+        "gain": f"{one.gain:.2f} x",
+        "source": one.source or f"trial {one.trial}",
+    }
+
+
+def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | None:
+    """Return what is worth trying next. knobs, term: those that act on the largest term of the winner's time."""
+    if not study.ranked:
+        return None
+    if not study.finished:
+        return Next("The study was ended early.", "lbmtune study --resume --output .")
+    if not knobs:
+        return None
+    others = f"; {', '.join(knobs[1:])} act on it, too" if knobs[1:] else ""
+    reason = f"Most of an update is {term}, on which {knobs[0]} acts{others}. Compare by the model:"
+    return Next(reason, f"lbmtune vary {knobs[0]} best.json")

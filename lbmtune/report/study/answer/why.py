@@ -1,0 +1,78 @@
+"""Why the winner is as fast as it is: the time of an update, split by the terms of the model, as a waterfall."""
+
+from dataclasses import dataclass
+
+from lbmtune.records import Prediction, Trial
+from lbmtune.records.remarks import prediction_doubt
+from lbmtune.records.study import StudyRecord
+from lbmtune.report.drawing import Figure, plain_figure
+from lbmtune.report.html import Panel, panel
+from lbmtune.report.waterfall import Step, add_waterfall
+from lbmtune.units import format_mlups
+
+_MODEL, _REST = "#e69f00", "#0072b2"
+UNEXPLAINED = "not explained"
+_CAPTION = (
+    "Picoseconds of the whole device per update, by the terms of the model, which is not fitted to this study. The "
+    "last step closes the gap to the measurement."
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the time of an update. share: of the measured time; seconds: negative if it saves time."""
+
+    name: str
+    seconds: float
+    share: float
+    figures: str = ""
+    source: str = ""
+
+
+def parts(trial: Trial) -> tuple[Part, ...]:
+    """Return the terms of a trial's prediction and what they do not explain; none without terms."""
+    predicted = trial.prediction
+    if predicted is None or not predicted.terms:
+        return ()
+    measured = 1e-6 / trial.best_measurement.mlups
+    rest = measured - 1e-6 / predicted.mlups
+    found = [Part(t.name, t.seconds, t.seconds / measured, t.sentence, t.source) for t in predicted.significant_terms]
+    return (*found, Part(UNEXPLAINED, rest, rest / measured, "measured minus predicted"))
+
+
+def why_panels(study: StudyRecord) -> list[Panel]:
+    """Return the waterfall of the winner, if its prediction has terms."""
+    found = parts(study.ranked[0]) if study.ranked else ()
+    doubtful = prediction_doubt(*study.header.cpu_shares)
+    caption = _CAPTION + (f" Predictions are {doubtful}." if doubtful else "")
+    return [panel("why", "Time of an update, by the model", caption, why_figure(found))] if found else []
+
+
+def why_figure(found: tuple[Part, ...]) -> Figure:
+    """Draw the parts one after the other, up to the measured time."""
+    figure = plain_figure("", "ps per update")
+    steps = [Step(one.name, one.seconds, _REST if one.name == UNEXPLAINED else _MODEL) for one in found]
+    add_waterfall(figure, "model", steps, total=Step("measured", sum(one.seconds for one in found), _REST))
+    figure.update_yaxes(rangemode="tozero")
+    return figure
+
+
+def said(trial: Trial) -> str:
+    """Say in a sentence what takes the time of an update; empty if the prediction has no terms."""
+    predicted = trial.prediction
+    if predicted is None or not predicted.terms:
+        return ""
+    measured = trial.best_measurement.mlups
+    first, *others = predicted.significant_terms
+    whole = sum(term.seconds for term in predicted.terms)
+    beside = "".join(f", {one.name} {one.seconds / whole:.0%}" for one in others[:3])
+    return (
+        f"By the model {first.name} is {first.seconds / whole:.0%} of an update{beside}. It predicts "
+        f"{format_mlups(predicted.mlups)} MLUPS; measured are {format_mlups(measured)}, "
+        f"{_difference(predicted, measured)}."
+    )
+
+
+def _difference(predicted: Prediction, measured: float) -> str:
+    off = measured / predicted.mlups - 1
+    return "as much" if abs(off) < 0.005 else f"{abs(off):.0%} {'more' if off > 0 else 'less'}"

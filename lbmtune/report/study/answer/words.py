@@ -1,0 +1,22 @@
+"""Kernels in the words of the field."""
+
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.own_kernel.config import is_own
+from lbmtune.search.kinds import kind_of, steps_per_launch
+
+
+def words(config: KernelConfig) -> str:
+    """Name a kernel: 'temporal blocking, moments, 3 steps per launch, fp32'; one of a user by its name."""
+    if is_own(config.family):
+        return f"kernel {config.scheme}"
+    kind = kind_of(config)
+    parts = [config.family.replace("-", " "), kind.pattern]
+    if kind.steps > 1 and not kind.on_chip:
+        parts.append(steps_per_launch(kind.steps))
+    return ", ".join([*parts, precision(config)])
+
+
+def precision(config: KernelConfig) -> str:
+    """Name the number formats: 'fp32', or 'fp16s stored, fp32 computed'."""
+    stored, computed = config.storage, config.compute
+    return stored if stored == computed else f"{stored} stored, {computed} computed"

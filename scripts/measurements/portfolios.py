@@ -1,0 +1,117 @@
+"""Few kernels for many domains: search them on a device, then check the rule on domains that it has not seen.
+
+    python -m scripts.measurements.portfolios OUT --device 0 --time 5m             the four cases of D3Q19 fp32
+    python -m scripts.measurements.portfolios OUT --cases box-one-step --domains 64:512 --unseen 40 --check-time 3m
+
+A portfolio that is in OUT is gone on with, so calls may be cut. Prints a row for each case: kernels, lines of the rule,
+the worst loss of its own check and on the unseen domains, and on how many of these the default kernel is faster. Exits
+with 1 if there are more than 6 kernels, a loss above 3 %, or a domain on which the default is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lbmtune import api
+from lbmtune.records.portfolio_store import holds_portfolio
+from lbmtune.units import parse_duration_s
+
+FP32 = ("storage=fp32",)
+ONE_STEP = ("families=direct,column", "case.collision=bgk", *FP32)
+MOMENTS = ("families=temporal-blocking", "representation=moments", "case.collision=regularised", *FP32)
+CASES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "box-one-step": ("box", ONE_STEP),
+    "box-moments": ("box", MOMENTS),
+    "cavity-one-step": ("cavity", ONE_STEP),
+    "cavity-moments": ("cavity", MOMENTS),
+}
+"""Shipped studies with what differs."""
+MOST_KERNELS, MOST_LOSS = 6, 0.03
+
+
+def searched(name: str, folder: Path, domains: str, device: str, time: str) -> dict[str, Any]:
+    """Return the facts of the portfolio of a case, which is searched, or gone on with."""
+    study, overrides = CASES[name]
+    _, best = api.portfolio(
+        study,
+        domains,
+        device,
+        folder,
+        overrides=[*overrides, f"budget.time={time}"],
+        resume=holds_portfolio(folder),
+    )
+    found = best.portfolio
+    assert found
+    return {
+        "case": name,
+        "device": best.environment.device,
+        "kernels": len(found.kernels),
+        "lines": len(found.rule),
+        "robust_loss": found.robust_loss,
+        "checked": found.checked,
+        "worst_checked": found.worst_loss,
+        "left_out": found.left_out,
+    }
+
+
+def unseen(folder: Path, device: str, count: int, seed: int, seconds: float) -> dict[str, Any]:
+    """Return what the rule reaches on domains that it has not seen."""
+    rows = api.unseen(folder, device, count, seed=seed, seconds=seconds)
+    return {
+        "unseen": len(rows),
+        "worst_unseen": max((row.loss for row in rows), default=1.0),
+        "above": sum(row.loss > MOST_LOSS for row in rows),
+        "behind_default": sum(row.behind_default for row in rows),
+        "rows": [
+            {"domain": row.domain, "loss": row.loss, "over_default": row.mlups / row.default_mlups} for row in rows
+        ],
+    }
+
+
+def holds(facts: Mapping[str, Any]) -> bool:
+    """Return whether a case has what is asked of it."""
+    return bool(
+        facts["kernels"] <= MOST_KERNELS and facts["worst_unseen"] <= MOST_LOSS and facts["behind_default"] == 0
+    )
+
+
+def line(facts: Mapping[str, Any]) -> str:
+    """Return a row of the table."""
+    own = "none" if facts["worst_checked"] is None else f"{facts['worst_checked']:.1%} of {facts['checked']}"
+    return (
+        f"{facts['case']:16} {facts['kernels']} kernels, {facts['lines']} lines, one alone {facts['robust_loss']:.1%}, "
+        f"own check {own}, unseen {facts['worst_unseen']:.1%} of {facts['unseen']} ({facts['above']} above "
+        f"{MOST_LOSS:.0%}), default faster on {facts['behind_default']}"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return 1 if a case has not what is asked of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder of the portfolios, and of portfolios.json")
+    parser.add_argument("--device", default="0")
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--domains", default="64:512")
+    parser.add_argument("--time", default="5m", help="of each case, without the unseen domains")
+    parser.add_argument("--unseen", type=int, default=40)
+    parser.add_argument("--check-time", default="3m", help="of the unseen domains of each case")
+    parser.add_argument("--seed", type=int, default=77, help="of the unseen domains")
+    given = parser.parse_args(arguments)
+    found = []
+    for name in given.cases.split(","):
+        folder = given.out / name
+        facts = searched(name, folder, given.domains, given.device, given.time)
+        facts |= unseen(folder, given.device, given.unseen, given.seed, parse_duration_s(given.check_time))
+        found.append(facts)
+        print(line(facts), flush=True)
+        (given.out / "portfolios.json").write_text(json.dumps(found, indent=1))
+    return int(not all(map(holds, found)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""The top of a report: the winner in words, kernels beside it, the limit that binds, and texts to use it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lbmtune.catalogue.config import cpu, cuda, from_flat
+from lbmtune.export import best
+from lbmtune.export.cuda_header import cuda_header
+from lbmtune.records.best import encode_best
+from lbmtune.records.store import read_study
+from lbmtune.records.study import StudyRecord
+from lbmtune.report.study.answer import section, use, why
+from lbmtune.report.study.answer.beside import beside
+from lbmtune.report.study.answer.limits import binding, limits_of
+from lbmtune.report.study.answer.words import words
+from lbmtune.search.importance import importance
+from tests.support.paths import RECORDED
+from tests.support.studies import made_up_records as made
+
+MOMENTS = cuda.TemporalBlocking(representation="moments", steps=3)
+WAVEFRONT = cpu.Wavefront(scheme="esoteric-pull", steps=8, tile=(64, 1))
+
+
+@pytest.fixture(scope="module")
+def fast() -> StudyRecord:
+    return read_study(RECORDED / "nvidia-h200" / "d3q19-box-fast-fp32")
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (
+            cuda.TemporalBlocking(representation="moments", steps=3),
+            "temporal blocking, moments, 3 steps per launch, fp32",
+        ),
+        (cuda.Direct(scheme="aa", storage="fp16s"), "direct, aa, fp16s stored, fp32 computed"),
+        (cuda.Persistent(), "persistent, pull, fp32"),
+        (
+            cpu.Wavefront(scheme="esoteric-pull", steps=8, tile=(64, 1)),
+            "wavefront, esoteric-pull, 8 steps per launch, fp32",
+        ),
+    ],
+)
+def test_kernels_are_named_in_the_words_of_the_field(config: cuda.Direct, said: str) -> None:
+    assert words(config) == said
+
+
+def test_the_title_has_speed_device_and_kernel(fast: StudyRecord) -> None:
+    assert section.title(fast) == ("85,530 MLUPS on NVIDIA H200: temporal blocking, moments, 3 steps per launch, fp32")
+    assert "No configuration gave a verified measurement" in section.title(made.hopeless_study())
+    smallest = replace(fast, header=replace(fast.header, spec=replace(fast.header.spec, objective="footprint")))
+    assert section.title(smallest).startswith("Smallest footprint: ")
+
+
+def test_the_winner_is_compared_with_runner_up_one_step_default_and_published(fast: StudyRecord) -> None:
+    found = {one.what: one for one in beside(fast)}
+    assert list(found) == ["runner-up", "best of one step per launch", "default", "published"]
+    best_of_one = max(t.mlups or 0 for t in fast.ranked if from_flat(t.config).fused_steps == 1 and t.final)
+    assert found["best of one step per launch"].mlups == pytest.approx(26_522, abs=1)
+    assert best_of_one >= found["default"].mlups
+    assert found["published"].mlups == 23_056
+    assert "H200" in found["published"].source
+    for one in found.values():
+        assert one.gain == pytest.approx((fast.ranked[0].mlups or 0) / one.mlups)
+
+
+def test_published_speeds_are_of_the_same_device_lattice_storage_and_flow(fast: StudyRecord) -> None:
+    def published(study: StudyRecord) -> bool:
+        return any(one.what == "published" for one in beside(study))
+
+    header = fast.header
+    assert published(fast)
+    assert not published(
+        replace(fast, header=replace(header, environment=replace(header.environment, device="H200 NVL")))
+    )
+    case = replace(header.spec.case, geometry="sphere")
+    assert not published(replace(fast, header=replace(header, spec=replace(header.spec, case=case))))
+
+
+def test_the_limit_that_binds_is_the_lowest_and_has_one_denominator(fast: StudyRecord) -> None:
+    found = limits_of(fast, fast.ranked[0])
+    assert [one.mlups for one in found] == sorted(one.mlups for one in found)
+    limit = binding(fast, fast.ranked[0])
+    assert limit == found[0]
+    assert limit.name == "instructions"
+    share = (fast.ranked[0].mlups or 0) / limit.mlups
+    assert f"It reaches {share:.0%} of what instructions would allow alone." in section.verdict(fast)
+    assert ("of the limit: instructions", f"{share:.1%}") in [card[:2] for card in section.cards(fast)]
+
+
+def test_parts_of_an_update_add_up_to_the_measured_time(fast: StudyRecord) -> None:
+    found = why.parts(fast.ranked[0])
+    assert sum(one.seconds for one in found) == pytest.approx(1e-6 / (fast.ranked[0].mlups or 1), rel=1e-3)
+    assert sum(one.share for one in found) == pytest.approx(1, rel=1e-3)
+    (bars,) = why.why_figure(found).data
+    ends = [base + height for base, height in zip(bars.base, bars.y, strict=True)]
+    assert list(bars.base[1:-1]) == pytest.approx(ends[:-2])
+    assert ends[-1] == pytest.approx(ends[-2])
+
+
+def test_ties_are_told(fast: StudyRecord) -> None:
+    assert "No other trial lies within its interval." in section.verdict(fast)
+    tied = read_study(RECORDED / "nvidia-h200" / "d3q19-box-fp32")
+    assert f"Tied with trials {', '.join(map(str, sorted(tied.tied)))}: their order is chance." in section.verdict(tied)
+
+
+def test_what_comes_next_is_a_whole_command(fast: StudyRecord) -> None:
+    found = section.next_step(fast, ("rows", "steps"), "instructions")
+    assert found is not None
+    assert found.command == "lbmtune vary rows best.json"
+    early = replace(fast, header=replace(fast.header, finished=False))
+    again = section.next_step(early, ("rows",), "instructions")
+    assert again is not None
+    assert "--resume" in again.command
+    assert section.next_step(made.hopeless_study(), (), "") is None
+
+
+def test_importance_adds_up_and_finds_what_speed_depends_on() -> None:
+    """Of made-up trials whose speed is that of the block alone."""
+    study = made.gpu_study(81)
+    speed = {"64x1x1": 1.0, "128x1x1": 2.0, "256x1x1": 3.0}
+    trials = [
+        replace(
+            t, final=None, measurement=replace(t.measurement, mlups=speed[str(t.config["block"])] + 1e-3 * t.number)
+        )
+        for t in study.trials
+        if t.measurement
+    ]
+    found = importance(trials)
+    assert sum(found.values()) == pytest.approx(1)
+    assert next(iter(found)) == "block"
+    assert importance(trials[:10]) == {}
+
+
+# texts to use the winner
+
+
+def text_of(study: StudyRecord, name: str) -> str:
+    return next(tab.text for tab in use.tabs(study) if tab.name == name)
+
+
+def test_the_text_in_python_runs_as_it_is_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = made.cpu_study()
+    (tmp_path / "best.json").write_bytes(encode_best(best(study)))
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(UserWarning, match="EPYC"):
+        exec(text_of(study, "Python"), {})
+    density, speed = map(float, capsys.readouterr().out.split())
+    assert density == pytest.approx(1, abs=1e-3)
+    lid = study.header.spec.case.wall_velocity[0]
+    assert 0.3 * lid < speed <= 1.1 * lid
+
+
+@pytest.mark.parametrize(("name", "language"), [("C++", "c++"), ("C", "c")])
+def test_texts_for_compilers_fit_the_exported_header(name: str, language: str, tmp_path: Path) -> None:
+    """The shell writes the program as it would; the compiler checks it against the header."""
+    compiler = shutil.which("g++" if language == "c++" else "gcc")
+    if compiler is None:
+        pytest.skip("no compiler")
+    study = made.gpu_study(6)
+    (tmp_path / "lbm.h").write_text(cuda_header(best(study), "lbm", "lbm.h"))
+    export, *script = text_of(study, name).splitlines()
+    assert export == "lbmtune export . --format cuda --name lbm -o lbm.h"
+    end = script.index("END")
+    subprocess.run(["sh", "-c", "\n".join(script[: end + 1])], cwd=tmp_path, check=True)
+    (program,) = tmp_path.glob("flow.c*")
+    declared = program.read_text().removeprefix("#define LBM_IMPLEMENTATION\n")
+    program.write_text(declared)
+    checked = [compiler, "-fsyntax-only", "-Wall", "-Werror", "-x", language, program.name]
+    done = subprocess.run(checked, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "nvcc -std=c++17" in script[-1]
