@@ -14,6 +14,7 @@ from lbmtune.catalogue.knobs import Scalar
 from lbmtune.catalogue.own_kernel.config import family_of
 from lbmtune.catalogue.own_kernel.definition import (
     EXTENTS,
+    KNOB,
     THREADS,
     TYPES,
     Argument,
@@ -34,9 +35,11 @@ Formula = str | int | float
 BACKENDS_OF: Mapping[str, Any] = {".c": "cpu", ".cu": "cuda"}
 """The backend of a kernel by the suffix of its file."""
 _ROLES = ("in", "out", "inout")
-_KNOB, _NAME = re.compile(r"[A-Z][A-Z0-9_]*"), re.compile(r"[A-Za-z_]\w*")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _ENTRY = re.compile(r"[A-Za-z_]\w*(<[\w\s,]+>)?")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+_LARGEST = 1e30
+"""Largest first value of a buffer."""
 _DEFAULT_LATTICES = {2: "d2q9", 3: "d3q19"}
 
 
@@ -192,10 +195,12 @@ def _argument(file: ArgumentFile, number: int, source: Source) -> Argument:
     if file.role not in _ROLES:
         fail("role", f"{file.role!r} is not the role of a buffer (use {', '.join(_ROLES)}).")
     low, high = file.random or ((0, 0) if "int" in file.type else Argument.random)
-    if not low <= high:
-        fail("random", f"{[low, high]} begins with the larger value; give the least one first.")
     role: Any = file.role
-    return Argument(name=file.name, type=file.type, size=str(file.size), role=role, swap=file.swap, random=(low, high))
+    made = Argument(name=file.name, type=file.type, size=str(file.size), role=role, swap=file.swap, random=(low, high))
+    least, most = made.range if made.is_whole else (-_LARGEST, _LARGEST)
+    if not least <= low <= high <= most:
+        fail("random", f"{[low, high]} are no least and largest value of {file.type}; correct them.")
+    return made
 
 
 def _knob(name: str, values: tuple[Scalar, ...], backend: str, source: Source) -> OwnKnob:
@@ -205,7 +210,7 @@ def _knob(name: str, values: tuple[Scalar, ...], backend: str, source: Source) -
             source.fail(key, "is a knob of kernels for CPUs alone; leave it out.")
         if bad := [one for one in values if one not in ("all", "cores") and not (isinstance(one, int) and one > 0)]:
             source.fail(key, f"{bad[0]!r} is no number of threads (use a whole number from 1 up, 'all' or 'cores').")
-    elif not _KNOB.fullmatch(name) or name in EXTENTS:
+    elif not KNOB.fullmatch(name) or name in EXTENTS:
         source.fail(key, "is no name of a macro in capital letters; rename it, here and in the kernel.")
     values = tuple(int(one) if isinstance(one, bool) else one for one in values)
     if not values or len(set(values)) < len(values):
@@ -257,10 +262,11 @@ def _check(kernel: OwnKernel, domain: Cells, source: Source) -> None:
     for key, formula in kernel.formulas():
         if formula:
             _checked(formula, key, scope, source)
-    try:
-        kernel.sizes(kernel.defaults, domain)
-    except FormulaError as error:
-        source.fail("argument", f"the size of a buffer {error}; correct it.")
+    for what, of in (("the size of a buffer", kernel.sizes), ("the value of an argument", kernel.numbers)):
+        try:
+            of(kernel.defaults, domain)
+        except FormulaError as error:
+            source.fail("argument", f"{what} {error}; correct it.")
     if kernel.bytes_per_update and not evaluated(kernel.bytes_per_update, scope) > 0:
         source.fail("bytes_per_update", "is not positive; give the bytes that the update of a cell moves.")
     if not any(one.role != "in" for one in kernel.buffers):

@@ -7,7 +7,7 @@ from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.store import write_atomically
 from lbmtune.report.drawing import Figure, plain_figure
-from lbmtune.report.html import filled, panel
+from lbmtune.report.html import Panel, filled, panel
 from lbmtune.report.profile_tables import UNEXPLAINED, conclusion, kernels, state_rows, tables
 from lbmtune.report.tables import environment_table, subject
 from lbmtune.report.waterfall import Step, add_waterfall
@@ -30,7 +30,7 @@ def profile_page(profile: Profile) -> str:
     """Return the HTML text."""
     config, kernel = from_flat(profile.config), profile.rungs[-1]
     share = kernel.mlups / profile.rungs[0].mlups
-    panels = [panel("losses", "From the ceiling to the kernel", _CAPTION, waterfall_figure(profile))]
+    panels = [profile_panel(profile)]
     if profile.apart:
         panels.append(panel("parts", "Parts of the kernel alone", _PARTS, parts_figure(profile)))
     return filled(
@@ -47,6 +47,11 @@ def profile_page(profile: Profile) -> str:
         state=state_rows(profile),
         environment=environment_table(profile.environment),
     )
+
+
+def profile_panel(profile: Profile) -> Panel:
+    """Return the waterfall of the measured levels."""
+    return panel("losses", "From the ceiling to the kernel, measured", _CAPTION, waterfall_figure(profile))
 
 
 def waterfall_figure(profile: Profile) -> Figure:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.own_kernel.config import family_of
+from lbmtune.catalogue.own_kernel.definition import OwnKernel
 from lbmtune.errors import InputError
 from lbmtune.files.kernelfile import load_kernel
 from lbmtune.files.kernelstudy import kernel_study
@@ -72,6 +74,11 @@ def test_knobs_and_domain_of_a_study_are_overridden(tmp_path: Path) -> None:
         ('entry = "plain"', 'python = "reference.py"', "reference.entry: is missing; name the function"),
         ("[reference]", '[launch]\nblock = [1]\ngrid = [1]\n[reference]', "launch: does not go with a kernel in C"),
         ("[knobs]", "[knobs", "this is not TOML"),
+        ('value = "nx"', "value = 1.5", "argument: the value of an argument is 1.5, and has to be a whole number"),
+        ('value = "nx"', "value = 3e9", "has to be a whole number from -2147483648 to 2147483647; correct it."),
+        ('role = "out"', 'role = "out"\nrandom = [2.0, 1.0]', "random: [2.0, 1.0] are no least and largest"),
+        ('role = "inout"', 'role = "inout"\nrandom = [0, 3e9]', "are no least and largest value of int32; correct"),
+        ('role = "out"', 'role = "out"\nrandom = [nan, 1.0]', "argument[2].random: [nan, 1.0] are no least"),
     ],
 )  # fmt: skip
 def test_bad_descriptions(tmp_path: Path, changed: str, to: str, said: str) -> None:
@@ -82,6 +89,15 @@ def test_bad_descriptions(tmp_path: Path, changed: str, to: str, said: str) -> N
     assert said in sentence
     assert "\n" not in sentence
     assert re.search(r"[.?]$", sentence)
+
+
+@pytest.mark.parametrize(("changed", "to"), [("values", []), ("name", "tile"), ("name", "a b")])
+def test_a_damaged_record_of_a_kernel_is_refused(tmp_path: Path, changed: str, to: object) -> None:
+    kernel, _ = loaded(tmp_path)
+    whole = msgspec.to_builtins(kernel)
+    assert msgspec.convert(whole, OwnKernel) == kernel
+    with pytest.raises(msgspec.ValidationError, match="has no values, or is no name"):
+        msgspec.convert({**whole, "knobs": [{**whole["knobs"][0], changed: to}]}, OwnKernel)
 
 
 def test_the_launch_of_a_cuda_kernel_is_needed(tmp_path: Path) -> None:

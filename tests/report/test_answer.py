@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from dataclasses import replace
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lbmtune.api import Study
 from lbmtune.catalogue.config import cpu, cuda, from_flat
+from lbmtune.errors import InputError
 from lbmtune.export import best
 from lbmtune.export.cuda_header import cuda_header
 from lbmtune.records.best import encode_best
@@ -136,6 +139,23 @@ def test_importance_adds_up_and_finds_what_speed_depends_on() -> None:
     assert sum(found.values()) == pytest.approx(1)
     assert next(iter(found)) == "block"
     assert importance(trials[:10]) == {}
+
+
+def test_a_profile_of_the_winner_beside_the_study_gives_the_measured_levels(tmp_path: Path, fast: StudyRecord) -> None:
+    for file in (RECORDED / "zen3-2-cores" / "d3q19-box-fast-fp32").iterdir():
+        shutil.copy(file, tmp_path)
+    study = Study(tmp_path)
+    profile = (RECORDED / "nvidia-h100" / "profiles" / "one-step-fp32.json").read_text()
+    (tmp_path / "profile.json").write_text(profile)
+    assert "From the ceiling to the kernel, measured" not in study.report().read_text(), "that of another kernel"
+    key = json.loads(profile)["key"]
+    (tmp_path / "profile.json").write_text(profile.replace(key, study.winner.key))
+    page = study.report().read_text()
+    assert "From the ceiling to the kernel, measured" in page
+    assert '<p id="conclusion">The kernel reaches' in page
+    (tmp_path / "profile.json").write_text("{")
+    with pytest.raises(InputError, match=r"profile\.json is no profile"):
+        study.report()
 
 
 # texts to use the winner

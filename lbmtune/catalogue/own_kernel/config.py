@@ -12,7 +12,7 @@ from lbmtune.catalogue.knobs import Scalar, cached, converted, knob
 from lbmtune.catalogue.layouts.layout import Layout
 from lbmtune.catalogue.layouts.soa import SoA
 from lbmtune.catalogue.own_kernel.definition import PREFIX, THREADS, Cells, OwnKernel
-from lbmtune.catalogue.own_kernel.formulas import evaluated
+from lbmtune.catalogue.own_kernel.formulas import real
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.record import KernelConfig, unknown_knob
 from lbmtune.catalogue.schemes import scheme
@@ -79,14 +79,14 @@ class OwnConfig(KernelConfig):
     def population_bytes(self, case: Case) -> float:
         """Return the bytes of an update: as described, or every element of each buffer once."""
         if self.kernel.bytes_per_update:
-            return float(evaluated(self.kernel.bytes_per_update, self.kernel.scope(self.values, case.domain)))
+            return real(self.kernel.bytes_per_update, self.kernel.scope(self.values, case.domain))
         sizes, stored = self.buffer_bytes(case.domain), 2 if BACKENDS[self.backend].write_allocates else 1
         times = {"in": 1, "out": stored, "inout": 2}
         return sum(times[one.role] * sizes[one.name] for one in self.kernel.buffers) / case.sites
 
     def flop(self, case: Case) -> float:
         """Return the floating-point operations of an update, 0 if unknown."""
-        return float(evaluated(self.kernel.flop_per_update, self.kernel.scope(self.values, case.domain)))
+        return real(self.kernel.flop_per_update, self.kernel.scope(self.values, case.domain))
 
     def awkward_domain(self, case: Case) -> Cells:
         """Return the domain of its description, or that of the case if extents are compiled in."""

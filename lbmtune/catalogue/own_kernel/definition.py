@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from lbmtune.catalogue.knobs import Scalar
-from lbmtune.catalogue.own_kernel.formulas import Value, evaluated, names_of, whole
+from lbmtune.catalogue.own_kernel.formulas import Value, evaluated, names_of, real, whole
 
 Role = Literal["in", "out", "inout"]
 Cells = tuple[int, int, int]
@@ -21,6 +21,8 @@ THREADS = "threads"
 """The one knob that is no macro: threads of the parallel loop of a kernel for CPUs."""
 PREFIX = "own:"
 """How the family of a user's kernel begins."""
+KNOB = re.compile(r"[A-Z][A-Z0-9_]*")
+"""Names of knobs that are macros."""
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -45,6 +47,12 @@ class Argument:
     def is_buffer(self) -> bool:
         """Return whether it is a buffer."""
         return bool(self.size)
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Return the least and the largest whole number of its type."""
+        bits, signed = int(self.type.lstrip("uint")), not self.type.startswith("u")
+        return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
     @property
     def is_whole(self) -> bool:
@@ -108,6 +116,16 @@ class OwnKernel:
     flop_per_update: str
     reference: Reference
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for what no description says, as of a damaged record."""
+        for knob in self.knobs:
+            if not knob.values or not (knob.name == THREADS or KNOB.fullmatch(knob.name)):
+                raise ValueError(f"knob {knob.name!r} has no values, or is no name of a macro in capital letters")
+        if unknown := [one.type for one in self.arguments if one.type not in TYPES]:
+            raise ValueError(f"type {unknown[0]!r} is none of {', '.join(TYPES)}")
+        for formula in (*self.constraints, *(formula for _, formula in self.formulas() if formula)):
+            names_of(formula)
+
     def __hash__(self) -> int:
         return hash(self.digest)
 
@@ -153,8 +171,11 @@ class OwnKernel:
 
     def numbers(self, values: Mapping[str, Scalar], domain: Cells) -> dict[str, int | float]:
         """Return the arguments that are values. Raises FormulaError."""
-        scope = self.scope(values, domain)
-        return {one.name: evaluated(one.value, scope) for one in self.arguments if not one.is_buffer}
+        scope, found = self.scope(values, domain), dict[str, int | float]()
+        for one in self.arguments:
+            if not one.is_buffer:
+                found[one.name] = whole(one.value, scope, *one.range) if one.is_whole else real(one.value, scope)
+        return found
 
     def defines(self, values: Mapping[str, Scalar], domain: Cells) -> dict[str, Scalar | float]:
         """Return the macros of a configuration: its knobs but threads and those in braces, and those that follow."""

@@ -45,11 +45,6 @@ class FormulaError(ValueError):
     """Raised for what is no formula, or has no value; the message ends a sentence that begins with the formula."""
 
 
-def check_formula(formula: str, known: Mapping[str, Value]) -> None:
-    """Check that a formula has a value for some values of its names. Raises FormulaError."""
-    evaluated(formula, known)
-
-
 def names_of(formula: str) -> frozenset[str]:
     """Return the names that a formula reads. Raises FormulaError."""
     return frozenset(node.id for node in ast.walk(_tree(formula)) if isinstance(node, ast.Name)) - FUNCTIONS.keys()
@@ -66,11 +61,20 @@ def evaluated(formula: str, values: Mapping[str, Value]) -> Any:
     return found
 
 
-def whole(formula: str, values: Mapping[str, Value], least: int = 0) -> int:
-    """Return the value of a formula that is a whole number. Raises FormulaError."""
+def real(formula: str, values: Mapping[str, Value]) -> float:
+    """Return the value of a formula that is a number. Raises FormulaError."""
     found = evaluated(formula, values)
-    if isinstance(found, (str, bool)) or found != int(found) or found < least:
-        raise FormulaError(f"is {found}, and has to be a whole number from {least} up")
+    if isinstance(found, str):
+        raise FormulaError(f"is the word {found!r}, and has to be a number")
+    return float(found)
+
+
+def whole(formula: str, values: Mapping[str, Value], least: int = 0, most: int | None = None) -> int:
+    """Return the value of a formula that is a whole number. most: None: any. Raises FormulaError."""
+    found = evaluated(formula, values)
+    if isinstance(found, (str, bool)) or found != int(found) or found < least or (most is not None and found > most):
+        end = "up" if most is None else f"to {most}"
+        raise FormulaError(f"is {found}, and has to be a whole number from {least} {end}")
     return int(found)
 
 

@@ -30,10 +30,11 @@ def formulas(case: Case, config: OwnConfig, limits: Limits) -> str | None:
                 evaluated(formula or "0", scope)
             except FormulaError as error:
                 return f"{key}: {formula!r} {error}"
-        try:
-            config.kernel.sizes(config.values, domain)
-        except FormulaError as error:
-            return f"the size of a buffer {error}"
+        for what, of in (("the size of a buffer", config.kernel.sizes), ("an argument", config.kernel.numbers)):
+            try:
+                of(config.values, domain)
+            except FormulaError as error:
+                return f"{what} {error}"
     return None
 
 

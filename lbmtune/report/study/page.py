@@ -6,10 +6,12 @@ from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.kernel_format import Kernel
+from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import description_disturbance, disturbance, doubt, unfinished, unsteadiness
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, packed, script_json
+from lbmtune.report.profile_tables import conclusion
 from lbmtune.report.study.answer.section import beside_rows, cards, next_step, title, verdict
 from lbmtune.report.study.answer.use import tabs
 from lbmtune.report.study.answer.why import parts, said, why_panels
@@ -35,13 +37,14 @@ class Beyond:
     """Things that a page shows beyond the records of a study; all of it may be left out.
 
     kernel: of the best trial as this version prints it; best: best.json; cells_read: see `steps.CellsRead`;
-    worth_varying: the largest term of the winner's time and the knobs that act on it.
+    worth_varying: the largest term of the winner's time and the knobs that act on it; profile: of the winner.
     """
 
     kernel: Kernel | None = None
     best: bytes = b""
     cells_read: CellsRead | None = None
     worth_varying: tuple[str, tuple[str, ...]] = ("", ())
+    profile: Profile | None = None
 
 
 NOTHING = Beyond()
@@ -54,7 +57,7 @@ def write_report(study: StudyRecord, path: Path, beyond: Beyond = NOTHING) -> No
 
 def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
     """Return the HTML text."""
-    shown, why, header = panels(study, beyond.cells_read), why_panels(study), study.header
+    shown, why, header = panels(study, beyond.cells_read), why_panels(study, beyond.profile), study.header
     term, knobs = beyond.worth_varying
     table = trial_table(study)
     return filled(
@@ -71,6 +74,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         best=packed(beyond.best) if beyond.best else "",
         why=why,
         why_said=said(study.ranked[0]) if study.ranked else "",
+        measured_said=conclusion(beyond.profile) if beyond.profile else "",
         parts=parts(study.ranked[0]) if study.ranked else (),
         unfinished=unfinished(study),
         disturbance=disturbance(study),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -182,18 +182,24 @@ def test_the_text_of_storing_kernels_compiles(cells: int) -> None:
         assert not binary.resources.spill_bytes
 
 
-def test_an_evaluator_measures_a_staged_domain_beside_a_resident_one() -> None:
+CHOSEN = cpu.Direct(compute="fp64", row_offset=0, storage="fp64", vector_bits=0, wrap="select")
+
+
+@pytest.fixture(scope="module")
+def evaluator() -> Iterator[Evaluator]:
+    protocol = TimingProtocol(final_rounds=3, final_sample_s=1e-3, finalists=3, warmup_s=0.005, min_cpu_share=0.0)
+    with Evaluator(box("d3q19", "bgk", (16, 8, 8)), "cpu", protocol) as opened:
+        yield opened
+
+
+def test_an_evaluator_measures_a_staged_domain_beside_a_resident_one(evaluator: Evaluator) -> None:
     """On the processor, where the copies are plain ones: the duty reaches the worker and is verified there."""
-    case = box("d3q19", "bgk", (32, 16, 16))
-    chosen = cpu.Direct(compute="fp64", row_offset=0, storage="fp64", vector_bits=0, wrap="select")
-    protocol = TimingProtocol(final_rounds=3, final_sample_s=0.005, finalists=2, warmup_s=0.005, min_cpu_share=0.0)
-    with Evaluator(case, "cpu", protocol) as evaluator:
-        resident, staged = evaluator.finals([chosen, chosen], {1: SideTask("staged")})
+    resident, staged = evaluator.finals([CHOSEN, CHOSEN], {1: SideTask("staged")})
     for trial in (resident, staged):
         assert trial.outcome is Outcome.OK, trial.reason
         assert trial.proven
         assert trial.final
-        assert trial.final.sites == case.sites
+        assert trial.final.sites == evaluator.case.sites
 
 
 def on_processor(side_task: SideTask, scheme: str) -> Reporting:
@@ -245,13 +251,9 @@ def test_wrong_fields_of_a_processor_are_found(monkeypatch: pytest.MonkeyPatch) 
         simulation.check()
 
 
-def test_an_evaluator_measures_output_beside_the_steps_alone() -> None:
-    case = box("d3q19", "bgk", (16, 8, 8))
-    chosen = cpu.Direct(compute="fp64", row_offset=0, storage="fp64", vector_bits=0, wrap="select")
-    protocol = TimingProtocol(final_rounds=3, final_sample_s=1e-3, finalists=3, warmup_s=0.005, min_cpu_share=0.0)
+def test_an_evaluator_measures_output_beside_the_steps_alone(evaluator: Evaluator) -> None:
     tasks = {1: SideTask("save", 5), 2: SideTask("residual", 7)}
-    with Evaluator(case, "cpu", protocol) as evaluator:
-        trials = evaluator.finals([chosen] * 3, tasks)
+    trials = evaluator.finals([CHOSEN] * 3, tasks)
     for number, trial in enumerate(trials):
         assert trial.outcome is Outcome.OK, trial.reason
         assert trial.proven

@@ -64,10 +64,10 @@ def _python(case: Case) -> str:
 def _command_line(study: StudyRecord) -> str:
     on = "cpu" if study.header.backend == "cpu" else "0"
     return (
-        "lbmtune explain best.json             # legality, bytes, limits; runs nothing\n"
-        f"lbmtune measure best.json --device {on}  # verify, then time, on this machine\n"
-        f"lbmtune profile best.json --device {on} --out profile.html  # measured losses; the report then shows them\n"
-        "lbmtune report .                      # this page again\n"
+        "lbmtune explain best.json   # legality, bytes, limits; runs nothing\n"
+        f"lbmtune measure best.json --device {on}   # verify, then time, on this machine\n"
+        f"lbmtune profile best.json --device {on} --output profile.html   # measured losses, for the next report\n"
+        "lbmtune report .   # this page again\n"
     )
 
 

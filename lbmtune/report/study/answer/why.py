@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 from lbmtune.records import Prediction, Trial
+from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import prediction_doubt
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import Figure, plain_figure
 from lbmtune.report.html import Panel, panel
+from lbmtune.report.profile import profile_panel
 from lbmtune.report.waterfall import Step, add_waterfall
 from lbmtune.units import format_mlups
 
@@ -40,12 +42,16 @@ def parts(trial: Trial) -> tuple[Part, ...]:
     return (*found, Part(UNEXPLAINED, rest, rest / measured, "measured minus predicted"))
 
 
-def why_panels(study: StudyRecord) -> list[Panel]:
-    """Return the waterfall of the winner, if its prediction has terms."""
+def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel]:
+    """Return waterfalls of the winner: measured levels if it was profiled, and terms if its prediction has some."""
+    measured = [profile_panel(profile)] if profile else []
     found = parts(study.ranked[0]) if study.ranked else ()
     doubtful = prediction_doubt(*study.header.cpu_shares)
     caption = _CAPTION + (f" Predictions are {doubtful}." if doubtful else "")
-    return [panel("why", "Time of an update, by the model", caption, why_figure(found))] if found else []
+    return [
+        *measured,
+        *([panel("why", "Time of an update, by the model", caption, why_figure(found))] if found else []),
+    ]
 
 
 def why_figure(found: tuple[Part, ...]) -> Figure:
