@@ -4,7 +4,8 @@
 
 The first study is the earlier one. Each later one is compared with it twice: as it is, where nothing changed, and with
 all its speeds lowered by the factor. The kernel of the first best.json is measured again as often, against its record
-and against one that is higher by the factor. Studies that are in the folder already are not run again.
+and against one that is higher by the factor. Studies that are in the folder already are not run again. The spread between
+runs must be known: calibrate the device first (lbmtune devices --calibrate), and leave it alone.
 """
 
 from __future__ import annotations
@@ -99,9 +100,13 @@ def main() -> None:
         if not (folder / HEADER).exists():
             api.study(spec, given.device, folder, sources=())
     studies = [read_study(folder) for folder in folders]
+    between = max((one.between_runs for one in studies if one.between_runs is not None), default=None)
+    if between is None:
+        parser.exit(
+            1, "the spread between runs is not known, so that there is no verdict; calibrate the device first.\n"
+        )
     alarms, found = counted(studies, given.factor)
-    between = studies[0].between_runs
-    spread = "not measured" if between is None else percent(between)
+    spread = percent(between)
     print(f"{studies[0].header.environment.device}, {extents(spec.case.domain)}, spread between runs {spread}")
     print(f"compare: {alarms} of {given.runs} repeated studies called slower, {found} with a factor of {given.factor}")
     best = api.Study(folders[0]).export(given.out / "best.json")
