@@ -4,8 +4,8 @@
 
 The first study is the earlier one. Each later one is compared with it twice: as it is, where nothing changed, and with
 all its speeds lowered by the factor. The kernel of the first best.json is measured again as often, against its record
-and against one that is higher by the factor. Studies that are in the folder already are not run again. The spread between
-runs must be known: calibrate the device first (lbmtune devices --calibrate), and leave it alone.
+and against one that is higher by the factor. Studies that are in the folder already are not run again. The spread
+between runs must be known: calibrate the device first (lbmtune devices --calibrate), and leave it alone.
 """
 
 from __future__ import annotations
