@@ -341,11 +341,11 @@ class Run:
 
     def _foreseen(self) -> tuple[Int3, ...]:
         """Return domains by whose predictions the rule is made as well: drawn ones, and the corners of the range."""
-        space, measured = self._space(), {one.domain for one in self._measured}
+        space = self._space()
         found = checked(space, _FORESEEN, self.asked.spec.seed + _APART, self._fits, [])
         edges = product(*zip(space.least, space.most, strict=True))
         corners = [one for x, y, z in edges if self._fits(one := (x, y, z))]
-        return tuple(one for one in dict.fromkeys([*found, *corners]) if one not in measured)
+        return tuple(dict.fromkeys([*found, *corners]))
 
     def _choose(self, before: int) -> Chosen:
         """Return kernels and rule by what was measured before a visit."""
