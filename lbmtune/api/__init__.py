@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.measured_machines import machine_file, measured_machine
     from lbmtune.api.portfolios.exported import export_portfolio
-    from lbmtune.api.portfolios.run import portfolio, unseen
+    from lbmtune.api.portfolios.interface import portfolio, unseen
     from lbmtune.api.predicted.decompositions import cuts, decompose
     from lbmtune.api.predicted.estimates import case_summary, costs, predictor
     from lbmtune.api.predicted.parallel import check_links, first_on_parts, scaling
@@ -69,7 +69,7 @@ _NAMES = {
     "lbmtune.api.foresight": ("foreseen",),
     "lbmtune.api.inventory": ("entries", "listing"),
     "lbmtune.api.portfolios.exported": ("export_portfolio",),
-    "lbmtune.api.portfolios.run": ("portfolio", "unseen"),
+    "lbmtune.api.portfolios.interface": ("portfolio", "unseen"),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
     "lbmtune.api.several_devices.links": ("linked", "measured_links"),
     "lbmtune.api.measured_machines": ("machine_file", "measured_machine"),

@@ -18,7 +18,8 @@ import pytest
 
 import lbmtune.api.portfolios.run as running
 from lbmtune.api import devices, studies
-from lbmtune.api.portfolios.run import portfolio, unseen
+from lbmtune.api.portfolios import interface
+from lbmtune.api.portfolios.interface import portfolio, unseen
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
@@ -100,8 +101,9 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Made:
     for module in (studies, running):
         monkeypatch.setattr(module, "Evaluator", lambda case, *_, **__: made.on(case))
     monkeypatch.setattr(running, "WorkerPool", lambda *_, **__: nullcontext())
-    monkeypatch.setattr(running, "open_device", lambda _: SimpleNamespace(environment=made.environment))
-    monkeypatch.setattr(running, "bounds", devices.bounds)
+    for module in (running, interface):
+        monkeypatch.setattr(module, "open_device", lambda _: SimpleNamespace(environment=made.environment))
+    monkeypatch.setattr(interface, "bounds", devices.bounds)
     return made
 
 
@@ -214,7 +216,7 @@ def test_the_script_checks_the_rule_on_domains_that_nobody_measured(
     whole, device: Made, tmp_path, monkeypatch, capsys
 ) -> None:
     monkeypatch.setattr(script, "CASES", {"made-up": ("made-up", ())})
-    monkeypatch.setattr(running, "as_spec", lambda *_: SPEC)
+    monkeypatch.setattr(interface, "as_spec", lambda *_: SPEC)
     shutil.copytree(whole[0], tmp_path / "made-up")
     before = (tmp_path / "made-up" / DOMAINS).read_bytes()
     arguments = [str(tmp_path), "--cases", "made-up", "--domains", RANGE, "--unseen", "12", "--time", "100s"]
