@@ -44,6 +44,8 @@ from lbmtune.search.lock import device_locks
 from lbmtune.search.portfolio.domains import Domains, checked, parse_domains
 from lbmtune.search.portfolio.plan import CHECKED, planned
 
+_LEAST_SEARCHES = 2
+"""Studies that are run even if the start of each takes the time of several."""
 _OF_EACH, _NEAR = 4, 0.9
 """Kernels of each study that are contenders, and the share of its best speed from which on they are."""
 _LOOKED_AT = 100
@@ -81,16 +83,21 @@ class Run:
     left_out: list[str] = field(default_factory=list)
     _slowest_s: float = 0.0
     _each_s: float = 0.0
+    _searched: tuple[Int3, ...] = ()
     _own: dict[Int3, list[str]] = field(default_factory=dict)
 
     def search(self) -> None:
-        """Run the studies that have not ended yet; each learns from those before it."""
-        plan, domains = planned(self.clock.limit_s), self.asked.searched
+        """Run the studies that have not ended yet, the largest domain first; each learns from those before it."""
+        plan, (*others, largest) = planned(self.clock.limit_s), self.asked.searched
+        domains, limit_s = (largest, *others), plan.searches * plan.search_s
         for number, domain in enumerate(domains, 1):
             place = study_of_domain(self.folder, domain)
             begun = holds_study(place)
             if begun and read_study(place).header.finished:
                 continue
+            if number > _LEAST_SEARCHES and 0 < limit_s < self.clock.spent_s:
+                self.left_out.append(f"studies of {len(domains) - number + 1} of {len(domains)} domains")
+                break
             left_s = (len(domains) * plan.search_s - self.clock.spent_s) / (len(domains) - number + 1)
             spec = self._spec_on(domain, max(left_s, 0.5 * plan.search_s))
             LOG.info("domain %d of %d: %s", number, len(domains), name_of(domain))
@@ -121,7 +128,8 @@ class Run:
         with self._on_device():
             self._beside()
             found, visit = self._checks()
-        return write_portfolio(self.folder, self.asked, found, self._measured, visit, self.left_out)
+        asked = replace(self.asked, searched=self._searched)
+        return write_portfolio(self.folder, asked, found, self._measured, visit, self.left_out)
 
     def unseen(self, found: Portfolio, count: int, seed: int) -> tuple[PortfolioRow, ...]:
         """Measure the choice of a rule on domains that were not measured before, and keep nothing of it."""
@@ -155,7 +163,8 @@ class Run:
         """Take the fastest kernels of each study as contenders, and its fastest one that each other domain takes."""
         self._measured = read_domains(self.folder)
         foreseen = self._foreseen()
-        for domain in self.asked.searched:
+        self._searched = tuple(one for one in self.asked.searched if holds_study(study_of_domain(self.folder, one)))
+        for domain in self._searched:
             ranked = Study(study_of_domain(self.folder, domain)).ranked
             near = [one for one in ranked[:_OF_EACH] if (one.mlups or 0.0) >= _NEAR * (ranked[0].mlups or 0.0)]
             self._own[domain] = [one.key for one in near]
@@ -173,11 +182,24 @@ class Run:
     def _beside(self) -> None:
         """Measure the contenders on each searched domain: those that are expected near the fastest."""
         plan = planned(self.clock.limit_s)
-        todo = [one for one in self.asked.searched if not self._done(one, 0)]
+        todo = [one for one in self._searched if not self._done(one, 0)]
         for number, domain in enumerate(todo):
+            if number and self._is_over():
+                self.left_out.append(f"kernels on {len(todo) - number} of {len(todo)} domains that were searched")
+                return
             self._contenders.default(domain)
-            keys = [*dict.fromkeys([*self._own[domain], *self._likely(domain, _ON_EACH)])][:_ON_EACH]
-            self._on(domain, 0, keys, self._share(plan.beside_s, len(todo) - number))
+            seconds = self._share(plan.beside_s, len(todo) - number)
+            keys = [*dict.fromkeys([*self._own[domain], *self._likely(domain, _ON_EACH)])]
+            self._on(domain, 0, keys[: self._count(seconds)], seconds)
+
+    def _is_over(self) -> bool:
+        """Return whether no time is left for another domain."""
+        return self.clock.left_s < _LAST_DOMAIN * self._slowest_s
+
+    def _count(self, seconds: float) -> int:
+        """Return how many kernels besides the default one are measured on a domain in so many seconds."""
+        fitting = seconds / self._each_s if self._each_s else inf
+        return int(max(min(fitting, _ON_EACH), _FEWEST))
 
     def _likely(self, domain: Int3, count: int) -> list[str]:
         """Return the contenders that should be the fastest on a domain."""
@@ -188,8 +210,7 @@ class Run:
         """Return the choice for a domain, the robust kernel, and others that may be faster, as there is time for."""
         likely = self._likely(domain, _ON_EACH)
         others = [*likely[:_RIVALS], *(key for key in likely if key in found.keys), *likely]
-        count = _ON_EACH if not self._each_s else int(min(seconds / self._each_s, _ON_EACH))
-        return [*dict.fromkeys([found.key(domain), found.robust, *others])][: max(count, _FEWEST)]
+        return [*dict.fromkeys([found.key(domain), found.robust, *others])][: self._count(seconds)]
 
     def _share(self, until_s: float, domains: int) -> float:
         """Return the seconds of a domain of so many that are left to measure."""
@@ -270,7 +291,7 @@ class Run:
         for number, domain in enumerate(domains):
             if self._done(domain, visit):
                 continue
-            if self.clock.left_s < _LAST_DOMAIN * self._slowest_s:
+            if self._is_over():
                 self.left_out.append(f"check {visit}: {len(domains) - number} of {len(domains)} domains")
                 return False
             seconds = self._share(self.clock.limit_s, len(domains) - number)

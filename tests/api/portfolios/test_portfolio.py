@@ -164,6 +164,16 @@ def test_an_interrupted_portfolio_goes_on_where_it_was(whole, device: Made, tmp_
     assert again.portfolio == best.portfolio
 
 
+def test_a_time_that_is_short_gives_a_portfolio_that_says_what_is_left_out(device: Made, tmp_path: Path) -> None:
+    short = replace(SPEC, budget=replace(SPEC.budget, seconds=0.1))
+    folder, best = portfolio(short, RANGE, "0", tmp_path)
+    found = best.portfolio
+    assert found.kernels[found.robust].key == best.key
+    assert [row.domain for row in found.rows] == [one.domain for one in read_domains(folder)]
+    assert (found.checked, found.worst_loss) == (0, None)
+    assert "check 1: 20 of 20 domains" in found.left_out
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
