@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, get_args, get_origin, get_type_hints
 
 import pytest
@@ -792,7 +793,7 @@ def test_a_cache_that_others_may_write_is_not_used(capsys, monkeypatch, tmp_path
     loose.chmod(0o770)
     monkeypatch.setenv("LBMTUNE_CACHE", str(tmp_path / "cache"))
     with pytest.raises(InputError, match=rf"^others may write {loose}, and code that lies there is run; make it yours"):
-        compile_cpu(None)
+        compile_cpu(SimpleNamespace(in_c=False))
     with pytest.raises(SystemExit):
         main(["list", "--device", "cpu"])
     assert f"others may write {loose}, and code that lies there is run: compiled kernels" in capsys.readouterr().err

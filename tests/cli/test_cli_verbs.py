@@ -565,7 +565,7 @@ def test_all_trials_of_a_study_are_exported(run, monkeypatch, kind, name):
     assert "is a file of a study; give its folder, here." in run("export", "here/best.json")[2]
     code, out, err = run("export", "here", "--format", "xml")
     assert (code, out) == (2, "")
-    assert "unknown format 'xml'; choose one of best, bundle, c, csv, cuda, t4." in err
+    assert re.search("unknown format 'xml'; choose one of best, bundle, .*, t4.", err)
 
 
 def test_a_speed_that_is_not_reliable_is_exported_with_the_reason(run, monkeypatch):
