@@ -44,7 +44,8 @@ def importance(trials: Sequence[Trial]) -> dict[str, float]:
     evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=QUANTILE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of knobs that act in few trials, whose share is small
-        return dict(optuna.importance.get_param_importances(study, evaluator=evaluator))
+        found = optuna.importance.get_param_importances(study, evaluator=evaluator)
+    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
 
 
 def _acting(config: KernelConfig, names: Collection[str]) -> dict[str, Scalar]:

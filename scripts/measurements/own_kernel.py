@@ -12,6 +12,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -25,7 +26,7 @@ from lbmtune.codegen.render import render
 from lbmtune.files.kernelstudy import kernel_study
 from lbmtune.measure.timing.state import excite
 from lbmtune.measure.verification import own_kernel as own_kernel  # which registers how these are filled
-from lbmtune.records.spec import StudySpec
+from lbmtune.records.spec import Budget, StudySpec
 from lbmtune.records.store import HEADER
 from lbmtune.runtime.own_kernel import OwnSimulation
 from lbmtune.search.interfaces import Seen
@@ -50,7 +51,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--processor-time", action="store_true")
     options = parser.parse_args()
-    spec = kernel_study(options.kernel, [*options.sets, "strategy=exhaustive", "budget.trials=0"])
+    spec = replace(kernel_study(options.kernel, [*options.sets, "strategy=exhaustive"]), budget=Budget())
     if options.processor_time:
         found = by_processor_time(spec, options.out)
     else:

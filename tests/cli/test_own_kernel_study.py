@@ -52,8 +52,10 @@ def test_a_study_ends_with_the_best_values(run: Run, monkeypatch: pytest.MonkeyP
     assert "step in NumPy" in page
     _check_values(run, tmp_path, record.winner.config)
     assert run("study", "--output", "here", "--resume")[2] == (
-        "lbmtune: here holds the study of a kernel of your own; name its file again: --kernel FILE.\n"
+        "lbmtune: here holds the study of a kernel of your own; name its file again: lbmtune study --kernel FILE.\n"
     )
+    assert "holds the study of a kernel of your own" in run("rank", "here")[2]
+    assert "which no file here names" in run("measure", record.winner.key, "--study", "here")[2]
     code, _, err = run("study", "--kernel", EXAMPLE, *few, "--trials", 4, "--output", "here", "--resume", *QUICK)
     assert code == 0, err
     assert len(read_study(tmp_path / "here").trials) == 4

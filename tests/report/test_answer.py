@@ -129,11 +129,9 @@ def test_importance_adds_up_and_finds_what_speed_depends_on() -> None:
     study = made.gpu_study(81)
     speed = {"64x1x1": 1.0, "128x1x1": 2.0, "256x1x1": 3.0}
     trials = [
-        replace(
-            t, final=None, measurement=replace(t.measurement, mlups=speed[str(t.config["block"])] + 1e-3 * t.number)
-        )
+        replace(t, final=None, measurement=replace(m, mlups=speed[str(t.config["block"])] + (37 * t.number % 81) / 1e3))
         for t in study.trials
-        if t.measurement
+        if (m := t.measurement)
     ]
     found = importance(trials)
     assert sum(found.values()) == pytest.approx(1)

@@ -19,6 +19,7 @@ from lbmtune.catalogue.collisions import COLLISIONS
 from lbmtune.catalogue.config import FAMILIES, KernelConfig, Scalar, backend_knobs, completed, from_flat
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.cli.arguments.kernels import of_catalogue
 from lbmtune.cli.arguments.options import Options
 from lbmtune.errors import InputError, unknown
 from lbmtune.files.casefile import domain_of
@@ -209,7 +210,7 @@ def study_spec(options: Options) -> StudySpec:
         return load_study(reference, options.sets or ())
     if options.sets:
         raise InputError(f"--set does not go with the study folder {reference}, whose case is settled; leave it out.")
-    return settled(read_study(Path(reference)).header.spec, options.geometry)
+    return settled(of_catalogue(read_study(Path(reference)).header.spec, Path(reference)), options.geometry)
 
 
 def searched(options: Options) -> tuple[StudySpec, str, Machine | None]:

@@ -21,5 +21,7 @@ def own_study(kernel: Path, others: Mapping[str, object], overrides: list[str]) 
 def of_catalogue(spec: StudySpec, folder: Path) -> StudySpec:
     """Return the study of a folder, unless it is that of a user's kernel. Raises InputError."""
     if spec.kernel:
-        raise InputError(f"{folder} holds the study of a kernel of your own; name its file again: --kernel FILE.")
+        raise InputError(
+            f"{folder} holds the study of a kernel of your own; name its file again: lbmtune study --kernel FILE."
+        )
     return spec

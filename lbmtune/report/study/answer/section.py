@@ -189,5 +189,5 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | N
     if not knobs:
         return None
     others = f"; {', '.join(knobs[1:])} act on it, too" if knobs[1:] else ""
-    reason = f"Most of an update is {term}, on which {knobs[0]} acts{others}. Compare by the model:"
+    reason = f"The largest part of an update is {term}, on which {knobs[0]} acts{others}. Compare by the model:"
     return Next(reason, f"lbmtune vary {knobs[0]} best.json")
