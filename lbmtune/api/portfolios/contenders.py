@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from lbmtune.api.configs import config_of
-from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
+from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
@@ -30,12 +31,27 @@ def case_on(case: Case, domain: Int3) -> Case:
     return replace(case, domain=domain)
 
 
-def default_config(spec: StudySpec, domain: Int3, limits: Limits, backend: str) -> KernelConfig:
-    """Return the kernel on a domain if no knob is given but the precision of a study."""
-    given: dict[str, Scalar] = {}
+_ANY_ROW: Mapping[str, Scalar] = {"vector_bits": 0}
+"""Knobs with which rows may have any length."""
+
+
+def last_resort(spec: StudySpec, least: Int3, most: Int3, limits: Limits, backend: str) -> KernelConfig:
+    """Return the default kernel of a range, without vectors if it takes no odd domains with them."""
+    x, y, z = (n + 1 if n % 2 == 0 and n < high else n for n, high in zip(least, most, strict=True))
+    ways = [{}, {name: value for name, value in _ANY_ROW.items() if name in backend_knobs(backend)}]
+    found = [default_config(spec, one, limits, backend, way) for way in ways for one in (least, (x, y, z))]
+    both = (one for one in found if takes(spec, one, limits, least) and takes(spec, one, limits, (x, y, z)))
+    return next(both, found[0])
+
+
+def default_config(
+    spec: StudySpec, domain: Int3, limits: Limits, backend: str, given: Mapping[str, Scalar] = MappingProxyType({})
+) -> KernelConfig:
+    """Return the kernel on a domain if no knobs are given but some, and the precision of a study."""
+    values = dict(given)
     for table in tables(spec.axes.get(backend, ())):
-        given |= {name: table[name][0] for name in _PRECISION if name in table and name not in given}
-    return config_of({"backend": backend, **given}, case_on(spec.case, domain), limits, backend)
+        values |= {name: table[name][0] for name in _PRECISION if name in table and name not in values}
+    return config_of({"backend": backend, **values}, case_on(spec.case, domain), limits, backend)
 
 
 def takes(spec: StudySpec, config: KernelConfig, limits: Limits, domain: Int3) -> bool:
@@ -71,9 +87,11 @@ class Contenders:
         return tuple(self.configs)
 
     def default(self, domain: Int3) -> KernelConfig:
-        """Return the default kernel on a domain, which is a contender from now on."""
+        """Return the default kernel on a domain, a contender from now on; the last resort if that is illegal there."""
         if domain not in self._defaults:
             found = default_config(self.spec, domain, self.limits, self.machine.environment.backend)
+            if not takes(self.spec, found, self.limits, domain):
+                found = self.configs[self.keys[0]]
             self._defaults[domain] = self.configs.setdefault(found.key, found)
         return self._defaults[domain]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from lbmtune import __version__
 from lbmtune.api.devices import bounds, chosen
 from lbmtune.api.folders import check_begun, new_folder
-from lbmtune.api.portfolios.contenders import default_config, takes
+from lbmtune.api.portfolios.contenders import last_resort, takes
 from lbmtune.api.portfolios.result import BEST
 from lbmtune.api.portfolios.run import Run
 from lbmtune.api.studies import described
@@ -114,7 +114,7 @@ def _asked(spec: StudySpec, text: str, device: str, folder: Path, clock: Clock, 
         check_same_spec(kept.spec, spec, folder)
         return replace(kept, spec=replace(kept.spec, budget=spec.budget))
     space, limits = parse_domains(text, spec.case.stencil.dimensions), bounds(device).limits
-    last = default_config(spec, space.least, limits, backend)
+    last = last_resort(spec, space.least, space.most, limits, backend)
     found = searched(space, planned(clock.limit_s).searches, spec.seed, partial(takes, spec, last, limits))
     asked = PortfolioAsked(
         spec=spec,

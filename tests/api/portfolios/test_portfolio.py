@@ -19,9 +19,10 @@ import pytest
 import lbmtune.api.portfolios.run as running
 from lbmtune.api import devices, studies
 from lbmtune.api.portfolios import interface
+from lbmtune.api.portfolios.contenders import last_resort, takes
 from lbmtune.api.portfolios.interface import portfolio, unseen
 from lbmtune.catalogue.config import KernelConfig, from_flat
-from lbmtune.catalogue.families.rules import broken
+from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli import main
 from lbmtune.errors import InputError
@@ -282,3 +283,13 @@ def test_the_exported_rule_chooses_as_the_file_does(whole, tmp_path, capsys) -> 
         main(["export", str(tmp_path / "found"), "--format", "csv"])
     assert ended.value.code == 2
     assert "format=csv is not supported for a portfolio (use cuda or c" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("bits", [0, 256, 512])
+def test_the_last_resort_of_a_processor_takes_odd_rows(bits: int) -> None:
+    """The default kernel has vectors, whose rows are multiples of lanes."""
+    limits = Limits(cores=2, vector_bits=bits, memory_bytes=2**36)
+    spec = fake_study.spec("cpu")
+    found = last_resort(spec, (16, 16, 16), (64, 64, 64), limits, "cpu")
+    for domain in ((16, 16, 16), (17, 19, 23), (20, 24, 17), (64, 64, 64)):
+        assert takes(spec, found, limits, domain), domain
