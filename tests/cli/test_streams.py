@@ -14,6 +14,7 @@ from lbmtune.cli.format import output
 from lbmtune.errors import InputError, unknown
 from lbmtune.printable import printable
 from lbmtune.records.store import read_study, write_header
+from lbmtune.search.lock import LOCKS_VARIABLE
 from tests.support.paths import RECORDED, ROOT
 from tests.support.studies.fake_study import stand_in
 
@@ -32,6 +33,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a command of bash in a folder, whose last part that fails gives the exit code."""
     text = ["bash", "-c", f"set -o pipefail; {command}"]
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "LBMTUNE_CACHE": str(folder / "cache")}
+    environment[LOCKS_VARIABLE] = str(folder)  # others may run a study on this machine
     return subprocess.run(text, cwd=folder, capture_output=True, text=True, check=False, env=environment)
 
 
