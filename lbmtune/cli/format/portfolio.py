@@ -61,4 +61,4 @@ def check_text(portfolio: Portfolio) -> str:
 
 
 def _rule(portfolio: Portfolio) -> list[tuple[str, int]]:
-    return [(line.said or "any other", line.kernel + 1) for line in portfolio.rule]
+    return [(line.said or "any that the kernel takes", line.kernel + 1) for line in portfolio.rule]
