@@ -94,3 +94,20 @@ def _columns(given: Sequence[Any]) -> list[Array]:
 def _scaled(column: Array) -> Array:
     low, high = column.min(), column.max()
     return (column - low) / (high - low) if high > low else np.zeros_like(column)
+
+
+def spread(points: Array, count: int, random: np.random.Generator) -> list[int]:
+    """Return indices of `count` points that fill the space: each is the farthest from those before it.
+
+    points: (n, features). The first one and ties are random. Source: Gonzalez 1985 (farthest-point clustering).
+    """
+    order = random.permutation(len(points))
+    shuffled = points[order]
+    nearest = np.full(len(points), np.inf)
+    chosen: list[int] = []
+    for _ in range(min(count, len(points))):
+        farthest = int(np.argmax(nearest))
+        chosen.append(farthest)
+        nearest = np.minimum(nearest, ((shuffled - shuffled[farthest]) ** 2).sum(1))
+        nearest[chosen] = -1.0
+    return [int(order[i]) for i in chosen]
