@@ -241,7 +241,7 @@ SQUARE = box("d2q9", "regularised", (8192, 8192, 1))
 
 @pytest.mark.parametrize(
     ("config", "mlups", "ratio"),
-    [(replace(FLAT, steps=1, block=(32, 8, 1), chunk_planes=64), 76_300, 1.008), (FLAT, 315_000, 1.002)],
+    [(replace(FLAT, steps=1, block=(32, 8, 1), chunk_planes=64), 76_300, 1.008), (FLAT, 315_000, 0.996)],
 )
 def test_the_speeds_of_a_prototype_in_two_dimensions(config: CudaConfig, mlups: int, ratio: float) -> None:
     assert predict(SQUARE, config, CALIBRATED).mlups / mlups == pytest.approx(ratio, abs=2e-3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from math import exp
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,13 +18,14 @@ from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.model.gpu.families import inputs_of, memory_bytes
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.temporal_blocking import (
+    _terms_of,
     launch_start,
     overlap,
     refetched_plane_bytes,
     stages_wait,
     terms,
 )
-from lbmtune.model.gpu.temporal_blocking.inputs import passed_planes
+from lbmtune.model.gpu.temporal_blocking.inputs import TemporalInputs, passed_planes
 from lbmtune.model.gpu.temporal_blocking.overlap import loads_late, overlapped, planes_in_flight, planes_wait
 from lbmtune.model.gpu.temporal_blocking.spills import _waits_s, found_in_l1, loop_answers_s
 from lbmtune.model.gpu.terms.l2_refetch import refetched_sector_bytes
@@ -145,6 +147,45 @@ def test_stages_wait_as_long_as_was_measured_with_their_meeting_and_without() ->
     waiting = replace(found, config=replace(MARCH, warp_sync="neighbours"))
     waiting = replace(waiting, calibration=replace(CARD.calibration, stages_s=none | beside))
     assert stages_wait(waiting) == close(turns * (2e-7 - flags_s) / 256**3), "its instructions are counted"
+
+
+FLAT = cuda.TemporalBlocking(block=(32, 2, 1), cells_per_thread=2, pack=4, steps=6, plane_fetch="cp_async")
+
+
+def of_launch(chunk_planes: int, **changes: Any) -> TemporalInputs:
+    """Inputs of six blocks of D2Q9 that share a multiprocessor; 79 columns of 8192 cells."""
+    config = replace(FLAT, chunk_planes=chunk_planes, **changes)
+    flat = box("d2q9", "bgk", (8192, 8192, 1))
+    found = inputs_of(flat, config, CARD, Resources(registers=147))
+    assert isinstance(found, TemporalInputs)
+    return found
+
+
+def test_the_last_wave_is_a_part_of_its_own() -> None:
+    """2,528 blocks are three waves of 792, and 152 that are one or two to a multiprocessor."""
+    whole = of_launch(256)
+    full, last = whole.parts
+    assert (full.launched_blocks, last.launched_blocks) == (2376, 152)
+    assert (full.blocks, full.waves, last.blocks, last.waves) == (6, 3, 3, 1)
+    assert full.share + last.share == close(1)
+    assert full.updates + last.updates == close(8192**2)
+    assert whole.parts == (full, last), "the whole itself is as before"
+    tapered = of_launch(256, chunk_schedule="tapered")
+    assert tapered.parts == (tapered,)
+    once = of_launch(4096)
+    assert once.parts == (once,), "one wave"
+
+
+@given(chunk_planes=st.integers(16, 512))
+def test_a_last_wave_takes_no_longer_than_a_full_one(chunk_planes: int) -> None:
+    """The seconds of a launch grow with its blocks, and rise by no more than those of a wave."""
+    whole = of_launch(chunk_planes)
+    seconds = sum(one.seconds for one in terms(whole, {LAUNCH}))
+    parts = [part.share * sum(one.seconds for one in _terms_of(part, {LAUNCH})) for part in whole.parts]
+    assert seconds == close(sum(parts))
+    if len(parts) > 1:
+        wave = parts[0] / whole.parts[0].waves
+        assert wave / 6 < parts[1] < 1.02 * wave
 
 
 def test_blocks_wait_for_the_planes_that_they_go_through_not_for_those_that_march_allows() -> None:

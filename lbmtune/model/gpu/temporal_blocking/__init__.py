@@ -1,6 +1,6 @@
 """Terms of temporal blocking: tiles with a halo that go up along z, of moments, or several steps per launch."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -42,9 +42,23 @@ def estimated(case: Case, config: TemporalBlocking) -> Resources:
 
 
 def terms(inputs: TemporalInputs, without: Collection[str]) -> list[Term]:
-    """Return the terms of a calibrated machine."""
+    """Return the terms of a calibrated machine: of the parts of a launch, one after the other."""
+    parts = inputs.parts
+    shares, found = [part.share for part in parts], [_terms_of(part, without) for part in parts]
+    return [_joined(shares, same) for same in zip(*found, strict=True)]
+
+
+def _joined(shares: Sequence[float], same: Sequence[Term]) -> Term:
+    """Return a term of all parts of a launch, in words that of the first. shares: of the updates."""
+    seconds = sum(share * one.seconds for share, one in zip(shares, same, strict=True))
+    alone_s = sum(share * (one.alone_s or 0.0) for share, one in zip(shares, same, strict=True))
+    return replace(same[0], seconds=seconds, alone_s=alone_s or None)
+
+
+def _terms_of(inputs: TemporalInputs, without: Collection[str]) -> list[Term]:
     case, config, there = inputs.case, inputs.config, inputs.blocks
-    found = issue(case, config, inputs.machine, there, walls=names.WALLS not in without)
+    walls = names.WALLS not in without
+    found = issue(case, config, inputs.machine, there, walls=walls, launched=inputs.launched_blocks)
     start, cached = (None, 1.0) if names.LAUNCH in without else launch_start(inputs)
     memory = _memory(inputs, without)
     memory = replace(memory, seconds=cached * memory.seconds)
@@ -144,7 +158,7 @@ def stages_wait(inputs: TemporalInputs) -> float:
     if config.warp_sync == "neighbours":
         slots_per_s = max(inputs.calibration.instructions_per_s.values()) / inputs.machine.multiprocessors
         waited -= _TO_MEET * sum(map(int, _SPREAD)) / len(_SPREAD) / slots_per_s
-    return inputs.turns * waited / inputs.case.fluid_sites
+    return inputs.turns * waited / inputs.updates
 
 
 MODEL = Family(TemporalInputs, terms, estimated, memory_bytes, uncalibrated_terms, cells_read=cells_read)

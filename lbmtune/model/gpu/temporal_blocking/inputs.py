@@ -1,9 +1,10 @@
 """Inputs of a prediction for temporal blocking: blocks that go up along z over tiles with a halo."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 from lbmtune.catalogue.boundaries.bounce_back_routes import cuts
 from lbmtune.catalogue.families.cuda.temporal_blocking import TemporalBlocking
@@ -42,6 +43,11 @@ def spared(case: Case, config: TemporalBlocking) -> int:
     return config.steps - 1 if cuts(case) and case.stencil.dimensions == 3 else 0
 
 
+def even(case: Case, config: TemporalBlocking) -> bool:
+    """Return whether all blocks take equally long."""
+    return config.chunk_schedule == "uniform" and not (cuts(case) and case.stencil.dimensions == 3)
+
+
 def column(case: Case, config: TemporalBlocking, passed: Sequence[int]) -> tuple[int, int]:
     """Return the cells of a column along the axis that blocks go, and the planes that all its blocks go through.
 
@@ -57,10 +63,12 @@ def useful_planes(case: Case, config: TemporalBlocking) -> list[int]:
     return [planes - spared(case, config) for planes in passed_planes(case, config)]
 
 
+@dataclass(frozen=True)
 class TemporalInputs(Inputs):
-    """A kernel of temporal blocking."""
+    """A kernel of temporal blocking, or a part of its launch. part: blocks of that; 0: all."""
 
     config: TemporalBlocking
+    part: int = 0
 
     skips_solid_cells = False  # they are loaded and computed like others
 
@@ -73,6 +81,32 @@ class TemporalInputs(Inputs):
     def rows(self) -> int:
         """Return the rows along y that a thread loads."""
         return self.config.rows
+
+    @property
+    def launched_blocks(self) -> int:
+        """Return the blocks of the launch, or of the part of it."""
+        return self.part or super().launched_blocks
+
+    @property
+    def share(self) -> float:
+        """Return the share of the blocks of the launch in the part of it."""
+        return self.launched_blocks / super().launched_blocks
+
+    @property
+    def updates(self) -> float:
+        """Return the updates of these blocks in a time step."""
+        return self.share * self.case.fluid_sites
+
+    @property
+    def parts(self) -> tuple[Self, ...]:
+        """Return the full waves of a launch and its last one, in which fewer blocks share a multiprocessor.
+
+        The whole if its waves are all alike, and if blocks take unequally long.
+        """
+        last = self.launched_blocks % (self.machine.multiprocessors * self.blocks)
+        if last in (0, self.launched_blocks) or not even(self.case, self.config):
+            return (self,)
+        return replace(self, part=self.launched_blocks - last), replace(self, part=last)
 
     @cached_property
     def threads(self) -> int:

@@ -70,12 +70,12 @@ class Efficiency(NamedTuple):
 
 
 def issue(
-    case: Case, config: TemporalBlocking, machine: Machine, known: int = 0, *, walls: bool = True
+    case: Case, config: TemporalBlocking, machine: Machine, known: int = 0, *, walls: bool = True, launched: int = 0
 ) -> Issue | None:
     """Return the issue of an update; None if the description of the machine lacks its rates.
 
     known: blocks that share a multiprocessor, if registers are known: spills are then a term of their own; walls: count
-    what walls add.
+    what walls add; launched: blocks of a part of the launch; 0: all.
     """
     blocks_there = known or together(case, config)
     warps = blocks_there * warps_of(prod(config.block))
@@ -84,7 +84,7 @@ def issue(
     found = rates(machine, warps, meeting=alone)
     if found is None:
         return None
-    share = efficiency(case, config, machine.multiprocessors, known, walls=walls)
+    share = efficiency(case, config, machine.multiprocessors, known, walls=walls, launched=launched)
     needed = slots(case, config, precision_slots(config, machine), spills=not known) / share.cells
     exchanged = exchanges(case, config) / share.cells
     return Issue(
@@ -98,7 +98,7 @@ def issue(
 
 
 def efficiency(
-    case: Case, config: TemporalBlocking, multiprocessors: int, known: int = 0, *, walls: bool = True
+    case: Case, config: TemporalBlocking, multiprocessors: int, known: int = 0, *, walls: bool = True, launched: int = 0
 ) -> Efficiency:
     """Return the efficiency of tiles. Blocks go along the last axis; in two dimensions their warps lie side by side."""
     flat, passed = case.stencil.dimensions == 2, useful_planes(case, config)
@@ -108,20 +108,28 @@ def efficiency(
         x=case.domain[0] / (x * WARP * config.cells_per_thread * (warps if flat else 1)),
         y=height / taken if flat else case.domain[1] / (y * warps * config.rows),
         z=1.0 if flat else height / taken,
-        wave=_wave(case, config, multiprocessors, there, passed, walls=walls),
+        wave=_wave(case, config, multiprocessors, there, passed, walls=walls, launched=launched),
         fluid=case.fluid_sites / case.sites,
     )
 
 
 def _wave(
-    case: Case, config: TemporalBlocking, multiprocessors: int, there: int, passed: Sequence[int], *, walls: bool
+    case: Case,
+    config: TemporalBlocking,
+    multiprocessors: int,
+    there: int,
+    passed: Sequence[int],
+    *,
+    walls: bool,
+    launched: int,
 ) -> float:
     """Return the share of multiprocessors at work. there: blocks on each; passed: planes of a column's blocks."""
     if walls and cuts(case) and case.stencil.dimensions == 3:
         return evenness(case, config, multiprocessors, there)
     found, at_once = config.blocks(case), multiprocessors * there
     if config.chunk_schedule == "uniform":
-        return prod(found) / (-(-prod(found) // at_once) * at_once)
+        blocks = launched or prod(found)
+        return blocks / (-(-blocks // at_once) * at_once)
     # the last blocks are shortest
     mean = prod(found[:2]) / at_once * sum(passed)
     return mean / max(mean + passed[-1] / 2, passed[0])

@@ -61,7 +61,7 @@ def planes_wait(inputs: TemporalInputs) -> Term:
     Source: `Calibration.latency_s`, from memory.
     """
     turns, planes = inputs.waves, inputs.planes
-    seconds = turns * planes * inputs.calibration.latency_s / (inputs.case.fluid_sites * inputs.config.steps)
+    seconds = turns * planes * inputs.calibration.latency_s / (inputs.updates * inputs.config.steps)
     return Term(LATENCY, seconds, f"{turns} x {planes:.4g} planes, one after the other", "micro-benchmark `latency`")
 
 

@@ -112,7 +112,7 @@ def _waits_s(inputs: TemporalInputs, staged_s: Staged) -> float:
 def alone_s(inputs: TemporalInputs) -> float:
     """Return the seconds that a warp waits for them in an update with several steps, if nothing hides it."""
     waited = (1 - found_in_l1(inputs)) * loop_answers_s(inputs)
-    return waited * inputs.turns / (inputs.case.fluid_sites * inputs.config.steps)
+    return waited * inputs.turns / (inputs.updates * inputs.config.steps)
 
 
 def behind_waits(inputs: TemporalInputs, held: Term, staged_s: Staged, waited: float) -> Term:
@@ -135,7 +135,7 @@ def hazard_stalls(inputs: TemporalInputs, turns: float) -> Term | None:
     warps = inputs.threads // WARP
     spilled_bytes = inputs.threads * inputs.resources.local_bytes * inputs.machine.multiprocessors
     lost = 1 - retained_in_l2(inputs.machine, spilled_bytes)
-    each = turns / planes_together(case, config) * warps * words * lost / (case.fluid_sites * config.steps)
+    each = turns / planes_together(case, config) * warps * words * lost / (inputs.updates * config.steps)
     sentence = f"{words} stores of a loop to spilled words whose load is in flight, {lost:.1%} of it from memory"
     source = "compiled code; micro-benchmarks `overtaken`, `again`"
     return Term(SPILL_HAZARDS, each * stall_s(inputs, warps), sentence, source)
