@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from lbmtune.version import of_checkout
 from tests.support.paths import ROOT
 
 HEAVY = ("cupy", "numba", "optuna", "plotly", "pandas")
@@ -130,3 +131,8 @@ def test_versions_come_from_tags(tmp_path: Path) -> None:
     assert re.fullmatch(r"0\.9\.0\.post1\+g[0-9a-f]+", version())
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + "\n# changed\n")
     assert re.fullmatch(r"0\.9\.0\.post1\+g[0-9a-f]+\.dirty", version())
+
+
+def test_a_checkout_that_nobody_installed_is_of_the_last_release(tmp_path: Path) -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+\+unknown", of_checkout(ROOT / "pyproject.toml"))
+    assert of_checkout(tmp_path / "pyproject.toml") == "0+unknown"
