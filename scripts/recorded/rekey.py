@@ -25,9 +25,9 @@ import msgspec
 
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
+from lbmtune.codegen.probes.walks import walks_digest
 from lbmtune.codegen.render import render
 from lbmtune.codegen.streams import streams_digest
-from lbmtune.codegen.walk_probes import walks_digest
 from lbmtune.export import best, encode_best
 from lbmtune.measure.workers.side_tasks import with_side_task
 from lbmtune.records.claims import SideTask

@@ -6,7 +6,7 @@ from functools import partial
 from statistics import median
 
 from lbmtune.backend.protocol import Compiler, Device
-from lbmtune.codegen.walk_probes import DIVIDE, MIXED, MULTIPLY_ADD, OPERATIONS, walks_digest
+from lbmtune.codegen.probes.walks import DIVIDE, MIXED, MULTIPLY_ADD, OPERATIONS, walks_digest
 from lbmtune.measure.calibration.cpu_bench import CpuBench
 from lbmtune.measure.processes.worker import Progress
 from lbmtune.model.machine.description import CpuCalibration

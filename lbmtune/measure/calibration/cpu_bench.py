@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from lbmtune.backend.protocol import Array, Compiler, Device
+from lbmtune.codegen.probes.walks import APART, OPERATIONS, WALK, WORKED, arithmetic, chains_of, walk
 from lbmtune.codegen.streams import STREAMS, CpuAccess
-from lbmtune.codegen.walk_probes import APART, OPERATIONS, WALK, WORKED, arithmetic, chains_of, walk
 from lbmtune.measure.calibration.microbench import check_moved, loaded, repeat
 from lbmtune.measure.timing.processor_time import cpu_share, usage
 from lbmtune.measure.timing.state import fill_random

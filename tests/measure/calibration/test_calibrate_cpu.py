@@ -12,9 +12,7 @@ import pytest
 from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.backend.protocol import Binary, Device
 from lbmtune.catalogue.families.rules import Limits
-from lbmtune.codegen.program import Launch, Program
-from lbmtune.codegen.streams import STREAMS, CpuAccess
-from lbmtune.codegen.walk_probes import (
+from lbmtune.codegen.probes.walks import (
     CHAINS,
     DIVIDE,
     MIXED,
@@ -26,6 +24,8 @@ from lbmtune.codegen.walk_probes import (
     walk,
     walks_digest,
 )
+from lbmtune.codegen.program import Launch, Program
+from lbmtune.codegen.streams import STREAMS, CpuAccess
 from lbmtune.measure.calibration import cpu as calibration
 from lbmtune.measure.calibration import cpu_bench
 from lbmtune.model.machine.benchmark_names import lacking_of_cpu
