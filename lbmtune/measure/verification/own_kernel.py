@@ -24,7 +24,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.own_program import OwnProgram, reference_program
 from lbmtune.measure.timing.state import WrongResultError, all_true, check_state, excite, fill_random
 from lbmtune.measure.verification.aftermath import Sums, check_line, check_slab, check_slabs, check_sums, sums
-from lbmtune.measure.verification.verify import verify, verify_simulation
+from lbmtune.measure.verification.verify import verify, verify_simulation, worst_of
 from lbmtune.records import Verification
 from lbmtune.runtime.own_kernel import OwnSimulation, first_values, poison
 
@@ -37,20 +37,19 @@ _ROUNDINGS = 32
 
 
 def _compared(simulation: OwnSimulation, launches: int, *, full_size: bool) -> Verification:
+    return replace(worst_of(_launched(simulation, launches)), full_size=full_size)
+
+
+def _launched(simulation: OwnSimulation, launches: int) -> Iterator[Verification]:
+    """Yield the difference from the reference after each launch."""
     arrays = started(simulation)
     simulation.set(arrays)
-    step, worst = reference(simulation), None
+    step = reference(simulation)
     for _ in range(launches):
         expected = step(arrays)
         simulation.step(1)
-        found = replace(difference(simulation, expected), full_size=full_size)
+        yield difference(simulation, expected)
         arrays = exchanged(simulation.program.kernel, expected)
-        if worst is None or not found.passed or found.error / found.bound > worst.error / worst.bound:
-            worst = found
-        if not found.passed:
-            break
-    assert worst is not None
-    return worst
 
 
 def started(simulation: OwnSimulation) -> Arrays:

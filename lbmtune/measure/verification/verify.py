@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import singledispatch
-from itertools import accumulate
+from itertools import accumulate, starmap
 from math import ceil
 from types import ModuleType
 from typing import Any
@@ -118,20 +118,16 @@ def _compare(simulation: Simulation, at_once: Sequence[int]) -> Verification:
     # on the host: on so few cells each operation takes longer on a GPU than the steps that are checked
     states = dict(zip(wanted, small_states(case, wanted, simulation.walls), strict=True))
     simulation.initialise(states[0], on_host=True)
-    worst: Verification | None = None
-    for taken, steps in zip(at_once, compared, strict=True):
+
+    def found(taken: int, steps: int) -> Verification:
         simulation.step(taken)
-        bounds = error_bounds(case, program.config, steps)
-        found = _deviation(simulation, states[steps], steps, bounds, whole(case.domain), on_host=True)
-        if simulation.outputs:
-            part, state = whole(case.domain), states[steps - 1]
-            found = _worst([found, _macroscopic_deviation(simulation, state, steps, part, on_host=True)])
-        if worst is None or not found.passed or found.error / found.bound > worst.error / worst.bound:
-            worst = found
-        if not found.passed:
-            break
-    assert worst is not None
-    return worst
+        bounds, part = error_bounds(case, program.config, steps), whole(case.domain)
+        state = _deviation(simulation, states[steps], steps, bounds, part, on_host=True)
+        if not simulation.outputs:
+            return state
+        return _worst([state, _macroscopic_deviation(simulation, states[steps - 1], steps, part, on_host=True)])
+
+    return worst_of(starmap(found, zip(at_once, compared, strict=True)))
 
 
 def _comparison_steps(program: Program, periods: int) -> tuple[int, ...]:
@@ -268,6 +264,16 @@ def _difference(found: Any, expected: Any, xp: ModuleType) -> Any:
     if xp is np and np.isfinite(difference.max()):
         return difference  # the search for non-finite values would take as long as all the rest
     return xp.nan_to_num(difference, copy=False, nan=sys.float_info.max, posinf=sys.float_info.max)
+
+
+def worst_of(found: Iterable[Verification]) -> Verification:
+    """Return the first deviation beyond its bound, after which none is asked for, or the largest relative one."""
+    passed = list[Verification]()
+    for one in found:
+        if not one.passed:
+            return one
+        passed.append(one)
+    return _worst(passed)
 
 
 def _worst(found: Sequence[Verification]) -> Verification:

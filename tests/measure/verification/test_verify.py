@@ -25,6 +25,7 @@ from lbmtune.codegen.render import render
 from lbmtune.measure.verification import oracle, verify
 from lbmtune.measure.verification import reference_states as refs
 from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, moments
 from lbmtune.runtime.placement import PopulationPlaces
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
@@ -321,3 +322,12 @@ def test_finalists_are_proven_in_the_order_of_the_steps_after_which_they_are_com
     configs = [replace(moments_of, steps=4), cpu.Direct(scheme="aa"), replace(moments_of, steps=2), cpu.Direct()]
     of = cast(Evaluator, SimpleNamespace(case=box("d3q19", "regularised", (16, 6, 5))))
     assert Evaluator._by_steps(of, configs) == [1, 3, 2, 0]
+
+
+def test_the_worst_deviation_is_the_first_failure_or_the_largest() -> None:
+    place: dict[str, Any] = {"worst_cell": (0, 0, 0), "worst_direction": 0, "worst_steps": 1, "domains": ()}
+    small, large, wrong = (Verification(error=error, bound=1.0, **place) for error in (0.1, 0.5, 2.0))
+    assert verify.worst_of(iter((small, large, small))) == large
+    rest = iter((small, wrong, large))
+    assert verify.worst_of(rest) == wrong
+    assert next(rest) == large, "nothing more is asked for"
