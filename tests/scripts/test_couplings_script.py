@@ -80,6 +80,18 @@ def test_scaling_has_cuts_that_are_legal() -> None:
         assert group.weak == (group.whole.domain != group.case.domain)
 
 
+def test_shares_have_each_group_once() -> None:
+    asked = [script.arguments(["out.json", "--share", f"{one}/3"]) for one in (1, 2, 3)]
+    names = [group.name for each in asked for group in script.chosen(each)]
+    assert sorted(names) == sorted(group.name for group in GROUPS)
+
+
+@pytest.mark.parametrize("words", ["0/2", "3/2", "1", "a/b"])
+def test_a_share_that_is_none_is_refused(words: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        script.arguments(["out.json", "--share", words])
+
+
 def test_predictions_need_no_device(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--predict", "h100", "--group", "one-step fp32, 4 GPUs", "--devices", "4"]) == 0
     row = capsys.readouterr().out.splitlines()[-1]

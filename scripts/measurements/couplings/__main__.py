@@ -2,6 +2,7 @@
 
     python -m scripts.measurements.couplings OUT.json --seconds 200             two GPUs: kernels, transports, overlaps
     python -m scripts.measurements.couplings OUT.json --scaling --devices 8     weak and strong scaling over 2, 4 and 8
+    python -m scripts.measurements.couplings OUT.json --share 1/2               every second group, for a host with more
     python -m scripts.measurements.couplings --scaling --devices 8 --predict h200     what the model says; no GPU needed
 
 A group is a kernel on a domain with a cut. Its kernel on parts is compared with one GPU on a small domain; then each
@@ -126,7 +127,16 @@ def predict(groups: Sequence[Group], machine: Machine) -> list[str]:
 def chosen(given: argparse.Namespace) -> list[Group]:
     """Return the groups that the command line asks for."""
     groups = [*GROUPS, *scaling(given.devices)] if given.group else scaling(given.devices) if given.scaling else GROUPS
-    return [group for group in groups if not given.group or group.name in given.group]
+    part, parts = given.share
+    return [group for group in groups if not given.group or group.name in given.group][part - 1 :: parts]
+
+
+def share(text: str) -> tuple[int, int]:
+    """Return the numbers of a share such as 1/2. Raises ValueError for anything else."""
+    part, parts = map(int, text.split("/"))
+    if not 1 <= part <= parts:
+        raise ValueError(text)
+    return part, parts
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -137,6 +147,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--scaling", action="store_true", help="weak and strong scaling instead")
     parser.add_argument("--devices", type=int, default=2, help="number of GPUs [2]")
     parser.add_argument("--group", action="append", help="measure this group only; may be repeated")
+    parser.add_argument("--share", type=share, default=(1, 1), metavar="K/N", help="every N-th group from the K-th on")
     parser.add_argument("--predict", metavar="MACHINE", help="print what the model says of a machine")
     given = parser.parse_args(words)
     if not given.out and not given.predict:

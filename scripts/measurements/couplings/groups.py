@@ -99,6 +99,7 @@ GROUPS = (
           "transport=copy,edge_planes=32")),
     Group("porous index list fp32, half each", POROUS, {}, PACKED[:1], weak=False, along="bisection",
           best="nvidia-h200/porous-fp32"),
+    Group("porous index list fp32", POROUS, {}, PACKED[:1], along="bisection", best="nvidia-h200/porous-fp32"),
     Group("moments fp32, half each", _moments(domain=(256,) * 3), {}, (*WAYS, *BLOCKS[2:5], *THICK[1:2], *CALLS),
           weak=False, best=FAST),
     Group("cavity moments fp32", cavity("d3q19", "regularised", (384,) * 3, 1.6), {}, (*BEST, *BLOCKS[-1:]),

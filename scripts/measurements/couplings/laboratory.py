@@ -14,6 +14,7 @@ from lbmtune.backend.protocol import Binary, Compiler, PeerDevice
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_on_planes
+from lbmtune.cores import usable_cores
 from lbmtune.decomposition.coupling import Coupling
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import decomposed
@@ -33,7 +34,7 @@ class Laboratory:
         self.devices, self._compiler = devices, compiler
         self._end, self._begin = time.monotonic() + seconds, time.monotonic()
         self._made: dict[str, Future[Binary]] = {}
-        self._pool = ThreadPoolExecutor(6)
+        self._pool = ThreadPoolExecutor(max(2, usable_cores() // 2))
 
     @property
     def left_s(self) -> float:
