@@ -10,7 +10,7 @@ curve. Nothing is fitted to lattice Boltzmann kernels on several devices.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
@@ -37,7 +37,7 @@ from lbmtune.decomposition.transfers import face_bytes, runs, sent_bytes
 from lbmtune.model.gpu.families import inputs_of
 from lbmtune.model.gpu.inputs import Inputs
 from lbmtune.model.gpu.temporal_blocking.inputs import chunk_planes, spared
-from lbmtune.model.machine.curves import copy_curve, enclosed
+from lbmtune.model.machine.curves import by_bytes, enclosed
 from lbmtune.model.machine.description import Links, Machine
 from lbmtune.model.predict import MODELS, predict
 from lbmtune.model.rounds import Blocks, round_s
@@ -249,20 +249,25 @@ def _has_room(inputs: Inputs) -> bool:
 
 
 def _exchange_s(work: _Work, machine: Machine, coupling: Coupling) -> float:
-    """Return the seconds of the exchange of a part: two waits, the start of each message, and what it sends at once.
+    """Return the seconds of the exchange of a part: two waits, and its messages, which follow each other.
 
-    Copies follow each other, each run by itself. Stores of a kernel have the bandwidth of both directions at once.
+    A message takes as long as one run of its bytes between devices that wait for each other, if that was measured, and
+    what copies of its size take more if it has several runs. Otherwise a kernel begins once, and its stores have the
+    bandwidth of both directions at once.
     """
     links, found = machine.links, work.found
     assert links is not None
     waits, faces = _WAITS * (links.wait_s or 0.0), [one for one in found.faces if one.source == work.part.number]
+    if coupling.transport == "pack" and links.message_store_s:
+        return waits + sum(_curve_s(by_bytes(links.message_store_s), face_bytes(found, face)) for face in faces)
     if coupling.transport == "pack" and links.store_both_ways_bytes_per_s:
-        starts = work.launch_start_s if links.store_start_s is None else len(faces) * links.store_start_s
-        return waits + starts + 2 * work.sent / links.store_both_ways_bytes_per_s
+        return waits + work.launch_start_s + 2 * work.sent / links.store_both_ways_bytes_per_s
     copies = 0.0
     for face in faces:
-        pieces = 1 if found.case.geometry else runs(found, face)
-        copies += (links.copy_start_s or 0.0) + pieces * copy_s(links, face_bytes(found, face) / pieces)
+        sent, pieces = face_bytes(found, face), 1 if found.case.geometry else runs(found, face)
+        copies += pieces * copy_s(links, sent / pieces)
+        if links.message_copy_s:
+            copies += _curve_s(by_bytes(links.message_copy_s), sent) - copy_s(links, sent)
     return waits + copies
 
 
@@ -272,9 +277,14 @@ def copy_s(links: Links, sent: float) -> float:
     The curve is that of one direction; both at once share a little (`Links.both_ways_bytes_per_s`). Beyond the largest
     copy its bandwidth holds.
     """
-    curve = copy_curve(links)
+    curve = by_bytes(links.copy_s)
+    largest, longest = curve[-1]
+    return 2 * (largest / longest) / links.both_ways_bytes_per_s * _curve_s(curve, sent)
+
+
+def _curve_s(curve: Sequence[tuple[int, float]], sent: float) -> float:
+    """Return the seconds of some bytes by a curve. Beyond its largest bytes their bandwidth holds."""
     (least, shortest), *_, (largest, longest) = (curve[0], *curve)
-    slower = 2 * (largest / longest) / links.both_ways_bytes_per_s
     if sent >= largest:
-        return slower * longest * sent / largest
-    return slower * (enclosed(curve, sent) if sent > least else shortest)
+        return longest * sent / largest
+    return enclosed(curve, sent) if sent > least else shortest

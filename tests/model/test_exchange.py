@@ -117,12 +117,16 @@ def test_time_is_that_of_own_cells_and_of_what_is_added(
 
 
 def copied_s(found: Decomposition, links: Links) -> float:
-    """Copies of each run of each message, one after another, of the part that takes longest; each message starts."""
+    """Copies of each run of each message, one after another, of the part that takes longest."""
     seconds = dict.fromkeys(range(len(found.parts)), 0.0)
     for face in found.faces:
         each = face_bytes(found, face) / runs(found, face)
-        seconds[face.source] += (links.copy_start_s or 0.0) + runs(found, face) * copy_s(links, each)
+        seconds[face.source] += runs(found, face) * copy_s(links, each)
     return max(seconds.values())
+
+
+ALONE = replace(CARD, links=replace(LINKS, message_copy_s={}, message_store_s={}))
+"""Links of which messages between devices that wait for each other were not measured."""
 
 
 def test_a_copy_moves_one_run_and_a_kernel_all() -> None:
@@ -130,26 +134,32 @@ def test_a_copy_moves_one_run_and_a_kernel_all() -> None:
     found = decomposed(box("d3q19", "bgk", (256, 256, 256)), PULL, parse_cut("z:2"))
     (sent,), (packed, copied) = (
         {*sent_bytes(found).values()},
-        (period(found, CARD, Coupling(transport, "none")).exchange_s for transport in ("pack", "copy")),
+        (period(found, ALONE, Coupling(transport, "none")).exchange_s for transport in ("pack", "copy")),
     )
     assert [runs(found, face) for face in found.faces] == [5] * 4
     assert LINKS.store_both_ways_bytes_per_s
     assert LINKS.wait_s
     stored = 2 * sent / LINKS.store_both_ways_bytes_per_s + 2 * LINKS.wait_s
-    assert packed == pytest.approx(stored + (2 * LINKS.store_start_s if LINKS.store_start_s else 1.9e-6), rel=0.01)
-    for start in (3e-6, 9e-6):
-        late = replace(CARD, links=replace(LINKS, store_start_s=start))
-        assert period(found, late, Coupling("pack", "none")).exchange_s == pytest.approx(stored + 2 * start)
+    assert packed == pytest.approx(stored + 1.9e-6, rel=0.01)
     assert copied == pytest.approx(copied_s(found, LINKS) + 2 * LINKS.wait_s)
     rows = decomposed(box("d3q19", "regularised", (256, 256, 256)), MOMENTS, parse_cut("z:2"))
     assert [runs(rows, face) for face in rows.faces] == [1] * 4
 
 
-def test_a_message_of_copies_starts_anew() -> None:
+def test_measured_messages_take_the_place_of_their_copies_and_stores() -> None:
+    """Both messages of a part have 1,310,720 bytes; of five copies four take what copies of their size take."""
     found = decomposed(box("d3q19", "bgk", (256, 256, 256)), PULL, parse_cut("z:2"))
-    late = replace(CARD, links=replace(LINKS, copy_start_s=(LINKS.copy_start_s or 0.0) + 7e-6))
-    usual, later = (period(found, card, Coupling("copy", "none")).exchange_s for card in (CARD, late))
-    assert later - usual == pytest.approx(14e-6)
+    message = sent_bytes(found)[0] // 2
+    assert (message, LINKS.wait_s) == (5 * 256 * 256 * 4, 5.2e-6)
+    measured = {str(message // 2): 10e-6, str(2 * message): 40e-6}  # 20 us between them
+    card = replace(CARD, links=replace(LINKS, message_copy_s=measured, message_store_s=measured))
+    packed, copied = (period(found, card, Coupling(way, "none")).exchange_s for way in ("pack", "copy"))
+    assert packed == pytest.approx(2 * (5.2e-6 + 20e-6))
+    more_s = 5 * copy_s(LINKS, message / 5) - copy_s(LINKS, message)
+    assert more_s > 0
+    assert copied == pytest.approx(packed + 2 * more_s)
+    large = decomposed(box("d3q19", "bgk", (512, 512, 256)), PULL, parse_cut("z:2"))
+    assert period(large, card, Coupling("pack", "none")).exchange_s == pytest.approx(2 * (5.2e-6 + 80e-6))
 
 
 def test_without_overlap_all_of_the_exchange_shows_and_the_halo_is_computed() -> None:

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lbmtune.backend.protocol import Array, Compiler, PeerDevice, Queue
-from lbmtune.codegen.streams import COPY, cuda_streams
+from lbmtune.catalogue.families.cuda.direct import Direct
+from lbmtune.codegen.cuda.exchange import MOVER, blocks_of, mover, pieces_of
+from lbmtune.codegen.streams import CASE, COPY, cuda_streams
 from lbmtune.measure.calibration.microbench import Kernel, check_moved, loaded, repeat
 from lbmtune.measure.processes.worker import Progress
 from lbmtune.measure.timing.state import all_true
@@ -62,14 +64,14 @@ class LinksBench:
         others = (*device.conditions().others, *self._ends[slowest].device.conditions().others)
         return Links(
             name=self._name(one, slowest),
-            copy_s={str(size): seconds for size, seconds in worst.copy_s.items()},
+            copy_s=_by_name(worst.copy_s),
             both_ways_bytes_per_s=worst.both_ways_per_s,
             store_bytes_per_s=worst.store_per_s,
             store_both_ways_bytes_per_s=worst.store_both_ways_per_s,
             load_bytes_per_s=worst.load_per_s,
             wait_s=worst.wait_s,
-            copy_start_s=worst.copy_start_s,
-            store_start_s=worst.store_start_s,
+            message_copy_s=_by_name(worst.message_copy_s),
+            message_store_s=_by_name(worst.message_store_s),
             source=f"{len(ids)} {device.environment.device} of one host, best of {_ROUNDS} rounds",
             spread=max(spread for found in figures.values() for spread in found.spread.values()),
             others=tuple(dict.fromkeys(others)),
@@ -81,6 +83,10 @@ class LinksBench:
         )
 
 
+def _by_name(figures: Mapping[int, float]) -> dict[str, float]:
+    return {str(size): seconds for size, seconds in figures.items()}
+
+
 class _Figures(NamedTuple):
     copy_s: dict[int, float]
     both_ways_per_s: float
@@ -88,8 +94,8 @@ class _Figures(NamedTuple):
     store_both_ways_per_s: float
     load_per_s: float
     wait_s: float
-    copy_start_s: float
-    store_start_s: float
+    message_copy_s: dict[int, float]
+    message_store_s: dict[int, float]
     spread: dict[str, float]
 
 
@@ -102,12 +108,20 @@ class _End:
             self.source, self.target = (device.empty(elements, "uint32") for _ in range(2))
             self.source[...] = device.xp.arange(elements, dtype="uint32")
             self.kernel: Kernel = loaded(device, compiler, cuda_streams(1, _ACCESS_BYTES, _THREADS), COPY)
+            self.mover: Kernel = loaded(device, compiler, mover(CASE, Direct(), _ACCESS_BYTES), MOVER)
         self.queue: Queue = device.queue()
 
     def moves(self, source: Array, target: Array, accesses: int = 0) -> Callable[[], None]:
         """Return a launch of this device that copies, maybe from or to another device."""
         count = accesses or source.nbytes // _ACCESS_BYTES
         return self.kernel.by(-(-count // _THREADS), source, target, np.int32(count))
+
+    def packs(self, target: Array, size: int) -> Callable[[], None]:
+        """Return a launch that stores some bytes into an array of another device, as those that send messages do."""
+        pieces = pieces_of(np.array([[0, 0, size // _ACCESS_BYTES]]))
+        with self.device.current():
+            along = self.device.xp.asarray(pieces.ravel())
+        return self.mover.by(blocks_of(len(pieces)), self.source, target, along, np.int32(len(pieces)))
 
     def seconds(self, run: Callable[[], None]) -> float:
         """Return the seconds of what a run enqueues, on the device."""
@@ -147,8 +161,7 @@ class _Pair:
         both_stores_s = self._best("stores both ways", self._both(self._stores, _LAUNCHES)) / _LAUNCHES
         loads = one.moves(other.source, one.target)
         load_s = self._best("loads", self._repeated(loads, _LAUNCHES)) / _LAUNCHES
-        moved, wait_s, size = one.source.nbytes, self._wait_s(), min(COPIES)
-        stores = partial(self._stores, accesses=size // _ACCESS_BYTES)
+        moved, wait_s = one.source.nbytes, self._wait_s()
         return _Figures(
             copy_s=copy_s,
             both_ways_per_s=2 * largest / both_s,
@@ -156,8 +169,8 @@ class _Pair:
             store_both_ways_per_s=2 * moved / both_stores_s,
             load_per_s=moved / load_s,
             wait_s=wait_s,
-            copy_start_s=self._start_s("copies", partial(self._copies, size=size), wait_s, copy_s[size]),
-            store_start_s=self._start_s("stores", stores, wait_s, size * store_s / moved),
+            message_copy_s=self._messages_s("copies", self._copies, wait_s),
+            message_store_s=self._messages_s("stores", self._packed, wait_s),
             spread=self.spread,
         )
 
@@ -175,16 +188,25 @@ class _Pair:
 
         return max(self._best("waits", hops) / (2 * _HOPS) - own_s, _NO_WAIT_S)
 
-    def _start_s(
-        self, what: str, sends: Callable[[_End, _End], Callable[[], None]], wait_s: float, own_s: float
-    ) -> float:
-        """Return how much longer a message takes than its share, if both devices send and wait for each other.
+    def _messages_s(
+        self, what: str, sends: Callable[[_End, _End, int], Callable[[], None]], wait_s: float
+    ) -> dict[int, float]:
+        """Return the seconds of a message by its bytes, if both devices send two and wait for each other.
 
         As parts with two neighbours do: messages have queues of their own, which wait for one queue of both devices,
-        and those for all messages. wait_s: of each of the two waits; own_s: of a message among many.
+        and those for all messages. wait_s: of each of the two waits, which do not count.
         """
         ends = ((self.one, self.other), (self.other, self.one))
-        sending = [(source.device.queue(first=True), sends(source, target)) for source, target in ends * 2]
+        queues = [source.device.queue(first=True) for source, _ in ends * 2]
+        found = {}
+        for size in COPIES:
+            sending = [(queue, sends(*pair, size)) for queue, pair in zip(queues, ends * 2, strict=True)]
+            round_s = self._best(f"{what} of {size} bytes in exchanges", self._exchanges(sending)) / _EXCHANGES
+            found[size] = max(round_s - 2 * wait_s, _NO_WAIT_S) / 2
+        return found
+
+    def _exchanges(self, sending: Sequence[tuple[Queue, Callable[[], None]]]) -> Callable[[], None]:
+        """Return a run of exchanges, each of all messages."""
 
         def rounds() -> None:
             sent: list[Any] = []
@@ -202,8 +224,7 @@ class _Pair:
             for mark in sent:
                 self.one.queue.wait(mark)
 
-        round_s = self._best(f"{what} of exchanges", rounds) / _EXCHANGES
-        return max((round_s - 2 * wait_s) / 2 - own_s, _NO_WAIT_S)
+        return rounds
 
     def _best(self, what: str, run: Callable[[], None]) -> float:
         """Return the least time of some rounds, and note how far the median of them lies from it."""
@@ -229,8 +250,12 @@ class _Pair:
         return partial(source.device.copy, target.target[:count], source.source[:count])
 
     @staticmethod
-    def _stores(source: _End, target: _End, accesses: int = 0) -> Callable[[], None]:
-        return source.moves(source.source, target.target, accesses)
+    def _stores(source: _End, target: _End) -> Callable[[], None]:
+        return source.moves(source.source, target.target)
+
+    @staticmethod
+    def _packed(source: _End, target: _End, size: int) -> Callable[[], None]:
+        return source.packs(target.target, size)
 
     @staticmethod
     def _repeated(run: Callable[[], None], times: int) -> Callable[[], None]:

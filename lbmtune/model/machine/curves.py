@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import log
 
-from lbmtune.model.machine.description import Links, Machine
+from lbmtune.model.machine.description import Machine
 
 
 def times(rates: Mapping[str, float], factor: float) -> dict[str, float]:
@@ -47,9 +47,9 @@ def enclosed(points: Sequence[tuple[float, float]], at: float) -> float:
     return left[1] + (right[1] - left[1]) * (at - left[0]) / (right[0] - left[0])
 
 
-def copy_curve(links: Links) -> list[tuple[int, float]]:
-    """Return the seconds of a peer copy by its bytes, sorted."""
-    return sorted((size, links.copy_s[name]) for size, name in by_number(tuple(links.copy_s), "").items())
+def by_bytes(figures: Mapping[str, float]) -> list[tuple[int, float]]:
+    """Return figures by the bytes that their names say, sorted."""
+    return sorted((size, figures[name]) for size, name in by_number(tuple(figures), "").items())
 
 
 def retained_in_l2(machine: Machine, between_bytes: float) -> float:

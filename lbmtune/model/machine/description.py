@@ -139,9 +139,9 @@ class Links:
     name: of the links; copy: seconds of a peer copy in one direction, by its bytes; both_ways: bandwidth of two copies
     at once, one in each direction, both counted; store, store_both_ways: of stores of a kernel into the memory of a
     peer; load: of its loads from there; flag: from a store into the memory of a peer until the answer of its kernel is
-    there; wait: how much longer a launch waits for a launch of a peer than for one of its own device; copy_start,
-    store_start: how much longer than its share a message takes, as a copy or by stores of a kernel, beyond two waits,
-    if devices exchange two each way and wait for each other; source: of the figures; assumed: what was not measured on
+    there; wait: how much longer a launch waits for a launch of a peer than for one of its own device; message_copy,
+    message_store: seconds of a message beyond two waits, by its bytes, as a copy or by stores of a kernel, if devices
+    exchange two each way and wait for each other; source: of the figures; assumed: what was not measured on
     these devices, '' if all was.
     Of several peers these are the figures of the one that takes longest. By the id of each peer: the name of its link,
     the bandwidth of the largest copy in one direction and in both, and the seconds of the smallest copy and of a wait.
@@ -158,8 +158,8 @@ class Links:
     load_bytes_per_s: float | None = None
     flag_s: float | None = None
     wait_s: float | None = None
-    copy_start_s: float | None = None
-    store_start_s: float | None = None
+    message_copy_s: dict[str, float] = field(default_factory=dict)
+    message_store_s: dict[str, float] = field(default_factory=dict)
     assumed: str = ""
     peers: dict[str, str] = field(default_factory=dict)
     peer_copy_bytes_per_s: dict[str, float] = field(default_factory=dict)

@@ -13,7 +13,7 @@ import msgspec
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.errors import InputError
 from lbmtune.model.machine.benchmark_names import lacking, lacking_of_cpu
-from lbmtune.model.machine.curves import copy_curve
+from lbmtune.model.machine.curves import by_bytes
 from lbmtune.model.machine.description import Machine
 from lbmtune.records.store import write_atomically
 
@@ -177,7 +177,7 @@ def _check(machine: Machine) -> None:
         _whole("cpu", lacking_of_cpu(machine.cpu))
     if machine.datasheet and "L2" not in machine.caches_bytes:
         raise ValueError("caches_bytes lacks 'L2', by which the model scales what was measured elsewhere")
-    if machine.links and not copy_curve(machine.links):
+    if machine.links and not by_bytes(machine.links.copy_s):
         raise ValueError("links.copy_s has no copy of a number of bytes")
     if machine.calibration is None:
         return

@@ -11,17 +11,7 @@ import numpy as np
 
 from lbmtune.backend.protocol import Binary, Compiler, Executable, PeerDevice
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.codegen.cuda.exchange import (
-    ALONG,
-    MOST_BLOCKS,
-    PIECE_WORDS,
-    PIECES,
-    PIECES_OF_BLOCK,
-    PUT,
-    TAKEN,
-    WORDS,
-    mover,
-)
+from lbmtune.codegen.cuda.exchange import ALONG, PIECES, PUT, TAKEN, WORDS, blocks_of, mover, pieces_of
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import InputError
 from lbmtune.runtime.parts.messages import Message
@@ -87,15 +77,13 @@ def by_kernel(message: Message, source: End, target: End, movers: Movers) -> Way
     table = message.runs
     size = source.state.itemsize
     word = gcd(int(np.gcd.reduce(table, axis=None)) * size, max(WORDS))
-    pieces = _pieces(table * size // word)
+    pieces = pieces_of(table * size // word)
     executable, launch = movers.of(source, word)
     with source.device.current():
         given = {TAKEN: source.state, PUT: target.state, ALONG: source.device.xp.asarray(pieces.ravel())}
     arguments = [*(given[name] for name in (TAKEN, PUT, ALONG)), np.int32(len(pieces))]
     assert launch.arguments == (*given, PIECES)
-    return Way(
-        partial(executable.launch, launch, (min(-(-len(pieces) // PIECES_OF_BLOCK), MOST_BLOCKS), 1, 1), arguments)
-    )
+    return Way(partial(executable.launch, launch, (blocks_of(len(pieces)), 1, 1), arguments))
 
 
 def by_host(message: Message, source: End, target: End, _: Movers) -> Way:
@@ -133,12 +121,3 @@ def _few(message: Message, transport: str) -> Array:
             f"run, and {MOST_COPIES:,} are the most."
         )
     return table
-
-
-def _pieces(table: Array) -> Array:
-    """Return runs in pieces of at most PIECE_WORDS: int64, (pieces, 3)."""
-    parts = -(-table[:, 2] // PIECE_WORDS)
-    of = np.repeat(np.arange(len(table)), parts)
-    begin = (np.arange(len(of)) - np.repeat(np.cumsum(parts) - parts, parts)) * PIECE_WORDS
-    words = np.minimum(table[of, 2] - begin, PIECE_WORDS)
-    return np.ascontiguousarray(np.stack([table[of, 0] + begin, table[of, 1] + begin, words], axis=1))

@@ -67,7 +67,7 @@ def document_of(devices: Sequence[PeerDevice], compiler: Compiler, out: Path) ->
 
 
 def measure(
-    out: Path, groups: Sequence[Group], opened: Opened, seconds: float, repeats: int = 3, sample_s: float = 0.04
+    out: Path, groups: Sequence[Group], opened: Opened, seconds: float, repeats: int = 5, sample_s: float = 0.04
 ) -> int:
     """Measure the groups that a file does not have yet. Returns the number of those that failed or were left out."""
     laboratory, document = Laboratory(*opened, seconds), document_of(*opened, out)

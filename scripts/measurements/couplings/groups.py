@@ -19,6 +19,7 @@ HOST = ("transport=host,overlap=none", "transport=host,overlap=edge-priority")
 CALLS = ("transport=copy,launching=call", "transport=pack,launching=call")
 THICK = tuple(f"transport=copy,edge_planes={planes}" for planes in (8, 16, 32, 48))
 BLOCKS = tuple(f"transport=copy,block_planes={planes}" for planes in (16, 22, 26, 32, 43, 64))
+LONG = (32, 96, 128)
 PACKED = tuple(f"transport=pack,overlap={overlap}" for overlap in ("none", "edge-first", "edge-priority"))
 
 
@@ -95,8 +96,8 @@ SMALL = (256, 256, 128)
 POROUS = replace(box("d3q19", "bgk", (256, 256, 512), 1.6), geometry="sandstone:fraction=0.6", force=(1e-6, 0.0, 0.0))
 BEST = ("transport=copy,overlap=none", "transport=copy", "transport=copy,overlap=edge-first", *PACKED[::2])
 GROUPS = (
-    Group("moments fp16s", _moments(), HALF, (*BEST, "transport=copy,block_planes=96",
-          "transport=copy,edge_planes=32")),
+    Group("moments fp16s", _moments(), HALF, (*BEST, *(f"transport=copy,edge_planes={planes}" for planes in LONG),
+          *(f"transport=copy,edge_planes={planes},block_planes=388" for planes in (16, 64)))),
     Group("porous index list fp32, half each", POROUS, {}, PACKED[:1], weak=False, along="bisection",
           best="nvidia-h200/porous-fp32"),
     Group("porous index list fp32", POROUS, {}, PACKED[:1], along="bisection", best="nvidia-h200/porous-fp32"),
@@ -138,14 +139,14 @@ GROUPS = (
 def scaling(devices: int) -> Iterator[Group]:
     """Yield weak and strong scaling on 2, 4, ... GPUs, up to a number; the largest number first.
 
-    No GPU has the memory of 1024^3 cells by itself: beside them one GPU has the share of one.
+    No GPU has the memory of 1024^3 cells by itself: beside them one GPU has the share of one, or of one of four.
     """
     number = devices
     while number > 1:
         for one in (*_WEAK, *_STRONG):
             yield replace(one, name=f"{one.name}, {number} GPUs", devices=number)
         for one in _LARGE:
-            share = (1024, 1024, 1024 // number)
+            share = (1024, 1024, 1024 // max(4, number))
             yield replace(one, name=f"{one.name}, {number} GPUs", devices=number, alone=share)
         number //= 2
 
@@ -164,6 +165,6 @@ _STRONG = (
           best="nvidia-h200/porous-fp32"),
 )  # fmt: skip
 _LARGE = (
-    Group("moments fp32, 1024^3", _moments(domain=(1024,) * 3), {}, BEST[1::3], weak=False, best=FAST),
+    Group("moments fp32, 1024^3", _moments(domain=(1024,) * 3), {}, BEST[1:2], weak=False, best=FAST),
     Group("aa fp32 soa, 1024^3", _one_step((1024,) * 3), {**SOA, "scheme": "aa"}, BEST[1:2], weak=False),
 )

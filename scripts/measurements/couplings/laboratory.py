@@ -65,17 +65,18 @@ class Laboratory:
                 return self._made[program.digest].result()
         return self._compiler(program)
 
-    def pair(
-        self, group: Group, alone: Case, whole: Case, coupling: Coupling, *, poisons: bool = False
-    ) -> tuple[Simulation, CoupledSimulation]:
-        """Return the first device with a case, and as many as the group has with another one."""
-        first, _ = self.programs(group, alone)
-        _, second = self.programs(group, whole)
+    def alone(self, group: Group, case: Case) -> Simulation:
+        """Return the first device with a case."""
+        program, _ = self.programs(group, case)
         with self.devices[0].current():
-            one = Simulation(first, self.binary(first), self.devices[0])
-        found = decomposed(whole, group.kernel, parse_cut(group.cut), group.launches * group.kernel.fused_steps)
-        return one, CoupledSimulation(
-            second, self.binary(second), self.devices[: group.devices], found, coupling, self.binary, poisons=poisons
+            return Simulation(program, self.binary(program), self.devices[0])
+
+    def parts(self, group: Group, case: Case, coupling: Coupling, *, poisons: bool = False) -> CoupledSimulation:
+        """Return as many devices as the group has with a case."""
+        _, program = self.programs(group, case)
+        found = decomposed(case, group.kernel, parse_cut(group.cut), group.launches * group.kernel.fused_steps)
+        return CoupledSimulation(
+            program, self.binary(program), self.devices[: group.devices], found, coupling, self.binary, poisons=poisons
         )
 
     def free(self) -> None:

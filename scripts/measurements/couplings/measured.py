@@ -58,12 +58,13 @@ def measured(group: Group, laboratory: Laboratory, repeats: int, sample_s: float
     proof = proved(group, laboratory, couplings[0])
     laboratory.free()
     laboratory.say("   proved", proof)
-    alone, parts = laboratory.pair(group, group.of_one, group.whole, couplings[0])
+    parts = laboratory.parts(group, group.whole, couplings[0])
     found, different = parts.decomposition, compared(parts, couplings, laboratory)
     laboratory.free()
     bound = ROUNDING * float(finfo(group.kernel.computed.dtype).eps)
     right = [one for one, (_, worst) in different.items() if worst <= bound]
     laboratory.say("   compared", len(different), "equal", sum(not count for count, _ in different.values()))
+    alone = laboratory.alone(group, group.of_one)  # now: states that are compared need its memory
     times = race(alone, parts, right, repeats=repeats, sample_s=sample_s)
     sent = parts.messages_before(parts.parts[0].parity)
     return {
@@ -111,7 +112,7 @@ def compared(
 def proved(group: Group, laboratory: Laboratory, coupling: Coupling) -> dict[str, Any]:
     """Compare parts with one device on a small domain, with poison in the halo before each exchange."""
     small = group.proof
-    alone, parts = laboratory.pair(group, small, small, coupling, poisons=True)
+    alone, parts = laboratory.alone(group, small), laboratory.parts(group, small, coupling, poisons=True)
     found = agreement(alone, parts, 2)
     if not found.passed:
         raise ValueError(f"parts have another state than one device: {found}")

@@ -71,9 +71,9 @@ class MadeUpPeer:
         return self
 
     def launch(self, launch: Launch, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
-        source, target, accesses = arguments
-        moved = 16 * int(accesses)
-        assert grid[0] * launch.block[0] >= accesses
+        source, target, *along, count = arguments
+        moved = 16 * int(along[0].reshape(count, 3)[:, 2].sum() if along else count)
+        assert along or grid[0] * launch.block[0] >= count
         rate = min(self._rate(source), self._rate(target))
         self._move(target[: moved // 4], source[: moved // 4])
         self.clock.now_s += LAUNCH_S + moved / rate
@@ -160,12 +160,11 @@ def test_the_links_of_two_devices_have_the_times_of_copies_and_of_waits() -> Non
     assert one.copy_s == {str(size): pytest.approx(START_S + size / PEER) for size in gpu_links.COPIES}
     assert one.wait_s == pytest.approx(WAIT_S)
     # one thing after another: eight waits for the other device and four messages, of which a half is of each device
-    smallest = START_S + (1 << 10) / PEER
-    assert one.copy_start_s == pytest.approx(
-        (8 * WAIT_S + 4 * (smallest + FIRST_S) - 2 * WAIT_S) / 2 - smallest, rel=0.1
-    )
-    stored_s = LAUNCH_S + (1 << 10) / PEER
-    assert one.store_start_s == pytest.approx((8 * WAIT_S + 4 * stored_s - 2 * WAIT_S) / 2, rel=0.1)
+    for size in gpu_links.COPIES:
+        copied_s, stored_s = START_S + size / PEER + FIRST_S, LAUNCH_S + size / PEER
+        waited_s = (8 - 2) * WAIT_S
+        assert one.message_copy_s[str(size)] == pytest.approx((waited_s + 4 * copied_s) / 2, rel=0.1)
+        assert one.message_store_s[str(size)] == pytest.approx((waited_s + 4 * stored_s) / 2, rel=0.1)
     bytes_s = (1 << 18) / (LAUNCH_S + (1 << 18) / PEER)
     assert one.store_bytes_per_s == pytest.approx(bytes_s)
     assert one.load_bytes_per_s == pytest.approx(bytes_s)
