@@ -31,10 +31,10 @@ from lbmtune.export import exported
 from lbmtune.files.claimsfile import load_documents
 from lbmtune.measure.workers.side_tasks import with_side_task
 from lbmtune.records import Measurement, Trial
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
+from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.claims import Claims, Document, Group
 from lbmtune.records.comparison.statistics import paired_ratio
-from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.store import HEADER, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import kind_of

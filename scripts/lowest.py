@@ -14,7 +14,7 @@ from pathlib import Path
 from scripts.paths import ROOT
 
 TOOLS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
-TESTS = ("records", "files", "export", "cli/test_bad_input.py", "cli/test_streams.py", "search/test_resume.py")
+TESTS = ("records", "files", "export", "cli/test_bad_input.py", "cli/format/test_streams.py", "search/test_resume.py")
 """Of records, files and command lines, which end in exceptions of dependencies if these are too old."""
 
 

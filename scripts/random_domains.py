@@ -36,7 +36,7 @@ from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification.verify import compare, describe_failure, verify_single
-from lbmtune.records.domain_format import DomainRules
+from lbmtune.records.best_json.domain import DomainRules
 from lbmtune.runtime.memory import array_names
 from tests.support.conformance.choices import ROOMY, Sample
 from tests.support.conformance.covering import everything

@@ -26,7 +26,7 @@ from lbmtune.cores import usable_cores
 from lbmtune.errors import InputError
 from lbmtune.export import c_header, cuda_header
 from lbmtune.measure.verification.verify import describe_failure
-from lbmtune.records.best import Best
+from lbmtune.records.best_json.document import Best
 from scripts.random_domains import LIMITS as ROOMY_LIMITS
 from scripts.random_domains import (
     OF_A_KERNEL,
@@ -42,8 +42,8 @@ from scripts.random_domains import (
 )
 from tests.shim.device import HostDevice
 from tests.support.conformance.choices import Sample
-from tests.support.headers import BAD_DOMAIN, RefusedError, best_of, compared, compiled, pointer
-from tests.support.objects import exported, linked
+from tests.support.kernels.headers import BAD_DOMAIN, RefusedError, best_of, compared, compiled, pointer
+from tests.support.kernels.objects import exported, linked
 
 LIMITS = {"cuda": replace(HostDevice.limits, memory_bytes=2**120), "cpu": ROOMY_LIMITS}
 

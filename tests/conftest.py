@@ -167,7 +167,7 @@ def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
     """A kernel with pinned threads leaves the main one on one core, which all tests after it would have to share."""
-    if threads := sys.modules.get("lbmtune.backend.cpu.threads"):
+    if threads := sys.modules.get("lbmtune.backend.cpu.placement.threads"):
         threads.bind(0, "none")
 
 

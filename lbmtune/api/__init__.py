@@ -23,13 +23,10 @@ from typing import TYPE_CHECKING
 from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
-    from lbmtune.api.comparing import compare, write_comparison_page
-    from lbmtune.api.doctor import examined
-    from lbmtune.api.following import follow
-    from lbmtune.api.foresight import foreseen
     from lbmtune.api.inventory import entries, listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
-    from lbmtune.api.measured_machines import machine_file, measured_machine
+    from lbmtune.api.machines.doctor import examined
+    from lbmtune.api.machines.measured_machines import machine_file, measured_machine
     from lbmtune.api.portfolios.exported import export_portfolio
     from lbmtune.api.portfolios.interface import portfolio, unseen
     from lbmtune.api.predicted.decompositions import cuts, decompose
@@ -41,11 +38,14 @@ if TYPE_CHECKING:
     from lbmtune.api.profiling import profile, profiler_target
     from lbmtune.api.remeasuring import remeasure
     from lbmtune.api.reproduction import reproduce
-    from lbmtune.api.results import Study, trials
     from lbmtune.api.several_devices.links import linked, measured_links
     from lbmtune.api.several_devices.parts import prove_parts, race_parts
-    from lbmtune.api.studies import study
-    from lbmtune.api.workers import work
+    from lbmtune.api.studies.comparing import compare, write_comparison_page
+    from lbmtune.api.studies.following import follow
+    from lbmtune.api.studies.foresight import foreseen
+    from lbmtune.api.studies.results import Study, trials
+    from lbmtune.api.studies.run import study
+    from lbmtune.api.studies.workers import work
     from lbmtune.backend.cuda.compiled_cache import compiled_before
     from lbmtune.catalogue.problem.case import Case
     from lbmtune.files.claimsfile import load_documents
@@ -57,33 +57,33 @@ if TYPE_CHECKING:
     from lbmtune.report.varied import write_varied
     from lbmtune.runtime.load import load
     from lbmtune.runtime.select import select
-    from lbmtune.search.optuna_storage import without_password
+    from lbmtune.search.optuna_view.storage import without_password
     from lbmtune.search.study import nothing_valid
 
 _NAMES = {
-    "lbmtune.api.comparing": ("compare", "write_comparison_page"),
+    "lbmtune.api.studies.comparing": ("compare", "write_comparison_page"),
     "lbmtune.api.predicted.decompositions": ("cuts", "decompose"),
     "lbmtune.api.predicted.estimates": ("case_summary", "costs", "predictor"),
-    "lbmtune.api.doctor": ("examined",),
-    "lbmtune.api.following": ("follow",),
-    "lbmtune.api.foresight": ("foreseen",),
+    "lbmtune.api.machines.doctor": ("examined",),
+    "lbmtune.api.studies.following": ("follow",),
+    "lbmtune.api.studies.foresight": ("foreseen",),
     "lbmtune.api.inventory": ("entries", "listing"),
     "lbmtune.api.portfolios.exported": ("export_portfolio",),
     "lbmtune.api.portfolios.interface": ("portfolio", "unseen"),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
     "lbmtune.api.several_devices.links": ("linked", "measured_links"),
-    "lbmtune.api.measured_machines": ("machine_file", "measured_machine"),
+    "lbmtune.api.machines.measured_machines": ("machine_file", "measured_machine"),
     "lbmtune.api.predicted.planning": ("plan",),
     "lbmtune.api.profiling": ("profile", "profiler_target"),
     "lbmtune.api.predicted.ranking": ("rank", "ranked_before"),
     "lbmtune.api.remeasuring": ("remeasure",),
     "lbmtune.api.reproduction": ("reproduce",),
     "lbmtune.api.predicted.parallel": ("check_links", "first_on_parts", "scaling"),
-    "lbmtune.api.results": ("Study", "trials"),
+    "lbmtune.api.studies.results": ("Study", "trials"),
     "lbmtune.api.several_devices.parts": ("prove_parts", "race_parts"),
-    "lbmtune.api.studies": ("study",),
+    "lbmtune.api.studies.run": ("study",),
     "lbmtune.api.predicted.variation": ("check_knob", "vary"),
-    "lbmtune.api.workers": ("work",),
+    "lbmtune.api.studies.workers": ("work",),
     "lbmtune.backend.cuda.compiled_cache": ("compiled_before",),
     "lbmtune.catalogue.problem.case": ("Case",),
     "lbmtune.files.claimsfile": ("load_documents",),
@@ -95,7 +95,7 @@ _NAMES = {
     "lbmtune.report.varied": ("write_varied",),
     "lbmtune.runtime.load": ("load",),
     "lbmtune.runtime.select": ("select",),
-    "lbmtune.search.optuna_storage": ("without_password",),
+    "lbmtune.search.optuna_view.storage": ("without_password",),
     "lbmtune.search.study": ("nothing_valid",),
 }
 __all__ = [

@@ -11,7 +11,7 @@ from lbmtune.backend.protocol import CompileError
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.errors import InputError
 from lbmtune.export.cuda_header import cuda_header, nvcc_options
-from lbmtune.records.best import Best, encode_best
+from lbmtune.records.best_json.document import Best, encode_best
 from lbmtune.records.store import write_atomically
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120")

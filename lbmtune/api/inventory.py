@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
-from lbmtune.api import devices
+from lbmtune.api.machines import devices
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.collisions import COLLISIONS, collision
 from lbmtune.catalogue.config import (

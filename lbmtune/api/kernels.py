@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lbmtune.api import devices, measured_machines
 from lbmtune.api.configs import Config, backend_of_knobs, legal_config, parse_values
-from lbmtune.api.devices import LOG, chosen, doubt, limits_of
-from lbmtune.api.machines import as_machine
+from lbmtune.api.machines import devices, measured_machines
+from lbmtune.api.machines.devices import LOG, chosen, doubt, limits_of
+from lbmtune.api.machines.shipped import as_machine
 from lbmtune.api.predicted.estimates import predictor
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.config import KernelConfig

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from lbmtune.api import measured_machines
-from lbmtune.api.devices import LOG
+from lbmtune.api.machines import measured_machines
+from lbmtune.api.machines.devices import LOG
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lbmtune.api import devices
 from lbmtune.api.configs import config_of, legal_config
-from lbmtune.api.devices import LOG, chosen
 from lbmtune.api.kernels import alone
+from lbmtune.api.machines import devices
+from lbmtune.api.machines.devices import LOG, chosen
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
@@ -20,7 +20,7 @@ from lbmtune.measure.calibration.machines import machine_path
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Environment
-from lbmtune.records.best import Best, read_best
+from lbmtune.records.best_json.document import Best, read_best
 from lbmtune.records.regression.remeasured import Here, Remeasured, remeasured
 from lbmtune.records.spec import TimingProtocol
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from lbmtune import __version__
-from lbmtune.api import devices, measured_machines
+from lbmtune.api.machines import devices, measured_machines
 from lbmtune.api.several_devices.parts import same_kind
 from lbmtune.backend.registry import backend_of, open_device
 from lbmtune.catalogue.backends import BACKENDS

@@ -38,7 +38,7 @@ from lbmtune.codegen.program import (
 from lbmtune.codegen.render import render_single
 from lbmtune.codegen.trace import Traced, plain
 from lbmtune.records import made_of
-from lbmtune.records.kernel_format import (
+from lbmtune.records.best_json.kernel import (
     Argument,
     Buffer,
     CellType,

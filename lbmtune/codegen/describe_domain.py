@@ -8,7 +8,7 @@ from lbmtune.catalogue.families.rules import Limits, domain_conditions
 from lbmtune.catalogue.layouts.layout import Extents
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.trace import Traced, plain
-from lbmtune.records.domain_format import DomainLimit, DomainRules
+from lbmtune.records.best_json.domain import DomainLimit, DomainRules
 
 _AXES = ("nx", "ny", "nz")
 

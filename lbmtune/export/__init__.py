@@ -1,4 +1,4 @@
-"""best.json: the winner of a study for a solver. `lbmtune.records.best` defines and reads the format."""
+"""best.json: the winner of a study for a solver. `lbmtune.records.best_json.document` defines and reads the format."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,9 +15,9 @@ from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export.on_parts import on_parts
 from lbmtune.export.own_kernel import FORMATS
 from lbmtune.records import Environment, Trial, made_of
-from lbmtune.records.best import Alternate, Best, Expected, encode_best, read_best
+from lbmtune.records.best_json.document import Alternate, Best, Expected, encode_best, read_best
+from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.comparison.repeats import RepeatInterval
-from lbmtune.records.kernel_format import Kernel
 from lbmtune.records.remarks import description_disturbance, speed_doubts
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import write_atomically

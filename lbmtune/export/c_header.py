@@ -19,8 +19,8 @@ from lbmtune.export.c_text import C_TYPES, filled, lines_of
 from lbmtune.export.header_launches import INTEGERS, values_of
 from lbmtune.export.header_state import index_list
 from lbmtune.export.solver_text import cells, check_case, check_name, interface, properties, titles
-from lbmtune.records.best import Best
-from lbmtune.records.kernel_format import Kernel, LaunchGeometry
+from lbmtune.records.best_json.document import Best
+from lbmtune.records.best_json.kernel import Kernel, LaunchGeometry
 
 _TABLES = """\
 static const Tables the_tables = {NAME}_TABLES;

@@ -12,8 +12,8 @@ from lbmtune.export.c_text import filled, truth
 from lbmtune.export.header_launches import buffer_statements, kernel_text, launch_statements
 from lbmtune.export.header_state import index_list
 from lbmtune.export.solver_text import cells, check_case, check_name, default_name, interface, properties, titles
-from lbmtune.records.best import Best
-from lbmtune.records.kernel_format import Links
+from lbmtune.records.best_json.document import Best
+from lbmtune.records.best_json.kernel import Links
 from lbmtune.records.store import write_atomically
 
 _OF_NVRTC_ALONE = ("--device-as-default-execution-space",)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
 from lbmtune.codegen.program import BARRIER, FIRST_PLANE, LAST_PLANE, LIST, PARITY, STEPS
 from lbmtune.export.c_text import C_TYPES, lines_of, real
-from lbmtune.records.best import Best
-from lbmtune.records.kernel_format import Buffer, Kernel, LaunchGeometry
+from lbmtune.records.best_json.document import Best
+from lbmtune.records.best_json.kernel import Buffer, Kernel, LaunchGeometry
 
 _ENTRY = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^\n]*?\)\s+)?(\w+)\(')
 _LINE_MARK = re.compile(r"^[ \t]*#line .*\n", re.MULTILINE)

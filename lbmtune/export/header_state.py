@@ -6,8 +6,8 @@ from lbmtune.catalogue.moments.basis import powers, shares
 from lbmtune.catalogue.precision import Codes
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.export.c_text import braced, filled, lines_of, matrix, real, table_rows, truth
-from lbmtune.records.best import Best
-from lbmtune.records.kernel_format import Links, Location, Storage
+from lbmtune.records.best_json.document import Best
+from lbmtune.records.best_json.kernel import Links, Location, Storage
 
 
 def number_codes(storage: Storage, both: str) -> str:

@@ -12,7 +12,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.decomposition.coupling import takes_planes
 from lbmtune.decomposition.cuts import Grid, parse_cut
 from lbmtune.decomposition.parts import crossed
-from lbmtune.records.best import OnParts, SentLink
+from lbmtune.records.best_json.document import OnParts, SentLink
 from lbmtune.records.parts import PartsAsked, PartsTrial
 
 

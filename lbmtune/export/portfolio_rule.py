@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lbmtune.export.c_text import filled
 from lbmtune.export.solver_text import check_name
-from lbmtune.records.portfolio_format import Portfolio, RuleLine
+from lbmtune.records.best_json.portfolio import Portfolio, RuleLine
 
 
 def rule_header(found: Portfolio, name: str, version: str) -> str:

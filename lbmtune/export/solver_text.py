@@ -11,8 +11,8 @@ from lbmtune.codegen.program import STEPS
 from lbmtune.errors import InputError
 from lbmtune.export.c_text import C_TYPES, braced, filled, lines_of, quoted, real, truth
 from lbmtune.export.header_state import moments, number_codes, populations, tables
-from lbmtune.records.best import Best
-from lbmtune.records.kernel_format import Kernel
+from lbmtune.records.best_json.document import Best
+from lbmtune.records.best_json.kernel import Kernel
 
 
 def default_name(best: Best) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION, Environment, Trial
-from lbmtune.records.kernel_format import Int3
+from lbmtune.records.best_json.kernel import Int3
 from lbmtune.records.quantities import Count
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import append_line, decoded, drop_torn_line, read_lines, write_record

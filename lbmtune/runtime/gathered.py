@@ -21,7 +21,7 @@ from lbmtune.errors import InputError
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 
 if TYPE_CHECKING:
-    from lbmtune.records.best import Best
+    from lbmtune.records.best_json.document import Best
 
 Array = Any
 

@@ -22,8 +22,8 @@ from lbmtune.codegen.render import render, render_single
 from lbmtune.codegen.support import support_of
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.records import Environment
-from lbmtune.records.best import Best, read_best
-from lbmtune.records.kernel_format import LaunchGeometry
+from lbmtune.records.best_json.document import Best, read_best
+from lbmtune.records.best_json.kernel import LaunchGeometry
 from lbmtune.records.remarks import power_remark
 from lbmtune.records.store import provide_cache
 from lbmtune.runtime.gathered import Gathered, gathered, on_planes

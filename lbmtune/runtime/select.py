@@ -20,8 +20,8 @@ from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.records import Environment
-from lbmtune.records.best import Alternate, Best, read_best
-from lbmtune.records.kernel_format import Int3
+from lbmtune.records.best_json.document import Alternate, Best, read_best
+from lbmtune.records.best_json.kernel import Int3
 from lbmtune.runtime.load import loaded
 from lbmtune.runtime.solver import Solver
 

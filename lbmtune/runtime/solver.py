@@ -22,7 +22,7 @@ from lbmtune.runtime.gathered import Gathered
 from lbmtune.runtime.simulation import Simulation
 
 if TYPE_CHECKING:  # it takes long to load, and workers start often
-    from lbmtune.records.best import Best
+    from lbmtune.records.best_json.document import Best
 
 Array = Any
 """A numpy array, or a cupy array on a GPU."""

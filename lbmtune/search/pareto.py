@@ -13,7 +13,7 @@ from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
 
 if TYPE_CHECKING:
-    from lbmtune.search.features import Array, Indices
+    from lbmtune.search.regression.features import Array, Indices
 
 
 def front(points: Array) -> Indices:

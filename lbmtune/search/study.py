@@ -185,7 +185,7 @@ def _text(value: Any) -> str:
 
 def _keep_journal(folder: Path, header: StudyHeader, space: Space) -> None:
     """Write all trials as a journal of Optuna, at the end: it loads slowly. Raises InputError."""
-    from lbmtune.search.optuna_storage import JOURNAL, write_journal
+    from lbmtune.search.optuna_view.storage import JOURNAL, write_journal
 
     path = folder / JOURNAL
     try:

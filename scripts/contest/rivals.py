@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from optuna.samplers import GPSampler
 
-from lbmtune.search.features import coded
+from lbmtune.search.regression.features import coded
 from lbmtune.search.strategies.ordered import Task
 from lbmtune.search.strategies.sampled import Sampled, tpe
 from scripts.contest.play import IN_TURN, Maker, Run, played

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lbmtune.api.machines import measured_cards
+from lbmtune.api.machines.shipped import measured_cards
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cores import usable_cores

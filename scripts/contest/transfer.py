@@ -21,7 +21,7 @@ from statistics import fmean
 
 import numpy as np
 
-from lbmtune.api.earlier import MOST_STUDIES, ranked
+from lbmtune.api.studies.earlier import MOST_STUDIES, ranked
 from lbmtune.cores import usable_cores
 from lbmtune.process_pool import mapped, pool
 from lbmtune.records.store import read_header

@@ -27,7 +27,7 @@ from scripts.paths import ROOT
 
 FOLDER = ROOT / "docs" / "reference"
 DECISIONS, GUIDE = ROOT / "docs" / "decisions", ROOT / "docs" / "guide"
-SCHEMA = ROOT / "lbmtune" / "records" / "best.schema.json"
+SCHEMA = ROOT / "lbmtune" / "records" / "best_json" / "best.schema.json"
 _WRITTEN = "<!-- Written by scripts/docs/reference.py from the code; edit the code, not this page. -->"
 _KNOB_COLUMNS = ("knob", "meaning", "unit", "default", "values", "acts if")
 _OTHER_CODES = {
@@ -126,7 +126,7 @@ def schema_page() -> str:
     lines = [
         "# The schema of best.json",
         "",
-        f"{schema['title']}. The JSON Schema itself is `lbmtune/records/best.schema.json`. How to use the file is in",
+        f"{schema['title']}. The JSON Schema itself is `{SCHEMA.relative_to(ROOT)}`. How to use the file is in",
         "[best.json for the author of a solver](../guide/best-json.md). A field without a default is required.",
     ]
     for name, record in schema["$defs"].items():

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from lbmtune.api.machines import named_machine
+from lbmtune.api.machines.shipped import named_machine
 from lbmtune.api.predicted.parallel import ASSUMED, Scaling, ScalingPoint, scaling
 from lbmtune.catalogue.limits import extents
-from lbmtune.records.best import Best, read_best
+from lbmtune.records.best_json.document import Best, read_best
 from scripts.paths import RECORDED
 
 MACHINE, DEVICES = "h200", 8

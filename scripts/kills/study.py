@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from lbmtune.records.store import HEADER, TRIALS, read_study
 from scripts.kills.run import DONE, GONE_S, WORKING, Run
 

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from scripts.paths import ROOT
 
 WITHIN = 0.01

@@ -21,13 +21,13 @@ from pathlib import Path
 import numpy as np
 
 from lbmtune import api
-from lbmtune.api.machines import named_machine
+from lbmtune.api.machines.shipped import named_machine
 from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.export import best
 from lbmtune.export.cuda_header import cuda_header, nvcc_options
 from lbmtune.records import Trial
-from lbmtune.records.best import Best
+from lbmtune.records.best_json.document import Best
 from scripts.paths import ROOT
 
 SOURCE = Path(__file__).with_name("header_speed.cpp")
@@ -78,7 +78,7 @@ def built(found: Best, folder: Path, *, host: bool) -> Path:
     (folder / "made.cu").write_text('#define MADE_IMPLEMENTATION\n#include "made.h"\n')
     program = folder / "header_speed"
     if host:
-        from tests.support.headers import build_program
+        from tests.support.kernels.headers import build_program
 
         build_program([SOURCE, folder / "made.cu"], program, "made", folder)
     else:

@@ -27,8 +27,8 @@ from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification import oracle
 from lbmtune.runtime import Simulation
-from tests.support.headers import Exported, best_of
-from tests.support.objects import exported, linked
+from tests.support.kernels.headers import Exported, best_of
+from tests.support.kernels.objects import exported, linked
 
 LEAST_RATIO = 0.98
 _ROWS = {"row_offset": 16, "vector_bits": vector_bits()}

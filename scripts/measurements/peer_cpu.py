@@ -34,7 +34,7 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.measure.timing.state import fill_random
 from lbmtune.measure.verification.verify import verify
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from lbmtune.runtime import Simulation
 
 OURS = Path(__file__).with_name("peer_cpu.txt")

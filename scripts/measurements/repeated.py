@@ -20,7 +20,7 @@ from lbmtune.catalogue.limits import extents
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.files.casefile import domain_of
 from lbmtune.records import Measurement
-from lbmtune.records.best import Best, encode_best, read_best
+from lbmtune.records.best_json.document import Best, encode_best, read_best
 from lbmtune.records.comparison.repeats import percent
 from lbmtune.records.regression.ratios import Verdict
 from lbmtune.records.regression.studies import compared

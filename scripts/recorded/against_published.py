@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from lbmtune.api.devices import limits_of
-from lbmtune.api.machines import named_machine, shipped_machines
+from lbmtune.api.machines.devices import limits_of
+from lbmtune.api.machines.shipped import named_machine, shipped_machines
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import broken

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from lbmtune.api.machines import named_machine
+from lbmtune.api.machines.shipped import named_machine
 from lbmtune.api.predicted.parallel import scaling
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.limits import extents

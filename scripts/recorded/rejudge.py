@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from lbmtune.api.devices import host_limits, limits_of
+from lbmtune.api.machines.devices import host_limits, limits_of
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.limits import Limits
 from lbmtune.claims.judge import verdicts

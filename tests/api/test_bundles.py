@@ -15,10 +15,10 @@ from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.config import cuda
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import DeviceUnavailableError, InputError
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from tests.shim.device import COMPILER
-from tests.support.headers import best_of, build_program
-from tests.support.kernel_kinds import KINDS
+from tests.support.kernels.headers import best_of, build_program
+from tests.support.kernels.kernel_kinds import KINDS
 
 try:
     KNOWN = nvrtc.architectures()

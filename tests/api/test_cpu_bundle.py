@@ -10,10 +10,10 @@ import pytest
 
 from lbmtune.api.bundles import write_cpu_bundle
 from lbmtune.errors import InputError
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from tests.shim.device import COMPILER
-from tests.support.headers import best_of
-from tests.support.objects import C_COMPILER, KINDS, MORE
+from tests.support.kernels.headers import best_of
+from tests.support.kernels.objects import C_COMPILER, KINDS, MORE
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")

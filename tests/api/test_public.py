@@ -13,9 +13,11 @@ import pytest
 
 import lbmtune
 from lbmtune import Case, Study, api, load, study
-from lbmtune.api import comparing, kernels, results, studies
-from lbmtune.api.folders import study_folder
-from lbmtune.api.machines import as_machine, named_machine
+from lbmtune.api import kernels
+from lbmtune.api.machines.shipped import as_machine, named_machine
+from lbmtune.api.studies import comparing, results
+from lbmtune.api.studies import run as studies
+from lbmtune.api.studies.folders import study_folder
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.files.studyfile import as_spec, load_study
 from lbmtune.records.spec import TimingProtocol
@@ -47,7 +49,7 @@ def test_examples_of_docstrings(example, monkeypatch, tmp_path) -> None:
     """On this processor, whose bandwidths are those of a recorded one."""
     if example in (kernels.measure, studies.study):
         described = named_machine(str(RECORDED / "epyc-2-cores" / "machine.toml"))
-        monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", lambda *_, **__: described)
+        monkeypatch.setattr("lbmtune.api.machines.measured_machines.measured_machine", lambda *_, **__: described)
         monkeypatch.setattr(kernels, "TimingProtocol", partial(TimingProtocol, **QUICK))
         quick = [f"protocol.{name}={value}" for name, value in QUICK.items()]
         monkeypatch.setattr(studies, "as_spec", lambda spec, overrides: as_spec(spec, [*overrides, *quick]))

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from lbmtune import api
-from lbmtune.api.devices import limits_of
-from lbmtune.api.machines import machine_of, named_machine, shipped_machines
+from lbmtune.api.machines.devices import limits_of
+from lbmtune.api.machines.shipped import machine_of, named_machine, shipped_machines
 from lbmtune.api.predicted import ranking as cli_ranking
 from lbmtune.api.predicted.estimates import predictor
 from lbmtune.api.predicted.grouping import differences, families, folded, others, with_scheme
 from lbmtune.api.predicted.ranking import Entry, Ranking, Row, rank
 from lbmtune.api.predicted.variation import vary
-from lbmtune.api.studies import compiled_first_of
+from lbmtune.api.studies.run import compiled_first_of
 from lbmtune.backend.cuda import compiled_cache as backend_compiled
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.backend.cuda.compiled_cache import Compiled, compiled, compiled_all, compiled_before
@@ -45,7 +45,7 @@ from lbmtune.search import estimates as search_estimates
 from lbmtune.search.estimates import estimates
 from lbmtune.search.spaces.space import legal_set
 from lbmtune.units import format_bytes
-from tests.support.configs import configured
+from tests.support.kernels.configs import configured
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
 

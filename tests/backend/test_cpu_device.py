@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from lbmtune import quotas
-from lbmtune.backend.cpu import compile_cpu, modules, threads
+from lbmtune.backend.cpu import compile_cpu
+from lbmtune.backend.cpu.compilation import modules
+from lbmtune.backend.cpu.placement import threads
 from lbmtune.backend.protocol import OutOfMemoryError
 from lbmtune.backend.registry import open_device
 from lbmtune.catalogue.config import cpu

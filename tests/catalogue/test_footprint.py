@@ -24,7 +24,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.catalogue.schemes import SCHEMES
 from lbmtune.catalogue.sparse import nodes
-from tests.support.cuda_samples import config as sample_config
+from tests.support.kernels.cuda_samples import config as sample_config
 
 CUBE = (256, 256, 256)
 SITES = 256**3

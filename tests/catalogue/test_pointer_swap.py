@@ -28,7 +28,7 @@ from lbmtune.export import write_best
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import verify
-from tests.records.test_export import cpu_record
+from tests.records.best_json.test_export import cpu_record
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.conformance.choices import LIMITS, case_of
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lbmtune.backend.cpu.compilation.modules import import_text
 from lbmtune.backend.cpu.device import vector_bits
-from lbmtune.backend.cpu.modules import import_text
 from lbmtune.catalogue.precision import HALF, STORAGES, Storage
 from lbmtune.codegen.skeleton import skeleton
 from tests.shim.device import COMPILER, HEADER, compile_text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.api.devices import limits_of
+from lbmtune.api.machines.devices import limits_of
 from lbmtune.catalogue.config import CpuConfig, cpu
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.catalogue.problem.case import Case

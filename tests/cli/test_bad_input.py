@@ -17,8 +17,8 @@ from typing import Annotated, get_args, get_origin, get_type_hints
 
 import pytest
 
-from lbmtune.api import measured_machines
-from lbmtune.api.machines import shipped_machines
+from lbmtune.api.machines import measured_machines
+from lbmtune.api.machines.shipped import shipped_machines
 from lbmtune.backend.cpu import compile_cpu
 from lbmtune.claims.store import append_group, read_claims
 from lbmtune.cli import main
@@ -28,7 +28,7 @@ from lbmtune.files.studyfile import check_acts, load_study
 from lbmtune.records.store import append_trial, cache_folder, make_cache, read_study, write_atomically
 from lbmtune.scratch import scratch_folder
 from lbmtune.search.lock import folder_lock
-from lbmtune.search.optuna_storage import without_password
+from lbmtune.search.optuna_view.storage import without_password
 from tests.support.paths import RECORDED, ROOT
 from tests.support.studies.fake_study import DEVICE_ID, FakeEvaluator, stand_in
 
@@ -757,7 +757,7 @@ def test_a_name_of_version_0_1_beside_a_family(refused, config, said):
 
 
 def test_an_axis_to_vary_is_looked_up_before_the_device_is(refused, monkeypatch):
-    monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", None)
+    monkeypatch.setattr("lbmtune.api.machines.measured_machines.measured_machine", None)
     said = refused("predict", "quick", "--device", "0", "--vary", "blcok")
     assert "unknown knob of cuda kernels 'blcok'; did you mean 'block'?" in said
     said = refused("predict", "quick", "--device", "cpu", "--vary", "colour")
@@ -874,7 +874,9 @@ def test_a_page_of_one_axis_that_cannot_be_written(refused, tmp_path):
 
 @pytest.mark.parametrize("option", [("--output", "file/page.html"), ("--sources", "file/sources")])
 def test_where_a_profile_goes_is_looked_at_before_anything_is_measured(refused, monkeypatch, tmp_path, option):
-    monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", lambda *_, **__: pytest.fail("measured"))
+    monkeypatch.setattr(
+        "lbmtune.api.machines.measured_machines.measured_machine", lambda *_, **__: pytest.fail("measured")
+    )
     (tmp_path / "file").touch()
     assert "lbmtune: cannot write file" in refused("profile", "scheme=aa", "--device", "cpu", *option)
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import lbmtune
-from lbmtune.api.devices import limits_of
-from lbmtune.api.machines import named_machine
+from lbmtune.api.machines.devices import limits_of
+from lbmtune.api.machines.shipped import named_machine
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.catalogue.record import Cells
 from lbmtune.cli.arguments import configs
 from lbmtune.cli.arguments.options import Options
 from lbmtune.errors import InputError
-from lbmtune.records.best import Best, encode_best, read_best
+from lbmtune.records.best_json.document import Best, encode_best, read_best
 from lbmtune.runtime import load as loading
 from tests.support.paths import RECORDED
 
@@ -97,7 +97,7 @@ def test_file_load_and_command_line_refuse_the_same_domains(
     monkeypatch.setattr(loading, "open_device", lambda _: device)
     monkeypatch.setattr(loading, "compiler_for", lambda _: compiled)
     monkeypatch.setattr(loading, "_check_support", lambda *_: None)
-    monkeypatch.setattr("lbmtune.api.devices.open_device", lambda _: device)
+    monkeypatch.setattr("lbmtune.api.machines.devices.open_device", lambda _: device)
     for module in (loading, configs):  # the files stay the same, and are read and checked once
         monkeypatch.setattr(module, "read_best", cache(read_best))
     monkeypatch.setattr(configs, "named_machine", cache(named_machine))

@@ -17,7 +17,7 @@ from lbmtune.catalogue.problem.geometries import voxelfile
 from lbmtune.cli import main
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import as_spec
-from lbmtune.records.best import encode_best, read_best
+from lbmtune.records.best_json.document import encode_best, read_best
 from tests.support.studies.fake_study import stand_in
 
 Call = Callable[..., tuple[int, str, str]]

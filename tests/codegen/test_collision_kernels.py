@@ -19,7 +19,7 @@ from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Verification
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support import cpu_cases, cuda_samples
+from tests.support.kernels import cpu_cases, cuda_samples
 
 PRECISIONS = ("fp64", "fp32", "fp16s")
 PAIRS = [

@@ -9,7 +9,7 @@ import sys
 from lbmtune.codegen.render import render
 from tests.codegen import test_collision_kernels as collisions
 from tests.codegen.cpu import test_cpu_text as cpu
-from tests.support.cuda_samples import sampled
+from tests.support.kernels.cuda_samples import sampled
 
 
 def digests() -> list[str]:

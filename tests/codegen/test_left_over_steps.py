@@ -29,7 +29,7 @@ from lbmtune.measure.verification.verify import error_bound, verify_single
 from lbmtune.measure.workers.messages import MeasureRequest
 from lbmtune.measure.workers.one_kernel import verify_and_measure
 from lbmtune.records import Resources, Verification
-from lbmtune.records.best import encode_best
+from lbmtune.records.best_json.document import encode_best
 from lbmtune.records.spec import TimingProtocol
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.winner import verification_table
@@ -37,7 +37,7 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime import load as loading
 from tests.shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
 from tests.support.conformance.choices import case_of
-from tests.support.cpu_cases import InterpretingDevice
+from tests.support.kernels.cpu_cases import InterpretingDevice
 from tests.support.studies import made_up_records as made
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")

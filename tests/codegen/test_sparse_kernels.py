@@ -30,8 +30,8 @@ from lbmtune.measure.verification.verify import verify, verify_simulation
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, memory
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support import compiled, cpu_cases
-from tests.support.full_size import verify_full_size
+from tests.support.kernels import compiled, cpu_cases
+from tests.support.kernels.full_size import verify_full_size
 
 SCHEMES = {
     name: one

@@ -29,9 +29,9 @@ from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
 from lbmtune.search.kinds import rounding_of
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.cpu_cases import SCHEME_NAMES as CPU_SCHEMES
-from tests.support.cpu_cases import case_of, config_of, interpret
-from tests.support.cuda_samples import SCHEME_NAMES, VECTOR_SCHEMES, config, flows
+from tests.support.kernels.cpu_cases import SCHEME_NAMES as CPU_SCHEMES
+from tests.support.kernels.cpu_cases import case_of, config_of, interpret
+from tests.support.kernels.cuda_samples import SCHEME_NAMES, VECTOR_SCHEMES, config, flows
 from tests.support.paths import RECORDED
 
 STORED = ("fp32", "fp32-unshifted")

@@ -22,8 +22,8 @@ from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import describe_failure
 from scripts.random_domains import WRONG
 from scripts.random_headers import outcomes_of
-from tests.support.headers import BAD_ARGUMENT, BAD_DOMAIN, Exported, RefusedError, best_of, compared, pointer
-from tests.support.objects import C_COMPILER, KINDS, MORE, STRICT, exported, linked
+from tests.support.kernels.headers import BAD_ARGUMENT, BAD_DOMAIN, Exported, RefusedError, best_of, compared, pointer
+from tests.support.kernels.objects import C_COMPILER, KINDS, MORE, STRICT, exported, linked
 
 pytestmark = pytest.mark.skipif(C_COMPILER is None, reason="no C compiler (gcc or clang)")
 COMPILERS = [one for one in ("gcc", "clang") if shutil.which(one)]

@@ -31,7 +31,7 @@ from lbmtune.runtime.solver import equilibrium
 from scripts.random_domains import REFUSED, RIGHT, WRONG, chosen
 from scripts.random_headers import exportable, outcomes
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.headers import (
+from tests.support.kernels.headers import (
     BAD_ARGUMENT,
     BAD_DOMAIN,
     RUNTIME,
@@ -42,7 +42,7 @@ from tests.support.headers import (
     compiled,
     pointer,
 )
-from tests.support.kernel_kinds import KINDS
+from tests.support.kernels.kernel_kinds import KINDS
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")

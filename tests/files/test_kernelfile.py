@@ -18,7 +18,7 @@ from lbmtune.files.kernelfile import load_kernel
 from lbmtune.files.kernelstudy import kernel_study
 from lbmtune.files.kerneltemplate import write_template
 from lbmtune.search.spaces.space import legal_set
-from tests.support.own_kernels import DESCRIPTION, TEXT, loaded, written
+from tests.support.kernels.own_kernels import DESCRIPTION, TEXT, loaded, written
 from tests.support.paths import ROOT
 
 EXAMPLES = ROOT / "examples" / "own-kernel"

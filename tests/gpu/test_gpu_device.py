@@ -32,7 +32,7 @@ from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
 from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
-from tests.support.cuda_samples import flows, one_of_each_kind
+from tests.support.kernels.cuda_samples import flows, one_of_each_kind
 
 pytestmark = pytest.mark.gpu
 

@@ -18,8 +18,8 @@ from lbmtune.measure.parts.proof import Agreement, agreement
 from lbmtune.measure.parts.race import race
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.parts.coupled import CoupledSimulation
-from tests.support.configs import configured
-from tests.support.cuda_samples import config, flows
+from tests.support.kernels.configs import configured
+from tests.support.kernels.cuda_samples import config, flows
 
 pytestmark = pytest.mark.gpu
 GRINDER = replace(flows("d3q19", "bgk")["grinder"], domain=(45, 37, 41))

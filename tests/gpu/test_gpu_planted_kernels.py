@@ -15,7 +15,7 @@ from lbmtune.codegen.render import render
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Outcome
 from lbmtune.records.spec import TimingProtocol
-from tests.support.cuda_samples import flows, one_of_each_kind
+from tests.support.kernels.cuda_samples import flows, one_of_each_kind
 from tests.support.stages import judged
 
 pytestmark = pytest.mark.gpu

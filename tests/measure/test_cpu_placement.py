@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.backend.cpu import compile_cpu, numa, pages, threads
+from lbmtune.backend.cpu import compile_cpu
 from lbmtune.backend.cpu.device import CpuDevice, CpuExecutable
+from lbmtune.backend.cpu.placement import numa, pages, threads
 from lbmtune.backend.protocol import Binary, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.codegen.program import Launch
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
-from tests.support.configs import varied
-from tests.support.cpu_cases import InterpretingDevice, case_of, config_of, program_of
+from tests.support.kernels.configs import varied
+from tests.support.kernels.cpu_cases import InterpretingDevice, case_of, config_of, program_of
 
 MANY = min(2, len(threads.ALLOWED))
 needs_two = pytest.mark.skipif(MANY < 2, reason="one processor")

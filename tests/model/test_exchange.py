@@ -21,7 +21,7 @@ from lbmtune.model.exchange import OVERLAPS, Overlap, Period, copy_s, period
 from lbmtune.model.machine.description import Links, Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from tests.support.paths import RECORDED
 
 CARD = read_machine(RECORDED / "nvidia-h100" / "machine.toml")

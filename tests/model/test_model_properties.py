@@ -18,7 +18,7 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Resources
 from lbmtune.records.store import read_study
 from lbmtune.records.terms import LAUNCH
-from tests.support.configs import varied
+from tests.support.kernels.configs import varied
 from tests.support.paths import RECORDED
 
 CARD, HOST = (read_machine(RECORDED / name / "machine.toml") for name in ("nvidia-h200", "xeon-2-cores"))

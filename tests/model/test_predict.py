@@ -17,7 +17,7 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine, write_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Conditions, Environment, Term, significant
-from tests.support.configs import configured
+from tests.support.kernels.configs import configured
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
 

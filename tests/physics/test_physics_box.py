@@ -10,7 +10,7 @@ import pytest
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity, channel, initial_flow
 from lbmtune.runtime import Simulation
-from tests.support.physics import FP64, start, viscosity
+from tests.support.kernels.physics import FP64, start, viscosity
 
 N, UNIFORM = 32, 8
 """Cells along the axes of the vortices, and along the third one, where nothing changes."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lbmtune.catalogue.problem.flows import cavity
-from tests.support.physics import FP64, relaxation_rate, start
+from tests.support.kernels.physics import FP64, relaxation_rate, start
 
 N, LID, REYNOLDS = 96, 0.1, 100
 CROSSINGS = 20  # times that the lid moves by the width of the cavity

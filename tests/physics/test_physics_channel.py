@@ -9,7 +9,7 @@ import pytest
 
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import channel
-from tests.support.physics import FP64, start, viscosity
+from tests.support.kernels.physics import FP64, start, viscosity
 
 PEAK = 0.05
 WIDTHS = (6, 12, 24)

@@ -9,7 +9,7 @@ import pytest
 
 from lbmtune.catalogue.problem.flows import porous
 from lbmtune.catalogue.problem.geometry import solid
-from tests.support.physics import FP64, start, viscosity
+from tests.support.kernels.physics import FP64, start, viscosity
 
 FORCE = 1e-6
 

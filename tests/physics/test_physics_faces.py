@@ -8,7 +8,7 @@ import pytest
 from lbmtune.catalogue.problem.flows import pipe
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.textbook_boundaries import bounded
-from tests.support.physics import viscosity
+from tests.support.kernels.physics import viscosity
 
 CELLS, LENGTH, INLET = 4, 24, 1e-5
 

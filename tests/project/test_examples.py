@@ -14,9 +14,9 @@ from lbmtune.api.objects import write_object
 from lbmtune.catalogue.config import cpu, cuda
 from lbmtune.catalogue.problem.flows import cavity, channel
 from lbmtune.export.cuda_header import cuda_header
-from lbmtune.records.best import encode_best
+from lbmtune.records.best_json.document import encode_best
 from tests.shim.device import COMPILER
-from tests.support.headers import best_of, build_program
+from tests.support.kernels.headers import best_of, build_program
 from tests.support.paths import ROOT
 from tests.support.studies.fake_study import stand_in
 

@@ -90,7 +90,7 @@ def test_installed_wheel_finds_kernels_and_studies(wheel: Path, tmp_path: Path) 
     command = "from lbmtune.cli import main; main()"
     listed = _run("-c", command, "list", "--json", cwd=tmp_path, PYTHONPATH=str(site))
     assert "esoteric-pull" in listed
-    code = "from lbmtune.api.machines import shipped_machines; print(*shipped_machines())"
+    code = "from lbmtune.api.machines.shipped import shipped_machines; print(*shipped_machines())"
     assert _run("-c", code, cwd=tmp_path, PYTHONPATH=str(site)).split() == [
         "a100",
         *("c1060", "gtx-285", "gtx-titan"),

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import tomllib
+from collections import Counter
 
 import lbmtune
 from lbmtune.catalogue.config import FAMILIES, backend_knobs
@@ -69,3 +70,11 @@ def test_make_alone_lists_all_targets_with_what_they_do():
     assert first == "help"
     listed = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert sorted(line.split()[1] for line in listed.splitlines()) == sorted(targets)
+
+
+def test_folders_have_at_most_16_modules_beside_their_init():
+    modules = Counter(path.parent for name in ("lbmtune", "scripts", "tests") for path in (ROOT / name).rglob("*.py"))
+    assert len(modules) > 80
+    assert {str(folder.relative_to(ROOT)): count for folder, count in modules.items() if count > 17} == {}, (
+        "and one init"
+    )

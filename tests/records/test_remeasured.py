@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lbmtune.records import Conditions, Measurement
-from lbmtune.records.best import Best, Expected, read_best
+from lbmtune.records.best_json.document import Best, Expected, read_best
 from lbmtune.records.comparison.statistics import repeat_spread
 from lbmtune.records.regression.ratios import Verdict
 from lbmtune.records.regression.remeasured import Here, remeasured

@@ -15,14 +15,14 @@ from lbmtune.catalogue.config import cpu, cuda, from_flat
 from lbmtune.errors import InputError
 from lbmtune.export import best
 from lbmtune.export.cuda_header import cuda_header
-from lbmtune.records.best import encode_best
+from lbmtune.records.best_json.document import encode_best
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer import section, use, why
 from lbmtune.report.study.answer.beside import beside
 from lbmtune.report.study.answer.limits import binding, limits_of
 from lbmtune.report.study.answer.words import words
-from lbmtune.search.importance import importance
+from lbmtune.search.optuna_view.importance import importance
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
 

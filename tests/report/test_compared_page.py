@@ -10,7 +10,7 @@ from statistics import harmonic_mean
 
 import pytest
 
-from lbmtune.api.comparing import write_comparison_page
+from lbmtune.api.studies.comparing import write_comparison_page
 from lbmtune.errors import InputError
 from lbmtune.records.regression.kernels import shared
 from lbmtune.records.regression.studies import compared

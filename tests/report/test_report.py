@@ -20,7 +20,7 @@ from lbmtune.catalogue.config import KernelConfig, cpu, cuda, from_flat
 from lbmtune.catalogue.layouts import SoA
 from lbmtune.catalogue.operation_counts import flops_per_update
 from lbmtune.catalogue.schemes import SCHEMES
-from lbmtune.cli.format.study import _cost_rows
+from lbmtune.cli.format.studies.finished import _cost_rows
 from lbmtune.codegen.describe import describe_kernel
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError

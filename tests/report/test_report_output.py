@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lbmtune.cli.format.study import _cost_rows
+from lbmtune.cli.format.studies.finished import _cost_rows
 from lbmtune.records.output import Output, OutputCost, OutputRates
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.section import cards

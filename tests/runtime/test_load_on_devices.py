@@ -17,7 +17,7 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.export import write_best
 from lbmtune.runtime import load as loading
-from tests.records.test_export import CPU, cpu_record
+from tests.records.best_json.test_export import CPU, cpu_record
 from tests.runtime.parts.test_decomposed import ROUNDING, case_named, config, needs_compiler, tiles, words
 from tests.shim.device import HostDevice, compile_on_host
 from tests.shim.queues import Host

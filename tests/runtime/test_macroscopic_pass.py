@@ -23,7 +23,7 @@ from lbmtune.runtime import macroscopic_pass as passes
 from lbmtune.runtime.macroscopic_places import Boxed, factors, places_of, vectors
 from scripts.conformance import wrong_fields
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.cuda_samples import needs_nvrtc
+from tests.support.kernels.cuda_samples import needs_nvrtc
 
 on_shim = pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
 DOMAIN = (16, 12, 8)

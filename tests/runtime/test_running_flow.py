@@ -25,7 +25,7 @@ from lbmtune.runtime import Simulation, moments
 from lbmtune.runtime.solver import Solver
 from lbmtune.runtime.states import state_of, summed
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.cpu_cases import InterpretingDevice
+from tests.support.kernels.cpu_cases import InterpretingDevice
 from tests.support.studies import made_up_records as made
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")

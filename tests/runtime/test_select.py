@@ -14,9 +14,9 @@ from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.errors import InputError
 from lbmtune.export import best
 from lbmtune.records import made_of
-from lbmtune.records.best import Best, encode_best, read_best
-from lbmtune.records.portfolio_format import CHECKED, Portfolio, PortfolioKernel, PortfolioRow, RuleLine
-from tests.records.test_export import CPU, cpu_record
+from lbmtune.records.best_json.document import Best, encode_best, read_best
+from lbmtune.records.best_json.portfolio import CHECKED, Portfolio, PortfolioKernel, PortfolioRow, RuleLine
+from tests.records.best_json.test_export import CPU, cpu_record
 from tests.support.studies import made_up_records as made
 
 SMALL, LARGE = (16, 8, 1), (64, 32, 1)

@@ -18,10 +18,10 @@ from lbmtune.codegen.describe import describe_kernel, describe_storage
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.records import Resources
-from lbmtune.records.kernel_format import Kernel, LaunchGeometry
+from lbmtune.records.best_json.kernel import Kernel, LaunchGeometry
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice
-from tests.support.kernel_kinds import KINDS
+from tests.support.kernels.kernel_kinds import KINDS
 from tests.support.paths import ROOT
 
 DOCS = ROOT / "docs" / "guide" / "best-json.md"

@@ -12,12 +12,12 @@ import lbmtune
 from lbmtune.catalogue.problem.flows import cavity
 from lbmtune.errors import InputError
 from lbmtune.export import write_best
-from lbmtune.records.best import read_best
-from lbmtune.records.kernel_format import Kernel, SingleStep, source_digest
+from lbmtune.records.best_json.document import read_best
+from lbmtune.records.best_json.kernel import Kernel, SingleStep, source_digest
 from lbmtune.runtime import load as loading
 from lbmtune.runtime.load import _made_here
 from tests.codegen.test_left_over_steps import recorded
-from tests.records.test_export import CPU, cpu_record
+from tests.records.best_json.test_export import CPU, cpu_record
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
 

@@ -42,7 +42,7 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime.wall_pass import wall_tables
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.conformance.choices import ROOMY
-from tests.support.cuda_samples import needs_nvrtc
+from tests.support.kernels.cuda_samples import needs_nvrtc
 
 on_shim = pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
 DOMAINS = {"d2q9": (40, 30, 1), "d3q19": (24, 20, 18), "d3q27": (24, 20, 18)}

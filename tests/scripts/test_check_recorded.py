@@ -25,9 +25,9 @@ from lbmtune.export import write_best
 from lbmtune.files.claimsfile import load_documents
 from lbmtune.measure.verification.accuracy import AFTER_STEPS
 from lbmtune.records import Accuracy
-from lbmtune.records.best import encode_best, read_best
+from lbmtune.records.best_json.document import encode_best, read_best
+from lbmtune.records.best_json.kernel import source_digest
 from lbmtune.records.claims import Claim, Claims
-from lbmtune.records.kernel_format import source_digest
 from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study, write_header
 from tests.support.paths import ROOT
 from tests.support.script_module import load

@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lbmtune.api import Study, studies
+from lbmtune.api import Study
+from lbmtune.api.studies import run as studies
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.cli import main
 from lbmtune.errors import InputError
 from lbmtune.export import best
 from lbmtune.records import Accuracy, AccuracyPoint, Sustained, Trial
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from lbmtune.records.remarks import race_text
 from lbmtune.records.spec import Budget, TimingProtocol
 from lbmtune.records.store import read_study

@@ -25,7 +25,7 @@ from lbmtune.search.joint.ledger import open_storage
 from lbmtune.search.joint.sharing import joint
 from lbmtune.search.lock import device_lock, device_locks, folder_lock
 from lbmtune.search.loop import budget_left
-from lbmtune.search.optuna_storage import JOURNAL, Journal, optuna_name, write_journal
+from lbmtune.search.optuna_view.storage import JOURNAL, Journal, optuna_name, write_journal
 from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
 from tests.support.studies.fake_study import DEVICE_ID, FakeEvaluator, header, machine, search, space_of, spec
@@ -105,7 +105,7 @@ def test_a_record_that_optuna_never_heard_of_is_kept(tmp_path, monkeypatch):
 
     study = spec(budget=Budget(trials=8))
     with monkeypatch.context() as patched:
-        patched.setattr("lbmtune.search.optuna_storage.write_journal", die)
+        patched.setattr("lbmtune.search.optuna_view.storage.write_journal", die)
         with pytest.raises(KeyboardInterrupt):
             run_study(search(tmp_path, FakeEvaluator()), header(study), space_of(study))
     before = read_study(tmp_path)
@@ -360,7 +360,7 @@ def test_whatever_times_a_device_is_refused_while_another_process_has_it(monkeyp
     with subprocess.Popen(command, env=ways, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"
         case, config = box("d2q9", "bgk", (16, 12, 1)), {"backend": "cpu", "threads": 1}
-        monkeypatch.setattr("lbmtune.api.measured_machines.measured_machine", lambda *_: machine())
+        monkeypatch.setattr("lbmtune.api.machines.measured_machines.measured_machine", lambda *_: machine())
         for verb in (api.verify, api.accuracy, api.measure):
             with pytest.raises(InputError, match=rf"is in use by process {holder.pid} \({sys.executable} -c"):
                 verb(case, config, "cpu")

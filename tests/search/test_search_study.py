@@ -14,7 +14,7 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.interfaces import Observer, Seen
-from lbmtune.search.optuna_storage import JOURNAL, Journal, distributions, optuna_name
+from lbmtune.search.optuna_view.storage import JOURNAL, Journal, distributions, optuna_name
 from lbmtune.search.study import nothing_valid, run_study
 from tests.support.studies.fake_study import (
     FakeEvaluator,

@@ -16,12 +16,12 @@ from lbmtune.errors import InputError
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources, Trial
+from lbmtune.records.best_json.kernel import Int3
 from lbmtune.records.comparison.race import slower
-from lbmtune.records.kernel_format import Int3
 from lbmtune.records.portfolio_store import MeasuredDomain
 from lbmtune.records.spec import StudySpec, tables
-from lbmtune.search.features import Array
 from lbmtune.search.portfolio.cover import Table, corrected
+from lbmtune.search.regression.features import Array
 
 _PRECISION = ("storage", "compute")
 

@@ -10,7 +10,7 @@ from lbmtune.api.portfolios.result import BEST
 from lbmtune.errors import InputError
 from lbmtune.export.cuda_header import write_cuda_header
 from lbmtune.export.portfolio_rule import rule_header
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from lbmtune.records.store import write_atomically
 
 FORMATS = ("cuda", "c")

@@ -10,18 +10,18 @@ from math import inf
 from pathlib import Path
 
 from lbmtune import __version__
-from lbmtune.api.devices import bounds, chosen
-from lbmtune.api.folders import check_begun, new_folder
+from lbmtune.api.machines.devices import bounds, chosen
 from lbmtune.api.portfolios.contenders import last_resort, takes
 from lbmtune.api.portfolios.result import BEST
 from lbmtune.api.portfolios.run import Run
-from lbmtune.api.studies import described
+from lbmtune.api.studies.folders import check_begun, new_folder
+from lbmtune.api.studies.run import described
 from lbmtune.backend.registry import backend_of, open_device
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import as_spec
-from lbmtune.records.best import Best, read_best
-from lbmtune.records.portfolio_format import PortfolioRow
+from lbmtune.records.best_json.document import Best, read_best
+from lbmtune.records.best_json.portfolio import PortfolioRow
 from lbmtune.records.portfolio_store import ASKED, PortfolioAsked, holds_portfolio, read_asked, write_asked
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import holds_study

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lbmtune.api.folders import study_of_domain
 from lbmtune.api.portfolios.contenders import Contenders, slower_than_default
+from lbmtune.api.studies.folders import study_of_domain
 from lbmtune.errors import NothingValidError
 from lbmtune.export import best
 from lbmtune.records import Trial, made_of
-from lbmtune.records.best import Best, encode_best
-from lbmtune.records.kernel_format import Int3
-from lbmtune.records.portfolio_format import (
+from lbmtune.records.best_json.document import Best, encode_best
+from lbmtune.records.best_json.kernel import Int3
+from lbmtune.records.best_json.portfolio import (
     CHECKED,
     SEARCHED,
     TAUGHT,

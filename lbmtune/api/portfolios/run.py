@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from lbmtune.api import measured_machines
-from lbmtune.api.devices import LOG
-from lbmtune.api.earlier import teaches
-from lbmtune.api.folders import study_of_domain
+from lbmtune.api.machines import measured_machines
+from lbmtune.api.machines.devices import LOG
 from lbmtune.api.portfolios.contenders import Contenders, takes
 from lbmtune.api.portfolios.result import TOLERANCE, Chosen, chosen_of, rows_of, write_portfolio
-from lbmtune.api.results import Study
-from lbmtune.api.studies import study
+from lbmtune.api.studies.earlier import teaches
+from lbmtune.api.studies.folders import study_of_domain
+from lbmtune.api.studies.results import Study
+from lbmtune.api.studies.run import study
 from lbmtune.backend.registry import open_device
 from lbmtune.catalogue.config import from_flat
 from lbmtune.measure.workers.evaluate import Evaluator
@@ -27,9 +27,9 @@ from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Trial
-from lbmtune.records.best import Best
-from lbmtune.records.kernel_format import Int3
-from lbmtune.records.portfolio_format import Portfolio, PortfolioRow
+from lbmtune.records.best_json.document import Best
+from lbmtune.records.best_json.kernel import Int3
+from lbmtune.records.best_json.portfolio import Portfolio, PortfolioRow
 from lbmtune.records.portfolio_store import (
     MeasuredDomain,
     PortfolioAsked,

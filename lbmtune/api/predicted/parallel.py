@@ -9,8 +9,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from lbmtune.api.devices import limits_of
-from lbmtune.api.machines import as_machine, machine_of
+from lbmtune.api.machines.devices import limits_of
+from lbmtune.api.machines.shipped import as_machine, machine_of
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.decomposition.coupling import Coupling, Overlap, Transport

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lbmtune.api.configs import fitted
-from lbmtune.api.devices import bounds
-from lbmtune.api.machines import as_machine
+from lbmtune.api.machines.devices import bounds
+from lbmtune.api.machines.shipped import as_machine
 from lbmtune.api.predicted.estimates import predictor
 from lbmtune.backend.registry import backend_of, default_device
 from lbmtune.catalogue.config import DEFAULT_FAMILY, FAMILIES, KernelConfig, Scalar, completed, from_flat, knobs_by_name

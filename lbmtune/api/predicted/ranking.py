@@ -9,8 +9,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from lbmtune.api.devices import LOG, limits_of
-from lbmtune.api.machines import as_machine
+from lbmtune.api.code_digest import code_digest
+from lbmtune.api.machines.devices import LOG, limits_of
+from lbmtune.api.machines.shipped import as_machine
 from lbmtune.api.predicted.estimates import predictor
 from lbmtune.api.predicted.grouping import Differences, differences, families, folded
 from lbmtune.backend.cuda import compiled_cache, nvrtc
@@ -18,7 +19,6 @@ from lbmtune.backend.cuda.compiled_cache import Compiled
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, Scalar, from_flat
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.codegen.skeleton import kernels_folder
 from lbmtune.cores import usable_cores
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.files.studyfile import as_spec
@@ -35,7 +35,6 @@ _KEPT = 1000
 """Least number of configurations that are kept on disk, the first ones."""
 _QUIET_S = 10.0
 """Seconds between two lines of progress."""
-_PACKAGE = Path(__file__).resolve().parent.parent
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -185,10 +184,8 @@ def _kept(path: Path) -> _First | None:
 def _name(spec: StudySpec, machine: Machine, compiler: str, compiled: int) -> str:
     """Return a digest of the legal space, machine, compiler and the text of this package."""
     space = (spec.case, spec.axes, spec.families, spec.max_footprint_bytes)
-    digest = hashlib.sha256(msgspec.json.encode((*space, machine, compiler, compiled)))
-    for path in sorted((*_PACKAGE.rglob("*.py"), *kernels_folder().rglob("*.*"))):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:32]
+    named = msgspec.json.encode((*space, machine, compiler, compiled, code_digest()))
+    return hashlib.sha256(named).hexdigest()[:32]
 
 
 def compiler_of(machine: Machine, say: Say) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from lbmtune.api.configs import Config, config_of
-from lbmtune.api.devices import LOG, limits_of
-from lbmtune.api.machines import as_machine
+from lbmtune.api.machines.devices import LOG, limits_of
+from lbmtune.api.machines.shipped import as_machine
 from lbmtune.api.predicted.estimates import predictor
 from lbmtune.api.predicted.ranking import compiled_first, compiler_of, rank
 from lbmtune.catalogue.config import (

@@ -14,7 +14,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from lbmtune.api.devices import LOG
+from lbmtune.api.machines.devices import LOG
 from lbmtune.api.several_devices.parts import (
     Pair,
     check_cut,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lbmtune.api.devices import LOG
+from lbmtune.api.machines.devices import LOG
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.measure.calibration.links import describe_links

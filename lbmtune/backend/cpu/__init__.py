@@ -11,10 +11,10 @@ from lbmtune.codegen.program import Program
 def compile_cpu(program: Program) -> Binary:
     """Compile into the cache folder, from where another process loads it. Raises CompileError."""
     if program.in_c:
-        from lbmtune.backend.cpu.c_code import compile_c
+        from lbmtune.backend.cpu.compilation.c_code import compile_c
 
         return compile_c(program)
-    from lbmtune.backend.cpu.modules import compile_program
+    from lbmtune.backend.cpu.compilation.modules import compile_program
 
     return compile_program(program)
 

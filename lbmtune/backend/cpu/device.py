@@ -21,11 +21,11 @@ import numpy as np
 import psutil
 
 from lbmtune import quotas
-from lbmtune.backend.cpu.c_code import SharedObject, load_c
-from lbmtune.backend.cpu.modules import import_text
-from lbmtune.backend.cpu.numa import nodes
-from lbmtune.backend.cpu.pages import HUGE_BYTES, huge_pages, mapped
-from lbmtune.backend.cpu.threads import ALLOWED, bind
+from lbmtune.backend.cpu.compilation.c_code import SharedObject, load_c
+from lbmtune.backend.cpu.compilation.modules import import_text
+from lbmtune.backend.cpu.placement.numa import nodes
+from lbmtune.backend.cpu.placement.pages import HUGE_BYTES, huge_pages, mapped
+from lbmtune.backend.cpu.placement.threads import ALLOWED, bind
 from lbmtune.backend.immediate import HostMemory, ImmediateQueue
 from lbmtune.backend.protocol import Array, Binary, OutOfMemoryError, Placing, TooManyResourcesError
 from lbmtune.catalogue.families.rules import Limits

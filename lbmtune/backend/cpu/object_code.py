@@ -21,8 +21,8 @@ from numba.core.registry import cpu_target
 from numba.core.sigutils import normalize_signature
 
 from lbmtune.backend.cpu import simd
+from lbmtune.backend.cpu.compilation.modules import written
 from lbmtune.backend.cpu.device import vector_bits
-from lbmtune.backend.cpu.modules import written
 from lbmtune.backend.cpu.translate import Site, Translated
 from lbmtune.codegen.program import Program
 from lbmtune.errors import named

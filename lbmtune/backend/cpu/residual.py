@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from lbmtune.backend.cpu.modules import cached_njit, call_cached
-from lbmtune.backend.cpu.threads import bind
+from lbmtune.backend.cpu.compilation.modules import cached_njit, call_cached
+from lbmtune.backend.cpu.placement.threads import bind
 
 Reals = npt.NDArray[np.floating[Any]]
 _PART = 1 << 14

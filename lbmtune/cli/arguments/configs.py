@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from lbmtune import api
-from lbmtune.api import devices
 from lbmtune.api.configs import LOG, backend_of_knobs, current_values, fitted, known_names, parse_values
-from lbmtune.api.folders import study_folders
-from lbmtune.api.machines import machine_of, named_machine
+from lbmtune.api.machines import devices
+from lbmtune.api.machines.shipped import machine_of, named_machine
+from lbmtune.api.studies.folders import study_folders
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.collisions import COLLISIONS
@@ -26,7 +26,7 @@ from lbmtune.files.casefile import domain_of
 from lbmtune.files.studyfile import TABLES, check_acts, load_study
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Environment, Resources
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from lbmtune.records.legacy.configurations import previous_key
 from lbmtune.records.output import Output
 from lbmtune.records.spec import Axes, StudySpec, tables

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from lbmtune.api.folders import RESULTS
+from lbmtune.api.studies.folders import RESULTS
 from lbmtune.cli.arguments.numbers import time_s, whole
 from lbmtune.cli.arguments.places import folder_of_studies
 from lbmtune.files.ranges import PARTS, Range

@@ -13,7 +13,7 @@ from lbmtune.claims.plan import Plan
 from lbmtune.claims.run import Observer
 from lbmtune.claims.tally import of_claims, of_questions, verdicts_of
 from lbmtune.cli.format.output import table
-from lbmtune.cli.format.progress import Shown, clock
+from lbmtune.cli.format.studies.progress import Shown, clock
 from lbmtune.records.claims import Claims, Document, Verdict
 from lbmtune.records.claims import Group as Measured
 from lbmtune.units import format_mlups

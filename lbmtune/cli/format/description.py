@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any, cast
 
 from lbmtune import api
-from lbmtune.api.devices import doubt
+from lbmtune.api.machines.devices import doubt
 from lbmtune.backend.registry import link
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import CudaConfig, KernelConfig

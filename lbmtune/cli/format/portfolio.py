@@ -6,8 +6,8 @@ import logging
 from pathlib import Path
 
 from lbmtune.cli.format import output
+from lbmtune.records.best_json.portfolio import CHECKED, Portfolio
 from lbmtune.records.comparison.repeats import percent
-from lbmtune.records.portfolio_format import CHECKED, Portfolio
 from lbmtune.units import format_mlups
 
 LOG = logging.getLogger("lbmtune")

@@ -4,10 +4,11 @@ from typing import Annotated
 
 import typer
 
-from lbmtune.api.comparing import comparisons
-from lbmtune.api.folders import RESULTS, study_folder
+from lbmtune.api.studies.comparing import comparisons
+from lbmtune.api.studies.folders import RESULTS, study_folder
 from lbmtune.cli.arguments.options import Json, Studies
-from lbmtune.cli.format import compared, output
+from lbmtune.cli.format import output
+from lbmtune.cli.format.studies import compared
 from lbmtune.errors import ChangedSpeedError
 from lbmtune.records.regression.facts import facts
 from lbmtune.records.store import read_study

@@ -12,7 +12,6 @@ from lbmtune.backend import registry
 from lbmtune.cli.arguments.configs import Subject, check_key, is_config, named, resolve, study_spec
 from lbmtune.cli.arguments.options import Config, CutText, Json, OnMachine, Options, Parts
 from lbmtune.cli.format import output
-from lbmtune.cli.format.decomposition import print_parts
 from lbmtune.cli.format.description import (
     arithmetic_text,
     config_text,
@@ -24,6 +23,7 @@ from lbmtune.cli.format.description import (
     print_terms,
     unreliable,
 )
+from lbmtune.cli.format.several_devices.decomposition import print_parts
 from lbmtune.model.machine.description import Extent, Machine
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.idle_threads import idle_threads

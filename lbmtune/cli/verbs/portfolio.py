@@ -11,7 +11,7 @@ import typer
 
 import lbmtune.cli.format as formats
 from lbmtune import api
-from lbmtune.api.folders import new_folder
+from lbmtune.api.studies.folders import new_folder
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
 from lbmtune.cli.format.portfolio import print_portfolio

@@ -9,7 +9,7 @@ import typer
 
 from lbmtune import api
 from lbmtune.api.configs import config_text
-from lbmtune.api.devices import chosen, place
+from lbmtune.api.machines.devices import chosen, place
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import (
     Subject,
@@ -37,7 +37,7 @@ from lbmtune.cli.format.description import (
 )
 from lbmtune.cli.format.output_costs import output_facts, output_rows
 from lbmtune.cli.format.predictions import print_ranking, print_variation, single_value
-from lbmtune.cli.format.scaling import print_scaling, speeds_by_kind
+from lbmtune.cli.format.several_devices.scaling import print_scaling, speeds_by_kind
 from lbmtune.errors import InputError
 from lbmtune.files.ranges import COMPILABLE, PARTS, PRINTED
 from lbmtune.files.studyfile import check_acts

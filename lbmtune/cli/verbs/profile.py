@@ -8,7 +8,7 @@ import typer
 
 import lbmtune.cli.format as formats
 from lbmtune import api
-from lbmtune.api.machines import named_machine
+from lbmtune.api.machines.shipped import named_machine
 from lbmtune.cli.arguments.configs import resolve, study_spec
 from lbmtune.cli.arguments.options import Config, Json, Options, option, written
 from lbmtune.cli.arguments.places import check_folder, check_page

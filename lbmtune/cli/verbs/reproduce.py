@@ -11,8 +11,8 @@ from msgspec import to_builtins
 
 import lbmtune.cli.format as formats
 from lbmtune import api
-from lbmtune.api.devices import chosen, folder_name, several
-from lbmtune.api.folders import RESULTS, check_begun
+from lbmtune.api.machines.devices import chosen, folder_name, several
+from lbmtune.api.studies.folders import RESULTS, check_begun
 from lbmtune.claims.figures import figures
 from lbmtune.claims.sizing import domain_texts
 from lbmtune.claims.store import PAGE
@@ -20,9 +20,10 @@ from lbmtune.claims.store import RESULTS as STORED
 from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.cli.arguments.numbers import memory_bytes
 from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, option, written
-from lbmtune.cli.format import output, remeasured
+from lbmtune.cli.format import output
+from lbmtune.cli.format.studies import remeasured
 from lbmtune.errors import ChangedSpeedError, InputError, NothingValidError
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from lbmtune.records.claims import Claims
 from lbmtune.records.regression.ratios import Verdict
 

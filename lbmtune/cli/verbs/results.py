@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lbmtune import api
-from lbmtune.api.folders import RESULTS, portfolio_folder, study_folder
+from lbmtune.api.studies.folders import RESULTS, portfolio_folder, study_folder
 from lbmtune.claims.store import PAGE, claims_folder, read_claims
 from lbmtune.cli.arguments.options import Folder, Geometry, Json, Studies, count, option, written
 from lbmtune.cli.arguments.places import check_file, check_folder

@@ -8,7 +8,7 @@ import typer
 from msgspec import to_builtins
 
 from lbmtune import api
-from lbmtune.api.devices import several
+from lbmtune.api.machines.devices import several
 from lbmtune.cli.arguments.configs import Subject, named, resolve, study_spec
 from lbmtune.cli.arguments.options import (
     Config,
@@ -24,7 +24,7 @@ from lbmtune.cli.arguments.options import (
 from lbmtune.cli.format import output
 from lbmtune.cli.format.description import config_text
 from lbmtune.cli.format.kernels import accuracy_table, deviation, measurement_rows
-from lbmtune.cli.format.several import print_race, show_agreement
+from lbmtune.cli.format.several_devices.proofs import print_race, show_agreement
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.idle_threads import idle_threads

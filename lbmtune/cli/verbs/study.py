@@ -13,16 +13,16 @@ import typer
 
 import lbmtune.cli.format as formats
 from lbmtune import api
-from lbmtune.api.devices import chosen, place, several
-from lbmtune.api.folders import new_folder
+from lbmtune.api.machines.devices import chosen, place, several
+from lbmtune.api.studies.folders import new_folder
 from lbmtune.backend.registry import backend_of
 from lbmtune.cli.arguments.configs import settled
 from lbmtune.cli.arguments.kernels import of_catalogue, own_study
 from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option, written
 from lbmtune.cli.begun import begun_s
 from lbmtune.cli.format import output
-from lbmtune.cli.format.foreseen import print_foreseen
-from lbmtune.cli.format.study import print_study
+from lbmtune.cli.format.studies.finished import print_study
+from lbmtune.cli.format.studies.foreseen import print_foreseen
 from lbmtune.cli.verbs.portfolio import search_portfolio
 from lbmtune.errors import DeviceUnavailableError, InputError, NothingValidError
 from lbmtune.files.ranges import SEED, TRIALS
@@ -37,7 +37,7 @@ from lbmtune.search.pareto import figures, members
 
 if TYPE_CHECKING:
     from lbmtune.api import Study
-    from lbmtune.api.foresight import Foreseen
+    from lbmtune.api.studies.foresight import Foreseen
 
 LOG = logging.getLogger("lbmtune")
 _NONE = "none"

@@ -4,10 +4,10 @@ from typing import Any
 
 import lbmtune.cli.format as formats
 from lbmtune import api
-from lbmtune.api.folders import RESULTS, study_folder
+from lbmtune.api.studies.folders import RESULTS, study_folder
 from lbmtune.cli.arguments.options import Folder, Json, Studies
 from lbmtune.cli.format import output
-from lbmtune.cli.format.study import ranking
+from lbmtune.cli.format.studies.finished import ranking
 from lbmtune.errors import NothingValidError
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord

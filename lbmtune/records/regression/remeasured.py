@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lbmtune.catalogue.backends import BACKENDS
-from lbmtune.records.best import Best
+from lbmtune.records.best_json.document import Best
 from lbmtune.records.comparison.repeats import percent
 from lbmtune.records.comparison.statistics import Interval, paired_ratio
 from lbmtune.records.measurement import Conditions, Environment, Measurement

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.records.kernel_format import Kernel
+from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import description_disturbance, disturbance, doubt, unfinished, unsteadiness
 from lbmtune.records.store import write_atomically

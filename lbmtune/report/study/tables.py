@@ -15,7 +15,7 @@ from lbmtune.records.study import StudyHeader, StudyRecord, prior_text
 from lbmtune.report.study.details import Details, details, meanings
 from lbmtune.report.study.trials import flaws, varied_knobs
 from lbmtune.report.tables import Pairs, product_text
-from lbmtune.search.importance import importance
+from lbmtune.search.optuna_view.importance import importance
 from lbmtune.units import format_bytes
 
 Cell = str | float | int | None

@@ -5,7 +5,7 @@ from typing import Any
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.footprint import footprint_bytes
 from lbmtune.records import Accuracy, Measurement, Prediction, Trial, Verification
-from lbmtune.records.kernel_format import Kernel
+from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.remarks import prediction_doubt, race_text, too_much_power
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.roofline import roofline_info

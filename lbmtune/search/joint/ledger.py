@@ -29,7 +29,7 @@ from lbmtune.errors import InputError
 from lbmtune.records import Trial
 from lbmtune.records.store import decoded
 from lbmtune.records.study import StudyHeader
-from lbmtune.search.optuna_storage import (
+from lbmtune.search.optuna_view.storage import (
     FINALS,
     attributes,
     directions,

@@ -21,7 +21,7 @@ from lbmtune.search.estimates import Estimate
 from lbmtune.search.interfaces import Evaluator, Gain, Search, Seen, Strategy
 from lbmtune.search.joint.ledger import BEAT_S, Ledger, begin
 from lbmtune.search.observations import seen_of
-from lbmtune.search.optuna_storage import optuna_name
+from lbmtune.search.optuna_view.storage import optuna_name
 from lbmtune.search.spaces.space import Space
 
 _POLL_S = 0.5

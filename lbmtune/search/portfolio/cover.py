@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lbmtune.search.features import Array
+from lbmtune.search.regression.features import Array
 
 Mask = NDArray[np.bool_]
 _NEAR = 0.3

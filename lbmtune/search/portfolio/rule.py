@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lbmtune.records.portfolio_format import Rule, RuleLine, chosen_by
-from lbmtune.search.features import Array
+from lbmtune.records.best_json.portfolio import Rule, RuleLine, chosen_by
 from lbmtune.search.portfolio.cover import Mask, Table
+from lbmtune.search.regression.features import Array
 
 _CONDITIONS, _LINES = 3, 12
 """Most conditions of a line, and most lines."""

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from lbmtune.search import surrogate
-from lbmtune.search.features import Array, Indices, spread
 from lbmtune.search.interfaces import DOUBT, Gain
+from lbmtune.search.regression import surrogate
+from lbmtune.search.regression.features import Array, Indices, spread
 from lbmtune.search.strategies.expecting import FEWEST, HOPE, Expecting
 from lbmtune.search.strategies.ordered import Task
 

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lbmtune.search import surrogate
-from lbmtune.search.features import Array, Features, Indices
+from lbmtune.search.regression import surrogate
+from lbmtune.search.regression.features import Array, Features, Indices
 
 
 @dataclass(frozen=True)

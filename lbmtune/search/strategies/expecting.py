@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from lbmtune.search.features import Array, Features, Indices
 from lbmtune.search.interfaces import Seen
 from lbmtune.search.kinds import kind_of
+from lbmtune.search.regression.features import Array, Features, Indices
 from lbmtune.search.strategies.errors import Errors
 from lbmtune.search.strategies.ordered import Listed, Task
 from lbmtune.search.strategies.transfer import Prior

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.search.features import Array, Indices
 from lbmtune.search.interfaces import Gain, Seen
+from lbmtune.search.regression.features import Array, Indices
 from lbmtune.search.strategies.transfer import Source
 
 _TIE = 1e-9

@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 
-from lbmtune.search import surrogate
-from lbmtune.search.features import Array, Indices
 from lbmtune.search.interfaces import Gain
 from lbmtune.search.pareto import front
+from lbmtune.search.regression import surrogate
+from lbmtune.search.regression.features import Array, Indices
 from lbmtune.search.strategies.auto import Auto
 from lbmtune.search.strategies.ordered import Task
 

@@ -13,8 +13,8 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from lbmtune.errors import InputError
-from lbmtune.search.features import Array, Indices, coded
 from lbmtune.search.interfaces import Seen
+from lbmtune.search.regression.features import Array, Indices, coded
 from lbmtune.search.strategies.ordered import Ordered, Task
 
 _AHEAD = 16

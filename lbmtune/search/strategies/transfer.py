@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lbmtune.catalogue.config import KernelConfig
-from lbmtune.search.features import Array, Features, Indices, features
+from lbmtune.search.regression.features import Array, Features, Indices, features
+from lbmtune.search.regression.surrogate import Scales
 from lbmtune.search.strategies.errors import Errors
-from lbmtune.search.surrogate import Scales
 
 MOST_TRIALS = 200
 """Trials of an earlier study that a search learns from."""

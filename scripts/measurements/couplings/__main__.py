@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lbmtune.api.machines import as_machine, machine_of
+from lbmtune.api.machines.shipped import as_machine, machine_of
 from lbmtune.api.predicted.parallel import with_links
 from lbmtune.backend.protocol import Compiler, DeviceFaultError, PeerDevice
 from lbmtune.backend.registry import compiler_for, link, open_device

@@ -9,7 +9,7 @@ from typing import Any
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box, cavity
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from scripts.paths import RECORDED
 
 Cells = tuple[int, int, int]

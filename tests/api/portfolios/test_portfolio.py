@@ -17,18 +17,19 @@ import numpy as np
 import pytest
 
 import lbmtune.api.portfolios.run as running
-from lbmtune.api import devices, studies
+from lbmtune.api.machines import devices
 from lbmtune.api.portfolios import interface
 from lbmtune.api.portfolios.contenders import last_resort, takes
 from lbmtune.api.portfolios.interface import portfolio, unseen
+from lbmtune.api.studies import run as studies
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.cli import main
 from lbmtune.errors import InputError
 from lbmtune.records import Measurement, Trial
-from lbmtune.records.best import Best, read_best
-from lbmtune.records.portfolio_format import CHECKED, SEARCHED
+from lbmtune.records.best_json.document import Best, read_best
+from lbmtune.records.best_json.portfolio import CHECKED, SEARCHED
 from lbmtune.records.portfolio_store import DOMAINS, read_domains
 from scripts.measurements import portfolios as script
 from tests.shim.device import COMPILER

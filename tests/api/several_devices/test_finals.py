@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import lbmtune
-from lbmtune.api.results import Study
 from lbmtune.api.several_devices import finals
 from lbmtune.api.several_devices import parts as several
 from lbmtune.api.several_devices.finals import check_parts, hold_finals_on_parts, suited, time_for_parts
+from lbmtune.api.studies.results import Study
 from lbmtune.catalogue.config import KernelConfig, cpu, cuda
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
@@ -26,8 +26,8 @@ from lbmtune.measure.parts.proof import Agreement
 from lbmtune.measure.parts.race import Coupled, Race
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Outcome
-from lbmtune.records.best import read_best
-from lbmtune.records.domain_format import evaluated
+from lbmtune.records.best_json.document import read_best
+from lbmtune.records.best_json.domain import evaluated
 from lbmtune.records.parts import PartsAsked, ranked_parts
 from lbmtune.records.store import PARTS, append_trial, read_study, write_header
 from lbmtune.report.study.on_parts import parts_rows, parts_text

@@ -32,8 +32,8 @@ from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.conformance.choices import ROOMY, case_of, local_faces
-from tests.support.cpu_cases import LAYOUTS, InterpretingDevice, config_of, interpret, program_of
-from tests.support.cuda_samples import SCHEME_NAMES, VECTOR_SCHEMES, config
+from tests.support.kernels.cpu_cases import LAYOUTS, InterpretingDevice, config_of, interpret, program_of
+from tests.support.kernels.cuda_samples import SCHEME_NAMES, VECTOR_SCHEMES, config
 from tests.support.paths import ROOT
 
 FLOWS = ("opened", "slipping")

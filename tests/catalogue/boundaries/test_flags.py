@@ -27,8 +27,8 @@ from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure.verification.verify import verify
 from lbmtune.runtime import Simulation, simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support import compiled
-from tests.support.cuda_samples import (
+from tests.support.kernels import compiled
+from tests.support.kernels.cuda_samples import (
     LATTICE_NAMES,
     LAYOUT_NAMES,
     VECTOR_SCHEMES,
@@ -39,7 +39,7 @@ from tests.support.cuda_samples import (
     legal,
     samples,
 )
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.full_size import verify_full_size
 
 needs_a_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 ROCK = "blocks:fraction=0.3"

@@ -23,8 +23,8 @@ from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import verify
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.cuda_samples import config as sample_config
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.cuda_samples import config as sample_config
+from tests.support.kernels.full_size import verify_full_size
 
 on_host = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 

@@ -37,12 +37,12 @@ from lbmtune.measure.verification.reference_states import reference_slabs, slabs
 from lbmtune.measure.verification.textbook_boundaries import bounded
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
-from lbmtune.records.kernel_format import CellType
+from lbmtune.records.best_json.kernel import CellType
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.conformance.choices import patched
-from tests.support.cpu_cases import InterpretingDevice, config_of, interpret, program_of
-from tests.support.cuda_samples import VECTOR_SCHEMES, config
+from tests.support.kernels.cpu_cases import InterpretingDevice, config_of, interpret, program_of
+from tests.support.kernels.cuda_samples import VECTOR_SCHEMES, config
 
 needs_a_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 WALLS: tuple[Face, ...] = ("wall",) * 6

@@ -14,7 +14,7 @@ from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.describe_domain import domain_rules
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
-from lbmtune.records.domain_format import DomainLimit, DomainRules, evaluated
+from lbmtune.records.best_json.domain import DomainLimit, DomainRules, evaluated
 from scripts.random_domains import LIMITS, chosen, domains, refusal, refused_by
 from tests.support.conformance.choices import Sample
 

@@ -27,7 +27,7 @@ from lbmtune.catalogue.sparse.site_orders import ORDERS
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES, Vector
-from tests.support.cuda_samples import config as sample_config
+from tests.support.kernels.cuda_samples import config as sample_config
 
 SCHEMES = {
     name: one

@@ -14,9 +14,9 @@ from lbmtune.backend.cpu import compile_cpu, open_cpu
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.measure.verification.verify import verify
-from tests.support.cpu_cases import FLAGGED, LAYOUTS, case_of, config_of, interpret, program_of
 from tests.support.devices.interpreted_simd import RaceError
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.cpu_cases import FLAGGED, LAYOUTS, case_of, config_of, interpret, program_of
+from tests.support.kernels.full_size import verify_full_size
 
 SPARSE, DENSE = "blocks:fraction=0.02:seed=3", "blocks:fraction=0.4:size=2"
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
+from lbmtune.backend.cpu.compilation.modules import import_text, machine_code
 from lbmtune.backend.cpu.device import CpuDevice, vector_bits
-from lbmtune.backend.cpu.modules import import_text, machine_code
 from lbmtune.backend.protocol import CompileError, Device, OutOfMemoryError, TooManyResourcesError
 from lbmtune.catalogue.config import CpuConfig
 from lbmtune.catalogue.problem.case import Case
@@ -25,8 +25,8 @@ from lbmtune.errors import InputError
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Verification
-from tests.support.cpu_cases import PRECISIONS, SCHEMES_AND_LAYOUTS, case_of, config_of, program_of
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.cpu_cases import PRECISIONS, SCHEMES_AND_LAYOUTS, case_of, config_of, program_of
+from tests.support.kernels.full_size import verify_full_size
 
 
 @pytest.fixture(scope="session")
@@ -133,7 +133,7 @@ def _small() -> tuple[Case, CpuConfig]:
 
 def test_compiled_in_one_process_loaded_in_another(device: Device) -> None:
     code = (
-        "from tests.support.cpu_cases import program_of; from tests.codegen.cpu.test_cpu_kernels import _small;"
+        "from tests.support.kernels.cpu_cases import program_of; from tests.codegen.cpu.test_cpu_kernels import _small;"
         "from lbmtune.backend.cpu import compile_cpu; print(compile_cpu(program_of(*_small())).digest)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

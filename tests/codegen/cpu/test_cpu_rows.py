@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lbmtune.backend.cpu import compile_cpu, open_cpu
+from lbmtune.backend.cpu.compilation.modules import import_text
 from lbmtune.backend.cpu.device import vector_bits
-from lbmtune.backend.cpu.modules import import_text
 from lbmtune.backend.protocol import Binary, TooManyResourcesError
 from lbmtune.catalogue.collisions import COLLISIONS, collision
 from lbmtune.catalogue.collisions.min_instruction_forms import by_axes
@@ -25,7 +25,7 @@ from lbmtune.measure.verification.verify import compare, verify
 from lbmtune.model.instructions import operations
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
-from tests.support.cpu_cases import LIMITS, InterpretingDevice, case_of, config_of, interpret, program_of
+from tests.support.kernels.cpu_cases import LIMITS, InterpretingDevice, case_of, config_of, interpret, program_of
 
 PASSES = ("one", "two", "pipelined", "minimal")
 BETWEEN: dict[str, Any] = {"row_tail": "peeled"}

@@ -17,7 +17,9 @@ from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification import oracle
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
-from tests.support.cpu_cases import (
+from tests.support.devices import interpreted_simd
+from tests.support.devices.interpreted_simd import RaceError
+from tests.support.kernels.cpu_cases import (
     BLOCKWISE,
     ORDERED,
     PRECISIONS,
@@ -29,8 +31,6 @@ from tests.support.cpu_cases import (
     interpret,
     program_of,
 )
-from tests.support.devices import interpreted_simd
-from tests.support.devices.interpreted_simd import RaceError
 from tests.support.paths import ROOT
 
 GOLDEN = ROOT / "tests" / "golden" / "cpu"

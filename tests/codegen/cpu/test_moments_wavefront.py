@@ -32,7 +32,7 @@ from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import places
 from tests.support.conformance.choices import case_of
-from tests.support.cpu_cases import InterpretingDevice, interpret
+from tests.support.kernels.cpu_cases import InterpretingDevice, interpret
 
 LIMITS = Limits(cores=8)
 FORCE = (1e-3, -5e-4, 2e-4)

@@ -24,8 +24,8 @@ from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
 from tests.codegen.cpu.test_moments_wavefront import LIMITS, config, flow
 from tests.support.conformance.choices import case_of
-from tests.support.cpu_cases import InterpretingDevice, interpret
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.cpu_cases import InterpretingDevice, interpret
+from tests.support.kernels.full_size import verify_full_size
 
 
 def made(name: str, lattice: str = "d3q19", **axes: Any) -> Program:

@@ -19,7 +19,7 @@ from lbmtune.catalogue.schemes.scheme import HERE, Access, Phase, Place, keeps_l
 from lbmtune.lattice import LATTICES
 from lbmtune.measure.verification.verify import compare, verify
 from lbmtune.records import Resources
-from tests.support.cpu_cases import LIMITS, InterpretingDevice, case_of, config_of, interpret, program_of
+from tests.support.kernels.cpu_cases import LIMITS, InterpretingDevice, case_of, config_of, interpret, program_of
 
 AGAIN = ("two", "pipelined", "minimal")
 LEGAL = [

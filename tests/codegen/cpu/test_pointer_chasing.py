@@ -22,7 +22,7 @@ from lbmtune.errors import InputError
 from lbmtune.measure.verification.verify import verify
 from tests.catalogue.boundaries.test_implicit import rocks
 from tests.support.conformance.choices import LIMITS, case_of
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.full_size import verify_full_size
 
 
 def config(**axes: Any) -> CpuConfig:

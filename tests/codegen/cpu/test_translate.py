@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from lbmtune.backend.cpu.modules import import_text
+from lbmtune.backend.cpu.compilation.modules import import_text
 from lbmtune.backend.protocol import CompileError
 
 _HEAD = """

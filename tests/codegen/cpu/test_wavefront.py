@@ -29,7 +29,9 @@ from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Resources
 from lbmtune.runtime import Simulation
-from tests.support.cpu_cases import (
+from tests.support.devices import interpreted_simd
+from tests.support.devices.interpreted_simd import RaceError
+from tests.support.kernels.cpu_cases import (
     LAYOUTS,
     LIMITS,
     SCHEME_NAMES,
@@ -39,8 +41,6 @@ from tests.support.cpu_cases import (
     interpret,
     program_of,
 )
-from tests.support.devices import interpreted_simd
-from tests.support.devices.interpreted_simd import RaceError
 
 IN_PLACE = ["aa", "esoteric-twist", "esoteric-pull"]
 TILES: dict[str, Any] = {"family": "wavefront", "tile": (3, 2)}

@@ -19,9 +19,9 @@ from lbmtune.measure.verification.oracle import random_state
 from lbmtune.measure.verification.verify import verify
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.configs import varied
-from tests.support.cuda_samples import VECTOR_SCHEMES, Sample, config, flows, label, legal, samples
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.configs import varied
+from tests.support.kernels.cuda_samples import VECTOR_SCHEMES, Sample, config, flows, label, legal, samples
+from tests.support.kernels.full_size import verify_full_size
 
 needs_a_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 

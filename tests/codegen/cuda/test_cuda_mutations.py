@@ -11,8 +11,8 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.verify import verify
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.cuda_samples import PRECISIONS, config, flows
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.cuda_samples import PRECISIONS, config, flows
+from tests.support.kernels.full_size import verify_full_size
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 

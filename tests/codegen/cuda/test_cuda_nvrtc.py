@@ -23,9 +23,9 @@ from lbmtune.codegen.render import render
 from lbmtune.codegen.skeleton import kernels_folder
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Entry, Resources
-from tests.support import compiled
-from tests.support.compiled import ptx
-from tests.support.cuda_samples import Sample, config, flows, legal, needs_nvrtc, one_of_each_kind, sampled
+from tests.support.kernels import compiled
+from tests.support.kernels.compiled import ptx
+from tests.support.kernels.cuda_samples import Sample, config, flows, legal, needs_nvrtc, one_of_each_kind, sampled
 from tests.support.thinning import drawn, facts, pairs
 
 FLOWS = {"sm_80": "box", "sm_90": "cavity"}

@@ -16,7 +16,7 @@ import pytest
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.verify import compare, verify
 from tests.shim.device import COMPILER, HEADER, HostDevice, compile_on_host, compile_text
-from tests.support.cuda_samples import (
+from tests.support.kernels.cuda_samples import (
     LATTICE_NAMES,
     LAYOUT_NAMES,
     SCHEME_NAMES,

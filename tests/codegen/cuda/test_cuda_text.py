@@ -13,7 +13,7 @@ from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from tests.support.conformance.choices import patched
-from tests.support.cuda_samples import Sample, config, flows, label, sampled
+from tests.support.kernels.cuda_samples import Sample, config, flows, label, sampled
 from tests.support.paths import ROOT
 
 GOLDEN = ROOT / "tests" / "golden" / "cuda"

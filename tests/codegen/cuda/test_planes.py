@@ -15,8 +15,8 @@ from lbmtune.codegen.code_text import code_of
 from lbmtune.codegen.program import FIRST_PLANE, LAST_PLANE
 from lbmtune.codegen.render import render, render_on_planes
 from lbmtune.decomposition.coupling import takes_planes
-from tests.support.configs import configured
-from tests.support.cuda_samples import Sample, config, flows, one_of_each_kind
+from tests.support.kernels.configs import configured
+from tests.support.kernels.cuda_samples import Sample, config, flows, one_of_each_kind
 
 FLOWS = ("box", "grinder")
 

@@ -11,9 +11,9 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.verification.verify import verify
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.compiled import ptx
-from tests.support.configs import refusal
-from tests.support.cuda_samples import config, flows, needs_nvrtc
+from tests.support.kernels.compiled import ptx
+from tests.support.kernels.configs import refusal
+from tests.support.kernels.cuda_samples import config, flows, needs_nvrtc
 
 KINDS: dict[str, dict[str, Any]] = {
     "one step": {"scheme": "aa", "cells_per_thread": 2},

@@ -47,7 +47,7 @@ from lbmtune.model.machine.description import Calibration
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Resources
 from tests.shim.device import COMPILER, HEADER, HostExecutable, compile_text
-from tests.support.compiled import ptx
+from tests.support.kernels.compiled import ptx
 from tests.support.paths import RECORDED
 
 WIDTHS = {"unsigned short": 2, "unsigned int": 4, "unsigned long long": 8, "uint2": 8, "uint4": 16}

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.api.measured_machines import disturbance
+from lbmtune.api.machines.measured_machines import disturbance
 from lbmtune.backend.cpu import device as cpu_device
 from lbmtune.backend.cpu import open_cpu
-from lbmtune.backend.cpu.modules import import_text
+from lbmtune.backend.cpu.compilation.modules import import_text
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.backend.protocol import Binary, Compiler
 from lbmtune.catalogue.families.rules import Limits

@@ -36,8 +36,8 @@ from lbmtune.records.profile import COLLISION, COPY, DATASHEET, KERNEL, READS, S
 from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.compiled import ptx
-from tests.support.cuda_samples import config, flows, needs_nvrtc
+from tests.support.kernels.compiled import ptx
+from tests.support.kernels.cuda_samples import config, flows, needs_nvrtc
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
 

@@ -33,7 +33,7 @@ from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Conditions, Resources, Term
-from lbmtune.records.best import read_best
+from lbmtune.records.best_json.document import read_best
 from lbmtune.records.profile import COPY, DATASHEET, KERNEL, STREAMING, STREAMS, Profile, Rung
 from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.spec import TimingProtocol

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lbmtune.api.machines import named_machine
+from lbmtune.api.machines.shipped import named_machine
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.limits import cuda_limits

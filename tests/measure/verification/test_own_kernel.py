@@ -22,7 +22,7 @@ from lbmtune.measure.verification.aftermath import check_slabs
 from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation
 from lbmtune.records import Verification
 from lbmtune.runtime.own_kernel import OwnSimulation
-from tests.support.own_kernels import DESCRIPTION, NUMPY, TEXT, loaded, written
+from tests.support.kernels.own_kernels import DESCRIPTION, NUMPY, TEXT, loaded, written
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler (cc)")
 IN_NUMPY = DESCRIPTION.replace('entry = "plain"', 'python = "reference.py"\nentry = "mean"')

@@ -30,7 +30,7 @@ from lbmtune.runtime import Simulation, moments
 from lbmtune.runtime.placement import PopulationPlaces
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.devices.fake_device import FakeDevice, compiler, config, renderer
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.full_size import verify_full_size
 
 CASES = [
     box("d3q19", "bgk", (6, 5, 9)),

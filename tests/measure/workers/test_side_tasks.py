@@ -42,7 +42,7 @@ from lbmtune.records.claims import SIDE_TASKS, SideTask
 from lbmtune.records.spec import TimingProtocol
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.cuda_samples import config, flows
+from tests.support.kernels.cuda_samples import config, flows
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="g++ is not installed")
 SMALL = {"d2q9": (48, 7, 1), "d3q19": (48, 7, 5)}

@@ -22,7 +22,7 @@ from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.machine.memory_walks import TRANSFERS, Walk, calibrated, fillings
 from lbmtune.model.predict import CPU_TERMS, predict
 from lbmtune.records import Environment
-from tests.support.configs import varied
+from tests.support.kernels.configs import varied
 from tests.support.seconds import close
 
 CASE = box("d3q19", "bgk", (128, 128, 128))

@@ -26,7 +26,7 @@ from lbmtune.model.machine.curves import local_byte_s, nearest
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Entry, Resources
-from tests.support.cuda_samples import config
+from tests.support.kernels.cuda_samples import config
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
 

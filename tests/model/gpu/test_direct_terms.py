@@ -30,7 +30,7 @@ from lbmtune.model.gpu.terms.spills import local_bytes_of_moves, local_memory, s
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import TERMS, predict
 from lbmtune.records import Entry, Resources
-from tests.support.configs import varied
+from tests.support.kernels.configs import varied
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
 

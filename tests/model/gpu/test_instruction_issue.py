@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from lbmtune.api.machines import as_machine
+from lbmtune.api.machines.shipped import as_machine
 from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.rules import Limits

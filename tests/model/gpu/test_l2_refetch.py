@@ -13,7 +13,7 @@ from lbmtune.model.gpu.families import memory_bytes
 from lbmtune.model.machine.curves import retained_in_l2
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
-from tests.support.configs import varied
+from tests.support.kernels.configs import varied
 from tests.support.paths import RECORDED
 
 CARD = read_machine(RECORDED / "nvidia-h200" / "machine.toml")

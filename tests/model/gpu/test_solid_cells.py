@@ -25,7 +25,7 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.terms import SOLID
-from tests.support.configs import varied
+from tests.support.kernels.configs import varied
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
 

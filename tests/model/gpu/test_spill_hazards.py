@@ -26,7 +26,7 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Entry, Resources
 from lbmtune.records.store import read_study
 from lbmtune.records.terms import LOCAL, SPILL_HAZARDS, STAGES
-from tests.support.cuda_samples import needs_nvrtc
+from tests.support.kernels.cuda_samples import needs_nvrtc
 from tests.support.paths import RECORDED
 from tests.support.seconds import close
 

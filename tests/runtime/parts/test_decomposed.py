@@ -23,8 +23,8 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime.parts.decomposed import DecomposedSimulation
 from lbmtune.runtime.placement import PopulationPlaces
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.configs import configured
-from tests.support.cuda_samples import LAYOUT_NAMES, PRECISIONS, config, flows
+from tests.support.kernels.configs import configured
+from tests.support.kernels.cuda_samples import LAYOUT_NAMES, PRECISIONS, config, flows
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 SCHEMES = ("pull", "push", "aa", "esoteric-twist", "esoteric-pull")

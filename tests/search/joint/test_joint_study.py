@@ -25,7 +25,7 @@ from lbmtune.records.store import read_study, write_header
 from lbmtune.search.interfaces import Search
 from lbmtune.search.joint.ledger import LOST_S, Ledger, begin, open_storage, searching
 from lbmtune.search.joint.sharing import SharedEvaluator, SharedStrategy, gather, joint
-from lbmtune.search.optuna_storage import optuna_name
+from lbmtune.search.optuna_view.storage import optuna_name
 from lbmtune.search.study import run_study
 from tests.support.paths import ROOT
 from tests.support.studies import replayed

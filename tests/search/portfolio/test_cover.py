@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbmtune.records.portfolio_format import RuleLine, chosen_by
+from lbmtune.records.best_json.portfolio import RuleLine, chosen_by
 from lbmtune.search.portfolio.cover import Table, corrected, cover, robust
 from lbmtune.search.portfolio.rule import applied, learned
 

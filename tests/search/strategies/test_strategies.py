@@ -10,9 +10,9 @@ from lbmtune.errors import InputError
 from lbmtune.files.studyfile import load_study
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict as model
-from lbmtune.search.features import spread
 from lbmtune.search.interfaces import Seen, Strategy
 from lbmtune.search.kinds import kind_of
+from lbmtune.search.regression.features import spread
 from lbmtune.search.spaces.space import legal_set
 from lbmtune.search.strategies.ordered import Task
 from lbmtune.search.strategies.table import STRATEGIES, strategy

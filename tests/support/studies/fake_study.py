@@ -306,10 +306,12 @@ def machine(backend: str = "cpu") -> Machine:
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, evaluator: FakeEvaluator | None = None) -> FakeEvaluator:
     """Replace the real devices by a fake one, for the command line in this process."""
-    import lbmtune.api.devices as here
-    import lbmtune.api.measured_machines as machines
-    from lbmtune.api import kernels, remeasuring, reproduction, studies, workers
-    from lbmtune.api.accuracies import Accuracies
+    import lbmtune.api.machines.devices as here
+    import lbmtune.api.machines.measured_machines as machines
+    from lbmtune.api import kernels, remeasuring, reproduction
+    from lbmtune.api.studies import run as studies
+    from lbmtune.api.studies import workers
+    from lbmtune.api.studies.accuracies import Accuracies
 
     for name in ("_kept", "_keep"):  # nothing of a fake is kept
         monkeypatch.setattr(Accuracies, name, lambda *_, **__: None)

@@ -17,10 +17,10 @@ from lbmtune.measure.verification.verify import verify
 from lbmtune.model.gpu.families import estimated
 from tests.catalogue.boundaries.test_implicit import rocks
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.compiled import ptx
-from tests.support.configs import configured, refusal
 from tests.support.conformance.choices import LIMITS, case_of
-from tests.support.cuda_samples import needs_nvrtc
+from tests.support.kernels.compiled import ptx
+from tests.support.kernels.configs import configured, refusal
+from tests.support.kernels.cuda_samples import needs_nvrtc
 
 on_host = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 

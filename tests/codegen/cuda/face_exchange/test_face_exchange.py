@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbmtune.api.machines import named_machine
+from lbmtune.api.machines.shipped import named_machine
 from lbmtune.backend.cuda import nvrtc
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.catalogue.families.cuda.face_exchange import array_elements, crossing, list_starts
@@ -30,9 +30,9 @@ from lbmtune.records import Resources, Verification
 from lbmtune.records.terms import ISSUE, SECTORS
 from lbmtune.runtime import Simulation
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.configs import configured, refusal
 from tests.support.conformance.choices import case_of
-from tests.support.cuda_samples import needs_nvrtc
+from tests.support.kernels.configs import configured, refusal
+from tests.support.kernels.cuda_samples import needs_nvrtc
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 PRECISE = {"storage": "fp64", "compute": "fp64"}

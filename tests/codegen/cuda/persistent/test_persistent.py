@@ -25,10 +25,10 @@ from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Verification
 from lbmtune.runtime import Simulation, simulation
 from tests.shim.device import COMPILER, HostDevice, HostExecutable, compile_on_host
-from tests.support.compiled import ptx
-from tests.support.configs import configured, refusal
-from tests.support.cuda_samples import needs_nvrtc
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.compiled import ptx
+from tests.support.kernels.configs import configured, refusal
+from tests.support.kernels.cuda_samples import needs_nvrtc
+from tests.support.kernels.full_size import verify_full_size
 
 H200 = Limits(
     shared_bytes_per_block=227 << 10,

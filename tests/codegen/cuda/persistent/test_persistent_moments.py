@@ -26,9 +26,9 @@ from lbmtune.runtime import Simulation, simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of
 from tests.codegen.cuda.persistent.test_persistent import H200, grinder, on_host
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.configs import configured, refusal
-from tests.support.cuda_samples import needs_nvrtc
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.configs import configured, refusal
+from tests.support.kernels.cuda_samples import needs_nvrtc
+from tests.support.kernels.full_size import verify_full_size
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 

@@ -18,8 +18,8 @@ from lbmtune.measure.verification.verify import verify
 from tests.catalogue.boundaries.test_implicit import rocks
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
 from tests.support.conformance.choices import LIMITS, case_of
-from tests.support.cuda_samples import needs_nvrtc
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.cuda_samples import needs_nvrtc
+from tests.support.kernels.full_size import verify_full_size
 
 on_host = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 

@@ -23,10 +23,10 @@ from lbmtune.measure.verification.verify import verify
 from lbmtune.records import Verification
 from lbmtune.runtime.placement import PopulationPlaces
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support import compiled
-from tests.support.configs import configured, refusal
-from tests.support.cuda_samples import needs_nvrtc
-from tests.support.full_size import verify_full_size
+from tests.support.kernels import compiled
+from tests.support.kernels.configs import configured, refusal
+from tests.support.kernels.cuda_samples import needs_nvrtc
+from tests.support.kernels.full_size import verify_full_size
 
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")

@@ -23,10 +23,10 @@ from lbmtune.runtime.moments import places
 from tests.codegen.cuda.temporal_blocking.test_temporal_blocking_moments import LIMITS, _text
 from tests.codegen.cuda.temporal_blocking.test_temporal_blocking_moments import config as solid_config
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.configs import refusal
 from tests.support.conformance.choices import case_of
-from tests.support.cuda_samples import needs_nvrtc
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.configs import refusal
+from tests.support.kernels.cuda_samples import needs_nvrtc
+from tests.support.kernels.full_size import verify_full_size
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 D2Q9 = LATTICES["d2q9"]

@@ -34,10 +34,10 @@ from lbmtune.records import Verification
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.moments import moments_of, places, populations_of, seen
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support import compiled
-from tests.support.configs import configured, refusal
-from tests.support.cuda_samples import needs_nvrtc
-from tests.support.full_size import verify_full_size
+from tests.support.kernels import compiled
+from tests.support.kernels.configs import configured, refusal
+from tests.support.kernels.cuda_samples import needs_nvrtc
+from tests.support.kernels.full_size import verify_full_size
 
 LIMITS = Limits(shared_bytes_per_block=227 << 10, asynchronous=True, bulk=True)
 FORCE = (1e-3, -5e-4, 2e-4)

@@ -17,9 +17,9 @@ from lbmtune.measure.verification.verify import verify
 from tests.codegen.cuda.temporal_blocking.test_temporal_blocking import LIMITS, _text
 from tests.codegen.cuda.temporal_blocking.test_temporal_blocking import config as solid_config
 from tests.shim.device import COMPILER, HostDevice, compile_on_host
-from tests.support.configs import refusal
 from tests.support.conformance.choices import case_of
-from tests.support.full_size import verify_full_size
+from tests.support.kernels.configs import refusal
+from tests.support.kernels.full_size import verify_full_size
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 

@@ -1,0 +1,246 @@
+"""Read the record of a study, and make files of what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lbmtune.api.bundles import write_bundle, write_cpu_bundle
+from lbmtune.api.machines.devices import LOG
+from lbmtune.api.objects import HOST, write_object
+from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.problem.patch_checks import settled
+from lbmtune.errors import InputError, NothingValidError
+from lbmtune.export import best, printed_kernel, write_best
+from lbmtune.export.cuda_header import write_cuda_header
+from lbmtune.export.own_kernel import write_own
+from lbmtune.export.solver_text import default_name
+from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
+from lbmtune.model.predict import cells_read
+from lbmtune.model.tuning_hints import worth_varying
+from lbmtune.records import Trial
+from lbmtune.records.best_json.document import encode_best
+from lbmtune.records.profile import Profile
+from lbmtune.records.remarks import unfinished
+from lbmtune.records.spec import StudySpec
+from lbmtune.records.store import decoded, read_study
+from lbmtune.records.study import StudyRecord
+from lbmtune.report.study.page import Beyond, write_report
+from lbmtune.search.pareto import members
+from lbmtune.search.study import nothing_valid
+
+if TYPE_CHECKING:
+    import pandas
+
+REPORT, BEST, PROFILE = "report.html", "best.json", "profile.json"
+
+
+class Study:
+    """A study in its folder, finished or under way: its record, and the files that are made of it.
+
+    >>> study = Study("studies/recorded/nvidia-h200/d3q19-box-fp32")
+    >>> study.config.scheme, round(study.winner.mlups)
+    ('pull', 27541)
+    """
+
+    def __init__(self, folder: Path | str, *, geometry: Path | str | None = None) -> None:
+        """Read the record of a folder. geometry: path of its voxel file, if that was moved.
+
+        Raises InputError if the folder holds no study, or if that file is not the one of its case.
+        """
+        self.folder = Path(folder)
+        self.record: StudyRecord = read_study(self.folder)
+        if geometry is not None:
+            header = self.record.header
+            spec = replace(header.spec, case=settled(header.spec.case, geometry))
+            self.record = replace(self.record, header=replace(header, spec=spec))
+
+    @property
+    def spec(self) -> StudySpec:
+        """Return what was asked: case, knobs, budget, objective."""
+        return self.record.header.spec
+
+    @property
+    def ranked(self) -> tuple[Trial, ...]:
+        """Return the verified trials, the best first."""
+        return self.record.ranked
+
+    @property
+    def winner(self) -> Trial:
+        """Return the best trial. Raises NothingValidError if none was verified on the whole domain."""
+        if self.record.winner is None:
+            raise NothingValidError(nothing_valid(self.record))
+        return self.record.winner
+
+    @property
+    def config(self) -> KernelConfig:
+        """Return the configuration of the best trial. Raises NothingValidError."""
+        return from_flat(self.winner.config)
+
+    def frame(self) -> pandas.DataFrame:
+        """Return all trials as a table: outcome, speeds, prediction, costs, and each knob."""
+        return trials_frame(self.record)
+
+    def report(self, path: Path | str | None = None) -> Path:
+        """Write the report, one HTML file that needs no network, and return its path (default: in the folder)."""
+        target = self.folder / REPORT if path is None else Path(path)
+        write_report(self.record, target, self._beyond())
+        return target
+
+    def _beyond(self) -> Beyond:
+        """Return what the report shows beyond the records: the kernel and best.json as this version makes them."""
+        winner = next(iter(self.ranked), None)
+        hint = worth_varying(winner.prediction, from_flat(winner.config)) if winner and winner.prediction else ("", ())
+        held = b""
+        with suppress(NothingValidError, InputError):  # of a kernel that this version prints otherwise
+            held = encode_best(best(self.record))
+        return Beyond(printed_kernel(self.record), held, partial(cells_read, self.spec.case), hint, self._profile())
+
+    def _profile(self) -> Profile | None:
+        """Return the profile of the winner, if `lbmtune profile --output profile.html` has left one in the folder."""
+        path = self.folder / PROFILE
+        if not self.ranked or not path.exists():
+            return None
+        try:
+            found = decoded(path.read_bytes(), Profile)
+        except ValueError as error:
+            raise InputError(f"{path} is no profile ({error}); profile the winner again, or remove the file.") from None
+        return found if found.key == self.ranked[0].key else None
+
+    @property
+    def pareto_set(self) -> tuple[Trial, ...]:
+        """Return the Pareto set between several objectives, the best by the first one first; else none."""
+        return members(self.record)
+
+    def export(self, path: Path | str | None = None, *, member: int | None = None) -> Path:
+        """Write best.json, which `lbmtune.load` reads, and return its path (default: in the folder).
+
+        member: of the Pareto set instead of the winner, from 1 on (default path: member-2.json).
+        Of a study that was stopped it holds the best kernel so far, with a remark, and says so (`proven`, `finished`);
+        another one says if that kernel draws more power than the study allows, or its power is not known.
+        Raises NothingValidError if no trial was verified.
+        """
+        self._check_ranked()
+        if self.spec.kernel:
+            return self.export_values(path=path, member=member)
+        target = self.folder / (BEST if member is None else f"member-{member}.json") if path is None else Path(path)
+        write_best(self.record, target, member)
+        self._remark(member)
+        return target
+
+    def export_header(
+        self, path: Path | str | None = None, *, member: int | None = None, name: str | None = None
+    ) -> Path:
+        """Write a CUDA header that holds the same kernel and a solver around it, and return its path.
+
+        path: default NAME.h in the folder. name: of its namespace and functions, default made of the study and the key.
+        Raises NothingValidError as `export`, and InputError for a kernel that a header cannot hold.
+        """
+        self._check_ranked()
+        found = best(self.record, member)
+        chosen = name or default_name(found)
+        target = self.folder / f"{chosen}.h" if path is None else Path(path)
+        write_cuda_header(found, target, chosen)
+        self._remark(member)
+        return target
+
+    def export_object(
+        self,
+        path: Path | str | None = None,
+        *,
+        member: int | None = None,
+        name: str | None = None,
+        target: str | None = None,
+    ) -> Path:
+        """Write a C header that holds a solver, and beside it the object code of a CPU kernel and a module of Fortran.
+
+        Returns the path of the header, default NAME.h in the folder; the others are NAME_kernel.o and NAME.f90.
+        name: prefix of its functions. target: processors, 'host' (default), 'x86-64-v3' or 'x86-64-v4'. Raises as
+        `export_header`.
+        """
+        self._check_ranked()
+        found = best(self.record, member)
+        chosen = name or default_name(found)
+        header = self.folder / f"{chosen}.h" if path is None else Path(path)
+        write_object(found, header, chosen, target or HOST)
+        self._remark(member)
+        return header
+
+    def export_bundle(
+        self,
+        path: Path | str | None = None,
+        *,
+        member: int | None = None,
+        name: str | None = None,
+        target: str | None = None,
+    ) -> Path:
+        """Write a folder with best.json, header, CMake target, test program and compiled code, and return its path.
+
+        path: default NAME in the folder of the study. name: of the target and the namespace. target: processors of a
+        CPU kernel, as in `export_object`. Raises as that and `export_header` do.
+        """
+        self._check_ranked()
+        found = best(self.record, member)
+        chosen = name or default_name(found)
+        folder = self.folder / chosen if path is None else Path(path)
+        if found.kernel.target == "cpu":
+            write_cpu_bundle(found, folder, chosen, target or HOST)
+        elif target:
+            raise InputError(f"target={target} is not supported for a kernel of a GPU (leave it out): it has modules.")
+        else:
+            write_bundle(found, folder, chosen)
+        self._remark(member)
+        return folder
+
+    def export_values(self, kind: str = "best", path: Path | str | None = None, *, member: int | None = None) -> Path:
+        """Write the best values of a user's kernel, and return the path.
+
+        kind: 'best' (best.json), 'defines' (best.h, a header of macros) or 'flags' (best.flags, options of a compiler).
+        Raises NothingValidError as `export`, and InputError for a kernel of the catalogue.
+        """
+        if not self.spec.kernel:
+            raise InputError(f"format={kind} is not supported for {self.folder} (use cuda): its kernels are not yours.")
+        self._check_ranked()
+        found = write_own(self.record, kind, None if path is None else Path(path), self.folder, member)
+        self._remark(None)
+        return found
+
+    def _check_ranked(self) -> None:
+        if not self.ranked:
+            raise NothingValidError(f"{self.folder} holds no verified measurement; there is nothing to export.")
+
+    def _remark(self, member: int | None) -> None:
+        if remark := unfinished(self.record, None if member is None else self.pareto_set[member - 1]):
+            LOG.warning(remark)
+
+    def export_trials(self, kind: str, path: Path | str | None = None) -> Path:
+        """Write all trials, kind 'csv' or 't4', and return the path (default: trials.csv or t4.json in the folder).
+
+        T4 is the open format of autotuning results, which Kernel Tuner writes. Raises InputError.
+        """
+        if kind not in _TABLES:
+            raise InputError(f"format={kind} is not supported for the trials of a study (use {' or '.join(_TABLES)}).")
+        name, write = _TABLES[kind]
+        target = self.folder / name if path is None else Path(path)
+        write(self.record, target)
+        return target
+
+
+_TABLES: Mapping[str, tuple[str, Callable[[StudyRecord, Path], None]]] = {
+    "csv": ("trials.csv", write_csv),
+    "t4": ("t4.json", write_t4),
+}
+"""Files of all trials, and what writes them."""
+
+
+def trials(folder: Path | str) -> pandas.DataFrame:
+    """Return the trials of a study folder as a table: outcome, speeds, prediction, costs, and each knob.
+
+    >>> int(trials("studies/recorded/nvidia-h200/d3q19-box-fp32").mlups.max())
+    27541
+    """
+    return Study(folder).frame()

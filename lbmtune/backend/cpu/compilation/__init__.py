@@ -1,0 +1,1 @@
+"""Compile CPU kernels: generated modules by Numba, and C by the compiler of the system."""

@@ -1,0 +1,1 @@
+"""Print studies: before they begin, while they run, finished, and beside each other."""

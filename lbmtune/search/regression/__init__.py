@@ -1,0 +1,1 @@
+"""Regression: configurations as points of a unit cube, and predictions between them."""

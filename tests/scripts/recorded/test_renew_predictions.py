@@ -1,0 +1,42 @@
+"""Predictions of recorded sets by today's model: dated, and nothing else of a best.json changes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from lbmtune.records.best_json.document import read_best
+from lbmtune.records.store import read_study
+from scripts.recorded.renew_predictions import main
+from tests.support.paths import RECORDED
+
+CARD, SET = "epyc-2-cores", "d3q19-box-fast-fp32"
+
+
+def test_the_prediction_alone_is_renewed_and_dated(tmp_path: Path) -> None:
+    card, pages = tmp_path / CARD, tmp_path / "pages"
+    shutil.copytree(RECORDED / CARD, card)
+    best = card / SET / "best.json"
+    before = json.loads(best.read_text())
+    before["prediction"] = before["prediction"] | {"mlups": 1.0, "date": ""}
+    best.write_text(json.dumps(before))
+    (pages / CARD).mkdir(parents=True)
+    page = pages / CARD / f"{SET}.html"
+    page.touch()
+    main([str(tmp_path), "--date", "2031-02-03", "--pages", str(pages)])
+    now = json.loads(best.read_text())
+    renewed, was = now.pop("prediction"), before.pop("prediction")
+    assert now == before
+    assert renewed["date"] == "2031-02-03"
+    assert renewed["mlups"] > 100 * was["mlups"]
+    assert read_best(best).prediction
+    assert "Predictions made on 2031-02-03 from the record." in page.read_text()
+    trials = read_study(card / SET).ranked
+    assert not any(trial.prediction.date for trial in trials if trial.prediction), "what the study was searched by"
+
+
+def test_predictions_of_recorded_sets_are_dated() -> None:
+    found = [read_best(path) for path in sorted(RECORDED.rglob("best.json"))]
+    assert len(found) > 30
+    assert all(best.prediction and best.prediction.date > "2026" for best in found)
