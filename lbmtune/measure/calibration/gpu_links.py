@@ -24,7 +24,12 @@ from lbmtune.measure.processes.worker import Progress
 from lbmtune.measure.timing.state import all_true
 from lbmtune.model.machine.description import Links
 
-COPIES: Mapping[int, int] = {64 << 10: 200, 1 << 20: 100, 5 << 20: 50, 32 << 20: 40}
+COPIES: Mapping[int, int] = {
+    **{size << 10: 200 for size in (64, 256)},
+    **{size << 20: 100 for size in (1, 2)},
+    **{size << 20: 50 for size in (5, 6, 12)},
+    32 << 20: 40,
+}
 """Bytes of a copy, and copies of a sample."""
 _ARRAY_BYTES = 128 << 20
 """Bytes that a launch moves."""
