@@ -102,7 +102,7 @@ class Schedule:
             if n in (0, rounds):
                 _wait(first, *self._sent_marks[0])
                 marks.append(first.mark(timed=True))
-            self._inner_marks = [None] * len(self.parts)  # the first exchange has waited for the launches
+            self._inner_marks[:] = [None] * len(self.parts)  # the first exchange has waited for the launches
         return first.seconds(*marks) / rounds
 
     def _enqueue_one(self, place: int, kept: Kept) -> None:
