@@ -20,6 +20,7 @@ def main(folder: str = "fastest-kernel", trials: int = 10) -> None:
         "storage=fp64",
         f"budget.trials={trials}",
         "protocol.sustained_top=0",
+        "protocol.profiled=0",
     ]
     study = lbmtune.study("quick", "cpu", folder, overrides=overrides)
     print(f"{len(study.ranked)} of {len(study.record.trials)} kernels are verified and timed")

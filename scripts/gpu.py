@@ -253,7 +253,7 @@ def fast_seeds(run: Run) -> dict[str, object]:
         folder = run.work / f"fast-seed-{seed}"
         command = [sys.executable, "-m", "lbmtune", "study", "--device", run.device, "--output", str(folder)]
         command += ["--search-time", run.time or f"{SEEDS_S}s", "--seed", str(seed)]
-        command += ["--set", "protocol.sustained_top=0"]
+        command += ["--set", "protocol.sustained_top=0", "--set", "protocol.profiled=0"]
         command += [
             *(["--resume"] if folder.exists() else []),
             str(SPACES / "d3q19-box-fast.toml"),

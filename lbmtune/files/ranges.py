@@ -42,6 +42,7 @@ PROTOCOL: Mapping[str, Range] = {
     "sustained_top": Range(0, 1000),
     "sustained_s": _SECONDS,
     "settling_s": Range(0, 86_400),
+    "profiled": Range(0, 1),
     "compile_limit_s": _SECONDS,
     "verify_limit_s": _SECONDS,
     "measure_limit_s": _SECONDS,

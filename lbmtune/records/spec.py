@@ -41,7 +41,8 @@ class TimingProtocol:
     of each family (`search.finals`), that are verified at full size and measured again interleaved, final_rounds
     times.
     sustained_top: number of the best that run for at least sustained_s seconds each without a pause, after settling_s
-    seconds of warm-up; the winner for longer if time is left at the end.
+    seconds of warm-up; the winner for longer if time is left at the end. profiled: number of the best whose losses are
+    measured level by level at the end (`records.profile`), one or none.
     compile_limit_s, verify_limit_s, measure_limit_s: time limits of the stages, the first one of processor time.
     """
 
@@ -59,6 +60,7 @@ class TimingProtocol:
     sustained_top: int = 1
     sustained_s: float = 2.0
     settling_s: float = 0.5
+    profiled: int = 1
     compile_limit_s: float = 60.0
     verify_limit_s: float = 60.0
     measure_limit_s: float = 60.0

@@ -20,11 +20,12 @@ from lbmtune.records import SCHEMA_VERSION, Trial
 from lbmtune.records.legacy.configurations import config_of
 from lbmtune.records.legacy.spaces import current_tables
 from lbmtune.records.parts import PartsTrial
+from lbmtune.records.profile import Profile
 from lbmtune.records.spec import tables
 from lbmtune.records.study import StudyHeader, StudyRecord
 from lbmtune.scratch import remove_scratch, scratch_folder
 
-HEADER, TRIALS, PARTS = "study.json", "trials.jsonl", "parts.jsonl"
+HEADER, TRIALS, PARTS, PROFILE = "study.json", "trials.jsonl", "parts.jsonl", "profile.json"
 CACHE_VARIABLE = "LBMTUNE_CACHE"
 CODE = "cpu"
 """The folder of the cache that holds compiled code."""
@@ -180,6 +181,18 @@ def current_header(header: StudyHeader) -> StudyHeader:
         found = tuple(one for table in tables(given) for one in current_tables(table, backend))
         axes[backend] = found[0] if len(found) == 1 and isinstance(given, dict) else found
     return replace(header, spec=replace(header.spec, axes=axes), schema=FAMILIES_SINCE)
+
+
+def read_profile(folder: Path, key: str) -> Profile | None:
+    """Return the profile in the folder of a study if it is of the kernel with this key. Raises InputError."""
+    path = folder / PROFILE
+    if not path.exists():
+        return None
+    try:
+        found = decoded(path.read_bytes(), Profile)
+    except ValueError as error:
+        raise InputError(f"{path} is no profile ({error}); profile the winner again, or remove the file.") from None
+    return found if found.key == key else None
 
 
 def drop_torn_line(path: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.records.profile import Profile
+from lbmtune.records.profile import DATASHEET, Profile
 from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.store import write_atomically
 from lbmtune.report.drawing import Figure, plain_figure
@@ -51,7 +51,9 @@ def profile_page(profile: Profile) -> str:
 
 def profile_panel(profile: Profile) -> Panel:
     """Return the waterfall of the measured levels."""
-    return panel("losses", "From the ceiling to the kernel, measured", _CAPTION, waterfall_figure(profile))
+    described = [one.name for one in profile.rungs if one.spread is None and one.name != DATASHEET]
+    caption = f"{_CAPTION} By the description of the device: {', '.join(described)}." if described else _CAPTION
+    return panel("losses", "From the ceiling to the kernel, measured", caption, waterfall_figure(profile))
 
 
 def waterfall_figure(profile: Profile) -> Figure:

@@ -23,6 +23,8 @@ _PROOF_S = 2.0
 """Seconds of a proof at full size, as long as none was made."""
 _ACCURACY_S = 3.0
 """Seconds of the accuracy of a rounding, as long as none was measured (2 s on two cores of an EPYC)."""
+_LOSSES_S = {True: 4.0, False: 9.0}
+"""Seconds of a profile beside its samples, on the host and on a GPU: two kernels are compiled and proved, or six."""
 _FIELDS_S = 1.0
 """Seconds of a kernel before its output is timed: the pass is compiled and its fields are checked."""
 
@@ -119,6 +121,16 @@ class Needs:
         """Return the seconds of one of them."""
         protocol = self.spec.protocol
         return protocol.settling_s + protocol.sustained_s + _WAIT_S + 0.5 * self.proof_s
+
+    @property
+    def profile_s(self) -> float:
+        """Return the seconds of the profile of the winner; 0 if none is made."""
+        protocol = self.spec.protocol
+        if not protocol.profiled or self.spec.kernel:
+            return 0.0
+        sample_s = max(1.1 * protocol.sample_s, 2 * self.step_s)
+        timed_s = self.prepare_s + protocol.max_samples * sample_s
+        return _LOSSES_S[BACKENDS[self.backend].shares_host] + 2 * timed_s
 
     @property
     def runs_decide(self) -> bool:

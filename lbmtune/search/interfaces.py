@@ -8,6 +8,7 @@ from typing import Protocol
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Compiled, Environment, Prediction, Trial, Verification
 from lbmtune.records.output import Output
+from lbmtune.records.profile import Profile
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.study import StudyHeader
 from lbmtune.search.clock import Clock
@@ -21,6 +22,8 @@ Sustain = Callable[[Sequence[KernelConfig], Sequence[bool], float], list[Trial]]
 
 OutputOf = Callable[[Sequence[KernelConfig]], list[Trial]]
 """Measures what output costs configurations."""
+ProfileOf = Callable[[KernelConfig], Profile]
+"""Measures where the speed of a configuration goes. Raises NothingValidError, and InputError without a calibration."""
 PredictOutput = Callable[[KernelConfig, str, int], dict[str, float]]
 """Predicts the seconds of an output of a kind, in parts, beside the steps from one to the next that hide some."""
 
@@ -190,6 +193,7 @@ class Search:
     gather: waits for other workers when the search is over, and takes their trials over; None without others. compiled:
     kernels to compile before the first is measured, if trials are counted; clock: of the whole, None: it begins now.
     accuracy, output: of finalists; kept_accuracy: as an earlier study measured it; sustain: of the best;
+    profile: of the winner;
     known_accuracy: of every configuration, if it is an objective. None if unavailable.
     """
 
@@ -207,6 +211,7 @@ class Search:
     sustain: Sustain | None = None
     output: OutputOf | None = None
     predict_output: PredictOutput | None = None
+    profile: ProfileOf | None = None
 
     def output_s(self, trial: Trial, wanted: Output) -> dict[str, float]:
         """Return the predicted seconds of an output of each kind, of which one step hides next to nothing."""

@@ -7,7 +7,7 @@ from math import inf
 from lbmtune.records import Trial
 from lbmtune.search.clock import FEWEST_ROUNDS, FILES_S, SLACK, Clock, Needs, now
 
-_FINALS, _SUSTAINED, _ACCURACY = 0.25, 0.15, 0.1
+_FINALS, _SUSTAINED, _ACCURACY, _PROFILE = 0.25, 0.15, 0.1, 0.1
 """Shares of the whole that finals may take beyond two finalists, and that the parts after them may take at all."""
 _OUTPUT, _OUTPUT_OF_ONE = 0.25, 0.5
 """Shares that the output of all finalists may take, and that of the best, which was asked for."""
@@ -58,6 +58,7 @@ class Plan:
             "output": (self._with_output() * needs.output_s, _OUTPUT_OF_ONE),
             "accuracy": (needs.accuracy_s, _ACCURACY),
             "sustained runs": (needs.sustained_s, sustained),
+            "profile": (needs.profile_s, _PROFILE),
         }
         return {name: seconds for name, (seconds, share) in parts.items() if 0 < seconds <= share * whole_s}
 
@@ -134,7 +135,7 @@ class Plan:
         needs, protocol = self.needs, self.needs.spec.protocol
         if needs.runs_decide or not self.limited:
             return protocol.sustained_s
-        left_s = (self.clock.left_s - FILES_S) / count - needs.run_s
+        left_s = (self.clock.left_s - self.later.get("profile", 0.0) - FILES_S) / count - needs.run_s
         return protocol.sustained_s + min(max(left_s, 0.0), protocol.longest_run_s - protocol.sustained_s)
 
     def some(self, trials: list[Trial], each_s: float) -> list[Trial]:

@@ -29,6 +29,7 @@ from lbmtune.search.finals import hold_finals, record_accuracy, record_output, r
 from lbmtune.search.interfaces import Search
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.loop import OUT_OF_TIME, Loop
+from lbmtune.search.losses import record_profile
 from lbmtune.search.plan import Plan
 from lbmtune.search.spaces.space import Space
 from lbmtune.search.stopping import unreliable_target
@@ -108,6 +109,7 @@ def _run(search: Search, header: StudyHeader, space: Space, done: Sequence[Trial
         rest = (record_output, record_accuracy)
         for part in (run_sustained, *rest) if plan.needs.runs_decide else (*rest, run_sustained):
             part(search, plan)
+        record_profile(search, plan)
     except TimeOverError as error:
         plan.left_out.append(str(error))
     except KeyboardInterrupt:

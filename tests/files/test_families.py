@@ -130,6 +130,7 @@ def test_a_study_of_made_values_runs(tmp_path, monkeypatch):
     describe_cpu(monkeypatch, tmp_path / "config")
     few = ["budget.trials=2", "protocol.finalists=1", "protocol.sustained_top=0", "protocol.final_rounds=2"]
     any_speed = ["protocol.bail_out=1000", "protocol.min_cpu_share=0", "protocol.final_sample_s=0.005"]
+    any_speed += ["protocol.profiled=0"]
     spec = base_study(["case.domain=32x16x16", "case.collision=trt", *few, *any_speed])
     found = api.study(spec, "cpu", tmp_path / "made", calibrate=False)
     assert len(found.record.trials) == 2

@@ -208,6 +208,7 @@ WRONG = {
     **{f"protocol.{key}": ("0", "-1", "1", "10000000") for key in ("min_samples", "max_samples", "final_rounds")},
     **{f"protocol.{key}": ("0", "-1", "1001") for key in ("verify_periods", "finalists")},
     "protocol.sustained_top": ("-1", "1001"),
+    "protocol.profiled": ("-1", "2"),
     **{
         f"protocol.{key}": ("0.0", "-0.5", "90000.0", *NO_NUMBERS)
         for key in ("warmup_s", "sample_s", "final_sample_s", "sustained_s")

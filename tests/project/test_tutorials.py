@@ -15,11 +15,12 @@ from tests.support.paths import ROOT
 
 TUTORIALS = ROOT / "docs" / "tutorial"
 GUIDE = TUTORIALS.parent / "guide"
-SHORT = ("case.domain=48x24x20", "budget.trials=4", "protocol.final_rounds=2", "protocol.sustained_top=0")
+SHORT = ("case.domain=48x24x20", "budget.trials=4", "protocol.final_rounds=2")
+BARE = ("protocol.sustained_top=0", "protocol.profiled=0")
 ANY_SPEED = ("protocol.bail_out=1000", "protocol.min_cpu_share=0", "protocol.final_sample_s=0.005")
 SMALL = (
     "--no-calibration",
-    *(word for override in (*SHORT, *ANY_SPEED) for word in ("--set", override)),
+    *(word for override in (*SHORT, *BARE, *ANY_SPEED) for word in ("--set", override)),
 )
 """Options that make the study of the tutorial short, and take any speed: other tests may run beside it."""
 

@@ -36,13 +36,14 @@ class Costs(SimpleNamespace):
     sample: float
     accuracy: float
     output: float
+    losses: float
 
 
 MACHINES = {
-    "a GPU": Costs(start=9.0, compile=0.05, trial=0.08, proof=1.2, sample=0.1, accuracy=2.0, output=1.3),
-    "64 cubed": Costs(start=6.0, compile=0.3, trial=0.2, proof=0.5, sample=0.055, accuracy=2.0, output=1.4),
-    "128 cubed": Costs(start=6.5, compile=0.3, trial=0.4, proof=1.5, sample=0.06, accuracy=2.5, output=3.1),
-    "256 cubed": Costs(start=7.0, compile=0.3, trial=1.4, proof=3.5, sample=0.25, accuracy=2.0, output=6.5),
+    "a GPU": Costs(start=9.0, compile=0.05, trial=0.08, proof=1.2, sample=0.1, accuracy=2.0, output=1.3, losses=9.5),
+    "64 cubed": Costs(start=6.0, compile=0.3, trial=0.2, proof=0.5, sample=0.055, accuracy=2.0, output=1.4, losses=3.0),
+    "128 cubed": Costs(start=6.5, compile=0.3, trial=0.4, proof=1.5, sample=0.06, accuracy=2.5, output=3.1, losses=4.0),
+    "256 cubed": Costs(start=7.0, compile=0.3, trial=1.4, proof=3.5, sample=0.25, accuracy=2.0, output=6.5, losses=7.0),
 }
 
 
@@ -88,6 +89,10 @@ class Timed(FakeEvaluator):
         self.spend(self.costs.accuracy, "accuracy")
         return super().accuracy(config, brief=brief)
 
+    def losses(self, config, machine=None):
+        self.spend(self.costs.losses, "profile")
+        return super().losses(config, machine)
+
     def output(self, configs):
         (config,) = configs
         self.spend(self.costs.output, "output")
@@ -107,6 +112,7 @@ def held(monkeypatch, tmp_path, machine: Costs, seconds: float, event_s: float =
         clock=Clock(begun_s, seconds),
         sustain=evaluator.sustained,
         accuracy=evaluator.accuracy,
+        profile=evaluator.losses,
         output=evaluator.output if study.output else None,
         predict_output=lambda *_: {"file": event_s},
     )
@@ -132,7 +138,7 @@ def test_a_study_ends_within_its_time(monkeypatch, tmp_path, machine, seconds):
         assert whole_s + FILES_S == pytest.approx(seconds, abs=1.0), "the last run takes what is left"
     assert record.header.stopped.startswith("stopped after ")
     assert len([t for t in record.trials if t.final]) >= 2
-    for part in ("sustained", "accuracy"):
+    for part in ("sustained", "accuracy", "profile"):
         said = any(text.startswith(part) for text in record.header.left_out)
         assert (part in evaluator.asked) != said, "it is made, or its absence is said"
 
@@ -179,7 +185,8 @@ def test_a_time_in_which_nothing_fits_is_said_and_gives_a_winner(monkeypatch, tm
     assert record.winner is not None
     assert record.winner.proven
     assert "sustained" not in evaluator.asked
-    assert [text.partition(":")[0] for text in record.header.left_out[-2:]] == ["accuracy", "sustained runs"]
+    assert "accuracy" not in evaluator.asked
+    assert [text.partition(":")[0] for text in record.header.left_out[-2:]] == ["sustained runs", "profile"]
 
 
 def test_a_trial_that_hangs_leaves_time_for_a_winner(monkeypatch, tmp_path):
@@ -254,7 +261,7 @@ def test_a_kernel_that_is_wrong_at_full_size_is_no_incumbent(monkeypatch, tmp_pa
     assert record.winner.key != wrong.key
 
 
-@pytest.mark.parametrize("stage", ["compile", "trial", "proof", "race", "sustained", "accuracy"])
+@pytest.mark.parametrize("stage", ["compile", "trial", "proof", "race", "sustained", "accuracy", "profile"])
 def test_an_interrupt_leaves_what_is_known(monkeypatch, tmp_path, stage):
     class Interrupted(Timed):
         def spend(self, seconds, what):
@@ -271,6 +278,7 @@ def test_an_interrupt_leaves_what_is_known(monkeypatch, tmp_path, stage):
             clock=Clock(evaluator.now_s, 60.0),
             sustain=evaluator.sustained,
             accuracy=evaluator.accuracy,
+            profile=evaluator.losses,
         )
         return run_study(needs, header(study, "cpu"), space_of(study, "cpu"), **how)
 

@@ -120,7 +120,7 @@ class Run:
             name=f"{spec.name}-{name_of(domain)}",
             case=replace(spec.case, domain=domain),
             budget=replace(spec.budget, seconds=seconds),
-            protocol=replace(spec.protocol, sustained_top=0),
+            protocol=replace(spec.protocol, sustained_top=0, profiled=0),
         )
 
     def measure(self) -> Best:

@@ -24,10 +24,9 @@ from lbmtune.model.predict import cells_read
 from lbmtune.model.tuning_hints import worth_varying
 from lbmtune.records import Trial
 from lbmtune.records.best_json.document import encode_best
-from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import unfinished
 from lbmtune.records.spec import StudySpec
-from lbmtune.records.store import decoded, read_study
+from lbmtune.records.store import read_profile, read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.page import Beyond, write_report
 from lbmtune.search.pareto import members
@@ -36,7 +35,7 @@ from lbmtune.search.study import nothing_valid
 if TYPE_CHECKING:
     import pandas
 
-REPORT, BEST, PROFILE = "report.html", "best.json", "profile.json"
+REPORT, BEST = "report.html", "best.json"
 
 
 class Study:
@@ -98,18 +97,8 @@ class Study:
         held = b""
         with suppress(NothingValidError, InputError):  # of a kernel that this version prints otherwise
             held = encode_best(best(self.record))
-        return Beyond(printed_kernel(self.record), held, partial(cells_read, self.spec.case), hint, self._profile())
-
-    def _profile(self) -> Profile | None:
-        """Return the profile of the winner, if `lbmtune profile --output profile.html` has left one in the folder."""
-        path = self.folder / PROFILE
-        if not self.ranked or not path.exists():
-            return None
-        try:
-            found = decoded(path.read_bytes(), Profile)
-        except ValueError as error:
-            raise InputError(f"{path} is no profile ({error}); profile the winner again, or remove the file.") from None
-        return found if found.key == self.ranked[0].key else None
+        profile = read_profile(self.folder, winner.key) if winner else None
+        return Beyond(printed_kernel(self.record), held, partial(cells_read, self.spec.case), hint, profile)
 
     @property
     def pareto_set(self) -> tuple[Trial, ...]:

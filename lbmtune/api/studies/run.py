@@ -155,6 +155,7 @@ def study(
             sustain=evaluator.sustained,
             output=partial(evaluator.output, wanted=wanted.output, folder=files) if rates else None,
             predict_output=partial(_predicted_output, wanted.case, machine, rates) if rates else None,
+            profile=partial(evaluator.losses, machine=machine),
         )
         with share(search, header, space) as search, suppress(NothingValidError):
             # a study without a valid kernel is recorded as well

@@ -44,7 +44,7 @@ from lbmtune.model.gpu.families import inputs_of
 from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import ceiling
-from lbmtune.records import Resources, Verification
+from lbmtune.records import Resources, Sustained, Verification
 from lbmtune.records import profile as levels
 from lbmtune.records.profile import Counter, Counters, Profile, Rung
 from lbmtune.records.spec import TimingProtocol
@@ -61,17 +61,24 @@ _NO_COUNTERS = Counters(source="no counters: they were not asked for")
 
 @dataclass(frozen=True)
 class ProfileRequest:
-    """A kernel to profile, and the machine by which the model predicts it. counters: read those of the hardware."""
+    """A kernel to profile, and the machine by which the model predicts it.
+
+    counters: read those of the hardware; brief: take the copies from the description, and make no run without a pause.
+    """
 
     case: Case
     config: KernelConfig
     machine: Machine
     protocol: TimingProtocol
     counters: bool = True
+    brief: bool = False
 
 
 def measure_losses(device: Device, request: ProfileRequest, progress: Progress) -> Profile:
-    """Return the profile without counters of a GPU. Raises NothingValidError if the kernel is wrong or cannot run."""
+    """Return the profile without counters of a GPU. device: if it is pooled, its memory is used.
+
+    Raises NothingValidError if the kernel is wrong or cannot run.
+    """
     try:
         kind = _KINDS[request.config.backend]
         return kind(device, compiler_for(device.environment), request, progress).profile()
@@ -88,10 +95,10 @@ class _LossBreakdown:
     """Measures all levels in the same memory."""
 
     def __init__(self, device: Device, compiler: Compiler, request: ProfileRequest, progress: Progress) -> None:
-        self._device, self._compiler, self._progress = device, compiler, progress
-        self._pooled = PooledDevice(device)
+        self._pooled = device if isinstance(device, PooledDevice) else PooledDevice(device)
+        self._device, self._compiler, self._progress = self._pooled.device, compiler, progress
         self._case, self._config, self._machine = request.case, request.config, request.machine
-        self._protocol, self._counters = request.protocol, request.counters
+        self._protocol, self._counters, self._brief = request.protocol, request.counters, request.brief
         self._bytes = bytes_per_update(request.case, request.config)
         self._cache_bytes = max(request.machine.caches_bytes.values(), default=_UNKNOWN_CACHE_BYTES)
 
@@ -103,10 +110,7 @@ class _LossBreakdown:
         self._verified(free)
         rungs = [*self._datasheet(), *self._copies()]
         rungs += [self._timed(levels.STREAMING, free), self._timed(levels.KERNEL, full)]
-        self._progress("sustained run")
-        simulation = self._simulation(full)
-        sustained = sustain(simulation, self._protocol)
-        counters = self._count(simulation)
+        sustained, counters = (None, _NO_COUNTERS) if self._brief else self._sustained(full)
         found = Profile(
             case=self._case,
             key=self._config.key,
@@ -146,6 +150,15 @@ class _LossBreakdown:
         simulation = Simulation(made.program, made.binary, self._pooled, stable_case(made.program.case))
         excite(simulation)
         return simulation
+
+    def _sustained(self, made: _Compiled) -> tuple[Sustained, Counters]:
+        self._progress("sustained run")
+        simulation = self._simulation(made)
+        return sustain(simulation, self._protocol), self._count(simulation)
+
+    def _described(self, name: str, bytes_per_s: float) -> Rung:
+        """Return a level of bandwidth by the description of the machine."""
+        return Rung(name=name, seconds=self._bytes / bytes_per_s)
 
     def _at(self, name: str, found: Rate) -> Rung:
         """Return a level of bandwidth: the bytes of the kernel at that rate."""
@@ -195,8 +208,11 @@ class _GpuLosses(_LossBreakdown):
         self._inputs = inputs_of(request.case, config, request.machine, Resources())
 
     def _copies(self) -> Iterator[Rung]:
-        self._progress("copy of one array")
-        yield self._at(levels.COPY, measure_copy(self._device, self._compiler, self._cache_bytes))
+        if self._brief:
+            yield self._described(levels.COPY, self._machine.copy_bytes_per_s)
+        else:
+            self._progress("copy of one array")
+            yield self._at(levels.COPY, measure_copy(self._device, self._compiler, self._cache_bytes))
         yield self._at(levels.STREAMS, self._streams())
 
     def _streams(self) -> Rate:
@@ -252,6 +268,10 @@ class _CpuLosses(_LossBreakdown):
     """The losses of a CPU kernel."""
 
     def _copies(self) -> Iterator[Rung]:
+        if self._brief:
+            yield self._described(levels.COPY, self._machine.copy_bytes_per_s)
+            yield self._described(levels.STREAMS, ceiling(self._config, self._machine).bytes_per_s)
+            return
         found = measure_bandwidths(self._device, self._compiler, self._cache_bytes, self._progress)
         yield self._at(levels.COPY, found.copy)
         yield self._at(levels.STREAMS, self._streams(found))

@@ -7,16 +7,18 @@ from typing import Any
 
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import broken
-from lbmtune.errors import NothingValidError
+from lbmtune.errors import LbmtuneError, NothingValidError
 from lbmtune.measure.processes.worker import Death
 from lbmtune.measure.verification.accuracy import fitted
-from lbmtune.measure.workers.messages import AccuracyRequest, DryRunRequest, OutputRatesRequest
+from lbmtune.measure.workers.messages import AccuracyRequest, DryRunRequest, LossesRequest, OutputRatesRequest
 from lbmtune.measure.workers.outcomes import time_interleaved
 from lbmtune.measure.workers.pipeline import Pipeline
+from lbmtune.model.machine.description import Machine
 from lbmtune.model.output import fields_bytes
 from lbmtune.records import Accuracy, Compiled, Outcome, Trial, Verification
 from lbmtune.records.claims import SideTask
 from lbmtune.records.output import Output, OutputRates
+from lbmtune.records.profile import Profile
 
 _LATE_DEPTH = 2
 """Configurations at the measurer of a GPU if the next is chosen late: one in progress, and one, or it would idle."""
@@ -176,6 +178,23 @@ class Evaluator(Pipeline):
         if isinstance(event, Death):
             raise NothingValidError(f"the accuracy cannot be measured: {event.reason}.")
         found: Accuracy = event.value
+        return found
+
+    def losses(self, config: KernelConfig, machine: Machine) -> Profile:
+        """Measure where the speed of a kernel goes, level by level, without counters and a run of seconds.
+
+        machine: predicts, and has the bandwidths of copies. Call it when idle. Raises NothingValidError,
+        and InputError for a GPU without a calibration.
+        """
+        assert not self.in_flight
+        try:
+            event = self.pool.answer(config, LossesRequest(case=self.case, config=config, machine=machine))
+        except LbmtuneError:
+            self.pool.abandon()  # its worker has ended
+            raise
+        if isinstance(event, Death):
+            raise NothingValidError(f"the kernel cannot be profiled: {event.reason}.")
+        found: Profile = event.value
         return found
 
     def _evaluated(self, configs: Sequence[KernelConfig], options: Sequence[Mapping[str, Any]]) -> list[Trial]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
+from lbmtune.model.machine.description import Machine
 from lbmtune.records import Measurement, Outcome, Resources, Sustained, Trial, Verification
 from lbmtune.records.output import Output, OutputCost
 
@@ -98,6 +99,15 @@ class DryRunRequest:
     case: Case
     configs: tuple[KernelConfig, ...]
     renderer: Renderer
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossesRequest:
+    """Measure the losses of a configuration level by level, beside predictions. The answer is a Profile."""
+
+    case: Case
+    config: KernelConfig
+    machine: Machine
 
 
 @dataclass(frozen=True, kw_only=True)

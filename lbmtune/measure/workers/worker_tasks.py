@@ -32,6 +32,7 @@ from lbmtune.measure.workers.messages import (
     DryRunRequest,
     FinalsFailure,
     FinalsRequest,
+    LossesRequest,
     MeasureRequest,
     MeasureResult,
     OutputRatesRequest,
@@ -50,6 +51,7 @@ FINALS = "finals"
 ACCURACY = "accuracy"
 DRY_RUN = "dry run"
 OUTPUT_RATES = "rates of output"
+LOSSES = "losses"
 _NO_BINARY = Binary(b"", "", Resources())
 
 
@@ -110,6 +112,7 @@ class _Measurer:
             FinalsRequest: self._time_finals,
             AccuracyRequest: self._measure_accuracy,
             DryRunRequest: self._prepare,
+            LossesRequest: self._measure_losses,
             MeasureRequest: self._verify_and_measure,
             OutputRatesRequest: self._measure_rates,
         }
@@ -142,6 +145,12 @@ class _Measurer:
         progress(ACCURACY)
         device, compiler = self._device, compiler_for(self._device.environment)
         return measure_accuracy(request.case, request.config, device, compiler, device.reset, brief=request.brief)
+
+    def _measure_losses(self, request: LossesRequest, progress: Progress) -> Any:
+        from lbmtune.measure.profiling.loss_breakdown import ProfileRequest, measure_losses  # here: it comes last
+
+        asked = ProfileRequest(request.case, request.config, request.machine, self._protocol, brief=True)
+        return measure_losses(self._device, asked, lambda what: progress(f"{LOSSES}, {what}"))
 
     def _measure_rates(self, request: OutputRatesRequest, progress: Progress) -> Any:
         from lbmtune.measure.timing.output import measure_rates  # here, as below: few studies have output

@@ -34,6 +34,7 @@ _REASON = 600
 _TITLES = {
     "confidence": "relative half-width of the 95 % interval aimed at",
     "bail_out": "factor of slowness at which a candidate is dismissed",
+    "profiled": "kernels whose losses are measured level by level",
     "min_cpu_share": "CPU share below which a sample is disturbed",
 }
 """Titles of fields of the protocol whose names do not explain them."""

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
+from lbmtune.records.profile import Profile
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.beside import beside
 from lbmtune.report.study.answer.limits import limits_of
@@ -14,8 +15,11 @@ TRIALS = "trial-data"
 """Element of the page with all trials: base64 of gzip of JSON."""
 
 
-def twin(study: StudyRecord) -> dict[str, Any]:
-    """Return the answer of a study as plain values: speeds in MLUPS, times in seconds, shares from 0 to 1."""
+def twin(study: StudyRecord, profile: Profile | None = None) -> dict[str, Any]:
+    """Return the answer of a study as plain values: speeds in MLUPS, times in seconds, shares from 0 to 1.
+
+    profile: of the winner.
+    """
     header = study.header
     return {
         "format": FORMAT,
@@ -26,12 +30,12 @@ def twin(study: StudyRecord) -> dict[str, Any]:
         "device": header.environment.device,
         "case": asdict(header.spec.case),
         "title": title(study),
-        "winner": _winner(study) if study.ranked else None,
+        "winner": _winner(study, profile) if study.ranked else None,
         "trials": {"element": TRIALS, "encoding": "base64 of gzip of JSON", "count": len(study.trials)},
     }
 
 
-def _winner(study: StudyRecord) -> dict[str, Any]:
+def _winner(study: StudyRecord, profile: Profile | None) -> dict[str, Any]:
     winner = study.ranked[0]
     interval, run = study.interval(winner), winner.sustained
     return {
@@ -46,4 +50,5 @@ def _winner(study: StudyRecord) -> dict[str, Any]:
         "limits": [asdict(one) for one in limits_of(study, winner)],
         "beside": [asdict(one) for one in beside(study)],
         "time_of_an_update": [asdict(one) for one in parts(winner)],
+        "levels": {one.name: one.seconds for one in profile.rungs} if profile else None,
     }

@@ -54,7 +54,7 @@ def test_devices_share_trials_unless_a_cut_is_asked_for() -> None:
 def study_on_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> api.Study:
     describe_cpu(monkeypatch, tmp_path / "config")
     monkeypatch.setattr(finals, "_SAMPLE_S", 0.001)
-    protocol = replace(SPEC.protocol, sustained_top=0)
+    protocol = replace(SPEC.protocol, sustained_top=0, profiled=0)
     spec = replace(SPEC, case=box("d2q9", "bgk", (64, 48, 1)), protocol=protocol)
     return api.study(spec, "cpu", tmp_path / "study", parts=TWO, sources=(), calibrate=False)
 

@@ -33,7 +33,7 @@ def test_space_time_and_place_are_said(run, nothing_runs, tmp_path):
     assert re.search(r"^ends +after 120 s in all, 24 trials, or when all are tried$", out, re.MULTILINE)
     assert re.search(r"^folder +lbmtune-studies/quick-cpu$", out, re.MULTILINE)
     parts = re.findall(r"^(\w[\w ]*?) +(\d+) s$", out, re.MULTILINE)
-    assert [name for name, _ in parts] == ["search", "finals", "accuracy", "sustained runs", "files"]
+    assert [name for name, _ in parts] == ["search", "finals", "accuracy", "sustained runs", "profile", "files"]
     assert 100 <= sum(int(seconds) for _, seconds in parts) <= 120
     assert not list(tmp_path.iterdir())
 

@@ -7,10 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from lbmtune.catalogue.config import cuda
+from lbmtune.errors import InputError
 from lbmtune.measure.workers.evaluate import Evaluator
+from lbmtune.model.machine.toml import read_machine
 from lbmtune.records import Outcome
+from lbmtune.records.profile import COPY, KERNEL, STREAMING, STREAMS
 from lbmtune.records.spec import TimingProtocol
 from tests.support.devices.planted_faults import CASE, config, planted
+from tests.support.paths import RECORDED
 
 PROTOCOL = TimingProtocol(
     verify_periods=2,
@@ -68,3 +73,24 @@ def test_finals_on_the_processor(evaluator: Evaluator) -> None:
         assert trial.verification
         assert trial.verification.full_size
         assert trial.final.conditions.cpu_share
+
+
+def test_losses_are_measured_in_the_memory_of_the_trials(evaluator: Evaluator) -> None:
+    machine = read_machine(RECORDED / "xeon-2-cores" / "machine.toml")
+    found = evaluator.losses(config(), machine)
+    assert [one.name for one in found.rungs] == [COPY, STREAMS, STREAMING, KERNEL]
+    copy, streams, streaming, kernel = found.rungs
+    assert copy.seconds == pytest.approx(found.bytes_per_update / machine.copy_bytes_per_s)
+    assert streams.spread is None, "by the description"
+    assert streaming.spread is not None
+    assert kernel.seconds > 0
+    assert found.sustained is None
+    assert found.key == config().key
+
+
+def test_trials_go_on_after_losses_that_cannot_be_measured(evaluator: Evaluator) -> None:
+    machine = read_machine(RECORDED / "nvidia-h200" / "machine.toml")
+    with pytest.raises(InputError, match="no calibration"):
+        evaluator.losses(cuda.Direct(), replace(machine, calibration=None))
+    evaluator.submit(0, config())
+    assert evaluator.next().outcome is Outcome.OK

@@ -35,6 +35,7 @@ from lbmtune.records import (
     Trial,
     Verification,
 )
+from lbmtune.records.profile import Profile
 from lbmtune.records.spec import Axes, Budget, StudySpec, TimingProtocol, tables
 from lbmtune.records.study import Ceiling, StudyHeader
 from lbmtune.search.clock import Clock, Needs
@@ -42,6 +43,7 @@ from lbmtune.search.interfaces import Observer, Search
 from lbmtune.search.plan import Plan
 from lbmtune.search.spaces.space import Space, legal_set
 from lbmtune.search.strategies.table import made_strategy
+from tests.support.studies.made_up_profile import PROFILE
 
 if TYPE_CHECKING:
     import pytest
@@ -214,6 +216,9 @@ class FakeEvaluator:
 
     def accuracy(self, config: KernelConfig, *, brief: bool = False) -> Accuracy:
         return ACCURACY
+
+    def losses(self, config: KernelConfig, machine: Machine) -> Profile:
+        return replace(PROFILE, key=config.key, config=config.flat())
 
     def restart(self) -> None:
         self.restarts += 1

@@ -66,7 +66,7 @@ def _command_line(study: StudyRecord) -> str:
     return (
         "lbmtune explain best.json   # legality, bytes, limits; runs nothing\n"
         f"lbmtune measure best.json --device {on}   # verify, then time, on this machine\n"
-        f"lbmtune profile best.json --device {on} --output profile.html   # measured losses, for the next report\n"
+        f"lbmtune profile best.json --device {on} --output profile.html   # losses with counters\n"
         "lbmtune report .   # this page again\n"
     )
 
