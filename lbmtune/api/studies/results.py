@@ -17,6 +17,7 @@ from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, printed_kernel, write_best
 from lbmtune.export.cuda_header import write_cuda_header
+from lbmtune.export.lbmpy_script import write_lbmpy
 from lbmtune.export.own_kernel import write_own
 from lbmtune.export.solver_text import default_name
 from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
@@ -35,7 +36,7 @@ from lbmtune.search.study import nothing_valid
 if TYPE_CHECKING:
     import pandas
 
-REPORT, BEST = "report.html", "best.json"
+REPORT, BEST, LBMPY = "report.html", "best.json", "best_lbmpy.py"
 
 
 class Study:
@@ -184,6 +185,17 @@ class Study:
             write_bundle(found, folder, chosen)
         self._remark(member)
         return folder
+
+    def export_lbmpy(self, path: Path | str | None = None, *, member: int | None = None) -> Path:
+        """Write a program with the kernel of lbmpy that comes nearest, and the same as data beside it, .json.
+
+        Returns the path of the program, default best_lbmpy.py in the folder. Raises as `export`.
+        """
+        self._check_ranked()
+        target = self.folder / LBMPY if path is None else Path(path)
+        write_lbmpy(best(self.record, member), target)
+        self._remark(member)
+        return target
 
     def export_values(self, kind: str = "best", path: Path | str | None = None, *, member: int | None = None) -> Path:
         """Write the best values of a user's kernel, and return the path.

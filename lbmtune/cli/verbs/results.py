@@ -73,8 +73,8 @@ def export(
         option(
             "--format",
             "NAME",
-            "best (best.json), cuda (a C++ header), c (object code for C and Fortran), bundle (a folder); "
-            "of a kernel of your own best, defines or flags; "
+            "best (best.json), cuda (a C++ header), c (object code for C and Fortran), bundle (a folder), "
+            "lbmpy (a program); of a kernel of your own best, defines or flags; "
             "or all trials: t4, csv",
         ),
     ] = "best",
@@ -117,6 +117,8 @@ def export(
         (check_folder if kind == "bundle" else check_file)(output)
     if kind == "best":
         path = found.export(output, member=member)
+    elif kind == "lbmpy":
+        path = found.export_lbmpy(output, member=member)
     elif kind in ("defines", "flags"):
         path = found.export_values(kind, output, member=member)
     elif kind in _OF_A_KERNEL:
@@ -141,7 +143,7 @@ _WRITERS: Mapping[str, Callable[[api.Study], Callable[..., Path]]] = {
     "bundle": lambda study: study.export_bundle,
 }
 """Formats whose functions have a name, and what writes them."""
-_OF_A_KERNEL = ("best", *_WRITERS, "defines", "flags")
+_OF_A_KERNEL = ("best", *_WRITERS, "lbmpy", "defines", "flags")
 """Formats that hold one kernel."""
 _FORMATS = (*_OF_A_KERNEL, "t4", "csv")
 
