@@ -53,6 +53,12 @@ def format_bytes(n: float) -> str:
     return f"{n:.4g} EiB"
 
 
+def format_ps(seconds: float) -> str:
+    """Return picoseconds with three digits and no exponent: 1.7432e-8 -> '17,432'."""
+    value = 1e12 * seconds
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+
+
 def format_rate(bytes_per_s: float) -> str:
     """Return bytes per second with a decimal prefix: 4.08e12 -> '4080 GB/s'."""
     return f"{bytes_per_s / 1e9:.4g} GB/s"

@@ -1,5 +1,7 @@
 """The names of the terms of predictions: one vocabulary for the model, the records and the reports."""
 
+from collections.abc import Mapping
+
 MEMORY = "memory"
 RUNS, SECTORS, IN_PLACE, INDEX_PREFETCH = "runs", "partial sectors", "in place", "index prefetch"
 LOCAL, SOLID, L2_REFETCH = "local memory", "solid cells", "L2 refetch"
@@ -9,3 +11,29 @@ EXCHANGE, STAGES, WALLS, SPILL_HAZARDS = "exchanges", "stages", "walls", "spill 
 GRID_SYNC, WALL_PASS = "grid sync", "wall pass"
 ARITHMETIC, REFILLS, CACHE = "arithmetic", "refills", "cache"
 SHIFTED, PREFETCH, GROUPED = "shifted rows", "prefetch", "groups"
+
+MEANINGS: Mapping[str, str] = {
+    MEMORY: "bytes that memory moves for an update, at the measured bandwidth of accesses like these",
+    RUNS: "contiguous bytes that are shorter or longer than those of the measured copy",
+    THREADS: "too few loads in flight to use the bandwidth",
+    WAVES: "a last wave of thread blocks that does not fill the device",
+    L2_REFETCH: "bytes that are read again because the L2 cache has lost them",
+    SECTORS: "sectors of 32 bytes of which a warp loads or stores a part",
+    IN_PLACE: "populations that are written where others were read",
+    INDEX_PREFETCH: "words of the index list that are loaded ahead",
+    SOLID: "sectors with solid cells, which are moved although they are not updated",
+    LOCAL: "registers that were spilled to local memory and are loaded again",
+    LAUNCH: "start and end of a kernel launch",
+    LATENCY: "waiting for a first load, which nothing else of the multiprocessor hides",
+    ISSUE: "issuing the instructions of an update, halos included; a scheduler issues one per cycle",
+    RINGS: "refreshing the ghost cells around thread blocks",
+    EXCHANGE: "exchanging values between the lanes of a warp and through shared memory",
+    STAGES: "waiting at barriers between the steps of a launch",
+    SPILL_HAZARDS: "stores of spilled registers that wait for the loads they depend on",
+    GRID_SYNC: "waiting until all thread blocks of the device have taken their step",
+    WALL_PASS: "the pass of interpolated walls after each step",
+    ARITHMETIC: "additions, multiplications and divisions of an update, in vector registers",
+    REFILLS: "lines that the L1 cache has lost because too many share one of its sets",
+    CACHE: "bytes of the further steps of a launch, which come from a cache",
+}
+"""What each term is the time of."""

@@ -1,5 +1,6 @@
 """The page of a run of claims: verdicts, tables and figures of each document."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from lbmtune.claims.figures import Figure as Row
 from lbmtune.claims.figures import figures as table_of
 from lbmtune.claims.judge import shown_interval, shown_range
 from lbmtune.claims.sizing import domain_texts
-from lbmtune.claims.tally import MEANINGS, Standing, can_be_asked, of_claims, of_questions, standings, tally
+from lbmtune.claims.tally import MEANINGS, Standing, can_be_asked, of_claims, of_questions, standing, standings, tally
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.comparison.statistics import Interval
 from lbmtune.records.store import write_atomically
@@ -47,6 +48,11 @@ class Judged:
     evidence: tuple[Evidence, ...] = ()
     reasons: tuple[str, ...] = ()
     can_be_asked: bool = True
+
+    @property
+    def standing(self) -> Standing:
+        """Return what became of the claim."""
+        return standing(self.verdict, can_be_asked=self.can_be_asked)
 
     @property
     def label(self) -> str:
@@ -104,7 +110,7 @@ def claims_page(claims: Claims) -> str:
     each, counted = sections(claims), tally(standings(claims).values())
     return filled(
         "claims.html",
-        ("script.js", "start.js"),
+        ("script.js", "tables.js", "start.js"),
         [one for section in each for one in section.panels],
         header=claims.header,
         headline=headline(claims),
@@ -112,6 +118,8 @@ def claims_page(claims: Claims) -> str:
         cards=[(str(one), count, _CARDS[one], MEANINGS[one]) for one, count in counted.items()],
         disturbed=sum(verdict.disturbed for verdict in claims.verdicts),
         sections=each,
+        standings=list(counted),
+        documents=document_rows(claims),
         published=shown_range,
         colours=COLOURS,
         has_counters=not BACKENDS[claims.header.backend].shares_host,
@@ -123,6 +131,16 @@ def claims_page(claims: Claims) -> str:
 def headline(claims: Claims) -> str:
     """State what became of the published claims on the device."""
     return f"{(of_claims(claims) or 'no claims').capitalize()}, on {claims.header.environment.device}."
+
+
+def document_rows(claims: Claims) -> list[tuple[Document, int, list[int]]]:
+    """Return each document with the number of its claims, and with how many have each standing of the page."""
+    shown = tally(standings(claims).values())
+    found = []
+    for document in claims.documents:
+        mine = Counter(standings(claims, document.name).values())
+        found.append((document, mine.total(), [mine[one] for one in shown]))
+    return found
 
 
 def sections(claims: Claims) -> list[Section]:

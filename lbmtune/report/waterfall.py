@@ -5,6 +5,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from lbmtune.report.drawing import Figure
+from lbmtune.units import format_ps
 
 
 class Step(NamedTuple):
@@ -27,7 +28,7 @@ def add_waterfall(figure: Figure, name: str, steps: Sequence[Step], total: Step)
         name=name,
         offsetgroup=name,
         marker={"color": [step.colour for step in shown]},
-        text=[f"{1e12 * step.seconds:,.3g}" for step in shown],
+        text=[format_ps(step.seconds) for step in shown],
         textposition="outside",
         cliponaxis=False,
         customdata=[start + height for start, height in zip(starts, heights, strict=True)] + [1e12 * total.seconds],

@@ -1,11 +1,11 @@
 """Judge recorded claims again by today's documents and rules; nothing is measured.
 
-    python -m scripts.recorded.rejudge [claims.json.gz ...]       default: all below studies/recorded
+    python -m scripts.recorded.rejudge [claims.json.gz ...] [--pages reports]     default: all below studies/recorded
 
 A document that is shipped takes the place of the recorded one. Measured rows and counters stay if it still has the same
 variant in the same experiment: same case, configuration and side task. Others are dropped, because they would answer
 another question. What was not measured so stays without a verdict; `scripts.check_recorded` lists it. Dated records
-(claims-DATE.json.gz) keep their documents and rows.
+(claims-DATE.json.gz) keep their documents and rows. A page is made again where the folder of pages has one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.limits import Limits
 from lbmtune.claims.judge import verdicts
 from lbmtune.claims.plan import Here, Plan, plans, question
-from lbmtune.claims.store import RESULTS, decoded
+from lbmtune.claims.store import PAGE, RESULTS, decoded
 from lbmtune.claims.tally import of_claims, of_questions
 from lbmtune.files.claimsfile import load_documents
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.claims import Claims, Group
-from scripts.paths import RECORDED
+from lbmtune.report.claims import write_claims_page
+from scripts.paths import RECORDED, ROOT
 
 RECORDS = "claims*.json.gz"
 
@@ -88,7 +89,9 @@ def main() -> None:
     """Rewrite the records; print the counts of each, and each verdict that has changed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("records", nargs="*", type=Path)
-    for path in parser.parse_args().records or sorted(RECORDED.rglob(RECORDS)):
+    parser.add_argument("--pages", type=Path, default=ROOT / "reports", help="default: reports")
+    given = parser.parse_args()
+    for path in given.records or sorted(RECORDED.rglob(RECORDS)):
         before = decoded(gzip.decompress(path.read_bytes()), path)
         is_dated = path.name != f"{RESULTS}.gz"
         now = judged(before) if is_dated else rejudged(before, here_of(before, path.parent))
@@ -98,6 +101,9 @@ def main() -> None:
                 print(f"{one.document}.{one.claim}: {was.get((one.document, one.claim), 'new')} -> {one.holding}")
         path.write_bytes(gzip.compress(msgspec.json.encode(now), mtime=0))
         print(path, of_claims(now), of_questions(now), sep="\n")
+        page = given.pages / path.parent.name / PAGE
+        if page.exists() and not is_dated:
+            write_claims_page(now, page)
 
 
 if __name__ == "__main__":

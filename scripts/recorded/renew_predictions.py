@@ -4,7 +4,8 @@
 
 The kernels are predicted with their compiled resources, on the machine of the sets beside them, at the rates beside
 their samples, as `scripts.recorded.model_report` does. In best.json the prediction alone changes; trials keep those
-that the study was searched by. A page is made again where the folder of pages has one of the set.
+that the study was searched by. A page is made again where the folder of pages has one of the set, with the recorded
+profile of its winner, if there is one.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from statistics import median
 
 import msgspec
 
+from lbmtune.api.studies.results import beyond
 from lbmtune.catalogue.config import from_flat
-from lbmtune.export import printed_kernel
+from lbmtune.model.loss_breakdown import expected
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
-from lbmtune.model.predict import cells_read, predict
+from lbmtune.model.predict import predict
 from lbmtune.records import Prediction, Trial
 from lbmtune.records.comparison.statistics import relative_error
-from lbmtune.records.store import HEADER, read_study, write_atomically
+from lbmtune.records.profile import Profile
+from lbmtune.records.store import HEADER, decoded, read_study, write_atomically
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.page import Beyond, write_report
+from lbmtune.report.study.page import write_report
 from scripts.paths import RECORDED, ROOT
 from scripts.recorded.host_interference import under_conditions
 
@@ -60,6 +63,12 @@ def with_prediction(content: bytes, prediction: Prediction) -> bytes:
     return msgspec.json.format(msgspec.json.encode(values)) + b"\n"
 
 
+def profile_of(key: str, card: Path, machine: Machine) -> Profile | None:
+    """Return the recorded profile of a kernel on a card, with today's predictions; None without one."""
+    found = (decoded(path.read_bytes(), Profile) for path in sorted(card.glob("profiles/*.json")))
+    return next((expected(one, machine) for one in found if one.key == key), None)
+
+
 def renew(folder: Path, date: str, pages: Path) -> str:
     """Renew best.json of a set, and its page if there is one; return the errors of the winner and of all as text."""
     before, machine = read_study(folder), read_machine(folder.parent / "machine.toml")
@@ -73,8 +82,7 @@ def renew(folder: Path, date: str, pages: Path) -> str:
     told = f"{name}: winner {best.mlups:,.0f} MLUPS, predicted {was} then, {winner.mlups:,.0f} now"
     if not page.exists():
         return told
-    beyond = Beyond(printed_kernel(now), path.read_bytes(), partial(cells_read, now.header.spec.case))
-    write_report(now, page, beyond)
+    write_report(now, page, replace(beyond(now, profile_of(best.key, folder.parent, machine)), best=path.read_bytes()))
     errors = (_error(one) for one in (before, now))
     return f"{told}; median error of all {' then, '.join(f'{error:.1%}' for error in errors)} now"
 

@@ -93,7 +93,7 @@ def test_the_limit_that_binds_is_the_lowest_and_has_one_denominator(fast: StudyR
     assert limit == found[0]
     assert limit.name == "instructions"
     share = (fast.ranked[0].mlups or 0) / limit.mlups
-    assert f"It reaches {share:.0%} of what instructions would allow alone." in section.verdict(fast)
+    assert f"It reaches {share:.0%} of its limit, instructions: {limit.mlups:,.0f} MLUPS if" in section.verdict(fast)
     assert ("of the limit: instructions", f"{share:.1%}") in [card[:2] for card in section.cards(fast)]
 
 

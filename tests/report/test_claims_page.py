@@ -25,6 +25,7 @@ from tests.claims.test_claims import document, run
 from tests.claims.test_sizing import MANY, measured_on
 from tests.claims.test_sizing import TEXT as ON_PROCESSOR
 from tests.support.browser import check_fits, laid_out, visit
+from tests.support.driven import Driven, browser
 from tests.support.paths import ROOT
 from tests.support.studies.fake_study import environment
 
@@ -119,7 +120,7 @@ def test_an_undecided_claim_is_compared_with_nothing(claims: Claims) -> None:
     (section,) = sections(replace(claims, verdicts=beside))
     shown = {one.claim.name: one.comparison for one in section.judged}
     assert (shown["unsure"], shown["faster"]) == ("", "as published")
-    (row,) = re.findall('<tr class="claim" id="made-up-unsure">.*?</tr>', claims_page(replace(claims, verdicts=beside)))
+    (row,) = re.findall('<tr class="claim" id="made-up-unsure".*?</tr>', claims_page(replace(claims, verdicts=beside)))
     assert "as published" not in row
 
 
@@ -215,3 +216,45 @@ def test_report_makes_the_page_from_the_records(claims: Claims, tmp_path: Path) 
     done = CliRunner().invoke(app, ["report", "mine", "--studies", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert (folder / PAGE).read_text() == claims_page(claims)
+
+
+@pytest.fixture(scope="module")
+def driven(claims: Claims, tmp_path_factory: pytest.TempPathFactory) -> Driven:
+    path = tmp_path_factory.mktemp("driven") / PAGE
+    write_claims_page(claims, path)
+    found = browser()
+    found.open(path)
+    found.draw_all()
+    return found
+
+
+def test_documents_are_summed_up_and_claims_are_sorted_and_filtered(driven: Driven, claims: Claims) -> None:
+    shown = "filtered.flatMap(rowsOf).filter((row) => !row.hidden).map((row) => row.id.split('-').at(-1))"
+    summed = driven.ask(
+        "[...byId('documents').tBodies[0].rows[0].cells].slice(1).map((one) => Number(one.textContent))"
+    )
+    assert summed == [6, *tally(standings(claims).values()).values()]
+    every = driven.ask(shown)
+    assert len(every) == len(claims.verdicts)
+    driven.click("#filter")
+    driven.write("asked by nobody")
+    assert driven.ask(shown) == ["mine"]
+    driven.ask("byId('filter').value = ''; byId('verdict').value = 'undecided'; filterTables()")
+    assert driven.ask(shown) == ["unsure"]
+    assert driven.ask("byId('shown').textContent") == f"1 of {len(every)} claims shown"
+    driven.ask("byId('verdict').value = ''; filterTables()")
+    names = "[...document.querySelector('table.filtered').tBodies[0].rows].map((row) => row.cells[0].textContent)"
+    driven.ask("document.querySelector('table.filtered thead button').focus()")
+    driven.press("Enter")
+    assert driven.ask(names) == sorted(driven.ask(names))
+    driven.press("Enter")
+    assert driven.ask(names) == sorted(driven.ask(names), reverse=True)
+    assert driven.said == []
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_axe_finds_nothing_on_the_page_of_claims(driven: Driven, width: int) -> None:
+    driven.resize(width)
+    found = driven.axe()
+    driven.resize(1280)
+    assert found == []

@@ -18,7 +18,8 @@ from lbmtune.records.store import read_study
 from lbmtune.report.compared import page, tables
 from lbmtune.report.compared.figures import panels
 from tests.records.test_regression import LIKE, TWENTY, slower, study
-from tests.support.browser import laid_out, visit
+from tests.support.browser import laid_out
+from tests.support.driven import browser
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
 
@@ -39,11 +40,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def test_a_page_is_drawn_without_an_error(written: dict[str, Path]) -> None:
-    found = visit(written["cards"])
-    assert (found.errors, found.console) == ("", [])
-    assert found.drawn == ["winners", "distributions", "changes"]
-    assert "nvidia-h100/d3q19-box-fp32 19,489 (0.71 times)</h1>" in found.html
+@pytest.mark.parametrize("name", SETS)
+def test_a_page_is_drawn_without_an_error(name: str, written: dict[str, Path]) -> None:
+    found = browser()
+    found.open(written[name])
+    found.draw_all()
+    assert found.said == []
+    assert found.ask("plots.map((one) => one.id)") == ["plot-winners", "plot-distributions", "plot-changes"]
+    text = written["cards"].read_text()
+    assert "nvidia-h100/d3q19-box-fp32 19,489 (0.71 times)</h1>" in text
 
 
 def test_a_page_fits_a_telephone(written: dict[str, Path]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import base64
+import gzip
 import json
 import os
 import select
@@ -22,6 +23,8 @@ from typing import Any
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+AXE = Path(__file__).parent / "axe" / "axe.min.js.gz"
+"""axe-core 4.14.1, MPL-2.0, as published."""
 _FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -55,6 +58,7 @@ class Driven:
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self._call(f"{domain}.enable")
+        self._call("Performance.enable", timeDomain="threadTicks")
 
     def open(self, file: Path, width: int = 1280, *, dark: bool = False, height: int = 900) -> None:
         """Open a file on a screen of so many pixels, and wait until its scripts are ready, or have failed."""
@@ -67,6 +71,11 @@ class Driven:
         self._call("Page.navigate", url=file.as_uri())
         self.wait(_DONE)
         self.ask("new Promise((done) => setTimeout(done))")  # messages of what failed come behind it
+
+    def processor_s(self) -> float:
+        """Return the processor seconds of the scripts, styles and layouts of the page since it was opened."""
+        found = {one["name"]: one["value"] for one in self._call("Performance.getMetrics")["metrics"]}
+        return float(found["TaskDuration"])
 
     def resize(self, width: int, height: int = 900) -> None:
         """Set the pixels of the screen."""
@@ -91,6 +100,16 @@ class Driven:
         while not self.ask(f"Boolean({condition})"):
             assert monotonic() < end, f"never: {condition}; console: {self.said}"
             select.select([], [], [], 0.02)
+
+    def axe(self) -> list[Any]:
+        """Return rule, impact and an element of each rule of WCAG that the page breaks."""
+        self.ask(gzip.decompress(AXE.read_bytes()).decode() + "; 0")
+        return list(
+            self.ask(
+                "axe.run(document, { resultTypes: ['violations'] })"
+                ".then(({ violations }) => violations.map((one) => [one.id, one.impact, one.nodes[0].html]))"
+            )
+        )
 
     def box(self, selector: str) -> dict[str, float]:
         """Scroll to an element and return where it lies on the screen: x and y of its middle, width, height."""

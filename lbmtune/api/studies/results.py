@@ -25,6 +25,7 @@ from lbmtune.model.predict import cells_read
 from lbmtune.model.tuning_hints import worth_varying
 from lbmtune.records import Trial
 from lbmtune.records.best_json.document import encode_best
+from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import unfinished
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_profile, read_study
@@ -88,18 +89,9 @@ class Study:
     def report(self, path: Path | str | None = None) -> Path:
         """Write the report, one HTML file that needs no network, and return its path (default: in the folder)."""
         target = self.folder / REPORT if path is None else Path(path)
-        write_report(self.record, target, self._beyond())
+        profile = read_profile(self.folder, self.ranked[0].key) if self.ranked else None
+        write_report(self.record, target, beyond(self.record, profile))
         return target
-
-    def _beyond(self) -> Beyond:
-        """Return what the report shows beyond the records: the kernel and best.json as this version makes them."""
-        winner = next(iter(self.ranked), None)
-        hint = worth_varying(winner.prediction, from_flat(winner.config)) if winner and winner.prediction else ("", ())
-        held = b""
-        with suppress(NothingValidError, InputError):  # of a kernel that this version prints otherwise
-            held = encode_best(best(self.record))
-        profile = read_profile(self.folder, winner.key) if winner else None
-        return Beyond(printed_kernel(self.record), held, partial(cells_read, self.spec.case), hint, profile)
 
     @property
     def pareto_set(self) -> tuple[Trial, ...]:
@@ -229,6 +221,19 @@ class Study:
         target = self.folder / name if path is None else Path(path)
         write(self.record, target)
         return target
+
+
+def beyond(record: StudyRecord, profile: Profile | None = None) -> Beyond:
+    """Return what a report shows beyond the records: kernel and best.json as this version makes them, what to vary.
+
+    profile: of the winner.
+    """
+    winner = next(iter(record.ranked), None)
+    hint = worth_varying(winner.prediction, from_flat(winner.config)) if winner and winner.prediction else ("", ())
+    held = b""
+    with suppress(NothingValidError, InputError):  # of a kernel that this version prints otherwise
+        held = encode_best(best(record))
+    return Beyond(printed_kernel(record), held, partial(cells_read, record.header.spec.case), hint, profile)
 
 
 _TABLES: Mapping[str, tuple[str, Callable[[StudyRecord, Path], None]]] = {

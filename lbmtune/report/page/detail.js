@@ -40,7 +40,7 @@ function select(number) {
     copying,
     ...titled("Measured", known.filter(([name]) => name !== "trial")),
     ...titled("Knobs that differ from their defaults", knobs),
-    ...titled("Terms of the model, ps per update", more.terms.map(([name, ps, figures]) => [name, ps, figures])),
+    ...titled("Terms of the model, ps per update", more.terms.map(([name, ps, figures]) => [name, ps, [data.terms[name], figures].filter(Boolean).join(": ")])),
     ...titled("Samples", [["time of a step (us)", more.samples.join(", ")], ...more.state]),
   );
   byId("detail").hidden = false;

@@ -6,6 +6,7 @@ from typing import TypedDict
 from lbmtune.catalogue.config import from_flat, knobs_by_name
 from lbmtune.records import Trial
 from lbmtune.report.tables import Pairs, conditions_table
+from lbmtune.units import format_ps
 
 _COLUMNS = {
     "outcome": "what became of the trial; only verified ones have a speed",
@@ -37,7 +38,7 @@ def details(trial: Trial) -> Details:
     measured = trial.final or trial.measurement
     terms = trial.prediction.significant_terms if trial.prediction else ()
     return Details(
-        terms=[(term.name, f"{1e12 * term.seconds:.3g}", term.sentence) for term in terms],
+        terms=[(term.name, format_ps(term.seconds), term.sentence) for term in terms],
         samples=[float(f"{1e6 * sample:.5g}") for sample in measured.samples_s] if measured else [],
         state=_state(trial),
     )
@@ -54,7 +55,12 @@ def _state(trial: Trial) -> Pairs:
 
 def meanings(trials: Iterable[Trial]) -> dict[str, str]:
     """Return what the columns of the table of trials and the knobs of their families mean."""
-    found = dict(_COLUMNS)
+    return {**knob_meanings(trials), **_COLUMNS}
+
+
+def knob_meanings(trials: Iterable[Trial]) -> dict[str, str]:
+    """Return what the knobs of the families of trials mean, with their units."""
+    found: dict[str, str] = {}
     one_of = {str(trial.config.get("family")): trial.config for trial in trials}
     for name in sorted(one_of):
         for one in knobs_by_name(type(from_flat(one_of[name]))).values():

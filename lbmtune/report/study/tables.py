@@ -1,6 +1,6 @@
 """Tables of a study: all trials, case and protocol, with units in the column names."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from types import NoneType
 from typing import NamedTuple, TypedDict
@@ -12,6 +12,7 @@ from lbmtune.catalogue.problem.faces import Patch
 from lbmtune.records import Trial
 from lbmtune.records.remarks import devices_text
 from lbmtune.records.study import StudyHeader, StudyRecord, prior_text
+from lbmtune.records.terms import MEANINGS
 from lbmtune.report.study.details import Details, details, meanings
 from lbmtune.report.study.trials import flaws, varied_knobs
 from lbmtune.report.tables import Pairs, product_text
@@ -51,7 +52,8 @@ class TrialTable(NamedTuple):
     """Table of all trials. rows: values of each trial; configs: their text forms; numeric: columns that hold numbers.
 
     digits: decimal places by column; winner: the row of the best trial, -1 if there is none; knobs: those that vary,
-    the most important first; meanings: of columns and knobs; details: what else is known of each trial.
+    the most important first; meanings: of columns and knobs; terms: the same of terms;
+    details: what else is known of each trial.
     """
 
     columns: list[str]
@@ -62,6 +64,7 @@ class TrialTable(NamedTuple):
     winner: int
     knobs: list[Knob]
     meanings: dict[str, str]
+    terms: Mapping[str, str]
     details: list[Details]
 
 
@@ -82,6 +85,7 @@ def trial_table(study: StudyRecord) -> TrialTable:
         winner=study.trials.index(study.ranked[0]) if study.ranked else -1,
         knobs=[Knob(name=name, told=f"{shares[name]:.0%} of what matters" if name in shares else "") for name in order],
         meanings=meanings(study.trials),
+        terms=MEANINGS,
         details=[details(trial) for trial in study.trials],
     )
 

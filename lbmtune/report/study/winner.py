@@ -8,6 +8,7 @@ from lbmtune.records import Accuracy, Measurement, Prediction, Trial, Verificati
 from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.remarks import prediction_doubt, race_text, too_much_power
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.study.details import knob_meanings
 from lbmtune.report.study.roofline import roofline_info
 from lbmtune.report.study.tables import moved
 from lbmtune.report.tables import Pairs, conditions_table, fluid_share, sustained_table
@@ -23,6 +24,7 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
         "trial": winner,
         "config": config.said,
         "knobs": list(winner.config.items()),
+        "meanings": knob_meanings([winner]),
         "measured": winner_table(study, kernel),
         "verification": verification_table(winner.verification),
         "sustained": sustained_table(run, study.header.spec.case.speed_unit) if (run := winner.sustained) else [],

@@ -6,9 +6,16 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
+from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.best_json.document import read_best
+from lbmtune.records.profile import KERNEL
 from lbmtune.records.store import read_study
-from scripts.recorded.renew_predictions import main
+from lbmtune.report.study.speeds import parity_info
+from scripts.recorded.model_page import by_set
+from scripts.recorded.model_report import judged
+from scripts.recorded.renew_predictions import main, profile_of, renewed
 from tests.support.paths import RECORDED
 
 CARD, SET = "epyc-2-cores", "d3q19-box-fast-fp32"
@@ -40,3 +47,24 @@ def test_predictions_of_recorded_sets_are_dated() -> None:
     found = [read_best(path) for path in sorted(RECORDED.rglob("best.json"))]
     assert len(found) > 30
     assert all(best.prediction and best.prediction.date > "2026" for best in found)
+
+
+@pytest.mark.parametrize("name", ["nvidia-h200/d3q19-box-fast-fp32", "zen3-2-cores/d3q19-box-fast-fp32"])
+def test_the_error_on_a_page_is_that_of_the_report_on_the_model(name: str) -> None:
+    """Of all verified trials, also those dismissed after a first look."""
+    study, machine = read_study(RECORDED / name), read_machine((RECORDED / name).parent / "machine.toml")
+    found = judged(name, study, machine)
+    page = parity_info(renewed(study, machine, "2031-02-03"))
+    assert any(one.dismissed for one in found) == any(one.dismissed for one in page.points)
+    assert page.counted == len(found) == len(study.ranked)
+    assert page.median_error == pytest.approx(by_set(found).loc[name, "median"])
+
+
+def test_pages_have_the_recorded_profile_of_their_winner() -> None:
+    card = RECORDED / "nvidia-h200"
+    machine = read_machine(card / "machine.toml")
+    best = read_best(card / "d3q19-box-fp32" / "best.json")
+    found = profile_of(best.key, card, machine)
+    assert found
+    assert found.rungs[-1].name == KERNEL
+    assert profile_of("another", card, machine) is None

@@ -7,6 +7,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.remarks import left_alone, prediction_doubt
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.terms import MEANINGS
 from lbmtune.report.study.answer.beside import Beside, beside
 from lbmtune.report.study.answer.limits import binding
 from lbmtune.report.study.answer.words import words
@@ -21,6 +22,7 @@ _TITLES = {
     "energy": "Least energy: ",
     "accuracy": "Most accurate: ",
 }
+_OF_LIMIT = "of the limit: "
 _NAMED = 3
 """Tied trials that are named."""
 
@@ -71,8 +73,9 @@ def _bound(study: StudyRecord) -> str:
     limit = binding(study, winner)
     if limit is None:
         return "No limit is known: the device was not calibrated (lbmtune devices --calibrate)."
-    share = (winner.mlups or 0.0) / limit.mlups
-    return f"It reaches {share:.0%} of what {limit.name} would allow alone."
+    share, allowed = (winner.mlups or 0.0) / limit.mlups, format_mlups(limit.mlups)
+    unit = study.header.spec.case.speed_unit
+    return f"It reaches {share:.0%} of its limit, {limit.name}: {allowed} {unit} if nothing else took time."
 
 
 def cards(study: StudyRecord) -> list[Card]:
@@ -131,8 +134,13 @@ def _limit(study: StudyRecord, winner: Trial) -> Card | None:
         return "ceiling", rate, "not reliable: measured while other programs ran"
     if limit is None:
         return None
-    allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}, {limit.source}"
-    return f"of the limit: {limit.name}", f"{(winner.mlups or 0.0) / limit.mlups:.1%}", allowed
+    allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}, {limit.source.partition(':')[0]}"
+    return f"{_OF_LIMIT}{limit.name}", f"{(winner.mlups or 0.0) / limit.mlups:.1%}", allowed
+
+
+def limit_meanings() -> dict[str, str]:
+    """Return what the limits mean, by the titles of their cards."""
+    return {f"{_OF_LIMIT}{name}": meaning for name, meaning in MEANINGS.items()}
 
 
 def _predicted(study: StudyRecord, winner: Trial) -> Card | None:
@@ -188,6 +196,6 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | N
         return Next("The study was ended early.", "lbmtune study --resume --output .")
     if not knobs:
         return None
-    others = f"; {', '.join(knobs[1:])} act on it, too" if knobs[1:] else ""
+    others = f"; {', '.join(knobs[1:])} act{'s' * (len(knobs) == 2)} on it, too" if knobs[1:] else ""
     reason = f"The largest part of an update is {term}, on which {knobs[0]} acts{others}. Compare by the model:"
     return Next(reason, f"lbmtune vary {knobs[0]} best.json")

@@ -6,14 +6,17 @@ from lbmtune.records import Prediction, Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import prediction_doubt
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.terms import MEANINGS
 from lbmtune.report.drawing import Figure, plain_figure
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.waterfall import Step, add_waterfall
-from lbmtune.units import format_mlups
+from lbmtune.units import format_mlups, format_ps
 
 _MODEL, _REST = "#e69f00", "#0072b2"
 UNEXPLAINED = "not explained"
+_SAID = 0.01
+"""Share of an update from which on a term is told of in words."""
 _CAPTION = (
     "Picoseconds of the whole device per update, by the terms of the model, which is not fitted to this study. The "
     "last step closes the gap to the measurement."
@@ -29,6 +32,16 @@ class Part:
     share: float
     figures: str = ""
     source: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """Return what the part is the time of; empty if it is no term."""
+        return MEANINGS.get(self.name, "")
+
+    @property
+    def ps(self) -> str:
+        """Return its picoseconds as text."""
+        return format_ps(self.seconds)
 
 
 def parts(trial: Trial) -> tuple[Part, ...]:
@@ -69,13 +82,12 @@ def said(trial: Trial) -> str:
     if predicted is None or not predicted.terms:
         return ""
     measured = trial.best_measurement.mlups
-    first, *others = predicted.significant_terms
     whole = sum(term.seconds for term in predicted.terms)
-    beside = "".join(f", {one.name} {one.seconds / whole:.0%}" for one in others[:3])
+    largest = [one for one in predicted.significant_terms[:4] if one.seconds >= _SAID * whole]
+    shares = ", ".join(f"{one.seconds / whole:.0%} {one.name}" for one in largest)
     return (
-        f"By the model {first.name} is {first.seconds / whole:.0%} of an update{beside}. It predicts "
-        f"{format_mlups(predicted.mlups)} MLUPS; measured are {format_mlups(measured)}, "
-        f"{_difference(predicted, measured)}."
+        f"By the model the time of an update is {shares}. It predicts {format_mlups(predicted.mlups)} MLUPS; "
+        f"measured are {format_mlups(measured)}, {_difference(predicted, measured)}."
     )
 
 
