@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from lbmtune.cli import streams
 from lbmtune.cli.app import VERBS, command
 from lbmtune.cli.begun import begin
+from lbmtune.cli.completion import of_whole_words
 from lbmtune.cli.format.usage import UsageError, sentence
 from lbmtune.cli.signals import like_ctrl_c
 from lbmtune.errors import InputError, LbmtuneError
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     atexit.register(gc.freeze)
     streams.secure()
     begin(with_process=arguments is None)
-    with like_ctrl_c(), notes_on_stderr():
+    with like_ctrl_c(), notes_on_stderr(), of_whole_words():
         sys.exit(_run(list(sys.argv[1:] if arguments is None else arguments)))
 
 

@@ -10,16 +10,24 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from lbmtune.api.studies.folders import RESULTS
+from lbmtune.cli import completion
 from lbmtune.cli.arguments.numbers import time_s, whole
 from lbmtune.cli.arguments.places import folder_of_studies
+from lbmtune.cli.completion import Complete
 from lbmtune.files.ranges import PARTS, Range
 
 LOG = logging.getLogger("lbmtune")
 
 
-def option(flag: str, metavar: str, said: str, parser: Callable[[str], Any] | None = None) -> Any:
-    """Return an option that takes a value. said: its help."""
-    return typer.Option(flag, metavar=metavar, help=said, parser=parser)
+def option(
+    flag: str,
+    metavar: str,
+    said: str,
+    parser: Callable[[str], Any] | None = None,
+    complete: Complete | None = None,
+) -> Any:
+    """Return an option that takes a value. said: its help; complete: its values in a shell."""
+    return typer.Option(flag, metavar=metavar, help=said, parser=parser, autocompletion=complete)
 
 
 def count(flag: str, metavar: str, said: str, allowed: Range, example: int) -> Any:
@@ -48,11 +56,21 @@ Device = Annotated[
 ]
 Sets = Annotated[
     list[str] | None,
-    option("--set", "KEY=VALUE", "override a field of the study file: storage=fp64, case.domain=128x128x128"),
+    option(
+        "--set",
+        "KEY=VALUE",
+        "override a field of the study file: storage=fp64, case.domain=128x128x128",
+        complete=completion.settings,
+    ),
 ]
 Study = Annotated[
     str | None,
-    option("--study", "STUDY", "study file, shipped study or study folder that gives the case (default: quick)"),
+    option(
+        "--study",
+        "STUDY",
+        "study file, shipped study or study folder that gives the case (default: quick)",
+        complete=completion.studies,
+    ),
 ]
 Machine = Annotated[
     str | None,
@@ -60,6 +78,7 @@ Machine = Annotated[
         "--machine",
         "NAME|FILE",
         "a device that need not be here: h200, h100, a100, v100, k20, or a file that describes it",
+        complete=completion.machines,
     ),
 ]
 Geometry = Annotated[
@@ -97,6 +116,7 @@ Config = Annotated[
     typer.Argument(
         metavar="CONFIG",
         help="best.json, the key of a trial or (with --study) of a ranking, or scheme=aa,block=256x1x1,...",
+        autocompletion=completion.configs,
     ),
 ]
 Folder = Annotated[str, typer.Argument(metavar="STUDY", help="a study folder, or its name under --studies")]

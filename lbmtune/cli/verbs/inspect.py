@@ -9,6 +9,7 @@ from msgspec import to_builtins
 
 from lbmtune import api
 from lbmtune.backend import registry
+from lbmtune.cli import completion
 from lbmtune.cli.arguments.configs import Subject, check_key, is_config, named, resolve, study_spec
 from lbmtune.cli.arguments.options import Config, CutText, Json, OnMachine, Options, Parts
 from lbmtune.cli.format import output
@@ -38,6 +39,7 @@ ConfigOrCase = Annotated[
         metavar="CONFIG",
         help="best.json, the key of a trial or (with --study) of a ranking, or scheme=aa,block=256x1x1,...; with "
         "--parts or --cut also a study",
+        autocompletion=completion.configs_or_studies,
     ),
 ]
 COSTS = ("bytes_per_update", "flops_per_update", "flops_per_byte", "footprint_bytes", "fluid_cells")

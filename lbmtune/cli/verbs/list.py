@@ -8,6 +8,7 @@ import typer
 from lbmtune import api
 from lbmtune.backend.registry import backend_of
 from lbmtune.catalogue.backends import BACKENDS
+from lbmtune.cli import completion
 from lbmtune.cli.arguments.configs import searched
 from lbmtune.cli.arguments.options import Json, Options
 from lbmtune.cli.format import output
@@ -21,7 +22,9 @@ _KINDS = (
 Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="NAME", help="this alone: a knob, a family, a scheme, ..., or schemes, knobs, families, ..."
+        metavar="NAME",
+        help="this alone: a knob, a family, a scheme, ..., or schemes, knobs, families, ...",
+        autocompletion=completion.knobs_and_families,
     ),
 ]
 

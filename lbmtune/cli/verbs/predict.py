@@ -11,6 +11,7 @@ from lbmtune import api
 from lbmtune.api.configs import config_text
 from lbmtune.api.machines.devices import chosen, place
 from lbmtune.backend.registry import backend_of
+from lbmtune.cli import completion
 from lbmtune.cli.arguments.configs import (
     Subject,
     check_backend,
@@ -53,9 +54,15 @@ ConfigOrStudy = Annotated[
     typer.Argument(
         metavar="CONFIG|STUDY",
         help="best.json, key or knobs such as scheme=aa,block=256x1x1; or a study, whose whole space is ranked",
+        autocompletion=completion.configs_or_studies,
     ),
 ]
-RankedStudy = Annotated[str, typer.Argument(metavar="STUDY", help="study file, shipped study or study folder")]
+RankedStudy = Annotated[
+    str,
+    typer.Argument(
+        metavar="STUDY", help="study file, shipped study or study folder", autocompletion=completion.studies
+    ),
+]
 Top = Annotated[int | None, count("--top", "N", "rows of the ranking to print (default: 10)", PRINTED, 20)]
 Compiled = Annotated[
     int,
@@ -67,7 +74,12 @@ Compiled = Annotated[
         50,
     ),
 ]
-KnobName = Annotated[str, typer.Argument(metavar="KNOB", help="knob whose values are compared (see lbmtune list)")]
+KnobName = Annotated[
+    str,
+    typer.Argument(
+        metavar="KNOB", help="knob whose values are compared (see lbmtune list)", autocompletion=completion.knobs
+    ),
+]
 Page = Annotated[Path | None, written("FILE", "also an HTML page of the values of a knob, or of scaling")]
 DeviceCount = Annotated[int | None, count("--devices", "N", "weak and strong scaling on up to N devices", PARTS, 8)]
 OverlapName = Annotated[

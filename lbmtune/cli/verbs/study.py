@@ -20,6 +20,8 @@ from lbmtune.cli.arguments.configs import settled
 from lbmtune.cli.arguments.kernels import of_catalogue, own_study
 from lbmtune.cli.arguments.options import Device, Geometry, Json, PartsOfOne, Sets, count, duration, option, written
 from lbmtune.cli.begun import begun_s
+from lbmtune.cli.completion import families as families_of_list
+from lbmtune.cli.completion import of_case, one_of, studies
 from lbmtune.cli.format import output
 from lbmtune.cli.format.studies.finished import print_study
 from lbmtune.cli.format.studies.foreseen import print_foreseen
@@ -47,7 +49,11 @@ _NONE = "none"
 def study(
     study_file: Annotated[
         str | None,
-        typer.Argument(metavar="STUDY", help="study file, or a shipped study (default: quick; box with a case option)"),
+        typer.Argument(
+            metavar="STUDY",
+            help="study file, or a shipped study (default: quick; box with a case option)",
+            autocompletion=studies,
+        ),
     ] = None,
     kernel: Annotated[
         Path | None,
@@ -83,17 +89,30 @@ def study(
         str | None,
         option("--target", "SHARE", "end at this share of the predicted best, or of the ceiling: ceiling:0.97"),
     ] = None,
-    strategy: Annotated[str | None, option("--strategy", "NAME", f"{', '.join(STRATEGIES)} (default: auto)")] = None,
+    strategy: Annotated[
+        str | None,
+        option("--strategy", "NAME", f"{', '.join(STRATEGIES)} (default: auto)", complete=one_of(STRATEGIES)),
+    ] = None,
     domain: Annotated[str | None, option("--domain", "CELLS", "cells of the case, for example 300x200x500")] = None,
     domains: Annotated[
         str | None,
         option("--domains", "RANGE", "few kernels for all domains of a range, 64:512, or a list, 64,96x96x48,256"),
     ] = None,
-    lattice: Annotated[str | None, option("--lattice", "NAME", "lattice of the case")] = None,
-    collision: Annotated[str | None, option("--collision", "NAME", "collision of the case")] = None,
-    flow: Annotated[str | None, option("--flow", "NAME", "flow of the case")] = None,
+    lattice: Annotated[
+        str | None, option("--lattice", "NAME", "lattice of the case", complete=of_case("lattice"))
+    ] = None,
+    collision: Annotated[
+        str | None, option("--collision", "NAME", "collision of the case", complete=of_case("collision"))
+    ] = None,
+    flow: Annotated[str | None, option("--flow", "NAME", "flow of the case", complete=of_case("flow"))] = None,
     families: Annotated[
-        str | None, option("--families", "NAMES", "all, or families whose values are made for case and device")
+        str | None,
+        option(
+            "--families",
+            "NAMES",
+            "all, or families whose values are made for case and device",
+            complete=families_of_list,
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the study in the output folder")] = False,
     folder: Annotated[Path | None, written("FOLDER", "folder to write (default: one under lbmtune-studies)")] = None,

@@ -1,5 +1,6 @@
 """The help of the command line, completion, and what --quiet leaves out."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -78,6 +79,31 @@ def test_completion_knows_verbs_and_options_and_imports_no_verb_for_their_names(
     assert completed_line("lbmtune re") == ["render", "reproduce", "report"]
     monkeypatch.setattr("lbmtune.cli.app.verb", verb)
     assert completed_line("lbmtune rank --to") == ["--top"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("lbmtune verify sche", ["scheme="]),
+        ("lbmtune verify scheme = esoteric-t", ["esoteric-twist"]),  # as Bash parts it
+        ("lbmtune verify scheme = aa,cells_per_th", ["aa,cells_per_thread="]),
+        ("lbmtune measure scheme = aa,cells_per_thread = ", ["1", "2", "4", "8"]),
+        ("lbmtune vary cells_per_th", ["cells_per_thread"]),
+        ("lbmtune study d3q19-box-fa", ["d3q19-box-fast"]),
+        ("lbmtune study --families direct,temp", ["direct,temporal-blocking"]),
+        ("lbmtune study --collision cum", ["cumulant"]),
+        ("lbmtune study --set case.collis", ["case.collision="]),
+        ("lbmtune rank box --machine h2", ["h200"]),
+    ],
+)
+def test_values_are_completed(line, found, monkeypatch, capsys):
+    monkeypatch.setenv("_LBMTUNE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+    with pytest.raises(SystemExit):
+        main([])
+    assert set(found) <= set(capsys.readouterr().out.split())
+    assert os.environ["COMP_WORDS"] == line
 
 
 def test_quiet_drops_remarks_and_keeps_results_and_errors(run, monkeypatch):
