@@ -1,0 +1,190 @@
+"""Write the page of the recorded couplings of several GPUs beside what the model predicts of them.
+
+    python -m scripts.recorded.couplings_page [--check]      docs/lab/couplings.md
+
+Predictions are made anew by the description of the same card. Of speeds the efficiency is compared: how fast one GPU is
+was measured beside each coupling.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from statistics import median
+from typing import Any, NamedTuple
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.limits import extents
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.catalogue.problem.flows import box, cavity
+from lbmtune.decomposition.coupling import Coupling
+from lbmtune.decomposition.cuts import parse_cut
+from lbmtune.decomposition.parts import decomposed
+from lbmtune.model.exchange import Period, period
+from lbmtune.model.machine.toml import read_machine
+from lbmtune.records.comparison.statistics import paired_ratio
+from lbmtune.records.store import write_atomically
+from scripts.paths import RECORDED, ROOT
+
+FOLDER = RECORDED / "nvidia-h100"
+FILES = {"Two GPUs": FOLDER / "couplings.json", "Four GPUs": FOLDER / "scaling.json"}
+PAGE = ROOT / "docs" / "lab" / "couplings.md"
+FLOWS = {"box": box, "cavity": cavity}
+RATE = 1.6
+MOST_OF_SPEED, MOST_OF_EXCHANGE = 0.05, 0.10
+"""Errors of a prediction that are asked for."""
+HEAD = "| kernel | cells | depth | coupling | MLUPS | efficiency | predicted | exchange, us | predicted |"
+TEXT = """# Couplings of several GPUs
+
+<!-- Written by scripts/recorded/couplings_page.py from the recorded files; edit the script, not this page. -->
+
+H100 80GB HBM3 of one host with NVLink 4, measured by `python -m scripts.measurements.couplings`: medians of five
+turns with one GPU. The files are `couplings.json` and `scaling.json` of `studies/recorded/nvidia-h100/`.
+
+Each kernel on parts was compared with one GPU on a small domain. Each coupling was compared with the first one of its
+group on the domain that is timed. All are equal bit for bit, but for some of the cavity, which differ by rounding:
+its tiles add up what walls return in another order.
+
+- Cells: of each GPU in weak scaling. They are those of all GPUs if `half each`, `512^3` or `1024^3` is in the name.
+- Depth: layers of the halo, which are the steps between two exchanges.
+- Coupling: `default` is `transport=copy,overlap=edge-priority`.
+- Efficiency: the speed of all over as many times that of one GPU, by turns.
+- Exchange: between idle GPUs.
+- Predicted: by the description of the card, whose links were measured alone. Nothing is fitted to these figures. The
+  model knows no transport through the host and no solid cells.
+"""
+
+
+class Row(NamedTuple):
+    """A coupling of a group: what was measured, and what is predicted of it, if the model knows it."""
+
+    group: dict[str, Any]
+    coupling: Coupling
+    mlups: float
+    efficiency: float
+    exchange_s: float
+    predicted: float | None
+    period: Period | None
+
+    @property
+    def name(self) -> str:
+        """Return the kernel and the coupling."""
+        return f"{self.group['name']}: {self.coupling}"
+
+    @property
+    def speed_error(self) -> float:
+        """Return how far the predicted efficiency is off; 0 if none is predicted."""
+        return self.predicted / self.efficiency - 1 if self.predicted else 0.0
+
+    @property
+    def exchange_error(self) -> float:
+        """Return how far the predicted time of the exchange is off; 0 if none is predicted."""
+        return self.period.exchange_s / self.exchange_s - 1 if self.period else 0.0
+
+    @property
+    def cells(self) -> list[str]:
+        """Return the cells of its row of the page."""
+        return [
+            self.group["name"],
+            extents(self.group["domain"]),
+            str(self.group["depth"]),
+            f"`{str(self.coupling) or 'default'}`",
+            f"{self.mlups:,.0f}",
+            f"{self.efficiency:.3f}",
+            f"{self.predicted:.3f}" if self.predicted else "",
+            f"{1e6 * self.exchange_s:.0f}",
+            f"{1e6 * self.period.exchange_s:.0f}" if self.period else "",
+        ]
+
+
+@cache
+def rows(title: str) -> tuple[Row, ...]:
+    """Return the rows of a recorded file, by its title."""
+    groups = json.loads(FILES[title].read_text(encoding="utf-8"))["groups"]
+    return tuple(row for group in groups for row in _rows(group))
+
+
+def _rows(group: dict[str, Any]) -> Iterator[Row]:
+    machine = read_machine(FOLDER / "machine.toml")
+    one, devices = from_flat(group["config"]), group["devices"]
+    alone_cells, cells = group["cells"]
+    share = cells / alone_cells / devices
+    for each in group["couplings"]:
+        coupling, took = Coupling(**{knob: each[knob] for knob in vars(Coupling())}), median(each["period_s"])
+        efficiency = share * paired_ratio(group["alone_s"], each["period_s"]).median
+        expected, predicted = None, None
+        if not group["geometry"] and coupling.transport != "host":
+            alone, whole = _case(group, group["alone_domain"]), _case(group, _whole(group))
+            launches = group["steps"] // one.fused_steps
+            alone_s = period(decomposed(alone, one, parse_cut("1x1x1")), machine, Coupling(overlap="none")).total_s
+            found = decomposed(whole, one, parse_cut(group["cut"]), group["depth"])
+            expected = period(found, machine, coupling)
+            predicted = share * launches * alone_s / expected.total_s
+        mlups = cells * group["steps"] / took / 1e6
+        yield Row(group, coupling, mlups, efficiency, each["exchange_s"], predicted, expected)
+
+
+def _case(group: dict[str, Any], domain: Sequence[int]) -> Case:
+    x, y, z = domain
+    case = FLOWS[group["flow"]](group["lattice"], group["collision"], (x, y, z), RATE)
+    return replace(case, geometry=group["geometry"])
+
+
+def _whole(group: dict[str, Any]) -> tuple[int, int, int]:
+    """Return the cells of all devices: in weak scaling as many times as long along the axis that is cut."""
+    x, y, z = group["domain"]
+    if group["kind"] != "weak":
+        return x, y, z
+    factors = [group["devices"] if group["cut"].startswith(f"{axis}:") else 1 for axis in "xyz"]
+    return x * factors[0], y * factors[1], z * factors[2]
+
+
+def within(found: Sequence[Row]) -> str:
+    """Return how many predictions are as close as asked for, and the median of all errors."""
+    known = [row for row in found if row.predicted]
+    speeds, exchanges = ([abs(error(row)) for row in known] for error in (_speed_error, _exchange_error))
+    return (
+        f"{len(found)} couplings, of which {len(known)} are predicted: efficiency within {MOST_OF_SPEED:.0%} of "
+        f"{sum(error <= MOST_OF_SPEED for error in speeds)} (median {median(speeds):.1%}), exchange within "
+        f"{MOST_OF_EXCHANGE:.0%} of {sum(error <= MOST_OF_EXCHANGE for error in exchanges)} "
+        f"(median {median(exchanges):.1%})."
+    )
+
+
+def _speed_error(row: Row) -> float:
+    return row.speed_error
+
+
+def _exchange_error(row: Row) -> float:
+    return row.exchange_error
+
+
+def page() -> str:
+    """Return the page."""
+    lines = [TEXT]
+    for title in FILES:
+        found = rows(title)
+        table = [HEAD, "|---|---|---|---|---|---|---|---|---|", *(f"| {' | '.join(row.cells)} |" for row in found)]
+        lines += [f"## {title}\n", f"{within(found)}\n", *table, ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def main() -> int:
+    """Write the page, or return 1 if it is not current."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page is not current")
+    given = parser.parse_args()
+    text = page()
+    if given.check:
+        return int(PAGE.read_text(encoding="utf-8") != text)
+    write_atomically(PAGE, text.encode())
+    print(PAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
