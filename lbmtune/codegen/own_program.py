@@ -27,7 +27,7 @@ class OwnProgram(Program):
 
     @property
     def launch(self) -> Launch:
-        """Return the one launch of a step."""
+        """Return the launch of a step, that of an even one if they take turns."""
         return self.period[0][0]
 
     @property
@@ -43,7 +43,7 @@ class OwnProgram(Program):
     @property
     def digest(self) -> str:
         """Return the SHA-256 of text, entry and options."""
-        told = (self.target, self.launch.entry, *self.options, self.source)
+        told = (self.target, *self.entries, *self.options, self.source)
         return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
     def buffers(self) -> tuple[str, ...]:

@@ -77,11 +77,15 @@ class ReferenceFile:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFile:
-    """The tables of a description. kernel: file with the text (default: the one of the same name beside it)."""
+    """The tables of a description. kernel: file with the text (default: the one of the same name beside it).
+
+    odd_entry: function of every second launch.
+    """
 
     entry: str
     domain: tuple[int, ...]
     argument: tuple[ArgumentFile, ...]
+    odd_entry: str = ""
     kernel: str = ""
     lattice: str = ""
     bytes_per_update: Formula = ""
@@ -137,6 +141,7 @@ def _kernel(file: KernelFile, described: Path, source: Source) -> tuple[OwnKerne
         backend=backend,
         source=text,
         entry=file.entry,
+        odd_entry=file.odd_entry,
         arguments=tuple(_argument(one, number, source) for number, one in enumerate(file.argument, 1)),
         knobs=tuple(_knob(key, values, backend, source) for key, values in file.knobs.items()),
         macros={key: str(formula) for key, formula in file.macros.items()},
@@ -253,9 +258,8 @@ def _reference(file: ReferenceFile, domain: Cells, source: Source) -> Reference:
 def _check(kernel: OwnKernel, domain: Cells, source: Source) -> None:
     """Check what concerns several parts of a description. Raises InputError."""
     _check_names(kernel, source)
+    _check_entries(kernel, source)
     _check_swaps(kernel, source)
-    if not _ENTRY.fullmatch(filled(kernel.entry, kernel.defaults)):
-        source.fail("entry", f"{kernel.entry!r} is no name of a function; correct it.")
     scope = kernel.scope(kernel.defaults, domain)
     for number, formula in enumerate(kernel.constraints, 1):
         _checked(formula, f"constraints[{number}]", scope, source)
@@ -287,12 +291,22 @@ def _check_names(kernel: OwnKernel, source: Source) -> None:
             source.fail(f"macros.{name}", "is no name of a macro in C; correct it.")
 
 
+def _check_entries(kernel: OwnKernel, source: Source) -> None:
+    for key, entry in zip(("entry", "odd_entry"), kernel.entries, strict=False):
+        if not _ENTRY.fullmatch(filled(entry, kernel.defaults)):
+            source.fail(key, f"{entry!r} is no name of a function; correct it.")
+    if kernel.odd_entry and kernel.reference.entry and not kernel.reference.python:
+        source.fail("reference.entry", "is one function for launches of two; give a reference in NumPy, or none.")
+
+
 def _check_swaps(kernel: OwnKernel, source: Source) -> None:
     buffers = {one.name: one for one in kernel.buffers}
     swapped = [name for one in kernel.buffers if one.swap for name in (one.name, one.swap)]
     for number, one in enumerate(kernel.arguments, 1):
         if not one.swap:
             continue
+        if kernel.odd_entry:
+            source.fail(f"argument[{number}].swap", "does not go with odd_entry, which says where buffers are.")
         other = buffers.get(one.swap)
         if other is None or other is one or (other.type, other.size) != (one.type, one.size):
             source.fail(f"argument[{number}].swap", f"{one.swap!r} is no other buffer of this type and size.")

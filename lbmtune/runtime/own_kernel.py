@@ -30,7 +30,7 @@ class OwnSimulation(Simulation):
         self.steps_done, self.outputs = 0, {}
         sizes = program.sizes(self.case.domain)
         self.buffers = {one.name: device.empty(sizes[one.name], one.type) for one in program.kernel.buffers}
-        self._launch, self._grid = program.launch, program.grid(program.launch, self.case.domain)
+        self._turns, self._grid = [one for (one,) in program.period], program.grid(program.launch, self.case.domain)
         self._arguments = [self._passed(flip) for flip in range(self.cycle_steps)]
         self.poison()
 
@@ -41,12 +41,12 @@ class OwnSimulation(Simulation):
 
     @property
     def cycle_steps(self) -> int:
-        """Return the launches until buffers that change places are where they were."""
-        return 2 if self._swapped else 1
+        """Return the launches until buffers that change places are where they were, and entries begin again."""
+        return 2 if self._swapped or self.program.kernel.odd_entry else 1
 
     @property
     def parity_steps(self) -> int:
-        """Return the launches until buffers that change places are where they were."""
+        """Return the launches of a cycle."""
         return self.cycle_steps
 
     @property
@@ -66,7 +66,7 @@ class OwnSimulation(Simulation):
         """Enqueue launches, after each of which buffers change places."""
         for _ in range(steps):
             arguments = self._arguments[self.steps_done % len(self._arguments)]
-            self.executable.launch(self._launch, self._grid, arguments)
+            self.executable.launch(self._turns[self.steps_done % len(self._turns)], self._grid, arguments)
             self.steps_done += 1
 
     def set(self, values: Mapping[str, Array]) -> None:

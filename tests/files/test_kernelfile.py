@@ -39,6 +39,14 @@ def test_a_description_makes_a_family_of_its_own(tmp_path: Path) -> None:
     assert family_of(other).parse({"TILE": 8}).key != config.key
 
 
+def test_entries_that_take_turns_swap_no_buffers(tmp_path: Path) -> None:
+    description = DESCRIPTION.replace('entry = "plain"', "").replace('"mean"', '"mean"\nodd_entry = "plain"')
+    with pytest.raises(InputError, match=r"argument\[1\]\.swap: does not go with odd_entry"):
+        loaded(tmp_path, description=description)
+    kernel, _ = loaded(tmp_path, description=description.replace('swap = "g"', ""))
+    assert kernel.entries == ("mean", "plain")
+
+
 def test_knobs_and_domain_of_a_study_are_overridden(tmp_path: Path) -> None:
     spec = kernel_study(written(tmp_path), ["TILE=8,4", "case.domain=32x2", "budget.trials=3", "seed=5"])
     assert spec.case.domain == (32, 2, 1)
@@ -53,6 +61,8 @@ def test_knobs_and_domain_of_a_study_are_overridden(tmp_path: Path) -> None:
         ('entry = "mean"', 'entri = "mean"', "line 2: entri: unknown key; did you mean 'entry'?"),
         ('entry = "mean"\n', "", "entry: is missing; give it a value."),
         ('"mean"', '"2nd mean"', "entry: '2nd mean' is no name of a function; correct it."),
+        ('"mean"', '"mean"\nodd_entry = "2nd"', "odd_entry: '2nd' is no name of a function; correct it."),
+        ('"mean"', '"mean"\nodd_entry = "plain"', "reference.entry: is one function for launches of two; give"),
         ("[64, 1]", "[64]", "domain: [64] is not of the form [512, 512]; give two or three positive cell counts."),
         ("[64, 1]", "[64, 0]", "domain: [64, 0] is not of the form"),
         ("TILE <= nx", "TYLE <= nx", "constraints[1]: 'TYLE <= nx' reads 'TYLE', which is none of nx, ny, nz, TILE"),

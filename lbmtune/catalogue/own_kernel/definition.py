@@ -100,6 +100,7 @@ class OwnKernel:
     name: of its file; source: its text; entry: with {KNOB} in the place of values, for templates or variants.
     macros: further ones, as formulas, such as extents of the domain; constraints: formulas that hold for legal values;
     options: of the compiler, with {KNOB} as in entry; bytes_per_update, flop_per_update: formulas, '0' if unknown.
+    odd_entry: as entry, of every second launch, for kernels in place whose steps alternate; '': of all launches.
     """
 
     name: str
@@ -115,6 +116,7 @@ class OwnKernel:
     bytes_per_update: str
     flop_per_update: str
     reference: Reference
+    odd_entry: str = ""
 
     def __post_init__(self) -> None:
         """Raise ValueError for what no description says, as of a damaged record."""
@@ -132,7 +134,10 @@ class OwnKernel:
     @cached_property
     def digest(self) -> str:
         """Return the SHA-256 of the description and of all texts."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        told = asdict(self)
+        if not self.odd_entry:  # as before there was one
+            del told["odd_entry"]
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
     @property
     def family(self) -> str:
@@ -143,6 +148,11 @@ class OwnKernel:
     def defaults(self) -> dict[str, Scalar]:
         """Return the first value of each knob."""
         return {knob.name: knob.values[0] for knob in self.knobs}
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Return the entries that launches take turns in."""
+        return (self.entry, self.odd_entry) if self.odd_entry else (self.entry,)
 
     @property
     def buffers(self) -> tuple[Argument, ...]:
@@ -180,7 +190,7 @@ class OwnKernel:
     def defines(self, values: Mapping[str, Scalar], domain: Cells) -> dict[str, Scalar | float]:
         """Return the macros of a configuration: its knobs but threads and those in braces, and those that follow."""
         scope = self.scope(values, domain)
-        placed = {name for text in (self.entry, *self.options) for name in _PLACE.findall(text)}
+        placed = {name for text in (*self.entries, *self.options) for name in _PLACE.findall(text)}
         knobs = {name: value for name, value in values.items() if name not in {THREADS, *placed}}
         return {**knobs, **{name: evaluated(formula, scope) for name, formula in self.macros.items()}}
 

@@ -12,5 +12,5 @@ from lbmtune.codegen.program import Launch
 def render(case: Case, config: KernelConfig) -> OwnProgram:
     """Return the text of a user with the macros of a configuration."""
     own: Any = config
-    launch = Launch(filled(own.kernel.entry, own.values), ())
-    return OwnProgram("cpu", case, config, own.kernel.source, options_of(own, case), ((launch,),), in_c=True)
+    period = tuple((Launch(filled(entry, own.values), ()),) for entry in own.kernel.entries)
+    return OwnProgram("cpu", case, config, own.kernel.source, options_of(own, case), period, in_c=True)

@@ -1,5 +1,6 @@
 """Kernels of users in CUDA."""
 
+from dataclasses import replace
 from typing import Any
 
 from lbmtune.catalogue.config import KernelConfig
@@ -10,8 +11,8 @@ from lbmtune.codegen.program import Launch
 
 
 def render(case: Case, config: KernelConfig) -> OwnProgram:
-    """Return the text of a user with the macros of a configuration, and its launch."""
+    """Return the text of a user with the macros of a configuration, and its launches."""
     own: Any = config
-    entry = filled(own.kernel.entry, own.values)
-    launch = Launch(entry, (), block=own.block, shared_bytes=own.shared_bytes(case))
-    return OwnProgram("cuda", case, config, own.kernel.source, options_of(own, case), ((launch,),))
+    launch = Launch("", (), block=own.block, shared_bytes=own.shared_bytes(case))
+    period = tuple((replace(launch, entry=filled(entry, own.values)),) for entry in own.kernel.entries)
+    return OwnProgram("cuda", case, config, own.kernel.source, options_of(own, case), period)

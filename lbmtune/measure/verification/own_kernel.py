@@ -30,8 +30,10 @@ from lbmtune.runtime.own_kernel import OwnSimulation, first_values, poison
 
 Array = Any
 Arrays = dict[str, Array]
-Step = Callable[[Arrays], Arrays]
-"""Returns the arrays after one launch, before any change places."""
+Step = Callable[[Arrays, int], Arrays]
+"""Returns the arrays after one launch, before any change places. Takes also how many launches were before it."""
+_ODD = "odd"
+"""Name by which a reference in NumPy may ask whether a launch is an odd one: 0 or 1."""
 _ROUNDINGS = 32
 """Roundings of the largest value that a launch may deviate by, unless the description says more."""
 
@@ -45,8 +47,8 @@ def _launched(simulation: OwnSimulation, launches: int) -> Iterator[Verification
     arrays = started(simulation)
     simulation.set(arrays)
     step = reference(simulation)
-    for _ in range(launches):
-        expected = step(arrays)
+    for before in range(launches):
+        expected = step(arrays, before)
         simulation.step(1)
         yield difference(simulation, expected)
         arrays = exchanged(simulation.program.kernel, expected)
@@ -123,14 +125,15 @@ def _largest(found: Array, expected: Array, argument: Argument) -> tuple[float, 
 
 def reference(simulation: OwnSimulation) -> Step:
     """Return what a launch should do, in the memory of the host."""
-    program = simulation.program
-    if program.kernel.reference.python:
+    program, kernel = simulation.program, simulation.program.kernel
+    if kernel.reference.python:
         return _in_numpy(program, simulation.case)
     made = reference_program(program)
     other = OwnSimulation(made, _compiled(made, simulation.device), simulation.device, simulation.case)
 
-    def step(arrays: Arrays) -> Arrays:
+    def step(arrays: Arrays, before: int) -> Arrays:
         other.set(arrays)
+        other.steps_done = before % 2 if kernel.odd_entry else 0  # buffers lie as in the first launch
         other.step(1)
         return _before_exchange(other)
 
@@ -157,9 +160,9 @@ def _in_numpy(program: OwnProgram, case: Case) -> Step:
     known: dict[str, Any] = {**kernel.scope(values, case.domain), **kernel.numbers(values, case.domain)}
     wanted = list(inspect.signature(function).parameters)
 
-    def step(arrays: Arrays) -> Arrays:
+    def step(arrays: Arrays, before: int) -> Arrays:
         copies = {name: array.copy() for name, array in arrays.items()}
-        given = {**known, **copies}
+        given = {_ODD: before % 2, **known, **copies}
         if missing := [name for name in wanted if name not in given]:
             raise WrongResultError(
                 f"the reference {kernel.reference.entry} asks for {missing[0]!r}, which is neither an argument of the "
@@ -246,7 +249,7 @@ def _(simulation: OwnSimulation) -> Sums:
 def _(simulation: OwnSimulation, *_: object) -> None:
     """Raise WrongResultError if the next launch is wrong, on the state as it is."""
     before, timed = simulation.arrays(), simulation.steps_done
-    expected = reference(simulation)(before)
+    expected = reference(simulation)(before, timed)
     simulation.step(1)
     found = difference(simulation, expected)
     if not found.passed:

@@ -139,3 +139,57 @@ def test_extents_that_are_compiled_in_are_verified_at_full_size(tmp_path: Path, 
     found = verified(program_of(tmp_path, text, description, TILE=4), device)
     assert found.passed
     assert (found.domains, found.full_size) == (((64, 1, 1),), True)
+
+
+IN_TURNS = """
+void even(float *f, int nx) { for (int x = 0; x < nx; x++) f[x] += 1.0f; }
+void odd(float *f, int nx) { for (int x = 0; x < nx; x++) f[x] *= 0.5f; }
+"""
+DESCRIBED_TURNS = """
+entry = "even"
+odd_entry = "odd"
+domain = [64, 1]
+
+[[argument]]
+name = "f"
+type = "float32"
+size = "nx"
+role = "inout"
+
+[[argument]]
+name = "nx"
+type = "int32"
+value = "nx"
+"""
+TURNS_IN_NUMPY = """
+def step(f, odd):
+    f[:] = f * 0.5 if odd else f + 1
+"""
+AGAINST_NUMPY = '[reference]\npython = "reference.py"\nentry = "step"\n'
+
+
+def turns(folder: Path, text: str, description: str) -> OwnProgram:
+    (folder / "turns.c").write_text(text)
+    (folder / "turns.toml").write_text(description)
+    (folder / "reference.py").write_text(TURNS_IN_NUMPY)
+    kernel, case = load_kernel(folder / "turns.c")
+    found = render(case, family_of(kernel).parse({}))
+    assert isinstance(found, OwnProgram)
+    return found
+
+
+@pytest.mark.parametrize("reference", ["", AGAINST_NUMPY], ids=["itself", "numpy"])
+def test_two_entries_take_turns(tmp_path: Path, device: PooledDevice, reference: str) -> None:
+    program = turns(tmp_path, IN_TURNS, DESCRIBED_TURNS + reference)
+    assert verified(program, device).passed
+    simulation = OwnSimulation(program, compile_cpu(program), device)
+    simulation.set({"f": np.full(64, 3, np.float32)})
+    simulation.step(3)
+    assert set(simulation.arrays()["f"]) == {3.0}  # ((3 + 1) / 2) + 1
+    check_slabs(simulation, 3)
+
+
+def test_the_wrong_one_of_two_entries_is_seen(tmp_path: Path, device: PooledDevice) -> None:
+    found = verified(turns(tmp_path, IN_TURNS.replace("*= 0.5f", "*= 0.6f"), DESCRIBED_TURNS + AGAINST_NUMPY), device)
+    assert not found.passed
+    assert "after 2 launches" in found.where
