@@ -8,7 +8,7 @@ INPUTS    := pyproject.toml constraints-dev.txt
 INSTALLED := $(VENV)/.installed$(EXTRA:%=-%)
 DEVELOP   := $(VENV)/.installed-dev
 
-.PHONY: help study test test-durations test-slow check docs nvrtc-all conformance fuzz model-report profiles peer-cpu search-contest kills domains headers lowest gpu wheel clean
+.PHONY: help study test test-durations test-slow test-peer check docs nvrtc-all conformance fuzz model-report profiles peer-cpu search-contest kills domains headers lowest gpu wheel clean
 
 help:  ## print this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ profiles: $(DEVELOP)  ## recorded loss breakdowns beside the model
 
 peer-cpu: $(VENV)/.installed-peer  ## our CPU kernels beside those of lbmpy, interleaved in one process
 	$(BIN)/python -m scripts.measurements.peer_cpu $(ARGS)
+
+test-peer: $(DEVELOP) $(VENV)/.installed-peer  ## tests with lbmpy, which is installed for them
+	$(BIN)/python -m pytest -m peer $(ARGS)
 
 search-contest: export OMP_NUM_THREADS := 1
 search-contest: export OPENBLAS_NUM_THREADS := 1

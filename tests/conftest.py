@@ -29,6 +29,9 @@ from tests.support import once
 from tests.support.thinning import Fact, drawn, facts
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+SPARED = ("gpu", "peer")
+"""Marks of tests that may be skipped everywhere: of want of a GPU, and of lbmpy, an extra that CI does without."""
+HAS_PEER = importlib.util.find_spec("lbmpy") is not None
 REQUIRE_ALL = os.environ.get("LBMTUNE_REQUIRE_ALL") == "1"
 HARDWARE = ("this processor has no", "one processor", "no transparent huge pages")
 """How the reason of a skip begins that nothing which is installed would spare; beside the tests marked gpu."""
@@ -127,6 +130,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _thin(config, items)
     missing = _why_no_gpu() if any(item.get_closest_marker("gpu") for item in items) else ""
     for item in items:
+        if item.get_closest_marker("peer") and not HAS_PEER:
+            item.add_marker(pytest.mark.skip(reason="lbmpy is not installed; make test-peer installs and runs these"))
         if missing and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason=missing))
 
@@ -176,7 +181,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    return _refuse_skip(report) if REQUIRE_ALL and not item.get_closest_marker("gpu") else report
+    return _refuse_skip(report) if REQUIRE_ALL and not any(map(item.get_closest_marker, SPARED)) else report
 
 
 @pytest.hookimpl(wrapper=True)

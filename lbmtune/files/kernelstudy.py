@@ -26,7 +26,11 @@ def kernel_study(path: Path, overrides: Sequence[str] = ()) -> StudySpec:
 
     Raises InputError.
     """
-    kernel, case = load_kernel(path)
+    return study_of(*load_kernel(path), overrides)
+
+
+def study_of(kernel: OwnKernel, case: Case, overrides: Sequence[str]) -> StudySpec:
+    """Return the study of a kernel with options, as `kernel_study`. Raises InputError."""
     names, others = {one.name for one in kernel.knobs}, []
     given: dict[str, tuple[Scalar, ...]] = {}
     for item in overrides:

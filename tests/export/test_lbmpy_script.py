@@ -24,14 +24,13 @@ from tests.support.kernels.headers import best_of
 
 DOMAIN, STEPS = (12, 9, 7), 5
 FORCE = (1e-4, -2e-4, 3e-4)
-HAS_LBMPY = importlib.util.find_spec("lbmpy") is not None
 OURS = "threads=1,vector_bits=0,storage=fp64,compute=fp64"
 COMPARED = (
     ("d3q19", "bgk", "scheme=pull", FORCE),
     ("d3q19", "trt", "scheme=aa", FORCE),
     ("d3q19", "regularised", "scheme=esoteric-twist,layout=aos", FORCE),
     ("d3q19", "mrt", "scheme=esoteric-pull", (0, 0, 0)),
-    pytest.param("d3q27", "cumulant", "scheme=push", (0, 0, 0), marks=pytest.mark.slow),
+    ("d3q27", "cumulant", "scheme=push", (0, 0, 0)),
     ("d2q9", "regularised", "scheme=aa", (0, 0, 0)),
 )
 
@@ -85,7 +84,7 @@ def _constants(path: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.skipif(not HAS_LBMPY, reason="lbmpy is not installed (the extra peer)")
+@pytest.mark.peer
 @pytest.mark.parametrize(("lattice", "collision", "config", "force"), COMPARED)
 def test_it_does_what_the_oracle_does(
     lattice: str, collision: str, config: str, force: tuple[float, float, float], tmp_path: Path

@@ -125,7 +125,7 @@ def _launcher(program: Program, launch: Launch) -> str:
     """extern "C" void run_<entry>(grid, block, arguments): arguments as an array of pointers to their values."""
     assert isinstance(program.config, CudaConfig)
     if isinstance(program, OwnProgram):
-        return _own_launcher(program)
+        return _own_launcher(program, launch)
     together = launch.mode == "cooperative"
     talks = together or program.config.family == "temporal-blocking" or "__syncthreads" in program.source
     fibers = launch.over == "cells" and (program.config.cells_per_thread > 1 or talks)
@@ -146,20 +146,21 @@ def _symbol(entry: str) -> str:
     return "run_" + re.sub(r"\W", "_", entry)
 
 
-def _own_launcher(program: OwnProgram) -> str:
+def _own_launcher(program: OwnProgram, launch: Launch) -> str:
     """The same for the kernel of a user, whose arguments have the types of their description."""
     kinds = [_OWN_TYPES[one.type] + "*" * one.is_buffer for one in program.kernel.arguments]
     values = ", ".join(f"*static_cast<{kind}*>(values[{n}])" for n, kind in enumerate(kinds))
-    symbol = _symbol(program.launch.entry)
-    call = f"call_{symbol}, grid, block, values, host::as_fibers, {program.launch.shared_bytes}"
+    symbol = _symbol(launch.entry)
+    call = f"call_{symbol}, grid, block, values, host::as_fibers, {launch.shared_bytes}"
     return (
-        f"static void call_{symbol}(void** values) {{ {program.launch.entry}({values}); }}\n"
+        f"static void call_{symbol}(void** values) {{ {launch.entry}({values}); }}\n"
         f'extern "C" size_t {symbol}(const unsigned* grid, const unsigned* block, void** values) {{\n'
         f"    return host::launch({call});\n}}\n"
     )
 
 
 _OWN_TYPES = {"float32": "float", "float64": "double", "int32": "int", "uint32": "unsigned", "uint8": "unsigned char"}
+_OWN_TYPES |= {"int64": "long long"}
 
 
 def _type(argument: str) -> str:

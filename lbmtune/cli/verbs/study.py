@@ -57,7 +57,7 @@ def study(
     ] = None,
     kernel: Annotated[
         Path | None,
-        option("--kernel", "FILE", "a kernel of your own (.c or .cu, or its .toml), which is compiled and run"),
+        option("--kernel", "FILE", "a kernel of your own (.c or .cu, or its .toml), compiled and run; or lbmpy"),
     ] = None,
     device: Device = None,
     devices: Annotated[
@@ -162,9 +162,16 @@ def study(
         raise InputError(f"--devices {devices} does not go with --device {device}; leave one of them out.")
     own = None
     if kernel is not None:
-        unfit = {"STUDY": study_file, "--geometry": geometry, "--storage": storage, "--cut": cut, "--parts": parts}
+        unfit: dict[str, object] = {
+            "STUDY": study_file,
+            "--geometry": geometry,
+            "--storage": storage,
+            "--cut": cut,
+            "--parts": parts,
+        }
         with _as_given(given):
-            own = own_study(kernel, {**unfit, "--from": sources, "--scratch": scratch, "--domains": domains}, overrides)
+            unfit |= {"--from": sources, "--scratch": scratch, "--domains": domains}
+            own = own_study(kernel, unfit, overrides, several(devices)[0] if devices is not None else device)
     where, *others = several(devices) if devices is not None else (chosen(device, own.kernel_backend if own else None),)
     asked_parts = _parts((where, *others), parts, cut, weak=weak)
     if domains is not None or (resume and folder and holds_portfolio(folder)):
