@@ -11,10 +11,10 @@ from lbmtune.records.remarks import description_disturbance, disturbance, doubt,
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, packed, script_json
-from lbmtune.report.profile_tables import conclusion, level_rows
-from lbmtune.report.study.answer.section import beside_rows, cards, limit_meanings, next_step, title, verdict
+from lbmtune.report.profile_tables import level_rows
+from lbmtune.report.study.answer.section import beside_rows, card_meanings, cards, next_step, title, verdict
 from lbmtune.report.study.answer.use import tabs
-from lbmtune.report.study.answer.why import parts, said, why_panels
+from lbmtune.report.study.answer.why import levels_said, parts, said, why_panels
 from lbmtune.report.study.coverage import covered, range_rows
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels
 from lbmtune.report.study.on_parts import parts_panels, parts_rows, parts_text
@@ -74,7 +74,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         best=packed(beyond.best) if beyond.best else "",
         why=why,
         why_said=said(study.ranked[0]) if study.ranked else "",
-        measured_said=conclusion(beyond.profile) if beyond.profile else "",
+        measured_said=levels_said(study, beyond.profile) if beyond.profile else "",
         levels=level_rows(beyond.profile) if beyond.profile else [],
         parts=parts(study.ranked[0]) if study.ranked else (),
         unfinished=unfinished(study),
@@ -84,7 +84,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         description_disturbance=description_disturbance(*header.cpu_shares),
         subject=subject(header.spec.case, [from_flat(trial.config) for trial in study.trials]),
         cards=cards(study),
-        terms=limit_meanings(),
+        terms=card_meanings(),
         outcomes=outcome_info(study),
         illegal=header.illegal_configurations,
         covered=covered(study),

@@ -23,6 +23,13 @@ _TITLES = {
     "accuracy": "Most accurate: ",
 }
 _OF_LIMIT = "of the limit: "
+_CARDS = {
+    "speed in bursts": "MLUPS: million lattice updates per second, cells times steps over time; by short samples",
+    "sustained": "over seconds without a pause, in which a power limit may lower the clocks",
+    "of the prediction": "measured over predicted speed, by a model that is not fitted to this study",
+    "memory": "of all buffers of the kernel, and what an update moves",
+}
+"""What cards mean whose titles do not say it."""
 _NAMED = 3
 """Tied trials that are named."""
 
@@ -138,9 +145,9 @@ def _limit(study: StudyRecord, winner: Trial) -> Card | None:
     return f"{_OF_LIMIT}{limit.name}", f"{(winner.mlups or 0.0) / limit.mlups:.1%}", allowed
 
 
-def limit_meanings() -> dict[str, str]:
-    """Return what the limits mean, by the titles of their cards."""
-    return {f"{_OF_LIMIT}{name}": meaning for name, meaning in MEANINGS.items()}
+def card_meanings() -> dict[str, str]:
+    """Return what cards mean, by their titles."""
+    return {**_CARDS, **{f"{_OF_LIMIT}{name}": meaning for name, meaning in MEANINGS.items()}}
 
 
 def _predicted(study: StudyRecord, winner: Trial) -> Card | None:

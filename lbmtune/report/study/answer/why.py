@@ -6,10 +6,12 @@ from lbmtune.records import Prediction, Trial
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import prediction_doubt
 from lbmtune.records.study import StudyRecord
-from lbmtune.records.terms import MEANINGS
+from lbmtune.records.terms import MEANINGS, MEMORY
 from lbmtune.report.drawing import Figure, plain_figure
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.profile import profile_panel
+from lbmtune.report.profile_tables import conclusion
+from lbmtune.report.study.answer.limits import binding
 from lbmtune.report.waterfall import Step, add_waterfall
 from lbmtune.units import format_mlups, format_ps
 
@@ -53,6 +55,14 @@ def parts(trial: Trial) -> tuple[Part, ...]:
     rest = measured - 1e-6 / predicted.mlups
     found = [Part(t.name, t.seconds, t.seconds / measured, t.sentence, t.source) for t in predicted.significant_terms]
     return (*found, Part(UNEXPLAINED, rest, rest / measured, "measured minus predicted"))
+
+
+def levels_said(study: StudyRecord, profile: Profile) -> str:
+    """Conclude from the measured levels, and say if their first one is not what limits the winner."""
+    limit = binding(study, study.ranked[0])
+    if limit is None or limit.name == MEMORY:
+        return conclusion(profile)
+    return f"{conclusion(profile)} These are shares of what memory alone would allow; the limit is {limit.name}."
 
 
 def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel]:
