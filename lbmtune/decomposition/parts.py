@@ -99,6 +99,11 @@ class Decomposition:
         """Return the faces through which something crosses, by target, then source."""
         return tuple(face for target in self.parts for face in self._into(target))
 
+    @cached_property
+    def counted_runs(self) -> dict[Face, int]:
+        """Return the runs of adjacent elements that cross each face, as far as they have been counted."""
+        return {}
+
     def _into(self, target: Part) -> Iterator[Face]:
         along = [self._near(axis, target.box.low[axis], target.box.high[axis]) for axis in range(3)]
         for number in sorted(along[0].keys() & along[1].keys() & along[2].keys()):

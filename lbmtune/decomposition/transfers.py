@@ -63,10 +63,16 @@ def sent_values(found: Decomposition, face: Face) -> int:
 
 
 def runs(found: Decomposition, face: Face) -> int:
-    """Return how many runs of adjacent elements cross a face: a copy moves one of them.
+    """Return how many runs of adjacent elements cross a face, counted once: a copy moves one of them.
 
     Without cut links. Rows whose cells of a component are not adjacent count as a run for each group of cells.
     """
+    if face not in found.counted_runs:
+        found.counted_runs[face] = _runs(found, face)
+    return found.counted_runs[face]
+
+
+def _runs(found: Decomposition, face: Face) -> int:
     config, source = found.config, found.parts[face.source]
     extents = config.stored_extents(found.case, source.stored.extents)
     ghost, memory = config.frame(found.case.stencil).ghost, config.memory
@@ -78,10 +84,9 @@ def runs(found: Decomposition, face: Face) -> int:
         length = each * (extents.q if whole else 1)
         slot = 0 if whole else memory.component(one.slot, extents)
         first = x[:1] if whole else x[::each]
-        starts |= {
-            (slot + memory.along_x(i, extents) + memory.along_y(j, extents) + memory.along_z(k, extents), length)
-            for k, j, i in product(z, y, first)
-        }
+        ways = ((memory.along_x, first), (memory.along_y, y), (memory.along_z, z))
+        along = [[way(cell, extents) for cell in cells] for way, cells in ways]
+        starts |= {(slot + sum(place), length) for place in product(*along)}
     ends = {start + length for start, length in starts}
     return sum(start not in ends for start, _ in starts)
 

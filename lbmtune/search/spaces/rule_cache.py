@@ -126,4 +126,5 @@ def _tracking(kind: Any) -> Any:
             object.__getattribute__(self, "read")[name] = None
         return object.__getattribute__(self, name)
 
-    return type(f"Tracked{kind.__name__}", (kind,), {"__getattribute__": access})
+    # of a copy with other fields nobody asks what is read: to be made it has read all fields of the first one
+    return type(f"Tracked{kind.__name__}", (kind,), {"__getattribute__": access, "read": {}})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from lbmtune.catalogue.collisions import COLLISIONS
@@ -175,6 +176,46 @@ _ACTS = object()
 """Stands for the quiet value of a knob that acts."""
 
 
+class _Remembering:
+    """A rule that is called once for the values of all knobs that it looks at, if it has few answers.
+
+    What it looks at follows from the values of what it has looked at so far. So a point with the values of another one
+    in all that was looked at there has the same answer.
+    """
+
+    def __init__(self, rule: Rule, limits: Limits) -> None:
+        self._rule, self._limits = rule, limits
+        self._calls = self._misses = 0
+        self._known: dict[frozenset[str], tuple[Callable[[Point], Any], dict[Any, str | None]]] = {}
+
+    def answer(self, point: Point, sample: Sample) -> tuple[str | None, frozenset[str]]:
+        """What the rule says of a point, and if it is against it, the knobs that the rule looks at."""
+        self._calls += 1
+        for looked_at, (values_of_those, answers) in self._known.items():
+            reason = answers.get(values_of_those(point), _UNKNOWN)
+            if reason is not _UNKNOWN:
+                return reason, looked_at
+        reason = self._rule(*sample, self._limits)
+        self._misses += 1
+        if not reason and self._misses > max(_MOST_ANSWERS, self._calls // 2):
+            return None, frozenset()
+        looked_at = frozenset(_looked_at(self._rule, sample, self._limits) & point.keys())
+        if looked_at not in self._known:
+            self._known[looked_at] = _values(sorted(looked_at)), {}
+        of_those, answers = self._known[looked_at]
+        answers[of_those(point)] = reason
+        return reason, looked_at
+
+
+_UNKNOWN: Any = object()
+_MOST_ANSWERS = 500
+"""Answers of a rule after which it is remembered only if most calls find theirs among them."""
+
+
+def _values(names: Sequence[str]) -> Callable[[Point], Any]:
+    return itemgetter(*names) if names else lambda _: ()
+
+
 class Choices:
     """The rules about points of a family: a knob acts only where the others let it, and no rule is broken.
 
@@ -190,7 +231,7 @@ class Choices:
         limits: Limits = LIMITS,
     ) -> None:
         self._record, self._values, self._limits = record, values, limits
-        self._rules = (*besides, *rules(record))
+        self._rules = [_Remembering(rule, limits) for rule in (*besides, *rules(record))]
         varied = [one for one in knobs(record) if one.name in values]
         self._knobs = tuple(one.name for one in varied)
         self._conditions = {one.name: _conditions(record, one, values.keys()) for one in varied}
@@ -247,8 +288,9 @@ class Choices:
             return frozenset(("collision", "lattice")), reason
         sample = sample_of(self._record, point)
         for rule in self._rules:
-            if reason := rule(*sample, self._limits):
-                return frozenset(_looked_at(rule, sample, self._limits) & self.domain.keys()), reason
+            reason, looked_at = rule.answer(point, sample)
+            if reason:
+                return looked_at, reason
         return None
 
     def _silenced(self, name: str, point: Point) -> tuple[Any, frozenset[str]]:

@@ -119,10 +119,10 @@ class Search:
         """The known conflict of a point that leaves the fewest axes to go through."""
         found = list[tuple[int, int, Conflict]]()
         for name, value in point.items():  # plain loops: most of the time of a list goes by here
-            for one in self._known_with[name].get(value, ()):
-                conflict = one.conflicts.get(one.of(point))
+            for number, _, of, conflicts in self._known_with[name].get(value, ()):
+                conflict = conflicts.get(of(point))
                 if conflict is not None:
-                    found.append((len(conflict.axes - given.keys()), one.number, conflict))
+                    found.append((len(conflict.axes - given.keys()), number, conflict))
         return min(found, key=itemgetter(0, 1))[2] if found else None
 
     def _remembered(self, conflict: Conflict, point: Point) -> Conflict:

@@ -7,13 +7,13 @@ from math import ceil
 from typing import ClassVar
 
 from lbmtune.catalogue.families.cpu import rules
-from lbmtune.catalogue.families.cpu.rows import ROW_RULES, BoxOfRows
+from lbmtune.catalogue.families.cpu.rows import ROW_RULES, BoxOfRows, several_passes
 from lbmtune.catalogue.families.groups import BLOCKWISE, ORDERED, WHOLE_LINES, AnyStorage, Propagated
 from lbmtune.catalogue.footprint import pass_bytes, ring_bytes
 from lbmtune.catalogue.knobs import Acts, Scalar, knob
 from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
-from lbmtune.catalogue.schemes.scheme import reach
+from lbmtune.catalogue.schemes.scheme import keeps_links, reach
 
 _TILE = "tile-"
 _LOOP = re.compile(r"z|zy|tile-[1-9]\d*x[1-9]\d*")
@@ -103,4 +103,29 @@ def _in_order(case: Case, config: Direct, limits: Limits) -> str | None:
     return None
 
 
-RULES = (_parallel_loop, _in_order, *ROW_RULES, rules.streaming_stores, rules.threads, rules.numa, rules.pages)
+def _passes_of_weights(case: Case, config: Direct, limits: Limits) -> str | None:
+    if (what := several_passes(config)) and not config.stored.shifted:
+        return f"{what} storage={config.storage} (use one): each load would take the weight again"
+    return None
+
+
+def _passes_of_schemes(case: Case, config: Direct, limits: Limits) -> str | None:
+    if not (what := several_passes(config)):
+        return None
+    phases = config.propagation.phases(case.stencil)
+    if any(phase.blockwise or phase.ordered or not keeps_links(phase, case.stencil) for phase in phases):
+        return f"{what} scheme={config.scheme} (use one): a pair is not left where it was read"
+    return None
+
+
+RULES = (
+    _parallel_loop,
+    _in_order,
+    *ROW_RULES,
+    _passes_of_weights,
+    _passes_of_schemes,
+    rules.streaming_stores,
+    rules.threads,
+    rules.numa,
+    rules.pages,
+)

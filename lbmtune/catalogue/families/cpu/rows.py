@@ -11,7 +11,6 @@ from lbmtune.catalogue.limits import Limits
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.cell_types import told
 from lbmtune.catalogue.record import Cells
-from lbmtune.catalogue.schemes.scheme import keeps_links
 from lbmtune.catalogue.storage_frame import StorageFrame
 from lbmtune.lattice import Lattice
 
@@ -89,22 +88,33 @@ def _rows(case: Case, config: BoxOfRows, limits: Limits) -> str | None:
     return None
 
 
-def _collision_passes(case: Case, config: BoxOfRows, limits: Limits) -> str | None:
-    if config.collision_passes == "one":
-        return None
-    what = f"collision_passes={config.collision_passes} is not supported for"
-    if told(case):
-        return f"{what} a {told(case)} (use one): what completes cells at such a face is not in memory"
-    if not config.stored.shifted:
-        return f"{what} storage={config.storage} (use one): each load would take the weight again"
-    if config.collision_passes == "minimal" and case.collision not in _LEANER:
-        return f"{what} collision={case.collision} (use two): {' and '.join(_LEANER)} have a form of fewer instructions"
-    if config.memory.run > 1:
-        return f"{what} layout={config.memory.name} (use one): cells that lie in groups would be put together twice"
-    phases = config.propagation.phases(case.stencil)
-    if any(phase.blockwise or phase.ordered or not keeps_links(phase, case.stencil) for phase in phases):
-        return f"{what} scheme={config.scheme} (use one): a pair is not left where it was read"
+def several_passes(config: BoxOfRows) -> str:
+    """Return how an error about more than one pass per row begins; empty if there is one."""
+    passes = config.collision_passes
+    return "" if passes == "one" else f"collision_passes={passes} is not supported for"
+
+
+def _passes_at_faces(case: Case, config: BoxOfRows, limits: Limits) -> str | None:
+    if (what := several_passes(config)) and (face := told(case)):
+        return f"{what} a {face} (use one): what completes cells at such a face is not in memory"
     return None
+
+
+def _passes_of_operators(case: Case, config: BoxOfRows, limits: Limits) -> str | None:
+    if config.collision_passes == "minimal" and case.collision not in _LEANER:
+        what, leaner = several_passes(config), " and ".join(_LEANER)
+        return f"{what} collision={case.collision} (use two): {leaner} have a form of fewer instructions"
+    return None
+
+
+def _passes_of_layouts(case: Case, config: BoxOfRows, limits: Limits) -> str | None:
+    if (what := several_passes(config)) and config.memory.run > 1:
+        return f"{what} layout={config.memory.name} (use one): cells that lie in groups would be put together twice"
+    return None
+
+
+_PASSES = (_passes_at_faces, _passes_of_operators, _passes_of_layouts)
+"""Rules about several passes, each of which looks at few knobs."""
 
 
 def prefetch_rows(case: Case, config: TilesOfRows, limits: Limits) -> str | None:
@@ -118,4 +128,4 @@ def prefetch_rows(case: Case, config: TilesOfRows, limits: Limits) -> str | None
     return None
 
 
-ROW_RULES = (common_rules.flags, _patches, rules.vectors, _rows, rules.stride, _collision_passes)
+ROW_RULES = (common_rules.flags, _patches, rules.vectors, _rows, rules.stride, *_PASSES)

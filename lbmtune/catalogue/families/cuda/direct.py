@@ -48,14 +48,18 @@ def _rings(case: Case, config: Box, limits: Limits) -> str | None:
     return f"a {case.patches[0].kind} patch is not supported for scheme={config.scheme}: rings hold whole faces"
 
 
-def _boundary(case: Case, config: Direct, limits: Limits) -> str | None:
-    if not by_words(case, config):
-        return None
-    if config.boundary == "predicated" and config.cells_per_thread > 1:
+def _predicated(case: Case, config: Direct, limits: Limits) -> str | None:
+    if config.boundary == "predicated" and config.cells_per_thread > 1 and by_words(case, config):
         return (
             f"boundary=predicated is not supported for cells_per_thread={config.cells_per_thread} (use branch): "
             "a vector has one address"
         )
+    return None
+
+
+def _ghosts_beside_words(case: Case, config: Direct, limits: Limits) -> str | None:
+    if config.wrap != "ghost" or not by_words(case, config):
+        return None
     layered = (axis for axis, ghost in enumerate(config.frame(case.stencil).ghost) if ghost)
     if periodic := [axis for axis in layered if case.faces[2 * axis] == "periodic"]:
         along = " and ".join("xyz"[axis] for axis in periodic)
@@ -63,7 +67,11 @@ def _boundary(case: Case, config: Direct, limits: Limits) -> str | None:
             f"flags={config.flags} is not supported for wrap=ghost with periodic faces along {along} (use arithmetic): "
             "the refresh of ghost rows reads no words"
         )
-    if config.macroscopics != "never":
+    return None
+
+
+def _macroscopics_beside_words(case: Case, config: Direct, limits: Limits) -> str | None:
+    if config.macroscopics != "never" and by_words(case, config):
         return (
             f"macroscopics={config.macroscopics} is not supported for flags={config.flags} (use never): "
             "kernels that read words of cells write none"
@@ -71,4 +79,5 @@ def _boundary(case: Case, config: Direct, limits: Limits) -> str | None:
     return None
 
 
-RULES = (_rings, launch_rules.in_order, common_rules.flags, *SHAPE, common_rules.implicit, _boundary, *LAUNCH)
+_BESIDE_WORDS = (_predicated, _ghosts_beside_words, _macroscopics_beside_words)
+RULES = (_rings, launch_rules.in_order, common_rules.flags, *SHAPE, common_rules.implicit, *_BESIDE_WORDS, *LAUNCH)
