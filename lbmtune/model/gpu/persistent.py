@@ -4,8 +4,9 @@ Instructions are counted as for temporal blocking: the collision on the printed 
 taken out of shared memory, put back, sent and received; for moments a stage, and pieces of 16 bytes. Addresses are not
 counted.
 
-With populations all warps load, collide and store at the same time, so that nothing overlaps. With moments a warp goes
-up its column plane by plane and waits for its loads, while the others of its scheduler go on (`model.gpu.terms.mva`).
+With populations a block reads its own tile while it waits for the others, and what crosses faces after that. With
+moments a warp goes up its column plane by plane and waits for its loads, while the others of its scheduler go on
+(`model.gpu.terms.mva`).
 """
 
 from collections.abc import Collection
@@ -58,18 +59,25 @@ _NEAR_CYCLES = 29
 
 Source: Luo et al. 2024, Benchmarking and dissecting the Nvidia Hopper GPU architecture (arXiv:2402.13499)."""
 _SYNCHRONISED = {"all": "all blocks", "neighbours": "neighbours, taken as all blocks, which were measured"}
-"""Blocks that a block waits for; waiting for neighbours alone saves 0 to 25 % of a step, which no micro-benchmark
-measures."""
+"""Blocks that a block waits for."""
+_ARRIVAL_S = 2.2e-9
+"""Seconds that each block beyond one per multiprocessor, which were measured, takes to arrive at the counter of all.
+
+From kernels of moments on an H200 that differ in `grid_sync` alone: 0.28 us of 256 blocks, 0.49 of 352, 0.96 of 512."""
 _FAR, _FAR_OF_COLUMN = 1, 2
 """Places at which a warp waits for L2: of a plane, for values along y, and of a column, for those from above and
 below."""
 
 
 class Step(NamedTuple):
-    """Instructions and exchanges of a step. blocks: those that share a multiprocessor; cycle_s: of its clock."""
+    """Instructions and exchanges of a step.
+
+    blocks: those that share a multiprocessor; cells: of as many on all of them; cycle_s: of their clock.
+    """
 
     issue: Issue
     blocks: int
+    cells: int
     cycle_s: float
 
 
@@ -96,25 +104,56 @@ def terms(inputs: PersistentInputs, without: Collection[str]) -> list[Term]:
     config, found = inputs.config, step(inputs.case, inputs.config, inputs.machine)
     if found is None:
         return []
-    spilled = _spilled_of_moments if config.of_moments else _spilled_of_populations
-    local, answers_s = spilled(inputs, found)
+    if not config.of_moments:
+        synchronised, *result = _of_populations(inputs, found)
+        result = [one for one in result if one.name not in without]
+        return result if GRID_SYNC in without else [synchronised, *result]
+    local, answers_s = _spilled_of_moments(inputs, found)
     result = [one for one in (*found.issue.terms("in shared memory"), local) if one.name not in without]
-    if config.of_moments:
-        waits_s = 0.0 if LATENCY in without else _waits_s(config, inputs.calibration, found)
-        waits_s += 0.0 if LOCAL in without else answers_s
-        result = _overlapped(inputs, result, waits_s, found.blocks)
+    waits_s = 0.0 if LATENCY in without else _waits_s(config, inputs.calibration, found)
+    waits_s += 0.0 if LOCAL in without else answers_s
+    result = _overlapped(inputs, result, waits_s, found.blocks)
     return result if GRID_SYNC in without else [_synchronisation(inputs), *result]
 
 
-def _synchronisation(inputs: PersistentInputs) -> Term:
-    each_s = inputs.calibration.meeting_s
+def _of_populations(inputs: PersistentInputs, found: Step) -> list[Term]:
+    """Return the terms of populations, that of the synchronisation first.
+
+    A block reads its tile while it waits for the others, then what crosses faces from L2, at the rate that its
+    multiprocessor has a share of. Its warps store while others still collide, unless they signal neighbours in between.
+    """
+    case, config = inputs.case, inputs.config
+    issued, exchanged = found.issue.terms("in shared memory and through faces")
+    way_s = exchanged.seconds * case.stencil.q / _values(case, config) / 2
+    received = face_values(case.stencil, config) * config.stored.bytes * found.cells / case.fluid_sites
+    received_s = received / inputs.calibration.local_bytes_per_s["L2"]
+    customers = 1 if config.grid_sync == "neighbours" else _warps(inputs, found.blocks)
+    (issue_s, store_s), _ = shares([issued.seconds, way_s], 0.0, customers)
+    return [
+        _synchronisation(inputs, way_s),
+        replace(issued, seconds=issue_s),
+        replace(exchanged, seconds=store_s + received_s),
+        _spilled_of_populations(inputs),
+    ]
+
+
+def _synchronisation(inputs: PersistentInputs, meanwhile_s: float = 0.0) -> Term:
+    """Return the term of a synchronisation. meanwhile_s: of an update, that a block spends otherwise meanwhile."""
+    each_s = max(inputs.calibration.meeting_s, meanwhile_s * inputs.case.fluid_sites)
+    if inputs.config.grid_sync == "all":
+        each_s += _ARRIVAL_S * max(0, inputs.launched_blocks - inputs.machine.multiprocessors)
     sentence = f"synchronisation of {_SYNCHRONISED[inputs.config.grid_sync]}, {each_s * 1e6:.3g} us per step"
     return Term(GRID_SYNC, each_s / inputs.case.fluid_sites, sentence, "micro-benchmark `meeting`")
 
 
+def _warps(inputs: PersistentInputs, blocks: int) -> int:
+    """Return the warps of a scheduler. blocks: those that share a multiprocessor."""
+    return max(1, -(-blocks * inputs.block_warps // SCHEDULERS))
+
+
 def _overlapped(inputs: PersistentInputs, stations: list[Term], waits_s: float, blocks: int) -> list[Term]:
     """Return terms of warps of a scheduler that overlap. waits_s: of a warp in a step, independent of others."""
-    warps = max(1, -(-blocks * inputs.block_warps // SCHEDULERS))
+    warps = _warps(inputs, blocks)
     alone_s = waits_s / inputs.case.fluid_sites
     found = shares([one.seconds for one in stations], warps * alone_s, warps)
     sentence = f"{waits_s * 1e6:.2g} us of waits of a warp per step, beside {warps - 1} others of its scheduler"
@@ -131,13 +170,13 @@ def _waits_s(config: Persistent, calibration: Calibration, found: Step) -> float
     return float(config.tile_planes * plane_cycles * found.cycle_s + answers * calibration.l2_latency_s)
 
 
-def _spilled_of_populations(inputs: PersistentInputs, _: Step) -> tuple[Term, float]:
+def _spilled_of_populations(inputs: PersistentInputs) -> Term:
     """Return the time of spills to L2, since shared memory takes all of L1: of all bytes, or of the waits of a warp."""
     config, found, spill_bytes = inputs.config, inputs.calibration, inputs.resources.spill_bytes
     spilled = inputs.case.sites / config.tile_planes * spill_bytes
     moved_s = spilled / found.local_bytes_per_s["L2"]
     places = _LOADED * spill_bytes / config.computed.bytes / _TOGETHER
-    return _local(inputs.case, spilled, max(moved_s, places * found.l2_latency_s)), 0.0
+    return _local(inputs.case, spilled, max(moved_s, places * found.l2_latency_s))
 
 
 def _spilled_of_moments(inputs: PersistentInputs, found: Step) -> tuple[Term, float]:
@@ -174,7 +213,8 @@ def step(case: Case, config: Persistent, machine: Machine) -> Step | None:
     clock_hz = machine.environment.max_sm_clock_hz
     if found is None or machine.calibration is None or not clock_hz:
         return None
-    at_once = blocks * prod(tile) * machine.multiprocessors / WARP
+    cells = blocks * prod(tile) * machine.multiprocessors
+    at_once = cells / WARP
     each = precision_slots(config, machine)
     if config.of_moments:
         needed, exchanged = _slots_of_moments(case, config, each), _words_of_moments(case, config)
@@ -188,7 +228,7 @@ def step(case: Case, config: Persistent, machine: Machine) -> Step | None:
         exchange_s=at_once * exchanged / found.exchanged / case.fluid_sites,
         source=found.source,
     )
-    return Step(issued, blocks, 1 / clock_hz)
+    return Step(issued, blocks, cells, 1 / clock_hz)
 
 
 def _values(case: Case, config: Persistent) -> float:

@@ -13,7 +13,7 @@ from lbmtune.catalogue.layouts import Rows
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.model.gpu.families import estimated
-from lbmtune.model.machine.description import Calibration
+from lbmtune.model.machine.description import Calibration, Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import MODELS, predict
 from lbmtune.records import Prediction, Resources
@@ -119,6 +119,48 @@ def said(found: Prediction, name: str) -> int:
 def through_faces(case: Case, config: CudaConfig) -> float:
     """Values of an update that come in from other tiles: what memory reads, in words."""
     return bytes_per_update(case, config) / 2 / config.stored.bytes
+
+
+def step_s(found: Prediction, *names: str) -> float:
+    """Seconds of terms in a step of 64^3 cells."""
+    return CUBE.sites * sum(found.seconds_of(name) for name in names)
+
+
+def with_meeting(seconds: float) -> Machine:
+    assert CARD.calibration
+    return replace(CARD, calibration=replace(CARD.calibration, meeting_s=seconds))
+
+
+def test_a_block_reads_its_tile_while_it_waits_for_others() -> None:
+    """So a synchronisation that takes no time leaves the time of the 19 words of each cell of 132 tiles."""
+    assert CARD.calibration
+    known = CARD.calibration.instructions_per_s
+    read_s = 19 * 132 * 64 * 4 * 8 / 32 / min(known["shuffle"], known["shared memory"])
+    tiles = replace(TILES, block=(64, 4, 1), tile_planes=8)
+    at_once, usual, longer = (
+        step_s(predict(CUBE, tiles, with_meeting(seconds), Resources()), GRID_SYNC) for seconds in (0.0, 2e-6, 3e-6)
+    )
+    assert (at_once, usual, longer) == (close(read_s, rel=1e-3), close(2e-6), close(3e-6))
+
+
+@pytest.mark.parametrize("planes", [4, 2, 1])
+def test_blocks_arrive_at_one_counter_one_after_the_other(planes: int) -> None:
+    """Those beyond one per multiprocessor; neighbours have no counter in common."""
+    found = [
+        step_s(on_chip(replace(TILES, tile_planes=planes, grid_sync=how), CUBE), GRID_SYNC)
+        for how in ("all", "neighbours")
+    ]
+    more = 8 * 64 // planes - 132
+    assert found[0] - found[1] == pytest.approx(2.2e-9 * max(0, more), abs=1e-12)
+
+
+def test_stores_to_the_tile_hide_behind_collisions_of_other_warps() -> None:
+    """Unless all have to collide before any stores, which signals neighbours early."""
+    apart, beside = (
+        step_s(on_chip(replace(TILES, grid_sync=how), CUBE), "instructions", "exchanges")
+        for how in ("neighbours", "all")
+    )
+    assert 1.1 < apart / beside < 1.5
 
 
 def test_each_population_is_taken_put_back_sent_and_received_by_an_instruction() -> None:
