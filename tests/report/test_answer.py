@@ -20,8 +20,10 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer import section, use, why
 from lbmtune.report.study.answer.beside import beside
+from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.limits import binding, limits_of
 from lbmtune.report.study.answer.words import words
+from lbmtune.report.study.pareto import beside_speed, costs_panels
 from lbmtune.search.optuna_view.importance import importance
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
@@ -154,6 +156,23 @@ def test_a_profile_of_the_winner_beside_the_study_gives_the_measured_levels(tmp_
     (tmp_path / "profile.json").write_text("{")
     with pytest.raises(InputError, match=r"profile\.json is no profile"):
         study.report()
+
+
+def test_families_and_schemes_have_a_row_each(fast: StudyRecord) -> None:
+    rows = kind_rows(fast)
+    assert rows[0]["kind"] == words(from_flat(fast.ranked[0].config))
+    assert (rows[0]["of the winner>"], rows[0]["best trial>"]) == ("100%", str(fast.ranked[0].number))
+    assert sum(int(row["trials>"].replace(",", "")) for row in rows) == len(fast.ranked)
+    assert len({row["kind"] for row in rows}) == len(rows)
+    assert kind_rows(replace(fast, trials=fast.ranked[:1])) == []
+
+
+def test_speed_stands_beside_what_it_costs_although_one_objective_was_asked_for(fast: StudyRecord) -> None:
+    assert beside_speed(fast) == ("footprint", "energy", "accuracy")
+    assert [one.title for one in costs_panels(fast)] == ["Speed beside what it costs"]
+    alone = replace(fast, trials=fast.ranked[:2])
+    assert beside_speed(alone) == ()
+    assert costs_panels(alone) == []
 
 
 # texts to use the winner

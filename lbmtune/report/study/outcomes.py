@@ -55,7 +55,8 @@ def outcome_panels(study: StudyRecord) -> list[Panel]:
     if not study.trials:
         return []
     caption = f"{len(study.ranked)} of {len(study.trials)} trials were verified and have a speed."
-    found = [panel("outcomes", "Outcomes", caption, outcome_figure(outcome_info(study)))]
+    outcomes = outcome_info(study)
+    found = [panel("outcomes", "Outcomes", caption, outcome_figure(outcomes))] if len(outcomes) > 1 else []
     costs = cost_info(study)
     if any(costs.values()):
         total = f"{sum(sum(mine.values()) for mine in costs.values()):,.1f} s in total, summed over processes."

@@ -12,6 +12,7 @@ from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, packed, script_json
 from lbmtune.report.profile_tables import level_rows
+from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.section import beside_rows, card_meanings, cards, next_step, title, verdict
 from lbmtune.report.study.answer.use import tabs
 from lbmtune.report.study.answer.why import levels_said, parts, said, why_panels
@@ -20,7 +21,7 @@ from lbmtune.report.study.finals import finals_info, finals_panels, finals_table
 from lbmtune.report.study.on_parts import parts_panels, parts_rows, parts_text
 from lbmtune.report.study.outcomes import history_panel, outcome_info, outcome_panels
 from lbmtune.report.study.output import output_note, output_table
-from lbmtune.report.study.pareto import pareto_panels, pareto_table
+from lbmtune.report.study.pareto import costs_panels, pareto_panels, pareto_table
 from lbmtune.report.study.roofline import roofline_panel
 from lbmtune.report.study.speeds import distribution_panel, parity_panels
 from lbmtune.report.study.steps import CellsRead
@@ -91,6 +92,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         ranges=range_rows(study),
         winner=winner_section(study, beyond.kernel) if study.ranked else None,
         pareto=pareto_table(study),
+        kinds=kind_rows(study),
         held=held_text(study, members(study)) if study.ranked else "",
         finals=finals_table(finals_info(study)),
         on_parts=parts_rows(study),
@@ -113,7 +115,7 @@ def panels(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Pane
     if not study.ranked:
         return outcome_panels(study)
     roofline = [roofline_panel(study)] if study.header.spec.flop_per_update else []
-    wide = [*pareto_panels(study), *roofline, *steps_panels(study, cells_read)]
+    wide = [*pareto_panels(study), *roofline, *steps_panels(study, cells_read), *costs_panels(study)]
     others = [
         history_panel(study),
         *parity_panels(study),

@@ -1,9 +1,11 @@
 """The Pareto set between the objectives of a study, and all that others dominate."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from lbmtune.records import Trial
+from lbmtune.records.spec import OBJECTIVES
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import MARK, NEUTRAL, PALE, PALETTE, Figure, choose, plain_figure, scatter, wrapped
 from lbmtune.report.html import Panel, panel
@@ -20,6 +22,8 @@ _TITLES = {
 """Titles of axes."""
 _UNITS = {"footprint": 2.0**-30}
 """What figures are multiplied by, if not by one."""
+_FEWEST = 3
+"""Different figures of an objective from which on it is drawn beside speed."""
 _LEAST = 1e-16
 """Least figure on a logarithmic axis."""
 _CAPTION = (
@@ -46,6 +50,31 @@ def pareto_panels(study: StudyRecord) -> list[Panel]:
     """Return the figure, if there is a Pareto set."""
     found = members(study)
     return [panel("pareto", "Pareto set", _CAPTION, pareto_figure(study, found))] if found else []
+
+
+def costs_panels(study: StudyRecord) -> list[Panel]:
+    """Return the figure of speed beside what else is known of kernels, if one objective was asked for."""
+    known = beside_speed(study) if len(study.header.spec.objectives) == 1 else ()
+    if not known:
+        return []
+    finals = [trial for trial in study.ranked if trial.final] or study.ranked
+    rows = [figures(_asked(study, known), trial) for trial in finals]
+    found = members(_asked(study, tuple(name for name in known if all(row[name] is not None for row in rows))))
+    caption = f"{_CAPTION} The search went by {_TITLES[study.header.spec.objective].partition(' (')[0]} alone."
+    return [panel("costs-of-speed", "Speed beside what it costs", caption, pareto_figure(_asked(study, known), found))]
+
+
+def beside_speed(study: StudyRecord) -> tuple[str, ...]:
+    """Return the objectives beside speed of which several verified trials have different figures."""
+    others = tuple(name for name in OBJECTIVES if name != "mlups")
+    rows = [figures(_asked(study, others), trial) for trial in study.ranked]
+    return tuple(name for name in others if len({row[name] for row in rows} - {None}) >= _FEWEST)
+
+
+def _asked(study: StudyRecord, beside: tuple[str, ...]) -> StudyRecord:
+    """Return a study as if speed and these objectives had been asked for."""
+    spec = replace(study.header.spec, objective="mlups", beside=beside)
+    return replace(study, header=replace(study.header, spec=spec))
 
 
 def pareto_figure(study: StudyRecord, found: Sequence[Trial]) -> Figure:
