@@ -45,7 +45,7 @@ class Coupling:
         "planes of an edge; 0: those of a thread block, a quarter of the part at most, and as many as the halo has "
         "layers at least",
         unit="planes",
-        search=(0, 8, 32, 64),
+        search=(0, 8, 32, 64, 128),
         acts=(Acts(on="overlap", values=("none",), unless=True, because="one launch updates all planes"),),
     )
     launching: Launching = knob(

@@ -120,7 +120,8 @@ class Needs:
     def run_s(self) -> float:
         """Return the seconds of one of them."""
         protocol = self.spec.protocol
-        return protocol.settling_s + protocol.sustained_s + _WAIT_S + 0.5 * self.proof_s
+        run_s = protocol.settling_s + 1.2 * protocol.sustained_s  # with slices that are enqueued beyond it
+        return run_s + _WAIT_S + 0.5 * self.proof_s
 
     @property
     def profile_s(self) -> float:

@@ -13,6 +13,8 @@ _OUTPUT, _OUTPUT_OF_ONE = 0.25, 0.5
 """Shares that the output of all finalists may take, and that of the best, which was asked for."""
 _TWO = 2
 """Finalists of which one is the winner."""
+_LOWER_CLOCKS = 1.1
+"""Most time of a run without a pause in multiples of what its warm-up tells: clocks fall under load."""
 _BEST_EFFORT = 5.0
 """Time for a winner in a study that is too short for one, in multiples of what it should take."""
 _SEARCH_ON, _WORTH = 0.08, 0.02
@@ -136,7 +138,8 @@ class Plan:
         if needs.runs_decide or not self.limited:
             return protocol.sustained_s
         left_s = (self.clock.left_s - self.later.get("profile", 0.0) - FILES_S) / count - needs.run_s
-        return protocol.sustained_s + min(max(left_s, 0.0), protocol.longest_run_s - protocol.sustained_s)
+        more_s = max(left_s / _LOWER_CLOCKS, 0.0)
+        return protocol.sustained_s + min(more_s, protocol.longest_run_s - protocol.sustained_s)
 
     def some(self, trials: list[Trial], each_s: float) -> list[Trial]:
         """Return the first of the trials, as many as fit into what is left, and at least one."""

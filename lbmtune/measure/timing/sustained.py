@@ -19,8 +19,8 @@ from lbmtune.units import mlups
 
 SLICE_S = 0.1
 """Seconds between two readings of the device."""
-_ROOM = 1.15
-"""Slices of a run over those expected by its warm-up, since it may be faster."""
+_MORE_S = 0.5
+"""Seconds of slices over those expected by the warm-up of a run, since it may be faster."""
 
 
 class Reading(NamedTuple):
@@ -44,12 +44,13 @@ def sustain(
     steps = sampling.steps_per_sample(simulation, step_s, min(SLICE_S, protocol.sustained_s / 4))
     simulation.prepare(steps)
     on_warm()
-    settling, wanted = (max(1, ceil(s / (steps * step_s))) for s in (protocol.settling_s, protocol.sustained_s))
+    lengths_s = protocol.settling_s, protocol.sustained_s + min(_MORE_S, protocol.sustained_s / 4)
+    settling, slices = (max(1, ceil(s / (steps * step_s))) for s in lengths_s)
     readings: list[Reading] = []
     config = simulation.program.config
     before = usage_before(config)
     slices_s = simulation.device.slices_s(
-        lambda: simulation.step(steps), settling + ceil(_ROOM * wanted), lambda: readings.append(_reading(simulation))
+        lambda: simulation.step(steps), settling + slices, lambda: readings.append(_reading(simulation))
     )
     counted = slice(settling, settling + _until(slices_s[settling:], protocol.sustained_s))
     if before:

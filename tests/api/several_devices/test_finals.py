@@ -232,10 +232,10 @@ def test_two_gpus_search_transport_overlap_and_edges(tmp_path: Path) -> None:
     record = read_study(folder)
     ways = {(t.coupling.transport, t.coupling.overlap) for t in record.on_parts}
     assert ways == {(a, b) for a in ("copy", "pack") for b in ("none", "edge-first", "edge-priority")}
-    assert {t.coupling.edge_planes for t in record.on_parts} == {0, 8, 32, 64}
+    assert {t.coupling.edge_planes for t in record.on_parts} == {0, 8, 32, 64, 128}
     assert {t.coupling.launching for t in record.on_parts} == {"graph", "call"}
     for trial in record.on_parts:
-        if trial.coupling.edge_planes in (32, 64):
+        if trial.coupling.edge_planes in (32, 64, 128):
             assert trial.outcome is Outcome.ILLEGAL
         else:
             assert trial.compared
