@@ -1,19 +1,22 @@
-"""Export a portfolio: a header for each kernel, and one that chooses between them."""
+"""Export a portfolio: a header or a folder for each kernel, and a header that chooses between them."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from string import Template
 
+from lbmtune.api.bundles import write_bundle, write_cpu_bundle
 from lbmtune.api.objects import HOST, write_object
 from lbmtune.api.portfolios.result import BEST
+from lbmtune.codegen.skeleton import skeleton
 from lbmtune.errors import InputError
 from lbmtune.export.cuda_header import write_cuda_header
 from lbmtune.export.portfolio_rule import rule_header
-from lbmtune.records.best_json.document import read_best
+from lbmtune.records.best_json.document import Best, read_best
 from lbmtune.records.store import write_atomically
 
-FORMATS = ("cuda", "c")
+FORMATS = ("cuda", "c", "bundle")
 
 
 def export_portfolio(
@@ -21,23 +24,39 @@ def export_portfolio(
 ) -> Path:
     """Write the headers of all kernels of a portfolio, and NAME.h with its rule; return the path of that.
 
-    folder: of the portfolio; kind: 'cuda', or 'c' for object code of a CPU; path: folder of the headers, default
-    NAME in that of the portfolio; name: prefix of all names, default that of the study; target: processors of objects.
+    folder: of the portfolio; kind: 'cuda', 'c' for object code of a CPU, or 'bundle' for a folder of each kernel and a
+    CMake target over all; path: folder of the headers, default NAME in that of the portfolio; name: prefix of all
+    names, default that of the study; target: processors of objects.
     Raises InputError for a kernel that a header cannot hold.
     """
     if kind not in FORMATS:
-        raise InputError(f"format={kind} is not supported for a portfolio (use {' or '.join(FORMATS)}, or its {BEST}).")
+        raise InputError(f"format={kind} is not supported for a portfolio (use {', '.join(FORMATS)}, or its {BEST}).")
     best = read_best(folder / BEST)
     if best.portfolio is None:
         raise InputError(f"{folder / BEST} holds no portfolio; give the folder of lbmtune study --domains.")
     chosen = name or re.sub(r"\W+", "_", best.study).strip("_").lower()
     text = rule_header(best.portfolio, chosen, best.lbmtune)
     place = path or folder / chosen
-    for number in range(1, len(best.portfolio.kernels) + 1):
-        one, header = best.of_portfolio(number - 1), place / f"{chosen}_{number}.h"
-        if kind == "cuda":
-            write_cuda_header(one, header, f"{chosen}_{number}")
-        else:
-            write_object(one, header, f"{chosen}_{number}", target or HOST)
+    count = len(best.portfolio.kernels)
+    for number in range(1, count + 1):
+        _write(best.of_portfolio(number - 1), kind, place, f"{chosen}_{number}", target or HOST)
+    if kind == "bundle":
+        on_cpu = best.kernel.target == "cpu"
+        lists = Template(skeleton("export/bundle/CMakeLists.portfolio.txt.in"))
+        text_of_lists = lists.substitute(name=chosen, count=count, languages="C" if on_cpu else "CXX CUDA")
+        write_atomically(place / "CMakeLists.txt", text_of_lists.encode())
+        write_atomically(place / BEST, (folder / BEST).read_bytes())
     write_atomically(place / f"{chosen}.h", text.encode())
     return place / f"{chosen}.h"
+
+
+def _write(one: Best, kind: str, place: Path, name: str, target: str) -> None:
+    """Write what a kernel has of its own: files with a name, or a folder."""
+    if kind == "cuda":
+        write_cuda_header(one, place / f"{name}.h", name)
+    elif kind == "c":
+        write_object(one, place / f"{name}.h", name, target)
+    elif one.kernel.target == "cpu":
+        write_cpu_bundle(one, place / name, name, target)
+    else:
+        write_bundle(one, place / name, name)

@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 
 import lbmtune.api.portfolios.run as running
+from lbmtune.api import bundles
 from lbmtune.api.machines import devices
 from lbmtune.api.portfolios import interface
 from lbmtune.api.portfolios.contenders import last_resort, takes
+from lbmtune.api.portfolios.exported import export_portfolio
 from lbmtune.api.portfolios.interface import portfolio, unseen
 from lbmtune.api.studies import run as studies
 from lbmtune.catalogue.config import KernelConfig, from_flat
@@ -241,11 +243,31 @@ def test_the_script_checks_the_rule_on_domains_that_nobody_measured(
     assert facts["worst_unseen"] == max(losses)
     assert code == (max(losses) > 0.03 or facts["behind_default"] > 0)
     assert f"{facts['kernels']} kernels" in capsys.readouterr().out
-    assert not script.holds(facts | {"kernels": 7})
-    assert not script.holds(facts | {"worst_unseen": 0.031})
-    assert not script.holds(facts | {"behind_default": 1})
+    assert code == (not script.holds(facts, 12))
+    for wrong in ({"kernels": 7}, {"worst_unseen": 0.031}, {"behind_default": 1}, {"unseen": 11}):
+        assert script.holds(facts | {"worst_unseen": 0.03, "behind_default": 0}, 12)
+        assert not script.holds(facts | {"worst_unseen": 0.03, "behind_default": 0} | wrong, 12)
+    device.measured.clear()
+    assert script.main(arguments) == code
+    assert not device.measured, "a case that is done is not measured again"
     with pytest.raises(InputError, match="cannot read"):
         unseen(tmp_path, "0")
+
+
+def test_a_bundle_has_a_folder_for_each_kernel_and_a_target_over_all(whole, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(bundles, "ARCHITECTURES", ("sm_90",))
+    folder, best, _ = whole
+    header = export_portfolio(folder, "bundle", tmp_path / "lbm", name="lbm")
+    count = len(best.portfolio.kernels)
+    folders = {f"lbm_{number}" for number in range(1, count + 1)}
+    assert {one.name for one in (tmp_path / "lbm").iterdir()} == {"CMakeLists.txt", "best.json", "lbm.h", *folders}
+    assert read_best(tmp_path / "lbm" / "best.json") == best
+    for name in folders:
+        assert read_best(tmp_path / "lbm" / name / "best.json").kernel.source
+        assert f'#include "{name}.h"' in header.read_text()
+    lists = (tmp_path / "lbm" / "CMakeLists.txt").read_text()
+    assert f"foreach(number RANGE 1 {count})" in lists
+    assert "add_subdirectory(lbm_${number})" in lists
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
@@ -283,7 +305,9 @@ def test_the_exported_rule_chooses_as_the_file_does(whole, tmp_path, capsys) -> 
     with pytest.raises(SystemExit) as ended:
         main(["export", str(tmp_path / "found"), "--format", "csv"])
     assert ended.value.code == 2
-    assert "format=csv is not supported for a portfolio (use cuda or c" in capsys.readouterr().err
+    assert (
+        "format=csv is not supported for a portfolio (use cuda, c, bundle, or its best.json)" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("bits", [0, 256, 512])

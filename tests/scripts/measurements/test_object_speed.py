@@ -9,11 +9,11 @@ from scripts.measurements.object_speed import LEAST_RATIO, Pairs, kinds
 from tests.support.kernels.cpu_cases import LIMITS
 
 
-@pytest.mark.parametrize("name", kinds(96))
-def test_a_kind_is_legal_and_has_one_thread(name: str) -> None:
-    case, config = kinds(96)[name]
+@pytest.mark.parametrize("name", kinds(96, 2))
+def test_a_kind_is_legal_and_has_the_threads_that_are_asked(name: str) -> None:
+    case, config = kinds(96, 2)[name]
     assert broken(case, config, LIMITS) is None
-    assert config.threads == 1
+    assert config.threads == 2
     assert ("fp64" in name) == (config.storage == "fp64")
     assert ("fp16s" in name) == (config.storage == "fp16s")
 
