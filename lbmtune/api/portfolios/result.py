@@ -92,7 +92,7 @@ def chosen_of(contenders: Contenders, measured: Sequence[MeasuredDomain], forese
 
     Raises NothingValidError if nothing was measured.
     """
-    table = contenders.table(measured, foreseen)
+    table = contenders.table(measured, foreseen).of_measured()
     if not table.measured.any():
         raise NothingValidError("no kernel was verified on any domain; see the studies of the domains.")
     everywhere = np.flatnonzero((table.speeds > 0).all(axis=0)).tolist() or [0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,11 @@ class Table:
         """Return the share of the fastest kernel's speed that each loses; 1 where it is illegal."""
         found: Array = 1.0 - self.speeds / self.speeds.max(axis=1, keepdims=True)
         return found
+
+    def of_measured(self) -> Table:
+        """Return the table without speeds of kernels that were measured on no domain: predictions alone prove none."""
+        known = (self.measured & (self.speeds > 0)).any(axis=0)
+        return replace(self, speeds=np.where(known, self.speeds, 0.0))
 
     @property
     def weights(self) -> Array:

@@ -70,6 +70,14 @@ def test_a_kernel_behind_the_default_covers_nothing() -> None:
     assert cover(table, 1, 0.03) in {(0,), (1,)}
 
 
+def test_a_kernel_that_was_never_measured_covers_nothing() -> None:
+    """However fast it is said to be."""
+    measured = np.array([[True, False, True], [False, False, False]])
+    table = table_of([(64, 64, 64), (65, 64, 64)], np.array([[1.0, 3.0, 0.0], [1.0, 3.0, 2.0]]), measured)
+    assert cover(table, 3, 0.03) == (1,)
+    assert cover(table.of_measured(), 3, 0.03) == (0,), "the last one failed where it was measured"
+
+
 @FEW
 @given(tables())
 def test_the_robust_kernel_has_the_least_largest_loss(table) -> None:
