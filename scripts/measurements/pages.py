@@ -2,7 +2,7 @@
 
     python -m scripts.measurements.pages [STUDY ...] [--times 5]
 
-Writes the reports of six recorded sets, of a made-up study of 5,000 trials and of the given study folders, and opens
+Writes the reports of six recorded sets, of 5,000 trials of several sets and of given study folders, and opens
 each so many times in a headless Chromium at 1280 x 900. Prints medians by the marks of the pages; figures of a machine
 with other work are too long. Exit code 1 if a page is beyond its limits.
 """
@@ -13,6 +13,8 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -20,16 +22,22 @@ from typing import NamedTuple
 
 from lbmtune.api import Study
 from lbmtune.api.studies.results import beyond
+from lbmtune.records.store import read_study
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.page import write_report
 from scripts.paths import RECORDED
 from tests.support.driven import Driven, browser
-from tests.support.studies.made_up_records import gpu_study
 
 SETS = (
     *("nvidia-h200/d3q19-box-fp32", "nvidia-h200/d3q19-box-fp16s", "nvidia-h200/d3q19-box-fast-fp32"),
     *("nvidia-h200/d3q19-small-96", "nvidia-h100/d3q19-moments-fp32", "zen3-2-cores/d3q19-box-fast-fp32"),
 )
 MANY = 5000
+LARGE_SETS = (
+    *("nvidia-h200/d3q19-box-fp32", "nvidia-h200/d3q19-box-fp16s", "nvidia-h200/d3q19-box-fp64"),
+    *("nvidia-h100/d3q19-box-uniform-fp32",),
+)
+"""Sets of more than so many trials together."""
 
 
 class Limits(NamedTuple):
@@ -61,13 +69,20 @@ def measured(file: Path, built_s: float, times: int) -> Limits:
     return Limits(file.stat().st_size / 1e6, built_s, *map(median, seconds))
 
 
+def many_trials() -> StudyRecord:
+    """Return a study with the trials of several recorded sets of GPUs."""
+    first, *others = (read_study(RECORDED / name) for name in LARGE_SETS)
+    trials = (trial for study in (first, *others) for trial in study.trials)
+    return replace(first, trials=tuple(replace(one, number=number) for number, one in enumerate(islice(trials, MANY))))
+
+
 def written(folder: Path, studies: Sequence[Path]) -> Iterator[tuple[str, Path, float, Limits]]:
     """Yield name, file, seconds of its making and limits of each page."""
     for number, path in enumerate((*(RECORDED / name for name in SETS), *studies)):
         begin, file = time.perf_counter(), folder / f"{number}.html"
         Study(path).report(file)
         yield f"{path.parent.name}/{path.name}", file, time.perf_counter() - begin, USUAL
-    many, file = gpu_study(MANY), folder / "many.html"
+    many, file = many_trials(), folder / "many.html"
     begin = time.perf_counter()
     write_report(many, file, beyond(many))
     yield f"{MANY:,} trials", file, time.perf_counter() - begin, LARGE

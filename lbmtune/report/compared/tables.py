@@ -8,7 +8,7 @@ from lbmtune.records.regression.ratios import Verdict
 from lbmtune.records.regression.studies import Comparison
 from lbmtune.records.remarks import disturbance, left_alone, race_text
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.roofline import roofline_info
+from lbmtune.report.study.roofline import ceiling_of
 from lbmtune.report.study.trials import varied_knobs
 from lbmtune.report.tables import environment_table, subject
 from lbmtune.units import format_bytes, format_mlups, format_rate
@@ -54,7 +54,7 @@ def _sustained(study: StudyRecord) -> str:
 
 
 def _share(study: StudyRecord) -> str:
-    ceiling = roofline_info(study).ceiling
+    ceiling = ceiling_of(study)
     if not left_alone(study.header.ceiling.cpu_share):
         return f"not reliable: {ceiling.name}"
     return f"{study.share_of_ceiling(study.ranked[0]):.1%} of {format_rate(ceiling.bytes_per_s)}, {ceiling.name}"

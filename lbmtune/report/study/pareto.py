@@ -80,9 +80,10 @@ def _asked(study: StudyRecord, beside: tuple[str, ...]) -> StudyRecord:
 def pareto_figure(study: StudyRecord, found: Sequence[Trial]) -> Figure:
     """Draw each pair of objectives, chosen from a list if there are several: members, and all other trials."""
     pairs = [(x, y) for y, x in combinations(study.header.spec.objectives, 2)]
-    figure = plain_figure("", "")
+    figure, varied = plain_figure("", ""), varied_knobs(study)
+    texts = {trial.number: label(trial, varied) for trial in study.ranked}
     for pair in pairs:
-        for drawn in (_others(study, found, pair), _members(study, found, pair, joined=len(pairs) == 1)):
+        for drawn in (_others(study, found, pair, texts), _members(study, found, pair, texts, joined=len(pairs) == 1)):
             hover = f"%{{text}}<br>{_TITLES[pair[0]]} %{{x:.4g}}, {_TITLES[pair[1]]} %{{y:.4g}}<extra></extra>"
             figure.add_trace(scatter(**drawn, hovertemplate=hover, visible=pair == pairs[0]))
     figure.update_layout(**{name.replace(".", "_"): value for name, value in _axes(*pairs[0]).items()})
@@ -93,30 +94,35 @@ def pareto_figure(study: StudyRecord, found: Sequence[Trial]) -> Figure:
     return figure
 
 
-def _others(study: StudyRecord, found: Sequence[Trial], pair: tuple[str, str]) -> dict[str, object]:
+def _others(
+    study: StudyRecord, found: Sequence[Trial], pair: tuple[str, str], texts: Mapping[int, str]
+) -> dict[str, object]:
     """Return the points of the trials that are no members."""
     numbers = {trial.number for trial in found}
     named = {f"trial {trial.number}": trial for trial in study.ranked if trial.number not in numbers}
     marker = {"size": 7, "color": PALETTE[0], "opacity": PALE}
-    return {"name": "other trials", "marker": marker, **_points(study, named, pair)}
+    return {"name": "other trials", "marker": marker, **_points(study, named, pair, texts)}
 
 
-def _members(study: StudyRecord, found: Sequence[Trial], pair: tuple[str, str], *, joined: bool) -> dict[str, object]:
+def _members(
+    study: StudyRecord, found: Sequence[Trial], pair: tuple[str, str], texts: Mapping[int, str], *, joined: bool
+) -> dict[str, object]:
     """Return the points of the members, joined by steps or not."""
     named = {f"member {place}": trial for place, trial in enumerate(found, 1)}
     marker = {"size": 11, "color": MARK, "symbol": "diamond"}
     shape = "vh" if pair[0] == "mlups" else "hv"  # more speed is better, of all others less
     steps = {"mode": "lines+markers", "line": {"shape": shape, "width": 1.5, "color": NEUTRAL}} if joined else {}
-    return {"name": "members", "marker": marker, **steps, **_points(study, named, pair)}
+    return {"name": "members", "marker": marker, **steps, **_points(study, named, pair, texts)}
 
 
-def _points(study: StudyRecord, named: Mapping[str, Trial], pair: tuple[str, str]) -> dict[str, object]:
+def _points(
+    study: StudyRecord, named: Mapping[str, Trial], pair: tuple[str, str], texts: Mapping[int, str]
+) -> dict[str, object]:
     """Return the places of trials in a figure of two objectives, from left to right, and what is said of them."""
-    varied = varied_knobs(study)
     known = [(place, name) for name, trial in named.items() if (place := _place(study, trial, pair))]
     known.sort()
-    texts = [wrapped(f"{name}: {label(named[name], varied)}") for _, name in known]
-    return {"x": [place[0] for place, _ in known], "y": [place[1] for place, _ in known], "text": texts}
+    said = [wrapped(f"{name}: {texts[named[name].number]}") for _, name in known]
+    return {"x": [place[0] for place, _ in known], "y": [place[1] for place, _ in known], "text": said}
 
 
 def _axes(x: str, y: str) -> dict[str, str]:

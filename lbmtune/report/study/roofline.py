@@ -46,19 +46,29 @@ class RooflineInfo:
         return self.issue_mlups * 1e6 * self.flops / self.ceiling.bytes_per_s if self.issue_mlups else 0.0
 
 
-def roofline_info(study: StudyRecord) -> RooflineInfo:
-    """Return the measured bandwidths and the verified trials."""
+def roofs_of(study: StudyRecord) -> tuple[Roof, ...]:
+    """Return the measured bandwidths."""
     ceiling = study.header.ceiling
     streams = (Roof(stream_name(width), rate) for width, rate in ceiling.stream_bytes_per_s.items())
-    roofs = (
+    return (
         Roof("update in place", ceiling.in_place_bytes_per_s),
         *streams,
         Roof("copy of one array", ceiling.copy_bytes_per_s),
     )
+
+
+def ceiling_of(study: StudyRecord) -> Roof:
+    """Return the roof that shares refer to."""
+    best = study.header.ceiling.best_bytes_per_s
+    return next(roof for roof in roofs_of(study) if roof.bytes_per_s == best)
+
+
+def roofline_info(study: StudyRecord) -> RooflineInfo:
+    """Return the measured bandwidths and the verified trials."""
     return RooflineInfo(
         flops=study.header.spec.flop_per_update,
-        roofs=roofs,
-        ceiling=next(roof for roof in roofs if roof.bytes_per_s == ceiling.best_bytes_per_s),
+        roofs=roofs_of(study),
+        ceiling=ceiling_of(study),
         points=points(study),
         issue_mlups=issue_mlups(study.ranked[0].prediction) if study.ranked else None,
     )
@@ -189,7 +199,7 @@ def roofline_figure(info: RooflineInfo) -> Figure:
 
 def _add_roofs(figure: Figure, info: RooflineInfo, low: float, high: float) -> None:
     for roof in sorted(info.roofs, key=lambda r: -r.bytes_per_s):
-        top = roof is info.ceiling
+        top = roof == info.ceiling
         figure.add_scatter(
             x=[low, high],
             y=[roof.bytes_per_s * x / info.flops / 1e6 for x in (low, high)],

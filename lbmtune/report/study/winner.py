@@ -9,7 +9,7 @@ from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.remarks import prediction_doubt, race_text, too_much_power
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.details import knob_meanings
-from lbmtune.report.study.roofline import roofline_info
+from lbmtune.report.study.roofline import ceiling_of, roofs_of
 from lbmtune.report.study.tables import moved
 from lbmtune.report.tables import Pairs, conditions_table, fluid_share, sustained_table
 from lbmtune.search.kinds import rounding_of
@@ -83,13 +83,13 @@ def winner_table(study: StudyRecord, kernel: Kernel | None = None) -> Pairs:
 
 
 def _shares(study: StudyRecord, measurement: Measurement) -> Pairs:
-    info = roofline_info(study)
+    ceiling = ceiling_of(study)
     return [
         (
-            f"of {roof.name}{', the ceiling' if roof is info.ceiling else ''}",
+            f"of {roof.name}{', the ceiling' if roof == ceiling else ''}",
             f"{measurement.bandwidth_bytes_per_s / roof.bytes_per_s:.1%} of {format_rate(roof.bytes_per_s)}",
         )
-        for roof in info.roofs
+        for roof in roofs_of(study)
         if roof.bytes_per_s
     ]
 

@@ -9,7 +9,7 @@ from lbmtune.records import Term, Trial
 from lbmtune.records.remarks import left_alone
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEMORY
-from lbmtune.report.study.roofline import alone_s, roofline_info
+from lbmtune.report.study.roofline import alone_s, ceiling_of
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_rate
 
@@ -44,7 +44,7 @@ def _of_memory(study: StudyRecord, trial: Trial) -> Limit | None:
     fits = trial.prediction and 0 < trial.prediction.footprint_bytes <= study.header.last_cache_bytes
     if fits or kind_of(from_flat(trial.config)).on_chip or not left_alone(study.header.ceiling.cpu_share):
         return None
-    ceiling = roofline_info(study).ceiling
+    ceiling = ceiling_of(study)
     allowed = ceiling.bytes_per_s / trial.best_measurement.bytes_per_update / 1e6
     return Limit(MEMORY, allowed, f"{ceiling.name}, {format_rate(ceiling.bytes_per_s)}, measured here")
 
