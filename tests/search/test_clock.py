@@ -269,7 +269,7 @@ def test_an_interrupt_leaves_what_is_known(monkeypatch, tmp_path, stage):
                 raise KeyboardInterrupt
             super().spend(seconds, what)
 
-    study = spec("cpu", budget=Budget(seconds=60.0))
+    study = spec("cpu", budget=Budget(trials=30, seconds=60.0))
 
     def run(evaluator: Timed, **how: bool) -> StudyRecord:
         monkeypatch.setattr(clocks, "time", SimpleNamespace(monotonic=lambda: evaluator.now_s))
