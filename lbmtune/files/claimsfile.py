@@ -1,11 +1,10 @@
-"""Published documents as TOML: experiments, rows, claims. Every error names file, line and key."""
+"""Published documents as TOML: experiments, rows, claims (`claims`). Every error names file, line and key."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from math import inf
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,17 +13,14 @@ from lbmtune.decomposition.coupling import parse_coupling
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.errors import InputError, suggestion, unknown
 from lbmtune.files.casefile import CaseFile, case_of
+from lbmtune.files.claims import BACKENDS, claim_of
 from lbmtune.files.shipped import published
 from lbmtune.files.source import Source, read_text
-from lbmtune.files.trees import converted, parsed
-from lbmtune.measure.verification.accuracy import VELOCITIES
+from lbmtune.files.trees import checked, parsed
 from lbmtune.records import made_of
 from lbmtune.records.claims import (
-    ERRORS,
     SIDE_TASKS,
-    Claim,
     Document,
-    Kind,
     MainMemory,
     OverDevices,
     Printed,
@@ -36,18 +32,6 @@ from lbmtune.records.claims import (
 T = TypeVar("T")
 PAST_CAPACITY = "past capacity"
 """The domain of a series that follows from the memory budget."""
-_BACKENDS = ("cuda", "cpu")
-_POSSIBLE: Mapping[Kind, tuple[float, float]] = {
-    **dict.fromkeys(("loss", "fewer-stores"), (-inf, 1.0)),
-    "interval-loss": (0.0, 1.0),
-}
-"""Least and greatest value of a kind of claim, of others 0 and infinity."""
-_NO_EFFECT: Mapping[Kind, float] = {
-    **dict.fromkeys(("ratio", "footprint", "moved-sectors"), 1.0),
-    **dict.fromkeys(("loss", "interval-loss", "spread", "fewer-stores"), 0.0),
-}
-"""Value of a kind of claim where nothing differs."""
-_VELOCITIES = "some of " + ", ".join(map(str, VELOCITIES))
 _ON = re.compile(r"(\w[\w -]*?)(?: every (\d+))?")
 
 
@@ -133,18 +117,18 @@ def load_document(path: Path) -> Document:
 def parse_document(text: str, name: str) -> Document:
     """Return the document of a text. Raises InputError."""
     source = Source(name, text)
-    file = _checked(parsed(text, name), DocumentFile, "", source)
+    file = checked(parsed(text, name), DocumentFile, "", source)
     series = tuple(_series(name, entry, source) for name, entry in file.series.items())
     variants = tuple(_variant(name, entry, file.series, source) for name, entry in file.variants.items())
     names = {v.name for v in variants} | {f"{v.name}@{s}" for v in variants for s in v.series}
-    claims = tuple(_claim(name, entry, names, source) for name, entry in file.claims.items())
+    claims = tuple(claim_of(name, entry, names, source) for name, entry in file.claims.items())
     return made_of(Document, file, series=series, variants=variants, claims=claims)
 
 
 def _series(name: str, entry: Mapping[str, Any], source: Source) -> Series:
     key = f"series.{name}"
-    file = _checked(entry, SeriesFile, key, source)
-    domains = {backend: getattr(file, backend) for backend in _BACKENDS}
+    file = checked(entry, SeriesFile, key, source)
+    domains = {backend: getattr(file, backend) for backend in BACKENDS}
     past = any(PAST_CAPACITY in several for several in domains.values())
     cases, missing = {}, ""
     for backend, several in domains.items():
@@ -169,7 +153,7 @@ def _series(name: str, entry: Mapping[str, Any], source: Source) -> Series:
 
 
 def _main_memory(series: SeriesFile, key: str, source: Source) -> MainMemory:
-    file = _checked(series.main_memory or {}, MainMemoryFile, key, source)
+    file = checked(series.main_memory or {}, MainMemoryFile, key, source)
     if len(series.cpu) != 1:
         source.fail(f"{key}", f"{len(series.cpu)} domains of processors; give one, from which the domain grows.")
     try:
@@ -204,12 +188,12 @@ def _case(tree: Mapping[str, Any], domain: str) -> Case:
 
 def _variant(name: str, entry: Mapping[str, Any], series: Mapping[str, Any], source: Source) -> Variant:
     key = f"variants.{name}"
-    file = _checked(entry, VariantFile, key, source)
+    file = checked(entry, VariantFile, key, source)
     mine = (file.series,) if isinstance(file.series, str) else file.series
     for one in mine:
         if one not in series:
             source.fail(f"{key}.series", f"unknown series {one!r}; {suggestion(one, series)}")
-    for backend in _BACKENDS:
+    for backend in BACKENDS:
         for item in filter(None, getattr(file, backend).split(",")):
             if item.count("=") != 1 or not all(part.strip() for part in item.split("=")):
                 source.fail(f"{key}.{backend}", f"{item!r} is not of the form knob=value; write for example scheme=aa.")
@@ -218,7 +202,7 @@ def _variant(name: str, entry: Mapping[str, Any], series: Mapping[str, Any], sou
         file,
         name=name,
         series=mine,
-        configs={backend: text for backend in _BACKENDS if (text := getattr(file, backend))},
+        configs={backend: text for backend in BACKENDS if (text := getattr(file, backend))},
         published=tuple(_printed(name, file.published, mine, series, source)),
         duty=_duty(file.duty, f"{key}.duty", source) if file.duty else None,
         over=_over(file.parts, [series[one] for one in mine], f"{key}.parts", source) if file.parts else None,
@@ -270,80 +254,3 @@ def _duty(text: str, key: str, source: Source) -> SideTask:
     if every < 1:
         source.fail(key, f"every {every} steps; give a positive number.")
     return SideTask(found[1], every)
-
-
-def _claim(name: str, entry: Mapping[str, Any], variants: set[str], source: Source) -> Claim:
-    key, kind, kinds = f"claims.{name}", entry.get("kind"), get_args(Kind)
-    if isinstance(kind, str) and kind not in kinds:
-        source.fail(f"{key}.kind", f"unknown kind {kind!r}; {suggestion(kind, kinds)}")
-    claim = _checked(_in_full(entry), Claim, key, source, name=name)
-    for place, names in (("of", claim.of), ("over", claim.over)):
-        for one in names:
-            if one not in variants:
-                source.fail(f"{key}.{place}", f"unknown variant {one!r}; {suggestion(one, variants)}")
-    if not set(claim.untestable) >= set(_BACKENDS):
-        _check_askable(claim, key, source)
-    return claim
-
-
-def _in_full(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a claim with lists where one variant or figure may stand for them, and a reason for each backend."""
-    tree = dict(entry)
-    for key in ("of", "over"):
-        if isinstance(tree.get(key), str):
-            tree[key] = [tree[key]]
-    if isinstance(tree.get("published"), (int, float)):
-        tree["published"] = [tree["published"]] * 2
-    if isinstance(tree.get("untestable"), str):
-        tree["untestable"] = dict.fromkeys(_BACKENDS, tree["untestable"])
-    return tree
-
-
-def _check_askable(claim: Claim, key: str, source: Source) -> None:
-    """Check that a claim that some backend can test says what is measured and when it holds."""
-    if not claim.of:
-        source.fail(f"{key}.of", "is missing; name the variants that the claim is about, or say why none can tell.")
-    if bool(claim.velocities) != (claim.kind in ERRORS):
-        source.fail(f"{key}.velocities", f"are given where an error is asked for, and there alone: {_VELOCITIES}.")
-    if not set(claim.velocities) <= set(VELOCITIES):
-        source.fail(f"{key}.velocities", f"{list(claim.velocities)}: errors are measured at {_VELOCITIES}.")
-    if bool(claim.over) == (claim.kind in ("spread", "bandwidth", "counted-bytes", *ERRORS)):
-        takes = "no over" if claim.over else "over, the variants that it is compared with"
-        source.fail(f"{key}.over", f"a {claim.kind} takes {takes}; correct the claim.")
-    if claim.at_least is None and claim.at_most is None:
-        source.fail(f"{key}.at_least", "neither at_least nor at_most is given; say when the claim holds.")
-    _check_can_fail(claim, key, source)
-
-
-def _check_can_fail(claim: Claim, key: str, source: Source) -> None:
-    """Check that a measurement can refute a claim, and that the printed figures do not.
-
-    A bound that every value satisfies says nothing. A printed effect needs a bound that the lack of any effect misses,
-    "at most" aside; so does a printed range that begins at no effect ("up to 25 times").
-    """
-    least, most = _POSSIBLE.get(claim.kind, (0.0, inf))
-    at_least = -inf if claim.at_least is None else claim.at_least
-    at_most = inf if claim.at_most is None else claim.at_most
-    if at_least <= least and at_most >= most:
-        source.fail(f"{key}.at_least", f"no {claim.kind} can miss it; give a bound that a measurement can miss.")
-    if claim.published is None:
-        return
-    low, high = claim.published
-    if high < at_least or low > at_most:
-        source.fail(f"{key}.published", "the printed figure itself misses the bounds; correct one of them.")
-    none = _NO_EFFECT.get(claim.kind)
-    if none is None or low == high == none:
-        return
-    is_gain = at_most == inf and low >= none and (at_least < none or at_least == none == low)
-    if is_gain or (at_least == -inf and high < none < at_most):
-        place = "at_least" if is_gain else "at_most"
-        source.fail(f"{key}.{place}", f"a {claim.kind} of {none:g}, no effect, holds; give a bound that it misses.")
-
-
-def _checked(tree: Mapping[str, Any], kind: type[T], table: str, source: Source, **given: str) -> T:
-    """Return a table in its type. given: fields that it does not have itself."""
-    known = [f.name for f in fields(kind) if f.name not in given]  # type: ignore[arg-type]  # a dataclass
-    for key in tree:
-        if key not in known:
-            source.fail(f"{table}.{key}" if table else key, f"unknown key; {suggestion(key, known)}")
-    return converted({**tree, **given}, kind, source, table)

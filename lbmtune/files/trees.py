@@ -3,11 +3,12 @@
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import msgspec
 
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, suggestion
 from lbmtune.files.casefile import EXAMPLE_DOMAIN
 from lbmtune.files.source import TOO_MUCH_TOML, Source
 
@@ -68,3 +69,12 @@ def _at(tree: Mapping[str, Any], path: str) -> object:
         name, _, number = part.rstrip("]").partition("[")
         value = value[name][int(number) - 1] if number else value[name]
     return value
+
+
+def checked(tree: Mapping[str, Any], kind: type[T], table: str, source: Source, **given: str) -> T:
+    """Return a table in its type. given: fields that it does not have itself. Raises InputError."""
+    known = [f.name for f in fields(kind) if f.name not in given]  # type: ignore[arg-type]  # a dataclass
+    for key in tree:
+        if key not in known:
+            source.fail(f"{table}.{key}" if table else key, f"unknown key; {suggestion(key, known)}")
+    return converted({**tree, **given}, kind, source, table)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 from lbmtune.api.configs import Config, legal_config
 from lbmtune.api.predicted.decompositions import decompose
 from lbmtune.api.predicted.parallel import with_links
+from lbmtune.api.several_devices.outcomes import Proof, Raced
 from lbmtune.backend.protocol import (
     Binary,
     Compiler,
@@ -25,7 +26,6 @@ from lbmtune.catalogue.limits import Limits, extents
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_on_planes
-from lbmtune.decomposition.boxes import Cells
 from lbmtune.decomposition.coupling import Coupling, Transport, coupling_refusal, parse_coupling
 from lbmtune.decomposition.cuts import Cut, Grid, parse_cut
 from lbmtune.decomposition.parts import Decomposition, decomposed
@@ -33,7 +33,7 @@ from lbmtune.decomposition.rules import refusal
 from lbmtune.decomposition.transfers import sent_bytes
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.measure.parts.proof import Agreement, agreement
-from lbmtune.measure.parts.race import Coupled, Race, race
+from lbmtune.measure.parts.race import race
 from lbmtune.model.exchange import OVERLAPS, Period, period
 from lbmtune.model.machine.description import Machine
 from lbmtune.runtime.parts.coupled import CoupledSimulation
@@ -42,83 +42,6 @@ from lbmtune.search.lock import device_locks
 
 _MOST_PLANES = 512
 """Planes along an axis beyond the least ones within which a small domain is looked for."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Proof:
-    """The agreement of parts with one device for each coupling. domain: on which they are compared."""
-
-    cut: str
-    domain: Cells
-    found: dict[Coupling, Agreement]
-    refused: dict[Coupling, str]
-
-    @property
-    def passed(self) -> bool:
-        """Return whether all agree."""
-        return all(one.passed for one in self.found.values())
-
-    def facts(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {
-            "cut": self.cut,
-            "domain": self.domain,
-            "passed": self.passed,
-            "couplings": [{**vars(one), **vars(each)} for one, each in self.found.items()],
-            "refused": [{**vars(one), "reason": reason} for one, reason in self.refused.items()],
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Raced:
-    """Times of couplings beside one device, with what the model predicts for each overlap.
-
-    alone, case: the cases of one device and of all; sent_bytes: of the part that sends most.
-    """
-
-    alone: Case
-    case: Case
-    cut: str
-    devices: tuple[str, ...]
-    sent_bytes: int
-    times: Race
-    predicted: dict[Coupling, Period]
-
-    def facts(self) -> dict[str, Any]:
-        """Return plain data."""
-        times = self.times
-        return {
-            "devices": self.devices,
-            "cut": self.cut,
-            "domain": self.case.domain,
-            "domain_of_one": self.alone.domain,
-            "mlups_of_one_device": times.alone_mlups,
-            "steps_between_exchanges": times.steps,
-            "sent_bytes": self.sent_bytes,
-            "couplings": [self._facts_of(one) for one in times.coupled],
-        }
-
-    def _facts_of(self, one: Coupled) -> dict[str, Any]:
-        if one.refused:
-            return {**vars(one.coupling), "refused": one.refused}
-        expected, share = self.expected(one.coupling), self.times.efficiency(one)
-        return {
-            **vars(one.coupling),
-            "mlups": self.times.mlups(one),
-            "efficiency": share.median,
-            "efficiency_interval": (share.low, share.high),
-            "period_s": one.samples,
-            "launches_s": one.launches_s,
-            "exchange_s": one.exchange_s,
-            "predicted_period_s": expected and expected.total_s,
-            "predicted_exchange_s": expected and expected.exchange_s,
-        }
-
-    def expected(self, coupling: Coupling) -> Period | None:
-        """Return what the model predicts; None through the host, or if nothing is known of links."""
-        if coupling.transport == "host":
-            return None
-        return self.predicted.get(coupling)
 
 
 def prove_parts(

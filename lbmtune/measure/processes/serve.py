@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from lbmtune.errors import LbmtuneError
-from lbmtune.measure.processes.worker import STAGE_START, Answer, Death, Greeting, Stage, fault_of_machine
+from lbmtune.measure.processes.events import STAGE_START, Answer, Death, Greeting, Stage
+from lbmtune.measure.processes.machine_faults import fault_of_machine
 
 _PR_SET_PDEATHSIG = 1
 

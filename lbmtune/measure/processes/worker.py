@@ -5,17 +5,15 @@ timeout is attributed to one. It ends with its parent, however the parent ends. 
 (`serve` is the other side); an evaluator has several (`measure.workers.worker_pool`).
 """
 
-import errno
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from math import inf
 from multiprocessing.connection import Pipe, wait
@@ -23,9 +21,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from lbmtune import quotas
-from lbmtune.errors import DeviceUnavailableError, InputError, LbmtuneError, TimeOverError
+from lbmtune.errors import DeviceUnavailableError, LbmtuneError, TimeOverError
+from lbmtune.measure.processes.events import STAGE_START, Answer, Death, Event, Greeting, Stage
+from lbmtune.measure.processes.machine_faults import fault_of_machine, too_many_processes
 from lbmtune.measure.processes.template import forked
-from lbmtune.records.store import CACHE_VARIABLE, cache_folder
 from lbmtune.scratch import scratch
 
 Progress = Callable[[str], None]
@@ -38,7 +37,6 @@ Opener = Callable[[], tuple[Any, Session]]
 START_LIMIT_S = 300.0
 """A start takes seconds, on a loaded machine minutes; one beyond this limit ends the study."""
 OTHER_LIMIT_S = 120.0
-STAGE_START = "start"
 _STAGE_CALLED = "request"
 _LOG_TAIL_BYTES = 4096
 _LOG_BYTES = 1 << 20
@@ -50,52 +48,6 @@ _WALL_FACTOR = 10
 """Time limit of a stage that counts processor time, in multiples of that: a busy machine is slow, a hang is endless."""
 _NO_THREAD = "Resource temporarily unavailable"
 """Words that libraries print, before they end a process, if the system starts no more threads."""
-_NO_NEW_THREAD = "can't start new thread"
-"""Words of Python for the same."""
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-
-
-@dataclass(frozen=True)
-class Greeting:
-    """The worker is ready."""
-
-    value: Any
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The worker enters a stage."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The result of a request. job: the parent's own record of the request."""
-
-    value: Any
-    job: Any = None
-
-
-@dataclass(frozen=True)
-class Death:
-    """The worker is gone. timed_out: the parent killed it; killed: something else did, with SIGKILL.
-
-    starved: the system did, for want of memory in the control group.
-    error: of the machine or the input, not of the kernel, to raise in the parent. stage_s: seconds since the stage
-    began.
-    """
-
-    stage: str
-    reason: str
-    stage_s: float = 0.0
-    timed_out: bool = False
-    killed: bool = False
-    starved: bool = False
-    error: LbmtuneError | TimeOverError | None = None
-
-
-Event = Greeting | Stage | Answer | Death
 
 
 _STARTED, _STARTED_ALONE = count(), 2
@@ -261,7 +213,11 @@ class Worker:
         fatal = [f" ({line})" for line in lines if line.startswith("Fatal Python error")]
         reason = f"{cause} during {self.stage}{''.join(fatal[-1:])}"
         limited = next((line for line in lines if _NO_THREAD in line), None)
-        error = _too_many(f"a thread cannot be started during {self.stage} ({limited})") if limited and code else None
+        error = (
+            too_many_processes(f"a thread cannot be started during {self.stage} ({limited})")
+            if limited and code
+            else None
+        )
         return Death(self.stage, reason, self._stage_s(), killed=killed, starved=starved, error=error)
 
     def _last_lines(self) -> list[str]:
@@ -271,10 +227,6 @@ class Worker:
         with self._log.open("rb") as file:
             file.seek(max(0, self._log.stat().st_size - _LOG_TAIL_BYTES))
             return file.read().decode(errors="replace").splitlines()
-
-
-def _too_many(what: str) -> InputError:
-    return InputError(f"{what}; raise the limit of processes (ulimit -u, pids of a control group) and try again.")
 
 
 @contextmanager
@@ -322,19 +274,6 @@ def _cause(code: int | None) -> str:
         except ValueError:
             return f"killed by signal {-code}"
     return f"ended with exit code {code}"
-
-
-def fault_of_machine(error: BaseException) -> InputError | None:
-    """Return the error for a disk without room or a limit of processes; None for a fault of what runs."""
-    if isinstance(error, RuntimeError) and str(error).startswith(_NO_NEW_THREAD):
-        return _too_many(str(error))
-    if not isinstance(error, OSError) or error.errno not in (*_NO_ROOM, errno.EAGAIN):
-        return None
-    if error.errno == errno.EAGAIN:
-        return _too_many(f"a process cannot be started ({error.strerror})")
-    temporary = os.environ.get("TMPDIR", tempfile.gettempdir())  # the latter is another one once that is full
-    where = error.filename or f"a file in {temporary} (TMPDIR) or {cache_folder('')} ({CACHE_VARIABLE})"
-    return InputError(f"cannot write {where}: {error.strerror}; make room and try again, a study with --resume.")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import broken
 from lbmtune.errors import LbmtuneError, NothingValidError
-from lbmtune.measure.processes.worker import Death
+from lbmtune.measure.processes.events import Death
 from lbmtune.measure.verification.accuracy import fitted
 from lbmtune.measure.workers.messages import AccuracyRequest, DryRunRequest, LossesRequest, OutputRatesRequest
 from lbmtune.measure.workers.outcomes import time_interleaved

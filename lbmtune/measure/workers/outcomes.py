@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from lbmtune.measure.processes.worker import Answer, Death
+from lbmtune.measure.processes.events import Answer, Death
 from lbmtune.measure.workers.messages import FinalsFailure, FinalsRequest
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import final_stage

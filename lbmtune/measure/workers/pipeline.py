@@ -22,7 +22,8 @@ from lbmtune.catalogue.families.rules import broken
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.render import render
 from lbmtune.cores import usable_cores
-from lbmtune.measure.processes.worker import POLL_S, STAGE_START, Answer, Death, Stage, Worker, unavailable
+from lbmtune.measure.processes.events import STAGE_START, Answer, Death, Stage
+from lbmtune.measure.processes.worker import POLL_S, Worker, unavailable
 from lbmtune.measure.workers.messages import CompileResult, MeasureRequest, MeasureResult, Renderer
 from lbmtune.measure.workers.outcomes import after_death
 from lbmtune.measure.workers.worker_pool import WorkerPool

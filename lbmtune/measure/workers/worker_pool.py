@@ -14,18 +14,8 @@ from typing import Any, Self
 from lbmtune.backend.protocol import Device
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.errors import InputError, TimeOverError
-from lbmtune.measure.processes.worker import (
-    POLL_S,
-    STAGE_START,
-    Answer,
-    Death,
-    Event,
-    Opener,
-    Stage,
-    Worker,
-    await_answer,
-    next_event,
-)
+from lbmtune.measure.processes.events import STAGE_START, Answer, Death, Event, Stage
+from lbmtune.measure.processes.worker import POLL_S, Opener, Worker, await_answer, next_event
 from lbmtune.measure.workers.one_kernel import FULL_SIZE, OUTPUT, SUSTAINED
 from lbmtune.measure.workers.worker_tasks import ACCURACY, FINALS, final_stage, open_measurer
 from lbmtune.records import Environment

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from lbmtune import Case, api
-from lbmtune.api.several_devices.parts import Proof
+from lbmtune.api.several_devices.outcomes import Proof
 from lbmtune.cli.format.several_devices.proofs import print_race
 from lbmtune.decomposition.coupling import Coupling
 from lbmtune.errors import InputError

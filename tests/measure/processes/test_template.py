@@ -20,8 +20,9 @@ import pytest
 from lbmtune.backend.registry import open_device
 from lbmtune.measure.processes import template as templates
 from lbmtune.measure.processes import worker as workers
+from lbmtune.measure.processes.events import Answer, Death, Greeting
 from lbmtune.measure.processes.template import Forked, Template
-from lbmtune.measure.processes.worker import Answer, Death, Greeting, Worker, next_event
+from lbmtune.measure.processes.worker import Worker, next_event
 from lbmtune.measure.workers.worker_tasks import open_measurer
 from lbmtune.records.spec import TimingProtocol
 from tests.project.test_process_pool import is_running

@@ -13,7 +13,9 @@ import pytest
 
 from lbmtune.errors import InputError
 from lbmtune.measure.processes import template
-from lbmtune.measure.processes.worker import Death, fault_of_machine, next_event, temporary_worker
+from lbmtune.measure.processes.events import Death
+from lbmtune.measure.processes.machine_faults import fault_of_machine
+from lbmtune.measure.processes.worker import next_event, temporary_worker
 
 LIMIT = "raise the limit of processes (ulimit -u, pids of a control group) and try again."
 

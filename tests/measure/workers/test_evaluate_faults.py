@@ -20,7 +20,7 @@ from lbmtune.backend.protocol import Device
 from lbmtune.catalogue.config import cpu
 from lbmtune.errors import DeviceUnavailableError, InputError
 from lbmtune.measure.processes import worker as workers
-from lbmtune.measure.processes.worker import Death
+from lbmtune.measure.processes.events import Death
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.measure.workers.worker_pool import WorkerPool
 from lbmtune.measure.workers.worker_tasks import Renderer

@@ -11,7 +11,7 @@ from lbmtune.errors import NothingValidError
 from lbmtune.units import format_bytes, format_mlups
 
 if TYPE_CHECKING:
-    from lbmtune.api.several_devices.parts import Proof, Raced
+    from lbmtune.api.several_devices.outcomes import Proof, Raced
     from lbmtune.decomposition.coupling import Coupling
     from lbmtune.measure.parts.race import Coupled
 
