@@ -26,6 +26,7 @@ from lbmtune.errors import InputError
 from lbmtune.measure.calibration.microbench import Rate
 from lbmtune.measure.profiling import loss_breakdown as losses
 from lbmtune.measure.profiling.loss_breakdown import provable
+from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.timing.state import excite
 from lbmtune.measure.verification import oracle
@@ -235,6 +236,11 @@ def test_the_losses_of_a_cuda_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(loss.measured for loss in found.losses) == pytest.approx(
         1 - found.rungs[-1].mlups / found.rungs[0].mlups
     )
+    brief = losses.measure_losses(PooledDevice(TimedHost()), replace(asked, brief=True), lambda _: None)
+    assert [one.name for one in (*brief.rungs, *brief.apart)] == [one.name for one in (*found.rungs, *found.apart)]
+    assert brief.rung(COPY).seconds == pytest.approx(72 / machine.copy_bytes_per_s), "by the description"
+    assert brief.rung(COPY).spread is None
+    assert (found.sustained is None, brief.sustained is None) == (False, True)
 
 
 class Copied(NamedTuple):
