@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.machines.doctor import examined
     from lbmtune.api.machines.measured_machines import machine_file, measured_machine
-    from lbmtune.api.portfolios.exported import export_portfolio
+    from lbmtune.api.portfolios.exported import export_portfolio, report_portfolio
     from lbmtune.api.portfolios.interface import portfolio, unseen
     from lbmtune.api.predicted.decompositions import cuts, decompose
     from lbmtune.api.predicted.estimates import case_summary, costs, predictor
@@ -68,7 +68,7 @@ _NAMES = {
     "lbmtune.api.studies.following": ("follow",),
     "lbmtune.api.studies.foresight": ("foreseen",),
     "lbmtune.api.inventory": ("entries", "listing"),
-    "lbmtune.api.portfolios.exported": ("export_portfolio",),
+    "lbmtune.api.portfolios.exported": ("export_portfolio", "report_portfolio"),
     "lbmtune.api.portfolios.interface": ("portfolio", "unseen"),
     "lbmtune.api.kernels": ("accuracy", "measure", "predict", "prove", "render", "verify"),
     "lbmtune.api.several_devices.links": ("linked", "measured_links"),
@@ -146,6 +146,7 @@ __all__ += [
     "linked",
     "listing",
     "load_documents",
+    "report_portfolio",
 ]
 __all__ += ["measured_links"]
 __all__ += ["machine_file", "measured_machine", "nothing_valid", "predictor", "profiler_target", "ranked_before"]

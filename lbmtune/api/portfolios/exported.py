@@ -1,4 +1,4 @@
-"""Export a portfolio: a header or a folder for each kernel, and a header that chooses between them."""
+"""Export a portfolio: a header or a folder for each kernel, a header that chooses between them, and a page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from string import Template
 
+from lbmtune import __version__
 from lbmtune.api.bundles import write_bundle, write_cpu_bundle
 from lbmtune.api.objects import HOST, write_object
 from lbmtune.api.portfolios.result import BEST
@@ -14,8 +15,10 @@ from lbmtune.errors import InputError
 from lbmtune.export.cuda_header import write_cuda_header
 from lbmtune.export.portfolio_rule import rule_header
 from lbmtune.records.best_json.document import Best, read_best
+from lbmtune.records.best_json.portfolio import Portfolio
 from lbmtune.records.store import write_atomically
 
+REPORT = "report.html"
 FORMATS = ("cuda", "c", "bundle")
 
 
@@ -31,13 +34,11 @@ def export_portfolio(
     """
     if kind not in FORMATS:
         raise InputError(f"format={kind} is not supported for a portfolio (use {', '.join(FORMATS)}, or its {BEST}).")
-    best = read_best(folder / BEST)
-    if best.portfolio is None:
-        raise InputError(f"{folder / BEST} holds no portfolio; give the folder of lbmtune study --domains.")
+    best, portfolio = _read(folder)
     chosen = name or re.sub(r"\W+", "_", best.study).strip("_").lower()
-    text = rule_header(best.portfolio, chosen, best.lbmtune)
+    text = rule_header(portfolio, chosen, best.lbmtune)
     place = path or folder / chosen
-    count = len(best.portfolio.kernels)
+    count = len(portfolio.kernels)
     for number in range(1, count + 1):
         _write(best.of_portfolio(number - 1), kind, place, f"{chosen}_{number}", target or HOST)
     if kind == "bundle":
@@ -48,6 +49,23 @@ def export_portfolio(
         write_atomically(place / BEST, (folder / BEST).read_bytes())
     write_atomically(place / f"{chosen}.h", text.encode())
     return place / f"{chosen}.h"
+
+
+def report_portfolio(folder: Path, path: Path | None = None) -> Path:
+    """Write the page of a portfolio, and return its path (default: report.html in the folder). Raises InputError."""
+    from lbmtune.report.portfolio import write_portfolio_page  # here: exports need no figures
+
+    best, _ = _read(folder)
+    target = path or folder / REPORT
+    write_portfolio_page(best, target, __version__)
+    return target
+
+
+def _read(folder: Path) -> tuple[Best, Portfolio]:
+    best = read_best(folder / BEST)
+    if best.portfolio is None:
+        raise InputError(f"{folder / BEST} holds no portfolio; give the folder of lbmtune study --domains.")
+    return best, best.portfolio
 
 
 def _write(one: Best, kind: str, place: Path, name: str, target: str) -> None:

@@ -40,7 +40,7 @@ def report(
     geometry: Geometry = None,
     as_json: Json = False,
 ) -> None:
-    """Write the report of a study, or of a run of reproduce, from its records.
+    """Write the report of a study, of a portfolio, or of a run of reproduce, from its records.
 
     Of several studies one page is written, comparison.html under --studies: each beside the first, and which kernel
     serves all of them best.
@@ -61,6 +61,8 @@ def report(
     elif folder := claims_folder(study, studies):
         path = output or folder / PAGE
         api.write_claims_page(read_claims(folder), path)
+    elif several_sizes := portfolio_folder(study, studies):
+        path = api.report_portfolio(several_sizes, output)
     else:
         path = api.Study(study_folder(study, studies), geometry=geometry).report(output)
     _print_path("report", path, as_json)

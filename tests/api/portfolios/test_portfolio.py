@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -32,7 +33,9 @@ from lbmtune.errors import InputError
 from lbmtune.records import Measurement, Trial
 from lbmtune.records.best_json.document import Best, read_best
 from lbmtune.records.best_json.portfolio import CHECKED, SEARCHED
+from lbmtune.records.comparison.repeats import percent
 from lbmtune.records.portfolio_store import DOMAINS, read_domains
+from lbmtune.report.portfolio import headline, losses_figure
 from scripts.measurements import portfolios as script
 from tests.shim.device import COMPILER
 from tests.support.studies import fake_study
@@ -268,6 +271,24 @@ def test_a_bundle_has_a_folder_for_each_kernel_and_a_target_over_all(whole, tmp_
     lists = (tmp_path / "lbm" / "CMakeLists.txt").read_text()
     assert f"foreach(number RANGE 1 {count})" in lists
     assert "add_subdirectory(lbm_${number})" in lists
+
+
+def test_the_page_has_each_domain_with_its_kernel_and_loss(whole, tmp_path) -> None:
+    folder, best, _ = whole
+    shutil.copytree(folder, tmp_path / "found")
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(tmp_path / "found")])
+    assert not ended.value.code
+    text = (tmp_path / "found" / "report.html").read_text()
+    found = best.portfolio
+    rows = re.findall(r"<tr><td>([^<]+)</td><td>(\w+)</td><td>(\d)</td>", text)
+    assert len(rows) == len(found.rows) > 20
+    assert [int(kernel) - 1 for _, _, kernel in rows] == [row.kernel for row in found.rows]
+    assert f"{found.checked} domains that were not searched: worst loss {percent(found.worst_loss)}" in text
+    assert all(one.key in text for one in found.kernels)
+    assert losses_figure(found).data[0].name == "kernel 1"
+    assert sum(len(one.x) for one in losses_figure(found).data) == len(found.rows)
+    assert headline(replace(found, worst_loss=None)).count("was not checked") == 1
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
