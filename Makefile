@@ -22,7 +22,7 @@ test: $(DEVELOP)  ## the tests of every day (ARGS="-k NAME": some of them)
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-durations: ARGS += --store-durations
-test-durations: test  ## make test, and keep the seconds of each file: the longest begin first
+test-durations: test  ## make test, and keep the processor seconds of each file: the longest begin first
 
 test-slow: $(DEVELOP)  ## what make test leaves out: every sample of the thinned tests
 	$(BIN)/python -m pytest --numprocesses 3 -m slow $(ARGS)

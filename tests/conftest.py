@@ -59,9 +59,14 @@ settings.load_profile("lbmtune")
 
 
 DURATIONS = Path(__file__).with_name("durations.json")
-"""Seconds that each test file took, by its path; written by `make test-durations`."""
+"""Processor seconds of each test file and of what it starts, by its path; written by `make test-durations`.
+
+They are nearly the same on a machine that does other things, too.
+"""
 TOOK = pytest.StashKey[dict[str, float]]()
 """The same of this run."""
+PROCESSOR_S = pytest.StashKey[float]()
+"""Processor seconds of this process and of those that it has waited for, up to the last report."""
 
 
 THINNED = pytest.StashKey[dict[str, tuple[list[frozenset[Fact]], set[int]]]]()
@@ -90,18 +95,18 @@ def let_children_be_interrupted() -> None:
 
 
 class _Durations:
-    """Sums up what the tests of each file take, and writes it at the end of a run."""
+    """Sums up the processor seconds of the tests of each file, and writes them at the end of a run."""
 
     def __init__(self, took: dict[str, float]) -> None:
         self._took = took
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._took[_file(report.nodeid)] += report.duration
+        self._took[_file(report.nodeid)] += getattr(report, "processor_s", 0.0)
 
     def pytest_sessionfinish(self) -> None:
         kept = {name: seconds for name, seconds in json.loads(DURATIONS.read_text()).items() if Path(name).is_file()}
         longest = sorted({**kept, **self._took}.items(), key=lambda item: -item[1])
-        text = json.dumps({name: round(seconds, 1) for name, seconds in longest}, indent=1)
+        text = json.dumps({name: max(round(seconds, 1), 0.1) for name, seconds in longest}, indent=1)
         DURATIONS.write_text(f"{text}\n")
 
 
@@ -137,7 +142,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """What collection made stays to the end: the garbage collector need not go through it again and again.
 
     It looks for more at a time than usually: hypothesis takes the time whenever it begins and ends.
@@ -145,6 +150,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000)
     gc.enable()
+    session.config.stash[PROCESSOR_S] = _processor_s()
 
 
 def pytest_unconfigure() -> None:
@@ -181,7 +187,13 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    before, item.config.stash[PROCESSOR_S] = item.config.stash[PROCESSOR_S], _processor_s()
+    report.processor_s = item.config.stash[PROCESSOR_S] - before  # travels to the process that began the others
     return _refuse_skip(report) if REQUIRE_ALL and not any(map(item.get_closest_marker, SPARED)) else report
+
+
+def _processor_s() -> float:
+    return sum(os.times()[:4])
 
 
 @pytest.hookimpl(wrapper=True)
