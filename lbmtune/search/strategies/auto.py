@@ -13,7 +13,7 @@ from lbmtune.search.regression.features import Array, Indices, spread
 from lbmtune.search.strategies.expecting import FEWEST, HOPE, Expecting
 from lbmtune.search.strategies.ordered import Task
 
-_LED = 4
+_LED = 5
 """Trials that follow the model's list before anything is learned."""
 _FIRST, _NEAR = 8, 0.85
 """Trials among which each kind has a place whose best is expected at this share of the best, so that it has a final."""
@@ -32,7 +32,7 @@ in a knob does not."""
 
 
 class Auto(Expecting):
-    """First four of the list; then turns of a process of the model's error, and of the list in case that one errs."""
+    """First five of the list; then turns of a process of the model's error, and of the list in case that one errs."""
 
     _turns: Sequence[str] = _TURNS
 
