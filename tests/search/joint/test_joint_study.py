@@ -371,9 +371,15 @@ def test_results_that_cannot_be_written_are_an_error(url: str, monkeypatch: pyte
 
 
 def test_processes_open_a_new_database_at_once(url: str) -> None:
-    program = f"from lbmtune.search.joint.ledger import open_storage; open_storage({url!r})"
-    together = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(4)]
-    assert [one.wait() for one in together] == [0] * 4
+    """They have imported what they need, so that their beginnings fall together."""
+    program = (
+        "from multiprocessing import get_context; from lbmtune.search.joint.ledger import open_storage; "
+        f"together = [get_context('fork').Process(target=open_storage, args=({url!r},)) for _ in range(4)]; "
+        "begun = [one.start() for one in together]; ended = [one.join() for one in together]; "
+        "print([one.exitcode for one in together])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[0, 0, 0, 0]\n", done.stderr
 
 
 def test_a_worker_joins_the_latest_study_whose_search_is_not_over(url: str) -> None:
