@@ -120,9 +120,14 @@ class DecomposedSimulation:
         return self._messages[parity]
 
     @cached_property
+    def halos(self) -> list[Array]:
+        """The elements of all values of the cells of the halo of each part (`halo_elements`), in host memory."""
+        return [halo_elements(*each) for each in zip(self.decomposition.parts, self.parts, strict=True)]
+
+    @cached_property
     def _halos(self) -> list[Array]:
-        """The elements of all values of the cells of each halo, on its device."""
-        return [one.xp.asarray(halo_elements(part, one)) for part, one in self._each()]
+        """The same on the device of each part."""
+        return [one.xp.asarray(halo) for (_, one), halo in zip(self._each(), self.halos, strict=True)]
 
     def _each(self) -> Iterator[tuple[Part, Simulation]]:
         """Yield each part while its device is the current one."""

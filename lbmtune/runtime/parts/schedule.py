@@ -26,7 +26,6 @@ import numpy as np
 from lbmtune.backend.protocol import Queue
 from lbmtune.decomposition.coupling import Coupling, bands, block_planes, sets_block_planes, stage_planes
 from lbmtune.runtime.parts.decomposed import DecomposedSimulation
-from lbmtune.runtime.parts.messages import halo_elements
 from lbmtune.runtime.parts.transports import End, Movers, Way, way_of
 from lbmtune.runtime.simulation import Bound
 
@@ -157,7 +156,7 @@ class Schedule:
         parity = part.parity_at((place + 1) % part.places)
         sent = [one.taken for one in self._whole.messages_before(parity) if one.source == number]
         if (number, parity) not in self._poisoned:
-            kept = np.setdiff1d(halo_elements(self.decomposition.parts[number], part), np.concatenate(sent))
+            kept = np.setdiff1d(self._whole.halos[number], np.concatenate(sent))
             self._poisoned[number, parity] = part.xp.asarray(kept)
         self._state_after(number, place)[self._poisoned[number, parity]] = part.program.config.stored.poison
 
