@@ -121,7 +121,7 @@ class DecomposedSimulation:
 
     @cached_property
     def halos(self) -> list[Array]:
-        """The elements of all values of the cells of the halo of each part (`halo_elements`), in host memory."""
+        """Return the elements of all values of the cells of the halo of each part, in host memory."""
         return [halo_elements(*each) for each in zip(self.decomposition.parts, self.parts, strict=True)]
 
     @cached_property
