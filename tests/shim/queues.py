@@ -69,6 +69,7 @@ class Host:
         while any(one.work for one in self._queues):
             queues = list(self._queues)
             if self._order == "random":
+                queues = [one for one in queues if one.work]  # most have none: a variant after the other is timed
                 self._random.shuffle(queues)
             elif self._order == "last":
                 queues.reverse()
