@@ -70,7 +70,7 @@ def test_another_machine_case_rounding_or_text_is_measured_anew(monkeypatch: pyt
     if change == "device":
         evaluator.environment = replace(evaluator.environment, compiler="another")
     elif change == "text":
-        monkeypatch.setattr(accuracies, "_text", lambda: "another")
+        monkeypatch.setattr(accuracies, "code_digest", lambda *_: "another")
     case = replace(CASE, collision="regularised") if change == "case" else CASE
     Accuracies(case, evaluator).measured(FP64 if change == "rounding" else config)
     assert evaluator.measured == [False, False]

@@ -37,7 +37,7 @@ def test_a_table_of_weak_and_strong_scaling(run: Run) -> None:
 
 def test_what_was_measured_is_not_called_assumed(run: Run) -> None:
     out = run(*KERNEL, "--machine", "h100", "--devices", 2)[1]
-    assert re.search(r"^measured +2 H100 SXM5 of one host", out, re.MULTILINE)
+    assert re.search(r"^measured +2 and 4 H100 SXM5 of one host", out, re.MULTILINE)
     assert "assumed" not in out
 
 
