@@ -1,6 +1,6 @@
 """Write the page of the recorded couplings of several GPUs beside what the model predicts of them.
 
-    python -m scripts.recorded.couplings_page [--check]      docs/lab/couplings.md
+    python -m scripts.recorded.couplings_page      writes docs/lab/couplings.md
 
 Predictions are made anew by the description of the same card. Of speeds the efficiency is compared: how fast one GPU is
 was measured beside each coupling.
@@ -8,9 +8,7 @@ was measured beside each coupling.
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -146,21 +144,13 @@ def _whole(group: dict[str, Any]) -> tuple[int, int, int]:
 def within(found: Sequence[Row]) -> str:
     """Return how many predictions are as close as asked for, and the median of all errors."""
     known = [row for row in found if row.predicted]
-    speeds, exchanges = ([abs(error(row)) for row in known] for error in (_speed_error, _exchange_error))
+    speeds, exchanges = [abs(row.speed_error) for row in known], [abs(row.exchange_error) for row in known]
     return (
         f"{len(found)} couplings, of which {len(known)} are predicted: efficiency within {MOST_OF_SPEED:.0%} of "
         f"{sum(error <= MOST_OF_SPEED for error in speeds)} (median {median(speeds):.1%}), exchange within "
         f"{MOST_OF_EXCHANGE:.0%} of {sum(error <= MOST_OF_EXCHANGE for error in exchanges)} "
         f"(median {median(exchanges):.1%})."
     )
-
-
-def _speed_error(row: Row) -> float:
-    return row.speed_error
-
-
-def _exchange_error(row: Row) -> float:
-    return row.exchange_error
 
 
 def page() -> str:
@@ -173,18 +163,11 @@ def page() -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def main() -> int:
-    """Write the page, or return 1 if it is not current."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page is not current")
-    given = parser.parse_args()
-    text = page()
-    if given.check:
-        return int(PAGE.read_text(encoding="utf-8") != text)
-    write_atomically(PAGE, text.encode())
+def main() -> None:
+    """Write the page."""
+    write_atomically(PAGE, page().encode())
     print(PAGE)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -24,7 +24,7 @@ from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
 from lbmtune.model.predict import cells_read
 from lbmtune.model.tuning_hints import worth_varying
 from lbmtune.records import Trial
-from lbmtune.records.best_json.document import encode_best
+from lbmtune.records.best_json.document import Best, encode_best
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import unfinished
 from lbmtune.records.spec import StudySpec
@@ -122,9 +122,7 @@ class Study:
         path: default NAME.h in the folder. name: of its namespace and functions, default made of the study and the key.
         Raises NothingValidError as `export`, and InputError for a kernel that a header cannot hold.
         """
-        self._check_ranked()
-        found = best(self.record, member)
-        chosen = name or default_name(found)
+        found, chosen = self._named(member, name)
         target = self.folder / f"{chosen}.h" if path is None else Path(path)
         write_cuda_header(found, target, chosen)
         self._remark(member)
@@ -144,9 +142,7 @@ class Study:
         name: prefix of its functions. target: processors, 'host' (default), 'x86-64-v3' or 'x86-64-v4'. Raises as
         `export_header`.
         """
-        self._check_ranked()
-        found = best(self.record, member)
-        chosen = name or default_name(found)
+        found, chosen = self._named(member, name)
         header = self.folder / f"{chosen}.h" if path is None else Path(path)
         write_object(found, header, chosen, target or HOST)
         self._remark(member)
@@ -165,9 +161,7 @@ class Study:
         path: default NAME in the folder of the study. name: of the target and the namespace. target: processors of a
         CPU kernel, as in `export_object`. Raises as that and `export_header` do.
         """
-        self._check_ranked()
-        found = best(self.record, member)
-        chosen = name or default_name(found)
+        found, chosen = self._named(member, name)
         folder = self.folder / chosen if path is None else Path(path)
         if found.kernel.target == "cpu":
             write_cpu_bundle(found, folder, chosen, target or HOST)
@@ -201,6 +195,12 @@ class Study:
         found = write_own(self.record, kind, None if path is None else Path(path), self.folder, member)
         self._remark(None)
         return found
+
+    def _named(self, member: int | None, name: str | None) -> tuple[Best, str]:
+        """Return the winner, or a member of the Pareto set, with the name of what holds it."""
+        self._check_ranked()
+        found = best(self.record, member)
+        return found, name or default_name(found)
 
     def _check_ranked(self) -> None:
         if not self.ranked:
