@@ -109,6 +109,23 @@ def test_a_damaged_cache_heals(
     assert len(healed.read_bytes()) == pytest.approx(len(whole), rel=0.01)
 
 
+def test_machine_code_is_there_whatever_others_do_to_the_cache(tmp_path: Path) -> None:
+    """As if another process wrote the text or healed the cache between the import and this."""
+
+    def code(*, others: bool) -> bytes:
+        twice = modules.import_text(tmp_path / "text.py", TEXT).twice
+        twice.declared = "int64(int64)"
+        for file in (tmp_path / "__pycache__").glob("*.nb?") if others else ():
+            file.unlink()
+        return modules.machine_code(twice)
+
+    compiled, read = code(others=False), code(others=False)
+    anew = [code(others=True), code(others=True)]
+    assert compiled == read
+    assert all(each.startswith(b"\x7fELF") for each in (compiled, *anew))
+    assert {len(each) for each in anew} == {len(compiled)}  # they differ in the number in their symbols
+
+
 def test_an_error_that_is_not_of_the_cache_is_raised(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):

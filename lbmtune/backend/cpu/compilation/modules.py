@@ -108,7 +108,14 @@ def call_cached(function: Any, *arguments: Any) -> None:
 
 
 def machine_code(entry: Any) -> bytes:
-    """Return the object code of an entry from Numba's cache."""
+    """Return the object code of an entry: as it was compiled here, or as it was read from Numba's cache."""
     (compiled,), cache = entry.overloads.values(), entry._cache
-    (_, _, (code, *_)), *_ = cache._cache_file.load(cache._index_key(entry.declared, compiled.library.codegen))
+    try:
+        return bytes(compiled.library._get_compiled_object())
+    except RuntimeError:  # Numba drops what it has read
+        kept = cache._cache_file.load(cache._index_key(entry.declared, compiled.library.codegen))
+    if kept is None:  # another process has replaced the cache since
+        entry.recompile()
+        return machine_code(entry)
+    (_, _, (code, *_)), *_ = kept
     return bytes(code)
