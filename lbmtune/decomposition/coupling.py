@@ -13,7 +13,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.decomposition.parts import Decomposition, Part
 from lbmtune.errors import InputError, unknown
 
-Transport = Literal["copy", "pack", "host"]
+Transport = Literal["copy", "pack", "host", "nccl"]
 Overlap = Literal["none", "edge-first", "edge-priority"]
 Launching = Literal["call", "graph"]
 _ALONG_Z = ("direct", "column", "temporal-blocking")
@@ -29,7 +29,7 @@ class Coupling:
     transport: Transport = knob(
         "copy",
         "way of what crosses a face: copies between devices, a kernel that stores into the memory of the other device, "
-        "or copies to the host and back",
+        "copies to the host and back, or messages of NCCL between processes",
         allowed=get_args(Transport),
         search=("copy", "pack"),
     )
@@ -143,20 +143,17 @@ def sets_block_planes(config: KernelConfig) -> bool:
     return config.family in _UP_Z
 
 
-def coupling_refusal(found: Decomposition, coupling: Coupling, *, planes: bool, reached: bool) -> str | None:
+def coupling_refusal(
+    found: Decomposition, coupling: Coupling, *, planes: bool, reached: bool, apart: bool = False
+) -> str | None:
     """Return why parts cannot exchange so, or None.
 
     planes: whether there is a kernel that updates some planes; reached: whether each device reaches the memory of those
-    that it sends to.
+    that it sends to; apart: whether each part has a process of its own.
     """
     what = f"overlap={coupling.overlap} is not supported"
-    if coupling.transport != "host" and not reached:
-        return (
-            f"transport={coupling.transport} is not supported on these devices (use host): they have no access to the "
-            "memory of each other"
-        )
-    if coupling.transport == "pack" and BACKENDS[found.config.backend].shares_host:
-        return "transport=pack is not supported for backend=cpu (use copy): all parts lie in one memory"
+    if reason := _transport_refusal(found, coupling.transport, reached=reached, apart=apart):
+        return f"transport={coupling.transport} is not supported {reason}"
     if coupling.block_planes and not (planes and sets_block_planes(found.config)):
         return (
             f"block_planes={coupling.block_planes} is not supported for family={found.config.family} (use 0): its "
@@ -171,6 +168,18 @@ def coupling_refusal(found: Decomposition, coupling: Coupling, *, planes: bool, 
     if any(part.low[axis] or part.high[axis] for part in found.parts for axis in (0, 1)):
         return f"{what} for cut={found.cut} (use none, or slabs along z): edges are planes across z"
     return _too_thin(found, coupling)
+
+
+def _transport_refusal(found: Decomposition, transport: Transport, *, reached: bool, apart: bool) -> str | None:
+    if apart:
+        return None if transport == "nccl" else "between processes (use nccl): none has the memory of the others"
+    if transport == "nccl":
+        return "for parts of one process (use copy or pack): NCCL sends from process to process"
+    if transport != "host" and not reached:
+        return "on these devices (use host): they have no access to the memory of each other"
+    if transport == "pack" and BACKENDS[found.config.backend].shares_host:
+        return "for backend=cpu (use copy): all parts lie in one memory"
+    return None
 
 
 def _too_thin(found: Decomposition, coupling: Coupling) -> str | None:

@@ -82,7 +82,5 @@ class Raced:
         }
 
     def expected(self, coupling: Coupling) -> Period | None:
-        """Return what the model predicts; None through the host, or if nothing is known of links."""
-        if coupling.transport == "host":
-            return None
+        """Return what the model predicts; None for transports that it does not know, or if no links are known."""
         return self.predicted.get(coupling)

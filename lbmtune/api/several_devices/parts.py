@@ -12,6 +12,7 @@ from lbmtune.api.configs import Config, legal_config
 from lbmtune.api.predicted.decompositions import decompose
 from lbmtune.api.predicted.parallel import with_links
 from lbmtune.api.several_devices.outcomes import Proof, Raced
+from lbmtune.backend.cuda.nccl import joined
 from lbmtune.backend.protocol import (
     Binary,
     Compiler,
@@ -20,6 +21,7 @@ from lbmtune.backend.protocol import (
     PeerDevice,
     TooManyResourcesError,
 )
+from lbmtune.backend.ranks import Rank
 from lbmtune.backend.registry import backend_of, compiler_for, open_device
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.limits import Limits, extents
@@ -37,6 +39,7 @@ from lbmtune.measure.parts.race import race
 from lbmtune.model.exchange import OVERLAPS, Period, period
 from lbmtune.model.machine.description import Machine
 from lbmtune.runtime.parts.coupled import CoupledSimulation
+from lbmtune.runtime.parts.ranks import RankedSimulation
 from lbmtune.runtime.simulation import Simulation
 from lbmtune.search.lock import device_locks
 
@@ -52,18 +55,21 @@ def prove_parts(
     coupling: str | None = None,
     *,
     depth: int | None = None,
+    rank: Rank | None = None,
 ) -> Proof:
     """Compare the state of parts with that of one device, on a small domain from a random state.
 
     devices: one for each part, the same one several times for several parts; cut: as in `decompose`; coupling:
-    'transport=pack,overlap=none'; None: each legal one; depth: layers of the halo, None: as few as serve. Halos are
-    poisoned before each exchange. Raises InputError, NothingValidError if a device fails, DeviceUnavailableError.
+    'transport=pack,overlap=none'; None: each legal one; depth: layers of the halo, None: as few as serve; rank: of this
+    process, if each part has one: then all of them call this, and devices are that of this process for each part.
+    Halos are poisoned before each exchange. Raises InputError, NothingValidError if a device fails,
+    DeviceUnavailableError.
     """
     with opened_devices(devices) as opened, failures():
         one = _legal(case, config, opened[0], devices[0])
-        couplings = _couplings(coupling)
+        couplings = _couplings(coupling, rank)
         chosen, small = small_case(case, one, cut, opened, max(each.edge_planes for each in couplings), depth)
-        pair = Pair(small, small, one, chosen, opened, depth=depth)
+        pair = Pair(small, small, one, chosen, opened, depth=depth, rank=rank)
         found, refused = dict[Coupling, Agreement](), dict[Coupling, str]()
         for each in couplings:
             try:
@@ -86,19 +92,20 @@ def race_parts(
     machine: Machine | None = None,
     repeats: int = 5,
     depth: int | None = None,
+    rank: Rank | None = None,
 ) -> Raced:
     """Time parts on several devices beside one device, in turns.
 
     weak: each device has the domain of the case; otherwise all share it. machine: for the prediction. devices, cut,
-    coupling, depth, errors: as in `prove_parts`, which proves what is timed here.
+    coupling, depth, rank, errors: as in `prove_parts`, which proves what is timed here.
     """
     with opened_devices(devices) as opened, failures():
         one = _legal(case, config, opened[0], devices[0])
         chosen = _cut(case, one, cut, opened)
         whole = grown(case, chosen) if weak else case
         check_cut(whole, one, chosen, opened[0].limits, depth)
-        pair = Pair(case, whole, one, chosen, opened, depth=depth)
-        couplings = _couplings(coupling)
+        pair = Pair(case, whole, one, chosen, opened, depth=depth, rank=rank)
+        couplings = _couplings(coupling, rank)
         legal = [each for each in couplings if not pair.refused(each)]
         if not legal:
             raise InputError(f"{pair.refused(couplings[0])}.")
@@ -116,7 +123,10 @@ def race_parts(
 
 
 class Pair:
-    """One device and the parts on all of them, for any coupling."""
+    """One device and the parts on all of them, for any coupling.
+
+    rank: of this process, if each part has one.
+    """
 
     def __init__(
         self,
@@ -129,11 +139,13 @@ class Pair:
         planes: bool = True,
         compiler: Compiler | None = None,
         depth: int | None = None,
+        rank: Rank | None = None,
     ) -> None:
         """Compile both. planes: whether a kernel that takes planes leaves out the halo, if there is one.
 
         compiler: None: that of the devices (`remembering`); depth: layers of the halo, None: as few as serve.
         """
+        self._rank, self._group = rank, joined(rank) if rank else None
         self._devices, self._alone = devices, render(alone, config)
         program = render(whole, config)
         self._program = (render_on_planes(program) if planes else None) or program
@@ -147,17 +159,21 @@ class Pair:
         pairs = ((face.source, face.target) for face in self.found.faces)
         owners = [self._devices[part.device] for part in self.found.parts]
         reached = all(owners[source].reaches(owners[target]) for source, target in pairs)
-        return coupling_refusal(self.found, coupling, planes=self._planes, reached=reached)
+        apart = self._rank is not None
+        return coupling_refusal(self.found, coupling, planes=self._planes, reached=reached, apart=apart)
 
     def made(self, coupling: Coupling, *, poisons: bool) -> tuple[Simulation, CoupledSimulation]:
         """Return both at a poisoned state. Raises InputError."""
         first, second = self._binaries
         with self._devices[0].current():
             alone = Simulation(self._alone, first, self._devices[0])
-        parts = CoupledSimulation(
-            self._program, second, self._devices, self.found, coupling, self._compiler, poisons=poisons
+        program, found, compiler = self._program, self.found, self._compiler
+        if self._rank is None or self._group is None:
+            return alone, CoupledSimulation(program, second, self._devices, found, coupling, compiler, poisons=poisons)
+        device, number, group = self._devices[0], self._rank.number, self._group
+        return alone, RankedSimulation(
+            program, second, device, found, number, group, coupling, compiler, poisons=poisons
         )
-        return alone, parts
 
 
 def remembering(devices: Sequence[PeerDevice]) -> Compiler:
@@ -210,10 +226,10 @@ def _legal(case: Case, config: Config, device: PeerDevice, name: str) -> KernelC
         return legal_config(config, case, device.limits, backend_of(name))
 
 
-def _couplings(text: str | None) -> list[Coupling]:
+def _couplings(text: str | None, rank: Rank | None) -> list[Coupling]:
     if text is not None:
         return [parse_coupling(text)]
-    ways: list[Transport] = ["copy", "pack", "host"]
+    ways: list[Transport] = ["copy", "pack", "host"] if rank is None else ["nccl"]
     return [Coupling(transport, overlap) for transport, overlap in product(ways, OVERLAPS)]
 
 
@@ -270,4 +286,4 @@ def predicted_periods(
     known = with_links(machine) if machine else None
     if known is None or known.links is None:
         return {}
-    return {one: period(found, known, one) for one in couplings if one.transport != "host"}
+    return {one: period(found, known, one) for one in couplings if one.transport in ("copy", "pack")}

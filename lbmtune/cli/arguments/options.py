@@ -92,13 +92,17 @@ CutText = Annotated[
 OnGpus = Annotated[
     str | None, option("--devices", "LIST", "parts of the domain on several GPUs of one kind: 0,1 or all")
 ]
+InRanks = Annotated[
+    bool,
+    typer.Option("--ranks", help="a part in each process of this run, which torchrun, mpirun or srun started"),
+]
 PartsOfOne = Annotated[int | None, count("--parts", "N", "so many parts of the domain, on one device", PARTS, 2)]
 CouplingText = Annotated[
     str | None,
     option(
         "--coupling",
         "KNOBS",
-        "how parts exchange: transport=copy|pack|host,overlap=none|edge-first|edge-priority,edge_planes=64,"
+        "how parts exchange: transport=copy|pack|host|nccl,overlap=none|edge-first|edge-priority,edge_planes=64,"
         "launching=graph|call (default: all transports and overlaps)",
     ),
 ]

@@ -1,6 +1,7 @@
 """Verbs that run one configuration: verify, measure, accuracy."""
 
 import logging
+import os
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -9,12 +10,14 @@ from msgspec import to_builtins
 
 from lbmtune import api
 from lbmtune.api.machines.devices import several
+from lbmtune.backend.ranks import Rank, rank_of
 from lbmtune.cli.arguments.configs import Subject, named, resolve, study_spec
 from lbmtune.cli.arguments.options import (
     Config,
     CouplingText,
     CutText,
     HaloLayers,
+    InRanks,
     Json,
     OnDevice,
     OnGpus,
@@ -41,21 +44,22 @@ def verify(
     cut: CutText = "",
     coupling: CouplingText = None,
     halo: HaloLayers = None,
+    ranks: InRanks = False,
     as_json: Json = False,
 ) -> None:
     """Check a configuration against the oracle, on small domains.
 
-    With --devices or --parts, parts of the domain that exchange are compared with one device, bit for bit.
+    With --devices, --parts or --ranks, parts of the domain that exchange are compared with one device, bit for bit.
 
     Examples:
         lbmtune verify scheme=aa --device cpu
         lbmtune verify best.json --full-size
     """
     subject = resolve(config, options).legal()
-    if where := _places(subject, options, devices, parts):
-        show_agreement(
-            api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo), named(subject), as_json
-        )
+    rank = _rank(options, devices, parts) if ranks else None
+    if where := _places(subject, options, devices, parts, rank):
+        found = api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo, rank=rank)
+        show_agreement(found, named(subject), as_json, quietly=_silent(rank))
         return
     _alone(cut, coupling, halo)
     trials = api.prove(subject.case, subject.config, subject.device, full_size, study_spec(options).protocol)
@@ -92,20 +96,23 @@ def measure(
     cut: CutText = "",
     coupling: CouplingText = None,
     halo: HaloLayers = None,
+    ranks: InRanks = False,
     weak: Annotated[bool, typer.Option("--weak", help="with --devices: the case's domain on each device")] = False,
     as_json: Json = False,
 ) -> None:
     """Verify a configuration, then time it on the case's domain.
 
-    With --devices or --parts, parts of the domain that exchange are proved, then timed in turns with one device.
+    With --devices, --parts or --ranks, parts of the domain that exchange are proved, then timed in turns with one
+    device.
 
     Examples:
         lbmtune measure scheme=aa --device cpu --set case.domain=64x64x64
         lbmtune measure best.json --devices 0,1
     """
     subject = resolve(config, options).legal()
-    if where := _places(subject, options, devices, parts):
-        _measure_parts(subject, where, cut, coupling, halo, weak=weak, as_json=as_json)
+    rank = _rank(options, devices, parts) if ranks else None
+    if where := _places(subject, options, devices, parts, rank):
+        _measure_parts(subject, where, cut, coupling, halo, rank, weak=weak, as_json=as_json)
         return
     _alone(cut, coupling, halo, weak=weak)
     machine = api.measured_machine(subject.device)
@@ -143,26 +150,47 @@ def _measure_parts(
     cut: str,
     coupling: str | None,
     halo: int | None,
+    rank: Rank | None,
     *,
     weak: bool,
     as_json: bool,
 ) -> None:
     """Prove parts, then time them in turns with one device."""
-    proof = api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo)
+    proof = api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo, rank=rank)
     if not proof.passed:
-        show_agreement(proof, named(subject), as_json)
-    machine = api.measured_machine(where[0])
+        show_agreement(proof, named(subject), as_json, quietly=_silent(rank))
+    machine = None if rank else api.measured_machine(where[0])  # no model knows NCCL
     raced = api.race_parts(
-        subject.case, subject.config, where, proof.cut, coupling, weak=weak, machine=machine, depth=halo
+        subject.case, subject.config, where, proof.cut, coupling, weak=weak, machine=machine, depth=halo, rank=rank
     )
+    if _silent(rank):
+        return
     if as_json:
-        output.emit_json("measure-parts", {**named(subject), "machine": machine.name, **raced.facts()})
+        known = {"machine": machine.name if machine else None}
+        output.emit_json("measure-parts", {**named(subject), **known, **raced.facts()})
     else:
         print_race(raced, config_text(subject.config), proof)
 
 
-def _places(subject: Subject, options: Options, devices: str | None, parts: int | None) -> tuple[str, ...]:
-    """Return the device of each part; none if there is one. Raises InputError."""
+def _rank(options: Options, devices: str | None, parts: int | None) -> Rank:
+    """Return the rank of this process. Raises InputError."""
+    given = {"--device": options.device, "--devices": devices, "--parts": parts}
+    if other := next((name for name, value in given.items() if value is not None), ""):
+        raise InputError(f"--ranks does not go with {other}; leave one of them out: each rank has a GPU of its own.")
+    return rank_of(os.environ)
+
+
+def _silent(rank: Rank | None) -> bool:
+    """Return whether another process prints what all of them found."""
+    return rank is not None and rank.number > 0
+
+
+def _places(
+    subject: Subject, options: Options, devices: str | None, parts: int | None, rank: Rank | None
+) -> tuple[str, ...]:
+    """Return the device of each part, which of ranks is that of this one; none if there is one. Raises InputError."""
+    if rank is not None:
+        return (str(rank.local),) * rank.count
     if devices is None:
         return (subject.device,) * parts if parts else ()
     if options.device is not None or parts is not None:
@@ -175,4 +203,4 @@ def _alone(cut: str, coupling: str | None, halo: int | None, *, weak: bool = Fal
     """Refuse options of several devices. Raises InputError."""
     given = {"--cut": cut, "--coupling": coupling, "--halo": halo, "--weak": weak}
     if name := next((name for name, value in given.items() if value), ""):
-        raise InputError(f"{name} goes with --devices or --parts; add one of them.")
+        raise InputError(f"{name} goes with --devices, --parts or --ranks; add one of them.")

@@ -19,8 +19,8 @@ _ROUNDING = 64
 class Agreement:
     """The differences between parts and one device after some steps.
 
-    different: share of the populations of fluid cells that are not equal bit for bit; worst: largest difference; bound:
-    largest one by rounding; NaN where poison was read.
+    different: share of the populations of fluid cells that are not equal bit for bit, in the process that has most of
+    them; worst: largest difference; bound: largest one by rounding; NaN where poison was read.
     """
 
     steps: int
@@ -37,7 +37,7 @@ class Agreement:
 def agreement(alone: Simulation, parts: DecomposedSimulation, exchanges: int = 4) -> Agreement:
     """Set one device and parts to the same random state, advance both, and compare them.
 
-    exchanges: after which they are compared.
+    exchanges: after which they are compared. Of parts that other processes have nothing is compared.
     """
     case, state = parts.decomposition.case, random_state(parts.decomposition.case)
     steps = exchanges * parts.decomposition.steps
@@ -48,11 +48,11 @@ def agreement(alone: Simulation, parts: DecomposedSimulation, exchanges: int = 4
         expected = expected if alone.xp is np else alone.xp.asnumpy(expected)
     parts.initialise(state)
     parts.step(steps)
-    fluid = ~solid_in(case, whole(case.domain))
+    fluid = parts.held & ~solid_in(case, whole(case.domain))
     apart = np.abs(parts.populations() - expected)[:, fluid]
     return Agreement(
         steps=steps,
-        different=float((apart != 0).mean()),
-        worst=float(apart.max()),
+        different=parts.largest(float((apart != 0).mean())),
+        worst=parts.largest(float(apart.max())),
         bound=_ROUNDING * float(np.finfo(alone.program.config.computed.dtype).eps),
     )

@@ -111,7 +111,7 @@ def race(
         alone_cells=alone.case.fluid_sites,
         cells=parts.decomposition.case.fluid_sites,
         steps=between,
-        devices=len({id(device) for device in parts.devices}),
+        devices=parts.device_count,
         coupled=(*(_timed(parts, coupling, found[coupling], steps) for coupling, steps in legal.items()), *refused),
     )
 

@@ -4,7 +4,7 @@ Each part has the unmodified kernel on its own cells and those of its halo, whic
 reference of faster ways to exchange (`runtime.parts.coupled`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -26,28 +26,30 @@ Array = Any
 class DecomposedSimulation:
     """The state of a domain in parts, each on its device.
 
-    parts: the simulation of each part, in order. poisons: whether halos are poisoned before each exchange, so that a
-    population that is missing in it shows.
+    own: the parts of this process, all unless others have some; parts: their simulations, in that order. poisons:
+    whether halos are poisoned before each exchange, so that a population that is missing in it shows.
     """
 
     def __init__(
         self,
         program: Program,
         binary: Binary,
-        devices: Sequence[PeerDevice],
+        devices: Sequence[PeerDevice] | Mapping[int, PeerDevice],
         found: Decomposition,
         *,
         poisons: bool = False,
+        own: Sequence[Part] | None = None,
     ) -> None:
         """Load the program on each device and allocate its parts. Raises as `Simulation` does."""
         self.decomposition, self._poisons = found, poisons
-        self.devices = [devices[one.device] for one in found.parts]
+        self.own = found.parts if own is None else tuple(own)
+        self.devices = [devices[one.device] for one in self.own]
         self.parts: list[Simulation] = []
-        for part, device in zip(found.parts, self.devices, strict=True):
+        for part, device in zip(self.own, self.devices, strict=True):
             case = case_of(found.case, part)
-            own = replace(program, case=case)  # sites of an index list are those of its own solid cells
+            of_part = replace(program, case=case)  # sites of an index list are those of its own solid cells
             with device.current():
-                self.parts.append(Simulation(own, binary, device, case))
+                self.parts.append(Simulation(of_part, binary, device, case))
         self._messages: dict[int, list[Message]] = {}
 
     def initialise(self, populations: Array) -> None:
@@ -97,15 +99,32 @@ class DecomposedSimulation:
             one.device.synchronize()
 
     def populations(self) -> Array:
-        """Return all f_i as float64, not shifted, shape (q, nz, ny, nx), numpy."""
+        """Return all f_i as float64, not shifted, shape (q, nz, ny, nx), numpy; NaN in parts of other processes."""
         case = self.decomposition.case
-        whole = np.empty((case.stencil.q, *case.domain[::-1]))
+        whole = np.full((case.stencil.q, *case.domain[::-1]), np.nan)
         self.synchronize()
         for part, one in self._each():
             x, y, z = (slice(of.start, of.stop) for of in part.box.window)
             blocks = [_on_host(block, one.xp) for block in one.population_blocks(part.local(part.box).window)]
             whole[:, z, y, x] = np.concatenate(blocks)
         return whole
+
+    @property
+    def device_count(self) -> int:
+        """Return the number of devices that parts are on."""
+        return len({id(device) for device in self.devices})
+
+    def largest(self, value: float) -> float:
+        """Return the largest value of all processes that have parts."""
+        return value
+
+    @property
+    def held(self) -> Array:
+        """Return which cells of the domain lie in parts of this process: bool, (nz, ny, nx), numpy."""
+        cells = np.zeros(self.decomposition.case.domain[::-1], bool)
+        for part in self.own:
+            cells[tuple(slice(of.start, of.stop) for of in reversed(part.box.window))] = True
+        return cells
 
     @property
     def _sent(self) -> list[Message]:
@@ -116,13 +135,14 @@ class DecomposedSimulation:
         """Return the messages before a step of a parity."""
         if parity not in self._messages:
             period = self.decomposition.config.propagation.period
-            self._messages[parity] = list(messages(self.decomposition, self.parts, (parity - 1) % period))
+            here = {part.number: one for part, one in zip(self.own, self.parts, strict=True)}
+            self._messages[parity] = list(messages(self.decomposition, here, (parity - 1) % period))
         return self._messages[parity]
 
     @cached_property
     def halos(self) -> list[Array]:
         """Return the elements of all values of the cells of the halo of each part, in host memory."""
-        return [halo_elements(*each) for each in zip(self.decomposition.parts, self.parts, strict=True)]
+        return [halo_elements(*each) for each in zip(self.own, self.parts, strict=True)]
 
     @cached_property
     def _halos(self) -> list[Array]:
@@ -131,7 +151,7 @@ class DecomposedSimulation:
 
     def _each(self) -> Iterator[tuple[Part, Simulation]]:
         """Yield each part while its device is the current one."""
-        for part, one, device in zip(self.decomposition.parts, self.parts, self.devices, strict=True):
+        for part, one, device in zip(self.own, self.parts, self.devices, strict=True):
             with device.current():
                 yield part, one
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,10 @@ Array = Any
 
 @dataclass(frozen=True)
 class Message:
-    """The message of one part to another: elements of the states of both, in the same order, numpy."""
+    """The message of one part to another: elements of the states of both, in the same order, numpy.
+
+    Those of a part of another process are not there.
+    """
 
     source: int
     target: int
@@ -50,16 +53,23 @@ class Message:
         return np.stack([taken[first], put[first], counts], axis=1)
 
 
-def messages(found: Decomposition, parts: list[Simulation], parity: int) -> Iterator[Message]:
-    """Yield the messages after a step of a parity."""
+def messages(found: Decomposition, parts: Mapping[int, Simulation], parity: int) -> Iterator[Message]:
+    """Yield the messages after a step of a parity to and from parts of this process.
+
+    parts: by their numbers.
+    """
     for face in found.faces:
-        source, target = parts[face.source], parts[face.target]
-        taken, put = [], []
-        for one in transfers(found, face, parity):
-            open_ = _open(found, one)
-            taken.append(_elements(source, one.slot, one.source)[open_])
-            put.append(_elements(target, one.slot, one.target)[open_])
-        yield Message(face.source, face.target, np.concatenate(taken), np.concatenate(put))
+        source, target = parts.get(face.source), parts.get(face.target)
+        if source or target:
+            crossing = [(one, _open(found, one)) for one in transfers(found, face, parity)]
+            taken = [_elements(source, one.slot, one.source)[open_] for one, open_ in crossing if source]
+            put = [_elements(target, one.slot, one.target)[open_] for one, open_ in crossing if target]
+            yield Message(face.source, face.target, joined(taken), joined(put))
+
+
+def joined(elements: Sequence[Array]) -> Array:
+    """Return elements one after another; of none, an empty array."""
+    return np.concatenate([np.empty(0, np.int64), *elements])
 
 
 def _open(found: Decomposition, one: Transfer) -> Array:

@@ -19,42 +19,54 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import gcd
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from lbmtune.backend.protocol import Queue
 from lbmtune.decomposition.coupling import Coupling, bands, block_planes, sets_block_planes, stage_planes
 from lbmtune.runtime.parts.decomposed import DecomposedSimulation
-from lbmtune.runtime.parts.transports import End, Movers, Way, way_of
+from lbmtune.runtime.parts.messages import joined
+from lbmtune.runtime.parts.transports import End, Way
 from lbmtune.runtime.simulation import Bound
 
 Array = Any
+Sends = Callable[[list[End], int], list[Way]]
+"""Returns the ways of messages between the ends of the parts of this process, before a step of a parity."""
 Kept = Literal["all", "launches", "exchange"]
 """Shares of a step that may be enqueued; one of them alone takes another time, and leaves a wrong state."""
 GRAPH_ROUNDS = 32
 """Most rounds in a graph."""
 
 
-class Schedule:
-    """The launches and messages of parts for one coupling.
+class Traffic(NamedTuple):
+    """The messages of the parts of this process.
 
-    planes: whether the kernel takes planes; movers: kernels that move what crosses; poisons: whether halos are
-    poisoned before each exchange.
+    ends: places of the parts that send and receive each of them, in the order of those parts; ways: makes them.
+    """
+
+    ends: list[tuple[int, int]]
+    ways: Sends
+
+
+class Schedule:
+    """The launches and messages of the parts of this process for one coupling.
+
+    planes: whether the kernel takes planes; poisons: whether halos are poisoned before each exchange.
     """
 
     def __init__(
-        self, whole: DecomposedSimulation, coupling: Coupling, movers: Movers, *, planes: bool, poisons: bool
+        self, whole: DecomposedSimulation, coupling: Coupling, traffic: Traffic, *, planes: bool, poisons: bool
     ) -> None:
         """Make the queues of all devices."""
-        self._whole, self.coupling, self._movers = whole, coupling, movers
+        self._whole, self.coupling, self._traffic = whole, coupling, traffic
         self.decomposition, self.parts, self.devices = whole.decomposition, whole.parts, whole.devices
         self._planes, self._poisons = planes, poisons
-        faces, through_host = self.decomposition.faces, coupling.transport == "host"
+        through_host = coupling.transport == "host"
         self._edges = [device.queue(first=True) for device in self.devices]
         self._inner = [device.queue() for device in self.devices]
-        self._senders = [self.devices[face.source].queue(first=True) for face in faces]
-        self._receivers = [self.devices[face.target].queue(first=True) for face in faces if through_host]
+        self._senders = [self.devices[source].queue(first=True) for source, _ in traffic.ends]
+        self._receivers = [self.devices[target].queue(first=True) for _, target in traffic.ends if through_host]
         self._queues: list[Queue] = [*self._edges, *self._inner, *self._senders, *self._receivers]
         self._stages = self.decomposition.steps // self.decomposition.config.fused_steps
         self._launches = [self._planned(number) for number in range(len(self.parts))]
@@ -138,25 +150,26 @@ class Schedule:
     def _send(self, place: int) -> None:
         """Enqueue all messages after the launches at a place of a cycle."""
         self._sent_marks = self._no_marks
-        for number, (face, way) in enumerate(zip(self.decomposition.faces, self._ways[place], strict=True)):
+        for number, (ends, way) in enumerate(zip(self._traffic.ends, self._ways[place], strict=True)):
             queue = self._senders[number]
-            _wait(queue, self._edge_marks[face.source], self._edge_marks[face.target])
+            _wait(queue, *(self._edge_marks[end] for end in ends))
             queue.run(way.send)
             if way.receive:
                 sent, queue = queue.mark(), self._receivers[number]
                 queue.wait(sent)
                 queue.run(way.receive)
             mark = queue.mark()
-            for part in {face.source, face.target}:
+            for part in set(ends):
                 self._sent_marks[part].append(mark)
 
     def _poison(self, number: int, place: int) -> None:
         """Poison the halo of a part, but for what it sends from there."""
         part = self.parts[number]
         parity = part.parity_at((place + 1) % part.places)
-        sent = [one.taken for one in self._whole.messages_before(parity) if one.source == number]
         if (number, parity) not in self._poisoned:
-            kept = np.setdiff1d(self._whole.halos[number], np.concatenate(sent))
+            source = self._whole.own[number].number
+            sent = [one.taken for one in self._whole.messages_before(parity) if one.source == source]
+            kept = np.setdiff1d(self._whole.halos[number], joined(sent))
             self._poisoned[number, parity] = part.xp.asarray(kept)
         self._state_after(number, place)[self._poisoned[number, parity]] = part.program.config.stored.poison
 
@@ -166,7 +179,7 @@ class Schedule:
         They are those on edges, and on the planes between them. All planes are those of an edge without overlap, and
         before the last stage.
         """
-        part, of, found = self.parts[number], self.decomposition.parts[number], self.decomposition
+        part, of, found = self.parts[number], self._whole.own[number], self.decomposition
         with self.devices[number].current():
             if not self._planes:
                 return [[(step, []) for step in part.whole_plan]] * self._stages
@@ -193,11 +206,10 @@ class Schedule:
 
     def _ways_after(self, place: int) -> list[Way]:
         """Return the ways of the messages after the launches at a place of a cycle."""
-        first, transport = self.parts[0], self.coupling.transport
+        first = self.parts[0]
         states = [self._state_after(number, place) for number in range(len(self.parts))]
         ends = [End(*each) for each in zip(self.parts, states, self.devices, strict=True)]
-        sent = self._whole.messages_before(first.parity_at((place + 1) % first.places))
-        return [way_of(transport, one, ends[one.source], ends[one.target], self._movers) for one in sent]
+        return self._traffic.ways(ends, first.parity_at((place + 1) % first.places))
 
     def _state_after(self, number: int, place: int) -> Array:
         """Return the buffer that holds the state of a part after the launches at a place of a cycle."""

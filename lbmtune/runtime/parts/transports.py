@@ -74,16 +74,23 @@ def by_copies(message: Message, source: End, target: End, _: Movers) -> Way:
 
 def by_kernel(message: Message, source: End, target: End, movers: Movers) -> Way:
     """Return one launch that loads all runs and stores them into the memory of the other device."""
-    table = message.runs
+    return Way(moved(message.runs, source, target.state, movers))
+
+
+def moved(table: Array, source: End, put: Array, movers: Movers) -> Work:
+    """Return one launch on a device that loads runs from an array and stores them into another one.
+
+    table: first elements in both arrays, and their number (`Message.runs`).
+    """
     size = source.state.itemsize
     word = gcd(int(np.gcd.reduce(table, axis=None)) * size, max(WORDS))
     pieces = pieces_of(table * size // word)
     executable, launch = movers.of(source, word)
     with source.device.current():
-        given = {TAKEN: source.state, PUT: target.state, ALONG: source.device.xp.asarray(pieces.ravel())}
+        given = {TAKEN: source.state, PUT: put, ALONG: source.device.xp.asarray(pieces.ravel())}
     arguments = [*(given[name] for name in (TAKEN, PUT, ALONG)), np.int32(len(pieces))]
     assert launch.arguments == (*given, PIECES)
-    return Way(partial(executable.launch, launch, (blocks_of(len(pieces)), 1, 1), arguments))
+    return partial(executable.launch, launch, (blocks_of(len(pieces)), 1, 1), arguments)
 
 
 def by_host(message: Message, source: End, target: End, _: Movers) -> Way:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -9,13 +11,17 @@ import pytest
 
 from lbmtune import Case, api
 from lbmtune.api.several_devices import parts as several
+from lbmtune.api.several_devices.outcomes import Proof
 from lbmtune.backend.protocol import DeviceFaultError, OutOfMemoryError
+from lbmtune.backend.ranks import Rank
 from lbmtune.backend.registry import open_device
 from lbmtune.catalogue.config import parse_config
 from lbmtune.decomposition.coupling import Coupling, coupling_refusal
 from lbmtune.decomposition.parts import decomposed
 from lbmtune.errors import InputError, NothingValidError
-from tests.shim.device import HostDevice
+from tests.runtime.parts.test_decomposed import needs_compiler
+from tests.runtime.parts.test_ranks import Mailbox, OneAtATime
+from tests.shim.device import HostDevice, compile_on_host
 
 CASE = Case("box", "d3q19", "bgk", (32, 24, 20), 1.6)
 KERNEL = "scheme=aa,threads=1"
@@ -97,3 +103,26 @@ def test_a_small_domain_has_room_for_a_deep_halo() -> None:
     chosen, small = several.small_case(case, one, "z:2", devices, depth=6)
     found = decomposed(small, one, chosen, 6)
     assert all(part.box.extents[2] > 12 for part in found.parts)
+
+
+@needs_compiler
+def test_ranks_prove_their_parts_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads stand for processes, host devices for their GPUs, and a mailbox for NCCL."""
+    mailbox = Mailbox(2)
+    monkeypatch.setattr(several, "joined", lambda place: mailbox.of(place.number))
+    monkeypatch.setattr(several, "opened_devices", lambda names: nullcontext([OneAtATime()] * len(names)))
+    monkeypatch.setattr(several, "compiler_for", lambda _: compile_on_host)
+    kernel = "backend=cuda,scheme=pull,block=32x1x1"
+
+    def proved(number: int) -> Proof:
+        return api.prove_parts(CASE, kernel, ["0", "0"], "z:2", rank=Rank(number, 2, number))
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(proved, range(2))
+    assert first == second
+    assert first.passed
+    assert not first.refused
+    assert {str(one) for one in first.found} == {
+        f"transport=nccl{more}" for more in ("", ",overlap=none", ",overlap=edge-first")
+    }
+    assert {rank for rank, *_ in mailbox.sent} == {0, 1}

@@ -10,9 +10,10 @@ import pytest
 
 from lbmtune import Case, api
 from lbmtune.api.several_devices.outcomes import Proof
-from lbmtune.cli.format.several_devices.proofs import print_race
+from lbmtune.cli.format.several_devices.proofs import print_race, show_agreement
 from lbmtune.decomposition.coupling import Coupling
-from lbmtune.errors import InputError
+from lbmtune.errors import InputError, NothingValidError
+from lbmtune.measure.parts.proof import Agreement
 from lbmtune.measure.parts.race import Coupled
 from tests.cli.conftest import Run
 
@@ -67,9 +68,10 @@ def test_refused_couplings_follow_the_table(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (("--cut", "z:2"), "--cut goes with --devices or --parts; add one of them"),
-        (("--coupling", "overlap=none"), "--coupling goes with --devices or --parts"),
-        (("--halo", 2), "--halo goes with --devices or --parts"),
+        (("--cut", "z:2"), "--cut goes with --devices, --parts or --ranks; add one of them"),
+        (("--coupling", "overlap=none"), "--coupling goes with --devices, --parts or --ranks"),
+        (("--ranks", "--parts", 2), "--ranks does not go with --device; leave one of them out: each rank has a GPU"),
+        (("--halo", 2), "--halo goes with --devices, --parts or --ranks"),
         (("--parts", 2, "--halo", 2), "depth=2 is not supported for scheme="),
         (("--parts", 2, "--coupling", "overlap=some"), "overlap=some is not supported for a decomposition (use none,"),
         (("--parts", 2, "--cut", "z:3"), "cut=z:3 is not supported for 2 parts"),
@@ -81,6 +83,25 @@ def test_refusals(run: Run, asked: tuple[object, ...], said: str) -> None:
     code, _, err = run("measure", *KERNEL, *asked)
     assert (code, len(err.splitlines())) == (2, 1)
     assert said in err
+
+
+@pytest.mark.parametrize("verb", ["verify", "measure"])
+def test_a_process_without_a_rank_is_told_how_to_get_one(run: Run, verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+        monkeypatch.delenv(name, raising=False)
+    code, _, err = run(verb, "scheme=pull", "--study", "d3q19-box", "--ranks")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "this process has no rank: start one for each GPU with torchrun, mpirun or srun" in err
+
+
+def test_the_first_rank_alone_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    agreed = Agreement(steps=4, different=0.0, worst=0.0, bound=1e-15)
+    proof = Proof(cut="z:2", domain=(8, 8, 8), found={Coupling("nccl"): agreed}, refused={})
+    show_agreement(proof, {}, as_json=False, quietly=True)
+    assert not capsys.readouterr().out
+    wrong = replace(proof, found={Coupling("nccl"): replace(agreed, worst=1.0)})
+    with pytest.raises(NothingValidError, match="parts that exchange by transport=nccl have another state"):
+        show_agreement(wrong, {}, as_json=False, quietly=True)
 
 
 def test_equal_domains_need_parts_that_are_alike() -> None:

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 _DEFAULT = "default"
 
 
-def show_agreement(found: Proof, named: Mapping[str, object], as_json: bool) -> None:
+def show_agreement(found: Proof, named: Mapping[str, object], as_json: bool, *, quietly: bool = False) -> None:
     """Print how far parts and one device lie apart; raise NothingValidError if that is more than rounding.
 
-    named: case and configuration, for JSON.
+    named: case and configuration, for JSON. quietly: without printing.
     """
-    if as_json:
+    if quietly:
+        pass
+    elif as_json:
         output.emit_json("verify-parts", {**named, **found.facts()})
     else:
         domain = f"{extents(found.domain)} cells, cut={found.cut}"

@@ -1,0 +1,62 @@
+"""A process for each of two GPUs, which exchange by NCCL: bit for bit the state of one."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from lbmtune.backend.cuda.attributes import cupy
+from lbmtune.backend.registry import available
+
+pytestmark = pytest.mark.gpu
+KERNELS = {
+    "pull": ("scheme=pull,block=64x1x1", "overlap=edge-priority"),
+    "aa, 16 bits": ("scheme=aa,block=64x1x1,storage=fp16s", "overlap=edge-first"),
+    "index list": ("family=sparse,scheme=aa,block=128x1x1", "overlap=none"),
+    "call by call": ("scheme=esoteric-pull,block=64x1x1", "overlap=edge-priority,launching=call"),
+}
+LIMIT_S = 240
+
+
+@pytest.fixture(scope="module", autouse=True)
+def two_gpus_with_nccl() -> None:
+    if len([name for name in available() if name.isdecimal()]) < 2:
+        pytest.skip("one GPU")
+    if not cupy().cuda.nccl.available:
+        pytest.skip("no NCCL")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_two_processes_have_the_state_of_one_gpu(kernel: str) -> None:
+    configuration, knobs = KERNELS[kernel]
+    words = ("verify", configuration, "--study", "d3q19-box", "--ranks", "--coupling", f"transport=nccl,{knobs}")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    started = [
+        subprocess.Popen(
+            (sys.executable, "-m", "lbmtune", *words),
+            env={
+                **os.environ,
+                "RANK": str(rank),
+                "WORLD_SIZE": "2",
+                "LOCAL_RANK": str(rank),
+                "MASTER_PORT": str(port - 1),
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        (out, first), (silent, second) = (one.communicate(timeout=LIMIT_S) for one in started)
+    finally:
+        for one in started:
+            one.kill()
+    assert [one.returncode for one in started] == [0, 0], first + second
+    assert "equal bit for bit" in out
+    assert not silent

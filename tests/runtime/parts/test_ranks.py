@@ -1,0 +1,230 @@
+"""Parts that have a process each, here a thread with devices of its own, against one device: bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Barrier, Lock
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.problem.case import Case
+from lbmtune.codegen.render import render, render_on_planes
+from lbmtune.decomposition.coupling import Coupling
+from lbmtune.decomposition.cuts import parse_cut
+from lbmtune.decomposition.parts import decomposed
+from lbmtune.errors import InputError
+from lbmtune.measure.parts.proof import Agreement, agreement
+from lbmtune.measure.verification.oracle import random_state
+from lbmtune.runtime import Simulation
+from lbmtune.runtime.parts.ranks import RankedSimulation
+from tests.runtime.parts.test_coupled import OVERLAPS, alone, compiler_of, coupled
+from tests.runtime.parts.test_decomposed import ROUNDING, case_named, config, needs_compiler, tiles, words
+from tests.shim.device import HostDevice
+from tests.shim.queues import Host
+
+Array = Any
+WAIT_S = 60.0
+
+
+class Mailbox:
+    """What ranks send to each other, a queue for each pair; a rank that waits for what nobody sends fails."""
+
+    def __init__(self, ranks: int) -> None:
+        self._boxes = {(a, b): SimpleQueue[Array]() for a in range(ranks) for b in range(ranks)}
+        self.sent: list[tuple[int, int, int]] = []
+
+        self._largest, self._met = [0.0] * ranks, Barrier(ranks)
+
+    def largest(self, rank: int, value: float) -> float:
+        self._largest[rank] = value
+        self._met.wait(WAIT_S)
+        found = max(self._largest)
+        self._met.wait(WAIT_S)  # before the next values come
+        return found
+
+    def of(self, rank: int) -> Post:
+        return Post(self, rank)
+
+
+class Post:
+    """The side of one rank."""
+
+    def __init__(self, mailbox: Mailbox, rank: int) -> None:
+        self._mailbox, self._rank = mailbox, rank
+
+    def exchange(self, sent: Sequence[tuple[int, Array]], received: Sequence[tuple[int, Array]]) -> None:
+        for rank, array in sent:
+            self._mailbox.sent.append((self._rank, rank, array.nbytes))
+            self._mailbox._boxes[self._rank, rank].put(array.copy())
+        for rank, array in received:
+            array[...] = self._mailbox._boxes[rank, self._rank].get(timeout=WAIT_S)
+
+    def largest(self, value: float) -> float:
+        return self._mailbox.largest(self._rank, value)
+
+
+class OneAtATime(HostDevice):
+    """A device whose launches are made while no other thread makes one: fibres belong to the process."""
+
+    _free = Lock()
+
+    def load(self, program: Any, binary: Any) -> Any:
+        found = super().load(program, binary)
+        return SimpleNamespace(launch=partial(self._launch, found), recorded=found.recorded)
+
+    def _launch(self, found: Any, *launch: Any) -> None:
+        with self._free:
+            found.launch(*launch)
+
+
+def of_each_rank(
+    case: Case,
+    one: KernelConfig,
+    cut: str,
+    coupling: Coupling,
+    work: Callable[[RankedSimulation], Any],
+    *,
+    orders: Sequence[str | int] = ("random", "last"),
+    poisons: bool = True,
+    depth: int | None = None,
+) -> tuple[list[Any], Mailbox]:
+    """What a function returns of the part of each rank, set to a random state, and what they sent."""
+    found, program, compiler = decomposed(case, one, parse_cut(cut), depth), render(case, one), compiler_of(one)
+    taking, mailbox = render_on_planes(program) or program, Mailbox(len(found.parts))
+    binary = compiler(taking)
+
+    def run(rank: int) -> Any:
+        device, post = OneAtATime(Host(orders[rank % len(orders)])), mailbox.of(rank)
+        part = RankedSimulation(taking, binary, device, found, rank, post, coupling, compiler, poisons=poisons)
+        part.initialise(random_state(case))
+        return work(part)
+
+    with ThreadPoolExecutor(len(found.parts)) as pool:
+        return list(pool.map(run, range(len(found.parts)))), mailbox
+
+
+def advanced(part: RankedSimulation, rounds: Sequence[int]) -> Array:
+    """The populations of a part after some steps each time, zero in others."""
+    for steps in rounds:
+        part.step(steps)
+    populations = part.populations()
+    assert np.isnan(populations[:, ~part.held]).all()
+    return np.where(part.held, populations, 0.0)
+
+
+def differences(case: Case, one: KernelConfig, cut: str, coupling: Coupling, *rounds: int, **how: Any) -> Array:
+    found, _ = of_each_rank(case, one, cut, coupling, partial(advanced, rounds=rounds), **how)
+    populations = sum(found)
+    expected, fluid = alone(case, one, *rounds), ~solid_in(case, whole(case.domain))
+    return np.where(fluid & (expected != populations), populations - expected, 0.0)
+
+
+@needs_compiler
+@pytest.mark.parametrize("overlap", OVERLAPS)
+@pytest.mark.parametrize("scheme", ["pull", "aa", "esoteric-pull"])
+def test_ranks_have_the_state_of_one_device(scheme: str, overlap: Any) -> None:
+    one = config(scheme=scheme, storage="fp64", block=(4, 2, 1))
+    assert not differences(case_named("grinder"), one, "z:3", Coupling("nccl", overlap), 4).any()
+
+
+@needs_compiler
+@pytest.mark.parametrize("cut", ["y:3", "2x1x2"])
+def test_cuts_across_any_axis(cut: str) -> None:
+    one = config(scheme="pull", storage="fp16s", block=(4, 2, 1))
+    assert not differences(case_named("box"), one, cut, Coupling("nccl", "none"), 3).any()
+
+
+@needs_compiler
+def test_index_lists() -> None:
+    case = case_named("porous")
+    one = config(family="sparse", scheme="aa", storage="fp64", block=(32, 1, 1))
+    assert not differences(case, one, "bisection:3", Coupling("nccl", "none"), 4).any()
+
+
+@needs_compiler
+def test_graphs_and_several_launches_between_exchanges() -> None:
+    case = replace(case_named("box", collision="regularised"), domain=(33, 13, 23))
+    one = tiles(representation="moments", steps=1)
+    found = differences(case, one, "z:2", Coupling("nccl"), 2, 8, 2, depth=2, poisons=False)
+    assert np.abs(found).max() <= ROUNDING
+
+
+@needs_compiler
+def test_a_face_that_walls_close_sends_nothing(tmp_path: Path) -> None:
+    case = case_named("box")
+    nx, ny, nz = case.domain
+    solid = np.zeros((nz, ny, nx), np.uint8)
+    solid[[0, nz // 2 - 1, nz // 2, -1]] = 1
+    np.save(tmp_path / "plates.npy", solid)
+    case = replace(case, geometry=f"file:path={tmp_path / 'plates.npy'}", force=(1e-3, 0.0, 0.0))
+    one = config(scheme="pull", storage="fp64", **words(case))
+    _, mailbox = of_each_rank(case, one, "z:2", Coupling("nccl", "none"), lambda part: part.step(3))
+    assert not mailbox.sent
+    assert not differences(case, one, "z:2", Coupling("nccl", "none"), 3).any()
+
+
+@needs_compiler
+def test_each_exchange_is_one_message_to_each_rank() -> None:
+    """Of both faces, above and below, of five populations of a plane."""
+    case, one = case_named("box"), config(scheme="pull", storage="fp32", block=(4, 2, 1))
+    _, mailbox = of_each_rank(case, one, "z:2", Coupling("nccl"), lambda part: advanced(part, [3]))
+    first = 1  # the exchange of the initial state
+    x, y, _ = case.domain
+    assert sorted(mailbox.sent) == sorted([(0, 1, 2 * 5 * 4 * x * y), (1, 0, 2 * 5 * 4 * x * y)] * (3 + first))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (partial(coupled, coupling=Coupling("nccl", "none")), r"for parts of one process \(use copy or pack\)"),
+        (partial(of_each_rank, coupling=Coupling("copy", "none"), work=advanced), r"between processes \(use nccl\)"),
+    ],
+)
+def test_a_transport_of_the_other_kind_is_refused(made: Callable[..., Any], said: str) -> None:
+    one = config(scheme="pull", block=(4, 2, 1))
+    with pytest.raises(InputError, match=rf"transport=\w+ is not supported {said}"):
+        made(case_named("box"), one, "z:2")
+
+
+@needs_compiler
+def test_all_ranks_have_the_times_of_the_one_that_takes_longest() -> None:
+    case, one = case_named("box"), config(scheme="pull", storage="fp64", block=(4, 2, 1))
+
+    def timed(part: RankedSimulation) -> tuple[float, ...]:
+        return part.time_s(2), part.time_s(2, "launches"), part.exchange_s(1), part.largest(float(part._rank))
+
+    (first, second), _ = of_each_rank(case, one, "z:2", Coupling("nccl"), timed, poisons=False)
+    assert first == second
+    assert min(first[:3]) > 0.0
+    assert first[3] == 1.0
+
+
+@needs_compiler
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_rank_that_is_wrong_is_known_to_all(wrong: bool) -> None:
+    case, one = case_named("box"), config(scheme="aa", storage="fp64", block=(4, 2, 1))
+    program, free = render(case, one), Lock()
+    binary = compiler_of(one)(program)
+
+    def compared(part: RankedSimulation) -> Agreement:
+        if wrong and part._rank == 1:
+            step, whole_part = part.step, part.parts[0]
+            part.step = lambda steps: (step(steps), part.synchronize(), whole_part.poison())  # type: ignore
+        with free:
+            reference = Simulation(program, binary, OneAtATime())
+        return agreement(reference, part, 1)
+
+    (first, second), _ = of_each_rank(case, one, "z:2", Coupling("nccl"), compared)
+    assert (first.different, first.worst) == (second.different, second.worst)
+    assert first.passed == second.passed == (not wrong)
