@@ -19,7 +19,11 @@ from lbmtune.errors import DeviceUnavailableError
 class NcclError(RuntimeError): ...
 
 
-def stand_in(calls: list[Any], fails: str = "") -> Any:
+NAMES = {"14": bytes(range(64, 192)), "13": (*range(64, 128), *range(-128, -64))}
+"""The name of a communicator as two versions of CuPy have it."""
+
+
+def stand_in(calls: list[Any], fails: str = "", version: str = "14") -> Any:
     """The module of CuPy, which writes down what is called. fails: name of the function that raises."""
 
     def called(name: str, *arguments: Any) -> None:
@@ -27,8 +31,10 @@ def stand_in(calls: list[Any], fails: str = "") -> Any:
             raise NcclError(f"{name}: unhandled system error")
         calls.append((name, *arguments))
 
-    def communicator(*arguments: Any) -> Any:
-        called("join", *arguments)
+    def communicator(count: int, name: Any, number: int) -> Any:
+        if type(name) is not type(NAMES[version]):
+            raise TypeError("Argument 'commId' has incorrect type")
+        called("join", count, name, number)
         return SimpleNamespace(**{name: partial(called, name) for name in ("send", "recv", "allReduce")})
 
     return SimpleNamespace(
@@ -37,7 +43,7 @@ def stand_in(calls: list[Any], fails: str = "") -> Any:
         NCCL_UINT8=1,
         NCCL_FLOAT64=8,
         NCCL_MAX=2,
-        get_unique_id=lambda: tuple(range(-64, 64)),
+        get_unique_id=lambda: NAMES[version],
         groupStart=partial(called, "start"),
         groupEnd=partial(called, "end"),
         NcclCommunicator=communicator,
@@ -48,9 +54,8 @@ def array(address: int, size: int) -> Any:
     return SimpleNamespace(data=SimpleNamespace(ptr=address), nbytes=size)
 
 
-def cupy(module: Any) -> Any:
+def cupy() -> Any:
     cuda = SimpleNamespace(
-        nccl=module,
         get_current_stream=lambda: SimpleNamespace(ptr=77),
         Device=lambda index: SimpleNamespace(use=lambda: None),
     )
@@ -70,12 +75,13 @@ class Held:
         return float(self._values[place])
 
 
-def test_messages_are_one_group_in_the_current_stream() -> None:
+@pytest.mark.parametrize("version", NAMES)
+def test_messages_are_one_group_in_the_current_stream(version: str) -> None:
     calls: list[Any] = []
-    group = NcclGroup(cupy(stand_in(calls)), Rank(0, 1, 0))
+    group = NcclGroup(cupy(), stand_in(calls, version=version), Rank(0, 1, 0))
     group.exchange([(1, array(100, 8)), (2, array(108, 16))], [(2, array(200, 16))])
     assert calls == [
-        ("join", 1, tuple(range(-64, 64)), 0),
+        ("join", 1, NAMES[version], 0),
         ("start",),
         ("send", 100, 8, 1, 1, 77),
         ("send", 108, 16, 1, 2, 77),
@@ -86,24 +92,24 @@ def test_messages_are_one_group_in_the_current_stream() -> None:
 
 @pytest.mark.parametrize("fails", ["send", "end"])
 def test_a_link_that_fails_is_a_fault_of_the_device(fails: str) -> None:
-    group = NcclGroup(cupy(stand_in([], fails)), Rank(0, 1, 0))
+    group = NcclGroup(cupy(), stand_in([], fails), Rank(0, 1, 0))
     with pytest.raises(DeviceFaultError, match=f"NCCL: {fails}: unhandled system error"):
         group.exchange([(1, array(100, 8))], [])
 
 
 def test_a_group_that_cannot_be_joined_is_told() -> None:
     with pytest.raises(DeviceUnavailableError, match="rank 0 of 1 cannot join the others by NCCL: join: unhandled"):
-        NcclGroup(cupy(stand_in([], "join")), Rank(0, 1, 0))
+        NcclGroup(cupy(), stand_in([], "join"), Rank(0, 1, 0))
 
 
-@pytest.mark.parametrize("module", [SimpleNamespace(available=False), None])
-def test_without_nccl_the_sentence_says_what_to_install(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nccl, "cupy", lambda: cupy(module))
+def test_without_nccl_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl, "cupy", cupy)
+    monkeypatch.setattr(nccl, "_module", lambda: SimpleNamespace(available=False))
     with pytest.raises(DeviceUnavailableError, match=r"ranks need NCCL, .* install nvidia-nccl-cu13"):
         joined(Rank(0, 2, 0))
 
 
 def test_the_largest_value_of_all_ranks_comes_from_nccl() -> None:
     calls: list[Any] = []
-    assert NcclGroup(cupy(stand_in(calls)), Rank(0, 1, 0)).largest(2.5) == 2.5
+    assert NcclGroup(cupy(), stand_in(calls), Rank(0, 1, 0)).largest(2.5) == 2.5
     assert calls[-1] == ("allReduce", 5, 5, 1, 8, 2, 77)

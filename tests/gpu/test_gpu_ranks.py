@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-from lbmtune.backend.cuda.attributes import cupy
 from lbmtune.backend.registry import available
 
 pytestmark = pytest.mark.gpu
@@ -26,7 +25,9 @@ LIMIT_S = 240
 def two_gpus_with_nccl() -> None:
     if len([name for name in available() if name.isdecimal()]) < 2:
         pytest.skip("one GPU")
-    if not cupy().cuda.nccl.available:
+    from cupy.cuda import nccl
+
+    if not nccl.available:
         pytest.skip("no NCCL")
 
 

@@ -18,15 +18,13 @@ Array = Any
 class NcclGroup:
     """All ranks of a run. Each has one GPU, which is the current one of its process."""
 
-    def __init__(self, found: Any, place: Rank) -> None:
+    def __init__(self, found: Any, nccl: Any, place: Rank) -> None:
         """Join the other ranks, and wait for them. Raises DeviceUnavailableError."""
-        self._cupy, self._nccl = found, found.cuda.nccl
-        name = shared(place, lambda: bytes(one & 255 for one in self._nccl.get_unique_id()))
-        # CuPy has the bytes as signed numbers
-        signed = tuple(one - 256 if one > 127 else one for one in name)
+        self._cupy, self._nccl = found, nccl
+        name = shared(place, lambda: bytes(one & 255 for one in nccl.get_unique_id()))
         try:
-            self._all = self._nccl.NcclCommunicator(place.count, signed, place.number)
-        except self._nccl.NcclError as error:
+            self._all = _communicator(nccl, place, name)
+        except nccl.NcclError as error:
             raise DeviceUnavailableError(
                 f"rank {place.number} of {place.count} cannot join the others by NCCL: {error}; NCCL_DEBUG=INFO says "
                 "more. Each rank needs a GPU of its own."
@@ -63,14 +61,30 @@ class NcclGroup:
             raise DeviceFaultError(f"NCCL: {error}") from error
 
 
+def _communicator(nccl: Any, place: Rank, name: bytes) -> Any:
+    try:
+        return nccl.NcclCommunicator(place.count, name, place.number)
+    except TypeError:  # before CuPy 14 a name was a tuple of signed numbers
+        signed = tuple(one - 256 if one > 127 else one for one in name)
+        return nccl.NcclCommunicator(place.count, signed, place.number)
+
+
+def _module() -> Any:
+    """Return the module of CuPy, whose attribute `available` says whether there is a library."""
+    from cupy.cuda import nccl
+
+    return nccl
+
+
 @cache
 def joined(place: Rank) -> NcclGroup:
     """Return the group of a rank, which joins the others once in a process. Raises DeviceUnavailableError."""
     found = cupy()
-    if not getattr(getattr(found.cuda, "nccl", None), "available", False):
+    nccl = _module()
+    if not nccl.available:
         raise DeviceUnavailableError(
             "ranks need NCCL, and CuPy finds no libnccl.so.2; install nvidia-nccl-cu13 or nvidia-nccl-cu12, or the "
             "NCCL of the system, or leave --ranks out."
         )
     found.cuda.Device(place.local).use()
-    return NcclGroup(found, place)
+    return NcclGroup(found, nccl, place)

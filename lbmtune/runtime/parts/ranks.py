@@ -63,6 +63,7 @@ class RankedSimulation(CoupledSimulation):
         self._rank, self._group = rank, group
         own = found.parts[rank]
         super().__init__(program, binary, {own.device: device}, found, coupling, compiler, poisons=poisons, own=(own,))
+        self.exchange()  # the first one connects ranks, which cannot be recorded in a graph
 
     def exchange(self) -> None:
         """Exchange what crosses the faces after a step, and wait for it."""
