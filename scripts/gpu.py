@@ -18,14 +18,14 @@ compute-sanitizer).
 Only on request: fast-seeds (the fast box searched with three seeds, which must find the same speed), first-minute (a
 first study of a minute, with five seeds), uniform-one-step, uniform-blocking and uniform-oblong (2,000 random draws
 each), pairs (kernels measured in two processes), calibration-time (seconds of each part of a calibration); with several
-GPUs couplings (ways to exchange between two), scaling (weak and strong, over 2, 4, ... of all), cut-study (kernel, cut
-and exchange together), claims-parts, one-device and all-devices (studies whose trials per second are compared).
+GPUs couplings (ways to exchange between two), ranks (a process for each, by NCCL), scaling (weak and strong, over 2, 4,
+... of all), cut-study (kernel, cut and exchange together), claims-parts, one-device and all-devices (studies whose
+trials per second are compared).
 
 Seconds that they take on an H200 with 16 cores: devices 65, profile 150, claims 520, conformance 100, tests 280,
-physics 100, accuracy 50, turns 90, headers 120, proof-cost 130, first-minute 340, couplings 320, scaling 320,
-cut-study 100, claims-parts 90, one-device 90, all-devices 90, sanitize 120, fastest 120 (most are estimates);
-a study its search, a minute
-besides, and three seconds for each sustained run (fast-384 six).
+physics 100, accuracy 50, turns 90, headers 120, proof-cost 130, first-minute 340, couplings 320, ranks 240,
+scaling 320, cut-study 100, claims-parts 90, one-device 90, all-devices 90, sanitize 120, fastest 120 (most are
+estimates); a study its search, a minute besides, and three seconds for each sustained run (fast-384 six).
 The device is always described first, because studies search by its predictions.
 With --limit a part that no longer fits is left out; the plan is printed first. A part that takes twice its time is
 stopped.

@@ -64,6 +64,7 @@ COMMANDS: dict[str, Callable[[Asked], Command]] = {
                                     "--output", a.work / "proof-cost", answer="proof-cost.txt"),
     "first-minute": lambda a: _script("measurements.first_minute", a.out / "first-minute", "--device", a.device, "box"),
     "couplings": lambda a: _couplings(a, "couplings.json"),
+    "ranks": lambda a: _script("measurements.ranks", a.out / "ranks.json", "--devices", a.devices),
     "scaling": lambda a: _couplings(a, "scaling.json", "--scaling", "--devices", a.devices),
     "cut-study": lambda a: _lbmtune("study", "box", "--devices", _all_of(a), "--cut", "auto", "--time", "90s",
                                     "--output", a.out / "cut-study"),

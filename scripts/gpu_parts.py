@@ -98,7 +98,7 @@ SEEDS_S, ALONE_S = 300, 12
 TAKES_S = {
     **{"devices": 65, "profile": 150, "turns": 90, "fastest": 120, "accuracy": 50, "physics": 100},
     **{"headers": 120, "proof-cost": 130, "claims": 520, "conformance": 100, "tests": 280, "sanitize": 120},
-    **{"first-minute": 340, "couplings": 320, "scaling": 320, "cut-study": 100, "claims-parts": 90},
+    **{"first-minute": 340, "couplings": 320, "scaling": 320, "cut-study": 100, "claims-parts": 90, "ranks": 240},
     **{"one-device": 90, "all-devices": 90},
 }
 """Seconds of other parts on an H200; unknown for other devices."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-
 import pytest
 
 from lbmtune.backend.registry import available
+from scripts.measurements.ranks import of_ranks
 
 pytestmark = pytest.mark.gpu
 KERNELS = {
@@ -18,7 +14,6 @@ KERNELS = {
     "index list": ("family=sparse,scheme=aa,block=128x1x1", "overlap=none"),
     "call by call": ("scheme=esoteric-pull,block=64x1x1", "overlap=edge-priority,launching=call"),
 }
-LIMIT_S = 240
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,29 +30,4 @@ def two_gpus_with_nccl() -> None:
 def test_two_processes_have_the_state_of_one_gpu(kernel: str) -> None:
     configuration, knobs = KERNELS[kernel]
     words = ("verify", configuration, "--study", "d3q19-box", "--ranks", "--coupling", f"transport=nccl,{knobs}")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    started = [
-        subprocess.Popen(
-            (sys.executable, "-m", "lbmtune", *words),
-            env={
-                **os.environ,
-                "RANK": str(rank),
-                "WORLD_SIZE": "2",
-                "LOCAL_RANK": str(rank),
-                "MASTER_PORT": str(port - 1),
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        (out, first), (silent, second) = (one.communicate(timeout=LIMIT_S) for one in started)
-    finally:
-        for one in started:
-            one.kill()
-    assert [one.returncode for one in started] == [0, 0], first + second
-    assert "equal bit for bit" in out
-    assert not silent
+    assert "equal bit for bit" in of_ranks(("-m", "lbmtune", *words), 2)
