@@ -10,6 +10,7 @@ import pytest
 
 from lbmtune import Case, api
 from lbmtune.api.several_devices.outcomes import Proof
+from lbmtune.backend.ranks import Rank
 from lbmtune.cli.format.several_devices.proofs import print_race, show_agreement
 from lbmtune.decomposition.coupling import Coupling
 from lbmtune.errors import InputError, NothingValidError
@@ -92,6 +93,26 @@ def test_a_process_without_a_rank_is_told_how_to_get_one(run: Run, verb: str, mo
     code, _, err = run(verb, "scheme=pull", "--study", "d3q19-box", "--ranks")
     assert (code, len(err.splitlines())) == (2, 1)
     assert "this process has no rank: start one for each GPU with torchrun, mpirun or srun" in err
+
+
+@pytest.mark.parametrize(("gpus", "device"), [(("0", "cpu"), "0"), (("0", "1", "2", "3", "cpu"), "3")])
+def test_a_rank_takes_a_gpu_that_it_sees(
+    run: Run, monkeypatch: pytest.MonkeyPatch, gpus: tuple[str, ...], device: str
+) -> None:
+    taken = []
+
+    def proved(case: object, config: object, devices: tuple[str, ...], *_: object, rank: Rank, **__: object) -> None:
+        taken.append((devices, rank))
+        raise InputError("seen.")
+
+    monkeypatch.setattr("lbmtune.cli.verbs.run.available", lambda: gpus)
+    monkeypatch.setattr(api, "prove_parts", proved)
+    for name, value in (("RANK", "3"), ("WORLD_SIZE", "8"), ("LOCAL_RANK", "3")):
+        monkeypatch.setenv(name, value)
+    run("verify", "scheme=pull", "--study", "d3q19-box", "--ranks")
+    ((devices, rank),) = taken
+    assert devices == (device,) * 8
+    assert (rank.number, rank.count, str(rank.local)) == (3, 8, device)
 
 
 def test_the_first_rank_alone_prints(capsys: pytest.CaptureFixture[str]) -> None:
