@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from lbmtune.api.objects import write_object
 from lbmtune.catalogue.config import cpu, cuda
-from lbmtune.catalogue.problem.flows import cavity, channel
+from lbmtune.catalogue.problem.flows import box, cavity, channel
 from lbmtune.export.cuda_header import cuda_header
 from lbmtune.records.best_json.document import encode_best
 from tests.shim.device import COMPILER
@@ -101,6 +102,46 @@ def test_a_program_in_fortran_solves_the_channel_of_poiseuille(tmp_path: Path) -
     failed = subprocess.run([tmp_path / "channel", "-1"], capture_output=True, text=True, check=False)
     assert failed.returncode == 1
     assert "an extent of the domain is below 1" in failed.stderr
+
+
+def of_guide(page: str, language: str) -> str:
+    """The whole program in a language on a page, on a domain of 16 cells along each axis, for 10 steps."""
+    blocks = re.findall(
+        rf"^```{language}\n(.*?)^```$", (ROOT / "docs/guide" / page).read_text(), re.MULTILINE | re.DOTALL
+    )
+    (text,) = (block for block in blocks if "main" in block.splitlines()[0])
+    return text.replace("256", "16").replace("1000", "10")
+
+
+@pytest.mark.skipif(FORTRAN is None, reason="no Fortran compiler (gfortran)")
+def test_programs_of_the_guide_to_objects_run_as_it_builds_them(tmp_path: Path) -> None:
+    page = (ROOT / "docs/guide/c-object.md").read_text()
+    write_object(best_of(box("d3q19", "bgk", (16, 16, 16), 1.0), ONE_ROW), tmp_path / "lbm.h", "lbm")
+    (tmp_path / "solver.c").write_text('#define LBM_IMPLEMENTATION\n#include "lbm.h"\n')
+    for language, name in (("c", "main.c"), ("fortran", "main.f90")):
+        (tmp_path / name).write_text(of_guide("c-object.md", language))
+    commands = re.findall(r"^(?:gcc|gfortran) .*$", page, re.MULTILINE)
+    assert len(commands) == 3
+    said = []
+    for command in commands:
+        words = command.partition("#")[0].replace("-O2", "-O1").split()
+        subprocess.run(words, cwd=tmp_path, check=True)
+        if "flow" in words:
+            done = subprocess.run([tmp_path / "flow"], env=ALONE, capture_output=True, text=True, check=True)
+            said.append(done.stdout.split())
+    assert [(name, float(density)) for name, density in said] == [("density", 1.0)] * 2
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
+def test_the_program_of_the_guide_to_headers_runs(tmp_path: Path) -> None:
+    found = best_of(box("d3q19", "bgk", (16, 16, 16), 1.0), cuda.Direct(block=(16, 1, 1)))
+    (tmp_path / "lbm.h").write_text(cuda_header(found, "lbm", "lbm.h"))
+    (tmp_path / "lbm.cu").write_text('#define LBM_IMPLEMENTATION\n#include "lbm.h"\n')
+    (tmp_path / "main.cpp").write_text(of_guide("cuda-header.md", "cpp"))
+    sources = [tmp_path / "main.cpp", tmp_path / "lbm.cu"]
+    build_program(sources, tmp_path / "flow", "lbm", tmp_path, "-DSHIM_AS_LOOP", "-O0")
+    done = subprocess.run([tmp_path / "flow"], capture_output=True, text=True, check=True)
+    assert done.stdout == "density 1.000000\n"
 
 
 def test_a_program_in_python_solves_the_cavity_of_ghia(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
