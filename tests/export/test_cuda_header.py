@@ -30,11 +30,10 @@ from lbmtune.runtime import Simulation
 from lbmtune.runtime.solver import equilibrium
 from scripts.random_domains import REFUSED, RIGHT, WRONG, chosen
 from scripts.random_headers import exportable, outcomes
-from tests.shim.device import COMPILER, HostDevice, compile_on_host
+from tests.shim.device import COMPILER, RUNTIME, HostDevice, compile_on_host
 from tests.support.kernels.headers import (
     BAD_ARGUMENT,
     BAD_DOMAIN,
-    RUNTIME,
     Exported,
     RefusedError,
     best_of,

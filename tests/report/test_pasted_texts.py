@@ -23,8 +23,8 @@ from lbmtune.records.best_json.document import encode_best
 from lbmtune.records.store import append_trial, write_header
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.use import tabs
-from tests.shim.device import COMPILER, shim_engine
-from tests.support.kernels.headers import RUNTIME
+from tests.shim.device import COMPILER, RUNTIME
+from tests.support.kernels.headers import linked
 from tests.support.paths import ROOT
 from tests.support.studies import made_up_records as made
 
@@ -91,8 +91,7 @@ def check_flow(printed: str) -> None:
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler (g++)")
 @pytest.mark.parametrize("name", ["C++", pytest.param("C", marks=pytest.mark.slow)])
 def test_the_text_for_a_gpu_builds_and_runs(name: str, pasted: Pasted) -> None:
-    engine = shim_engine()
-    links = f'$(case " $* " in *" -c "*) ;; *) echo {engine} -Wl,-rpath,{engine.parent} ;; esac)'
+    links = f'$(case " $* " in *" -c "*) ;; *) echo {" ".join(map(str, linked()))} ;; esac)'
     pasted.program("nvcc", NVCC.format(compiler=COMPILER, runtime=RUNTIME, linked=links))
     check_flow(pasted.run(study_of(*ON_GPU), name))
 

@@ -33,6 +33,7 @@ from lbmtune.records.store import cache_folder, write_atomically
 from tests.shim.queues import Host, LateQueue
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")
+RUNTIME = HEADER.parent / "runtime"
 COMPILER = shutil.which("g++")
 # fibers jump from one stack to another, which hardened libraries take for an overrun and end the process
 _NOT_HARDENED = "-U_FORTIFY_SOURCE"
@@ -86,17 +87,31 @@ def _precompile_header(level: str) -> None:
 
 @cache
 def shim_engine() -> Path:
-    """What runs the threads of every kernel; kept, so that processes and later runs have the same one."""
-    source = HEADER.with_suffix(".cpp")
-    version = subprocess.run([str(COMPILER), "--version"], capture_output=True, check=True).stdout
-    told = (" ".join(_OPTIONS).encode(), version, source.read_bytes(), HEADER.read_bytes())
-    digest = hashlib.sha256(b"\0".join(told)).hexdigest()
-    library = cache_folder("shim") / f"engine-{digest[:20]}.so"
+    """What runs the threads of every kernel."""
+    return _kept_library("engine", HEADER.with_suffix(".cpp"), HEADER)
+
+
+@cache
+def shim_runtime() -> Path:
+    """As much of the CUDA runtime as exported headers call."""
+    return _kept_library("runtime", RUNTIME / "cuda_runtime.cpp", RUNTIME / "cuda_runtime.h", linked=shim_engine())
+
+
+def _kept_library(name: str, source: Path, header: Path, linked: Path | None = None) -> Path:
+    """A library that is kept, so that processes and later runs have the same one."""
+    told = " ".join(_OPTIONS), compiler_version(), source.read_text(), header.read_text(), str(linked)
+    digest = hashlib.sha256("\0".join(told).encode()).hexdigest()
+    library = cache_folder("shim") / f"{name}-{digest[:20]}.so"
     if not library.exists():
         made = _folder() / library.name
-        _compile(made, "-O2", _LIBRARY, source)
+        _compile(made, "-O2", _LIBRARY, source, *([linked, f"-Wl,-rpath,{linked.parent}"] if linked else []))
         write_atomically(library, made.read_bytes())
     return library
+
+
+@cache
+def compiler_version() -> str:
+    return subprocess.run([str(COMPILER), "--version"], capture_output=True, check=True, text=True).stdout
 
 
 def _compile(library: Path, *options: str | Path) -> None:

@@ -27,15 +27,16 @@ from lbmtune.measure.verification.reference_states import small_states
 from lbmtune.measure.verification.verify import deviation, error_bounds
 from lbmtune.records import Verification
 from lbmtune.records.best_json.document import Best
-from lbmtune.records.store import cache_folder
+from lbmtune.records.store import cache_folder, write_atomically
 from lbmtune.runtime.states import state_of
-from tests.shim.device import COMPILER, HEADER, shim_engine
+from tests.shim.device import COMPILER, RUNTIME, compiler_version, shim_engine, shim_runtime
 from tests.support.studies import made_up_records as made
 
 BAD_ARGUMENT, BAD_DOMAIN = 1, 2
 """What functions return that refuse an argument or a domain."""
-RUNTIME = HEADER.parent / "runtime"
 _OPTIONS = ("-std=c++17", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-Wall", "-Wextra", "-Wno-unused", "-Werror")
+_INCLUDED = ("algorithm", "cmath", "cstdlib", "cstring", "map", "stdexcept", "stdint.h", "string", "utility", "vector")
+"""Of the standard library, by headers."""
 _LENIENT = ("-Wno-unknown-pragmas", "-Wno-missing-field-initializers")
 
 
@@ -55,7 +56,7 @@ def compiled(found: Best, folder: Path | None = None, *, level: str = "-O0", beh
     folder: for the library; None: the cache of the tests, if an earlier run has not put it there. behind: more C++.
     """
     text, behind = cuda_header(found, "made", "made.h"), f'#define MADE_IMPLEMENTATION\n#include "made.h"\n{behind}'
-    told = (text, behind, level, *_OPTIONS, *_LENIENT, str(shim_engine()), *map(Path.read_text, RUNTIME.iterdir()))
+    told = (text, behind, level, *_OPTIONS, *_LENIENT, str(shim_runtime()))
     library = (folder or cache_folder("shim")) / f"{hashlib.sha256('|'.join(told).encode()).hexdigest()[:20]}.so"
     if not library.exists():
         library.parent.mkdir(parents=True, exist_ok=True)
@@ -79,11 +80,31 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
 
 def build(source: Path, target: Path, name: str, *options: str) -> None:
     """Compile a text that includes a header, and link it with the shim. name: the one of the header."""
-    engine = shim_engine()
-    command = [COMPILER, *options, f"-DSHIM_NAMESPACE={name}", "-I", RUNTIME, "-x", "c++", source, "-x", "none"]
-    command += ["-o", target, engine, f"-Wl,-rpath,{engine.parent}"]
+    command = [COMPILER, *options, f"-DSHIM_NAMESPACE={name}", "-I", RUNTIME, "-include", _precompiled(options)]
+    command += ["-x", "c++", source, "-x", "none", "-o", target, *linked()]
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
+
+
+def linked() -> list[Path | str]:
+    """What a program or a library with a header is linked with."""
+    return [shim_runtime(), shim_engine(), f"-Wl,-rpath,{shim_engine().parent}"]
+
+
+def _precompiled(options: Sequence[str]) -> Path:
+    """What headers include of the standard library, parsed once; beside it what the compiler makes of that."""
+    parsed = [option for option in options if option.startswith(("-f", "-O", "-std", "-U"))]
+    text = "".join(f"#include <{name}>\n" for name in _INCLUDED)
+    digest = hashlib.sha256("|".join((text, compiler_version(), *parsed)).encode()).hexdigest()
+    header = cache_folder("shim") / f"included-{digest[:20]}.h"
+    if not header.exists():
+        made = header.with_suffix(f".{os.getpid()}.h")
+        write_atomically(made, text.encode())
+        beside = made.with_name(f"{header.name}.gch.{os.getpid()}")
+        subprocess.run([str(COMPILER), *parsed, "-x", "c++-header", made, "-o", beside], check=True)
+        beside.replace(header.with_name(f"{header.name}.gch"))
+        made.replace(header)  # at once and last: other processes look for it
+    return header
 
 
 def build_program(sources: Sequence[Path], target: Path, name: str, headers: Path, *options: str) -> None:
