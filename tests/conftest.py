@@ -43,6 +43,8 @@ os.environ["LBMTUNE_LOCKS"] = f"tests of {os.getpid()}"
 if "PYTEST_XDIST_WORKER" not in os.environ:  # the process that begins the others, whose folder they inherit
     SHARE = tempfile.TemporaryDirectory(prefix="lbmtune-tests-")
     os.environ[once.FOLDER] = SHARE.name
+# no machine loses its power here, and each file would be waited for
+os.fsync = lambda _: None  # type: ignore[assignment]
 # before anything loads NumPy: threads of its library would wait for each other beside the other workers of the tests
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # and threads of a parallel loop that spin until all are there would keep those from their processors that they wait for

@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,7 +101,11 @@ def read_machine(path: Path) -> Machine:
 
 def described(path: Path) -> Machine:
     """Return the machine of a file. Raises OSError, or ValueError with a clause on the cause."""
-    content = path.read_bytes()
+    return _read(path.read_bytes())
+
+
+@lru_cache(maxsize=32)  # checks of hundreds of figures, for the same few files again and again
+def _read(content: bytes) -> Machine:
     try:
         table = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
