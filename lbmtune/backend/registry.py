@@ -1,9 +1,12 @@
 """Devices and compilers by name. A backend is a package of its name beside this module; none is imported to start."""
 
+import os
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 
 from lbmtune.backend.protocol import BackendPackage, Binary, Compiler, Device
+from lbmtune.backend.ranks import Rank, rank_of
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.codegen.program import Program
 from lbmtune.errors import InputError
@@ -56,6 +59,12 @@ def reports_power(spec: str) -> bool:
 def link(one: str, other: str) -> str:
     """Return the name of the link between two devices of a backend, such as 'NVLink 4, 18 links'."""
     return _package(backend_of(one)).link(one, other)
+
+
+def this_rank() -> Rank:
+    """Return the rank of this process; launchers may let it see one GPU of a host alone. Raises InputError."""
+    rank, gpus = rank_of(os.environ), sum(name.isdecimal() for name in available())
+    return replace(rank, local=rank.local % gpus) if gpus else rank
 
 
 def available() -> tuple[str, ...]:

@@ -44,12 +44,12 @@ def _order(found: Decomposition) -> tuple[float, int, int]:
 
 
 def first_legal(
-    found: Decomposition, couplings: Sequence[Coupling], *, planes: bool, reached: bool
+    found: Decomposition, couplings: Sequence[Coupling], *, planes: bool, reached: bool, apart: bool = False
 ) -> tuple[Coupling | None, str]:
     """Return the first coupling that is legal, or None with the reason against the first one.
 
-    planes, reached: as in `coupling_refusal`.
+    planes, reached, apart: as in `coupling_refusal`.
     """
-    reasons = [coupling_refusal(found, one, planes=planes, reached=reached) for one in couplings]
+    reasons = [coupling_refusal(found, one, planes=planes, reached=reached, apart=apart) for one in couplings]
     legal = (one for one, reason in zip(couplings, reasons, strict=True) if reason is None)
     return next(legal, None), reasons[0] or ""

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lbmtune.backend.cuda.nccl import joined
 from lbmtune.backend.protocol import Binary, Compiler, PeerDevice
+from lbmtune.backend.ranks import Rank
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import FIRST_PLANE, Program
 from lbmtune.codegen.render import render_on_planes
@@ -19,6 +21,7 @@ from lbmtune.decomposition.parts import decomposed
 from lbmtune.decomposition.rules import refusal
 from lbmtune.errors import InputError
 from lbmtune.runtime.parts.coupled import CoupledSimulation
+from lbmtune.runtime.parts.ranks import RankedSimulation
 
 if TYPE_CHECKING:
     from lbmtune.records.best_json.document import Best
@@ -27,7 +30,10 @@ Array = Any
 
 
 class Gathered(CoupledSimulation):
-    """Parts whose fields are gathered on the host: all arrays are those of NumPy, of the whole domain."""
+    """Parts whose fields are gathered on the host: all arrays are those of NumPy, of the whole domain.
+
+    They are NaN in parts of other processes.
+    """
 
     @property
     def xp(self) -> ModuleType:
@@ -57,13 +63,13 @@ class Gathered(CoupledSimulation):
     @property
     def place_text(self) -> str:
         """Return the devices and the cut in words."""
-        named, count = self.devices[0].environment.device, len({id(one) for one in self.devices})
-        return f"{count} x {named}, {len(self.parts)} parts, cut={self.decomposition.cut}"
+        named, found = self.devices[0].environment.device, self.decomposition
+        return f"{self.device_count} x {named}, {len(found.parts)} parts, cut={found.cut}"
 
     def macroscopic(self) -> tuple[Array, Array]:
         """Return density (nz, ny, nx) and velocity (3, nz, ny, nx), float64, of the whole domain."""
         shape = self.case.domain[::-1]
-        rho, velocity = np.empty(shape), np.empty((3, *shape))
+        rho, velocity = np.full(shape, np.nan), np.full((3, *shape), np.nan)
         self.synchronize()
         for part, one in self._each():
             mine = tuple(slice(of.start, of.stop) for of in reversed(part.box.window))
@@ -72,6 +78,10 @@ class Gathered(CoupledSimulation):
                 cells = found[..., own[0], own[1], own[2]]
                 whole[..., mine[0], mine[1], mine[2]] = cells if one.xp is np else one.xp.asnumpy(cells)
         return rho, velocity
+
+
+class RankedFlow(RankedSimulation, Gathered):
+    """The part of this process as a flow."""
 
 
 def on_planes(program: Program) -> Program:
@@ -89,10 +99,12 @@ def gathered(
     *,
     cut: str,
     coupling: str | None,
+    rank: Rank | None = None,
 ) -> Gathered:
     """Return the parts of a case on devices, cut and coupled as asked, or as a file says. Raises InputError.
 
-    devices: of each part; compiler: of kernels that pack; cut, coupling: as in `load`.
+    devices: of each part; compiler: of kernels that pack; cut, coupling: as in `load`; rank: of this process, if each
+    part has one.
     """
     config, recorded, limits = program.config, best.parts, devices[0].limits
     fits = recorded is not None and recorded.devices == len(devices)
@@ -104,14 +116,16 @@ def gathered(
         found = decomposed(case, config, chosen, depth)
     else:
         found = legal_cuts(case, config, len(devices), limits)[0]
-    owners = [devices[part.device] for part in found.parts]
+    owners, apart = [devices[part.device] for part in found.parts], rank is not None
     reached = all(owners[face.source].reaches(owners[face.target]) for face in found.faces)
-    usual = (
-        [parse_coupling(coupling)] if coupling is not None else [*([recorded.coupling] if recorded else []), *_USUAL]
-    )
-    legal, reason = first_legal(found, usual, planes=FIRST_PLANE in program.arguments, reached=reached)
+    usual = [parse_coupling(coupling)] if coupling is not None else [*_USUAL]
+    if recorded and coupling is None:
+        usual.insert(0, recorded.coupling)
+    legal, reason = first_legal(found, usual, planes=FIRST_PLANE in program.arguments, reached=reached, apart=apart)
     if legal is None:
         raise InputError(f"{reason}.")
+    if rank is not None:
+        return RankedFlow(program, binary, devices[0], found, rank.number, joined(rank), legal, compiler)
     return Gathered(program, binary, devices, found, legal, compiler)
 
 
@@ -121,5 +135,7 @@ _USUAL = (
     Coupling("copy", "none"),
     Coupling("host"),
     Coupling("host", "none"),
+    Coupling("nccl"),
+    Coupling("nccl", "none"),
 )
 """Couplings in the order in which they are tried: a kernel that packs serves every layout."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from lbmtune.backend.protocol import OR_CPU, Binary, CompileError, Device, OutOfMemoryError, TooManyResourcesError
-from lbmtune.backend.registry import backend_of, compiler_for, default_device, open_device
+from lbmtune.backend.ranks import Rank
+from lbmtune.backend.registry import backend_of, compiler_for, default_device, open_device, this_rank
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.families.rules import Limits, broken
@@ -36,6 +37,7 @@ def load(
     device: str | int | None = None,
     *,
     devices: Sequence[str | int] | None = None,
+    ranks: bool = False,
     cut: str = "",
     coupling: str | None = None,
     domain: tuple[int, int, int] | None = None,
@@ -57,12 +59,14 @@ def load(
     devices: of the parts of the domain, all of one kind, the same one several times for several parts; then cut is
     'z:2', '2x1x4' or 'bisection:8', '': that of the file if it is for as many parts, else the legal one with the least
     work in a part; and coupling how they exchange, 'transport=pack,overlap=none', None: as in the file or usual.
+    ranks: a part in each process of this run, which torchrun, mpirun or srun started: all of them do the same, and
+    fields are NaN in the parts of others (`Solver.held`).
 
     Raises InputError (damaged file, wrong version, another text, a case or device that the kernel does not support) and
     DeviceUnavailableError; warns if the device is not the one that the speed was measured on.
     """
     given: dict[str, Any] = {"relaxation_rate": relaxation_rate, "force": force, "wall_velocity": wall_velocity}
-    several: dict[str, Any] = {"devices": devices, "cut": cut, "coupling": coupling}
+    several: dict[str, Any] = {"devices": devices, "ranks": ranks, "cut": cut, "coupling": coupling}
     best = for_domain(read_best(Path(path)), domain, path)
     return loaded(best, path, device, domain=domain, geometry=geometry, trusted=trusted, **given, **several)
 
@@ -94,6 +98,7 @@ def loaded(
     device: str | int | None = None,
     *,
     devices: Sequence[str | int] | None = None,
+    ranks: bool = False,
     cut: str = "",
     coupling: str | None = None,
     domain: tuple[int, int, int] | None = None,
@@ -104,6 +109,8 @@ def loaded(
     trusted: bool = False,
 ) -> Solver:
     """Return the flow of a best.json that was read (`load`). path: of its file, for messages."""
+    rank = _rank(device, devices) if ranks else None
+    devices = devices if rank is None else [str(rank.local)] * rank.count
     _check_together(device, devices, cut, coupling, trusted=trusted)
     best = replace(best, case=settled(best.case, geometry))
     if devices is not None and best.parts and best.parts.devices == len(devices) and domain is None:
@@ -134,7 +141,8 @@ def loaded(
             simulation = Simulation(program, binary, opened, case, partial(compiled, single) if single else None)
         else:
             compiler = compiler_for(opened.environment)
-            simulation = gathered(best, case, program, binary, [opened, *others], compiler, cut=cut, coupling=coupling)
+            several: dict[str, Any] = {"cut": cut, "coupling": coupling, "rank": rank}
+            simulation = gathered(best, case, program, binary, [opened, *others], compiler, **several)
     except (TooManyResourcesError, OutOfMemoryError) as error:
         raise InputError(f"the kernel of {path} does not fit here: {error}; choose a smaller domain.") from error
     return Solver(simulation, best)
@@ -205,6 +213,14 @@ def _check_together(
             "trusted=True is not supported for several devices (leave it out): parts run a text that this version "
             "makes, whose launches take planes."
         )
+
+
+def _rank(device: str | int | None, devices: Sequence[str | int] | None) -> Rank:
+    """Return the rank of this process. Raises InputError."""
+    if device is not None or devices is not None:
+        name, value = ("device", device) if device is not None else ("devices", devices)
+        raise InputError(f"{name}={value} does not go with ranks=True; leave one of them out.")
+    return this_rank()
 
 
 def _opened(best: Best, asked: Sequence[str | None], path: str | os.PathLike[str]) -> list[Any]:

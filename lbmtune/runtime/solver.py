@@ -132,6 +132,11 @@ class Solver:
         """Return the time steps since the state was set."""
         return self._simulation.steps_done
 
+    @property
+    def held(self) -> Array | None:
+        """Return which cells this process has, bool, (nz, ny, nx); None: all. Fields are NaN in others."""
+        return self._simulation.held if isinstance(self._simulation, Gathered) and self._simulation.apart else None
+
     def initialise(self, density: Array | None = None, velocity: Array | None = None) -> None:
         """Set the equilibrium of a density (nz, ny, nx) and a velocity (3, nz, ny, nx), or what broadcasts.
 
@@ -180,7 +185,8 @@ class Solver:
     def macroscopic(self) -> tuple[Array, Array]:
         """Return density (nz, ny, nx) and velocity (3, nz, ny, nx), float64. Warns if the flow has diverged."""
         density, velocity = self._simulation.macroscopic()
-        if not bool(self.xp.isfinite(density.sum() + velocity.sum())):
+        own = (density, velocity) if self.held is None else (density[self.held], velocity[:, self.held])
+        if not bool(self.xp.isfinite(own[0].sum() + own[1].sum())):
             warnings.warn(
                 f"the flow has diverged: after {self.steps_done} steps its values are not numbers everywhere; begin "
                 "again with lower velocities or force, or a lower relaxation_rate, which is more viscosity.",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import local
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lbmtune
+from lbmtune.backend.ranks import Rank
 from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
@@ -19,6 +22,7 @@ from lbmtune.export import write_best
 from lbmtune.runtime import load as loading
 from tests.records.best_json.test_export import CPU, cpu_record
 from tests.runtime.parts.test_decomposed import ROUNDING, case_named, config, needs_compiler, tiles, words
+from tests.runtime.parts.test_ranks import Mailbox, OneAtATime
 from tests.shim.device import HostDevice, compile_on_host
 from tests.shim.queues import Host
 from tests.support.studies import made_up_records as made
@@ -50,6 +54,44 @@ def gpu_file(folder: Path, case: Case, one: KernelConfig) -> Path:
 def cpu_file(folder: Path, case: Case) -> Path:
     write_best(cpu_record(case, replace(CPU, **words(case))), folder / "best.json")  # type: ignore[arg-type]
     return folder / "best.json"
+
+
+@needs_compiler
+def test_each_rank_has_its_part_of_the_flow(shims: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = case_named("grinder")
+    file = gpu_file(tmp_path, case, config(scheme="aa", storage="fp64", block=(4, 2, 1)))
+    alone, mailbox = lbmtune.load(file, 0), Mailbox(2)
+    alone.step(4)
+    assert alone.held is None
+    monkeypatch.setattr(loading, "open_device", lambda _: OneAtATime())
+    monkeypatch.setattr("lbmtune.runtime.gathered.joined", lambda place: mailbox.of(place.number))
+    here = local()
+    monkeypatch.setattr(loading, "this_rank", lambda: here.rank)
+
+    def run(number: int) -> Any:
+        here.rank = Rank(number, 2, number)
+        flow = lbmtune.load(file, ranks=True, cut="z:2")
+        flow.step(4)
+        assert "2 x host, 2 parts, cut=z:2" in repr(flow)
+        fields = flow.populations(), *flow.macroscopic()
+        assert (np.isfinite(fields[1]) == flow.held).all()
+        return fields
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(run, range(2)))
+    for expected, first, second in zip((alone.populations(), *alone.macroscopic()), *found, strict=True):
+        assert (np.isnan(first) != np.isnan(second)).all()
+        assert np.array_equal(np.where(np.isnan(first), second, first), expected)
+
+
+def test_ranks_go_with_no_other_device(tmp_path: Path) -> None:
+    file = cpu_file(tmp_path, case_named("box"))
+    with pytest.raises(
+        InputError, match=r"devices=\['cpu', 'cpu'\] does not go with ranks=True; leave one of them out"
+    ):
+        lbmtune.load(file, devices=TWO, ranks=True)
+    with pytest.raises(InputError, match="device=cpu does not go with ranks=True"):
+        lbmtune.load(file, "cpu", ranks=True)
 
 
 def same(one: Any, other: Any, apart: float = 0.0) -> None:

@@ -1,9 +1,7 @@
 """Verbs that run one configuration: verify, measure, accuracy."""
 
 import logging
-import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -11,8 +9,8 @@ from msgspec import to_builtins
 
 from lbmtune import api
 from lbmtune.api.machines.devices import several
-from lbmtune.backend.ranks import Rank, rank_of
-from lbmtune.backend.registry import available
+from lbmtune.backend.ranks import Rank
+from lbmtune.backend.registry import this_rank
 from lbmtune.cli.arguments.configs import Subject, named, resolve, study_spec
 from lbmtune.cli.arguments.options import (
     Config,
@@ -175,12 +173,11 @@ def _measure_parts(
 
 
 def _rank(options: Options, devices: str | None, parts: int | None) -> Rank:
-    """Return the rank of this process; launchers may let it see one GPU of a host alone. Raises InputError."""
+    """Return the rank of this process. Raises InputError."""
     given = {"--device": options.device, "--devices": devices, "--parts": parts}
     if other := next((name for name, value in given.items() if value is not None), ""):
         raise InputError(f"--ranks does not go with {other}; leave one of them out: each rank has a GPU of its own.")
-    rank, gpus = rank_of(os.environ), sum(name.isdecimal() for name in available())
-    return replace(rank, local=rank.local % gpus) if gpus else rank
+    return this_rank()
 
 
 def _silent(rank: Rank | None) -> bool:

@@ -1,1 +1,1 @@
-"""A program on the parts of a domain: the exchange through the host as the reference, and that between devices."""
+"""A program on the parts of a domain, which exchange through the host as the reference, directly, or by processes."""

@@ -105,7 +105,7 @@ def test_a_rank_takes_a_gpu_that_it_sees(
         taken.append((devices, rank))
         raise InputError("seen.")
 
-    monkeypatch.setattr("lbmtune.cli.verbs.run.available", lambda: gpus)
+    monkeypatch.setattr("lbmtune.backend.registry.available", lambda: gpus)
     monkeypatch.setattr(api, "prove_parts", proved)
     for name, value in (("RANK", "3"), ("WORLD_SIZE", "8"), ("LOCAL_RANK", "3")):
         monkeypatch.setenv(name, value)
