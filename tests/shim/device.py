@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from math import prod
 from pathlib import Path
+from threading import Lock, get_ident
 from types import ModuleType
 from typing import Any
 
@@ -43,6 +44,8 @@ _LIBRARY = "-shared"
 # nor tables for exceptions and names of types; and it runs for less time than the optimiser takes
 _OF_A_KERNEL = ("-nostdinc++", "-fno-exceptions", "-fno-rtti", "-fno-asynchronous-unwind-tables")
 QUICKLY_MADE, QUICK = "-O0", "-O2"
+_ONE_THREAD = Lock()
+"""Held while what all kernels share is made."""
 
 
 @cache
@@ -59,13 +62,16 @@ def compile_on_host(program: Program, level: str = QUICKLY_MADE) -> Binary:
 
 def compile_text(source: str, level: str = QUICKLY_MADE) -> Binary:
     """A shared object of a text, from the cache of the tests if an earlier run has compiled it in the same way."""
-    engine = shim_engine()
+    with _ONE_THREAD:
+        engine = shim_engine()
     told = (str(engine), level, " ".join(_OF_A_KERNEL), source)
     digest = hashlib.sha256("\0".join(told).encode()).hexdigest()
     library = engine.with_name(f"{digest[:20]}.so")
     if not library.exists():
-        _precompile_header(level)
-        text, made = _folder() / f"{digest[:20]}.cpp", library.with_suffix(f".{os.getpid()}")
+        with _ONE_THREAD:
+            _precompile_header(level)
+        own = f"{os.getpid()}-{get_ident()}"  # another thread may compile the same text
+        text, made = _folder() / f"{digest[:20]}-{own}.cpp", library.with_suffix(f".{own}")
         text.write_text(source)
         _compile(made, level, *_OF_A_KERNEL, _LIBRARY, "-nostdlib", text, engine)
         made.replace(library)  # at once: other processes look for it
