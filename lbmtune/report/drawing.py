@@ -55,8 +55,10 @@ PALE = 0.25
 NEUTRAL, CEILING, MARK = "#888888", "#c98500", "#e03131"
 BESIDE = {"orientation": "v", "x": 1.02, "yref": "paper", "y": 1, "yanchor": "top", "font": {"size": 12}}
 """Legend to the right, for wide figures."""
-MANY = 5000
-"""Number of points up to which they are drawn as SVG."""
+MANY = 1200
+"""Number of points of a figure up to which all are drawn until a reader zooms in."""
+FEWEST = 50
+"""Points of a trace that are drawn in any case."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +112,25 @@ def plain_figure(x: str, y: str) -> Figure:
 
 
 def scatter(**settings: Any) -> Any:
-    """Return a trace of points, drawn with WebGL if there are more than `MANY`."""
-    from plotly.graph_objects import Scatter, Scattergl
+    """Return a trace of points."""
+    from plotly.graph_objects import Scatter
 
-    kind = Scattergl if len(settings["x"]) > MANY else Scatter
-    return kind(**{"mode": "markers", **settings})
+    return Scatter(**{"mode": "markers", **settings})
+
+
+def thin(figure: Figure) -> bool:
+    """Limit the points that a figure with more than `MANY` draws at a time; return if it has so many.
+
+    Plotly draws those in view evenly, and shows the others on hover and to a reader who zooms in.
+    """
+    points = [one for one in figure.data if one.type == "scatter" and "markers" in (one.mode or "")]
+    traces = [one for one in points if one.marker.maxdisplayed is None]
+    total = sum(len(trace.y) for trace in traces if trace.visible is not False)
+    if total <= MANY:
+        return False
+    for trace in traces:
+        trace.marker.maxdisplayed = max(FEWEST, len(trace.y) * MANY // total)
+    return True
 
 
 def of_trials(numbers: Sequence[int]) -> dict[str, Any]:

@@ -12,32 +12,30 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lbmtune.report.drawing import Figure
+from lbmtune.report.drawing import Figure, thin
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _PAGE = Path(__file__).with_name("page")
-_CARTESIAN = frozenset(("scatter", "bar", "box", "heatmap"))
-"""Types of traces in use that the shipped part of plotly.js draws."""
+_THINNED = " Some of the points are drawn, evenly: zooming in draws the others."
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A figure of a page. figure: packed Plotly JSON; traces: its types of traces; wide: it has a row of its own."""
+    """A figure of a page. figure: packed Plotly JSON; wide: it has a row of its own."""
 
     name: str
     title: str
     caption: str
     figure: str
-    traces: frozenset[str]
     wide: bool = False
 
 
 def panel(name: str, title: str, caption: str, figure: Figure) -> Panel:
     """Return a figure as a panel of a page."""
-    traces = frozenset(str(trace.type) for trace in figure.data)
-    return Panel(name, title, caption, packed(str(figure.to_json())), traces)
+    said = caption + _THINNED if thin(figure) else caption
+    return Panel(name, title, said, packed(str(figure.to_json())))
 
 
 def filled(template: str, scripts: Sequence[str], panels: Sequence[Panel], **values: Any) -> str:
@@ -48,7 +46,7 @@ def filled(template: str, scripts: Sequence[str], panels: Sequence[Panel], **val
         .render(
             style=(_PAGE / "style.css").read_text(encoding="utf-8"),
             script="".join((_PAGE / name).read_text(encoding="utf-8") for name in scripts),
-            plotly=library(panels),
+            plotly=_shipped("plotly-cartesian.min.js.gz"),
             panels=panels,
             table_library=_shipped("tabulator.min.js.gz"),
             table_style=_shipped("tabulator.min.css.gz"),
@@ -76,11 +74,6 @@ def script_json(values: object) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def library(panels: Sequence[Panel]) -> str:
-    """Return plotly.js, packed: the shipped part if that can draw all panels, otherwise the whole."""
-    return _library(whole=not all(one.traces <= _CARTESIAN for one in panels))
-
-
 @cache
 def _templates() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -88,16 +81,6 @@ def _templates() -> Environment:
     return Environment(
         loader=FileSystemLoader(_PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-
-
-@cache
-def _library(*, whole: bool) -> str:
-    if whole:
-        from plotly.offline import get_plotlyjs
-
-        return packed(get_plotlyjs())
-    # the part for Cartesian axes, a third of the whole
-    return _shipped("plotly-cartesian.min.js.gz")
 
 
 @cache

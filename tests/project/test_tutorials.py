@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from lbmtune.api import Study
 from lbmtune.cli import main
 from tests.support.paths import ROOT
+from tests.support.reading import check_page
 
 TUTORIALS = ROOT / "docs" / "tutorial"
 GUIDE = TUTORIALS.parent / "guide"
@@ -73,7 +75,7 @@ def test_the_first_tutorial_prints_what_it_shows(
             assert any(re.match(_pattern(line), there.strip()) for there in lines), f"{line!r} is not in:\n{printed}"
         done.append(command.split()[2])
     assert done == ["explain", "explain", "explain", "rank", "verify", "study", "report"]
-    assert (folder / "results" / "report.html").exists()
+    check_page(Study(folder / "results"), folder / "results" / "report.html")
 
 
 @pytest.mark.filterwarnings("ignore:this kernel was tuned")

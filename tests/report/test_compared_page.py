@@ -40,20 +40,14 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_a_page_is_drawn_without_an_error(name: str, written: dict[str, Path]) -> None:
-    found = browser()
-    found.open(written[name])
-    found.draw_all()
+@pytest.mark.parametrize(("name", "width"), [("cards", 1280), ("precisions", 400), ("days", 1280)])
+def test_a_page_is_drawn_without_an_error_and_fits(name: str, width: int, written: dict[str, Path]) -> None:
+    parts, found = laid_out(written[name], width), browser()
+    assert parts["needed"] <= parts["width"] == width
     assert found.said == []
     assert found.ask("plots.map((one) => one.id)") == ["plot-winners", "plot-distributions", "plot-changes"]
     text = written["cards"].read_text()
     assert "nvidia-h100/d3q19-box-fp32 19,489 (0.71 times)</h1>" in text
-
-
-def test_a_page_fits_a_telephone(written: dict[str, Path]) -> None:
-    for width, found in laid_out(written["precisions"], (400, 1280)).items():
-        assert found["needed"] <= found["width"] == width
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -11,9 +11,10 @@ import pytest
 from lbmtune.api import Study
 from lbmtune.model.predict import TERMS
 from lbmtune.records.terms import MEANINGS, MEMORY
-from tests.report.test_report_driven import SHOWN, point_of
-from tests.support.driven import Driven, browser
+from tests.support.browser import check_figures_fit, laid_out, visit
+from tests.support.driven import browser
 from tests.support.paths import RECORDED, ROOT
+from tests.support.reading import check_page
 
 SETS = {
     "one step": "nvidia-h200/d3q19-box-fp32",
@@ -23,8 +24,6 @@ SETS = {
     "16 bits": "nvidia-h200/d3q19-box-fp16s",
     "another card": "nvidia-h100/d3q19-moments-fp32",
 }
-LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("one step", "on chip", "16 bits", "another card")]
-EVERY_DAY = ["several steps", "processor"]
 MOST_BYTES = 3_000_000
 READY_S = 4.0
 """Seconds of the processor until the table and the figures on the screen are there. `scripts.measurements.pages` has
@@ -43,39 +42,39 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[S
     return found
 
 
-def opened(file: Path) -> Driven:
-    page = browser()
-    page.open(file)
-    page.draw_all()
-    return page
-
-
-@pytest.mark.parametrize("name", [*EVERY_DAY, *LARGE])
-def test_a_recorded_page_is_complete_and_in_its_budgets(
-    name: str, written: Callable[[str], tuple[Study, Path]]
-) -> None:
-    study, file = written(name)
-    winner, page = study.winner, browser()
-    page.open(file)
-    assert page.processor_s() < READY_S
-    assert page.ask("performance.getEntriesByType('mark').map((one) => one.name)") == ["first screen", "ready"]
-    page.draw_all()
-    assert page.said == []
-    assert file.stat().st_size < MOST_BYTES
-    assert page.ask(f"{SHOWN}[0]") == max(study.record.trials, key=lambda one: one.mlups or 0).number
-    page.hover(*point_of(page, "roofline", winner.number))
-    page.wait("document.querySelector('#plot-roofline .hovertext')")
-    assert f"winner: trial {winner.number}" in page.ask(
-        "document.querySelector('#plot-roofline .hoverlayer').textContent"
+def slow_but(*every_day: str) -> pytest.MarkDecorator:
+    """Take all sets, those that are not named for `make test-slow`."""
+    return pytest.mark.parametrize(
+        "name", [pytest.param(one, marks=() if one in every_day else pytest.mark.slow) for one in SETS]
     )
-    scheme = str(winner.config.get("scheme", "aa"))
-    page.click("#filter")
-    page.write(f"scheme = {scheme}")
-    assert set(page.ask(SHOWN)) == {one.number for one in study.record.trials if one.config.get("scheme") == scheme}
-    assert page.said == []
 
 
-@pytest.mark.parametrize("name", EVERY_DAY)
+@slow_but("several steps")
+def test_a_recorded_page_is_read_and_in_its_budgets(name: str, written: Callable[[str], tuple[Study, Path]]) -> None:
+    study, file = written(name)
+    assert check_page(study, file) < READY_S
+    assert file.stat().st_size < MOST_BYTES
+
+
+@slow_but("processor")
+def test_a_recorded_page_fits_a_telephone(name: str, written: Callable[[str], tuple[Study, Path]]) -> None:
+    check_figures_fit(laid_out(written(name)[1], 400), 400)
+    assert browser().said == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, False), (1280, True)])
+@pytest.mark.parametrize("name", SETS)
+def test_axe_finds_nothing_on_a_recorded_page(
+    name: str, width: int, dark: bool, written: Callable[[str], tuple[Study, Path]]
+) -> None:
+    browser().open(written(name)[1], width, dark=dark)
+    assert browser().ask("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+    browser().ask(f"select({written(name)[0].winner.number})")
+    assert browser().axe() == []
+
+
+@slow_but("several steps", "processor")
 def test_each_knob_and_term_has_its_meaning_on_hover(name: str, written: Callable[[str], tuple[Study, Path]]) -> None:
     study, file = written(name)
     assert study.winner.prediction
@@ -89,9 +88,37 @@ def test_each_knob_and_term_has_its_meaning_on_hover(name: str, written: Callabl
     assert len(without) <= 2, "backend and family"
 
 
-def test_committed_pages_open_without_an_error() -> None:
-    pages = sorted((ROOT / "reports").rglob("*.html"))
-    assert len(pages) > 5
-    claims = [one for one in pages if one.stem == "claims"]
-    for file in [*claims, min((one for one in pages if one not in claims), key=lambda one: one.stat().st_size)]:
-        assert opened(file).said == [], file
+COMMITTED = sorted((ROOT / "reports").rglob("*.html"))
+
+
+def test_pages_are_committed() -> None:
+    assert len(COMMITTED) > 5
+    assert [file for file in COMMITTED if file.stem == "claims"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_a_committed_page_opens_without_an_error(file: Path) -> None:
+    seen = visit(file)
+    assert (seen.console, seen.errors) == ([], "")
+
+
+CLAIMS = [file for file in COMMITTED if file.stem == "claims"]
+
+
+@pytest.mark.parametrize("file", [CLAIMS[0], *(pytest.param(one, marks=pytest.mark.slow) for one in CLAIMS[1:])])
+def test_committed_claims_are_sorted_and_filtered(file: Path) -> None:
+    page, rows = browser(), "filtered.flatMap(rowsOf).filter((row) => !row.hidden)"
+    page.open(file)
+    assert len(page.ask(f"{rows}.map((row) => row.id)")) > 50
+    page.ask("byId('verdict').value = 'undecided'; filterTables()")
+    found = page.ask(f"{rows}.map((row) => row.textContent)")
+    assert found
+    assert all("undecided" in text for text in found)
+    page.ask(
+        "byId('verdict').value = ''; filterTables(); document.querySelector('table.filtered thead button').focus()"
+    )
+    page.press("Enter")
+    names = "[...document.querySelector('table.filtered').tBodies[0].rows].map((row) => row.cells[0].textContent)"
+    assert page.ask(names) == sorted(page.ask(names))
+    assert page.said == []

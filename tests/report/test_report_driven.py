@@ -8,14 +8,19 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.study import page as study_page
+from lbmtune.report.study.answer.use import tabs
+from tests.support.browser import check_figures_fit, layout, shown, visit
 from tests.support.driven import Driven, browser
 from tests.support.pages import write_report
+from tests.support.reading import SHOWN, check_winner_is_hovered, copied, downloaded, point_of
 from tests.support.studies import made_up_records as made
 
 
@@ -39,40 +44,22 @@ def opened(file: Path) -> Driven:
     return found
 
 
+_AS_OPENED = """{
+  if (!byId("detail").hidden) closeDetail();
+  if (table.getFilters(true).length) { table.clearFilter(true); table.clearHeaderFilter(); byId("filter").value = ""; }
+}"""
+
+
 @pytest.fixture
 def page(opened: Driven) -> Iterator[Driven]:
     """The page as it was when it was opened; nothing may fail meanwhile."""
     yield opened
-    opened.ask("closeDetail(); table.clearFilter(true); table.clearHeaderFilter(); byId('filter').value = ''")
+    opened.ask(_AS_OPENED)
     assert opened.said == []
 
 
-SHOWN = "table.getRows('active').map((row) => row.getData().c0)"
-"""Numbers of the trials that the table shows, in its order."""
-
-
-def point_of(page: Driven, figure: str, number: int) -> tuple[float, float]:
-    """Where the point of a trial lies on the screen."""
-    page.box(f"#plot-{figure}")
-    found = page.ask(
-        f"""(() => {{
-          const plot = byId("plot-{figure}"), held = (one) => [...one.customdata || []].includes({number});
-          const [trace] = plot.data.filter(held);
-          const place = [...trace.customdata].indexOf({number}), {{ xaxis, yaxis }} = plot._fullLayout;
-          const area = plot.querySelector(".nsewdrag").getBoundingClientRect();
-          return [area.left + xaxis.d2p(trace.x[place]), area.top + yaxis.d2p(trace.y[place])];
-        }})()"""
-    )
-    return found[0], found[1]
-
-
 def test_to_hover_the_winner_shows_the_winner(page: Driven, study: StudyRecord) -> None:
-    number = study.ranked[0].number
-    page.hover(*point_of(page, "roofline", number))
-    page.wait("document.querySelector('#plot-roofline .hovertext')")
-    said = page.ask("document.querySelector('#plot-roofline .hoverlayer').textContent")
-    assert f"winner: trial {number}" in said
-    assert f"{study.ranked[0].mlups:,.0f} MLUPS" in said
+    check_winner_is_hovered(page, study.ranked[0].number, study.ranked[0].mlups or 0.0)
 
 
 def test_a_point_and_a_row_show_the_same_trial_everywhere(page: Driven, study: StudyRecord) -> None:
@@ -82,6 +69,8 @@ def test_a_point_and_a_row_show_the_same_trial_everywhere(page: Driven, study: S
     by_point = page.ask("byId('detail').innerText")
     assert f"Trial {other.number}" in by_point
     assert page.ask("table.getSelectedData().map((row) => row.c0)") == [other.number]
+    page.box("#plot-parity")  # figures far from the screen follow when they come near it
+    page.wait(f"byId('plot-parity').marked === {other.number}")
     marked = page.ask(
         "byId('plot-parity').data.filter((one) => one.meta === 'trials')"
         ".flatMap((one) => [...one.selectedpoints].map((place) => one.customdata[place]))"
@@ -134,10 +123,13 @@ def test_columns_of_numbers_are_filtered_by_ranges(page: Driven, study: StudyRec
 
 def test_figures_follow_the_filter_of_the_table(page: Driven, study: StudyRecord) -> None:
     drawn = "byId('plot-knobs').data.reduce((sum, one) => sum + one.y.length, 0)"
+    page.box("#plot-knobs")
     page.wait(f"{drawn} === {len(study.ranked)}")  # as it was before the filter of another test
     page.click("#filter")
     page.write("scheme=aa")
     count = sum(t.config["scheme"] == "aa" for t in study.ranked)
+    page.wait("byId('plot-knobs').late")
+    page.box("#plot-knobs")  # figures far from the screen follow when they come near it
     page.wait(f"{drawn} === {count}")
 
 
@@ -147,7 +139,8 @@ def test_the_keyboard_alone_sorts_filters_and_shows(page: Driven, study: StudyRe
     speeds = [t.mlups for t in study.trials if t.mlups]
     assert page.ask("table.getRows('active')[0].getData()[field(at('MLUPS'))]") == pytest.approx(min(speeds), rel=1e-3)
     page.press("Enter")
-    page.ask("document.querySelector('#trial-table .tabulator-row').focus()")
+    row = "document.querySelector('#trial-table .tabulator-row')"
+    page.wait(f"document.activeElement === {row} || ({row}.focus(), false)")  # rows are made anew when they are sorted
     page.press("ArrowDown")
     page.press("Enter")
     page.wait("!byId('detail').hidden")
@@ -155,22 +148,15 @@ def test_the_keyboard_alone_sorts_filters_and_shows(page: Driven, study: StudyRe
 
 
 def test_tables_are_downloaded_as_csv_and_json(page: Driven, study: StudyRecord, tmp_path: Path) -> None:
-    page.downloads(tmp_path)
     page.click("#filter")
     page.write("scheme=aa")
     expected = {str(t.number) for t in study.trials if t.config["scheme"] == "aa"}
-    for kind in ("csv", "json"):
-        page.click(f"#{kind}")
-    page.click('#use [data-save="report.json"]')
-    names = ("trials.csv", "trials.json", "report.json")
-    for name in names:
-        while not (tmp_path / name).exists():
-            page.ask("new Promise((done) => setTimeout(done, 20))")
-    with (tmp_path / "trials.csv").open() as lines:
-        assert {row["trial"] for row in csv.DictReader(lines)} == expected
-    rows = json.loads((tmp_path / "trials.json").read_text())
+    lines = downloaded(page, "#csv", tmp_path / "trials.csv").splitlines()
+    assert {row["trial"] for row in csv.DictReader(lines)} == expected
+    rows = json.loads(downloaded(page, "#json", tmp_path / "trials.json"))
     assert {str(row["trial"]) for row in rows} == expected
-    assert json.loads((tmp_path / "report.json").read_text())["format"] == "lbmtune.report"
+    twin = json.loads(downloaded(page, '#use [data-save="report.json"]', tmp_path / "report.json"))
+    assert twin["format"] == "lbmtune.report"
 
 
 def test_columns_are_chosen_and_heads_and_the_first_column_stay(page: Driven) -> None:
@@ -187,7 +173,7 @@ def test_columns_are_chosen_and_heads_and_the_first_column_stay(page: Driven) ->
     assert first == pytest.approx(frame, abs=2)
 
 
-def test_ways_to_use_the_kernel_are_chosen_by_keys_and_copied_whole(page: Driven) -> None:
+def test_ways_to_use_the_kernel_are_chosen_by_keys_and_copied_whole(page: Driven, study: StudyRecord) -> None:
     page.click("#tab-1")
     page.press("ArrowRight")
     assert page.ask("[...document.querySelectorAll('[role=tabpanel]')].map((one) => one.hidden)") == [
@@ -196,18 +182,34 @@ def test_ways_to_use_the_kernel_are_chosen_by_keys_and_copied_whole(page: Driven
         True,
         True,
     ]
-    page.ask("document.addEventListener('copy', () => { window.copied = String(document.activeElement.value); })")
-    page.click("#use-2 .copy")
-    assert page.ask("window.copied") == page.ask("byId('use-text-2').textContent")
+    assert copied(page) == [tab.text for tab in tabs(study)]
 
 
-@pytest.mark.parametrize("width", [1280, 400])
-def test_axe_finds_nothing(page: Driven, width: int) -> None:
+def test_axe_finds_nothing(page: Driven) -> None:
     """Rules of WCAG as far as a program can check them."""
-    page.resize(width)
-    found = page.axe()
-    page.resize(1280)
-    assert found == []
+    assert page.axe() == []
+
+
+def test_all_figures_are_drawn_and_fit(page: Driven, study: StudyRecord) -> None:
+    """Legends leave the axes half of a figure."""
+    seen = shown()
+    assert (seen.console, seen.errors) == ([], "")
+    assert seen.drawn == [*(one.name for one in study_page.panels(study)), "knobs", "pairs", "all"]
+    assert {"roofline", "history", "parity", "finals", "distribution", "outcomes", "costs"} <= set(seen.drawn)
+    assert f"{len(study.trials)} of {len(study.trials)} shown" in seen.html
+    check_figures_fit(layout(), 1280)
+
+
+def test_tables_of_the_winner_leave_no_gap_between_them(page: Driven) -> None:
+    """The axes of a kernel on a GPU are three times as many lines as what was measured of it."""
+    columns: dict[float, list[tuple[float, float]]] = {}
+    for left, top, _, bottom in layout()["pairs"]:
+        columns.setdefault(left, []).append((top, bottom))
+    assert len(columns) == 2
+    assert max(map(len, columns.values())) > 2
+    for tables_of_one in columns.values():
+        gaps = [below[0] - above[1] for above, below in pairwise(sorted(tables_of_one))]
+        assert all(0 < gap < 60 for gap in gaps), gaps
 
 
 def test_the_twin_is_read_without_a_browser(file: Path, study: StudyRecord) -> None:
@@ -221,12 +223,29 @@ def test_the_twin_is_read_without_a_browser(file: Path, study: StudyRecord) -> N
     assert len(trials["rows"]) == twin["trials"]["count"] == len(study.trials)
 
 
-def test_the_theme_is_kept(tmp_path: Path) -> None:
+def test_pages_without_a_winner_open_and_the_theme_is_kept(tmp_path: Path) -> None:
     page, theme = browser(), "document.documentElement.dataset.theme"
-    write_report(made.empty_study(), tmp_path / "empty.html")
-    page.open(tmp_path / "empty.html")
-    assert page.ask(theme) == "light"
-    page.click("#theme")
-    page.open(tmp_path / "empty.html")
-    assert page.ask(theme) == "dark"
+    for study, mode in ((made.hopeless_study(), "light"), (made.empty_study(), "dark")):
+        write_report(study, tmp_path / "page.html")
+        page.open(tmp_path / "page.html")
+        page.draw_all()
+        assert page.ask(theme) == mode
+        seen = shown()
+        assert (seen.console, seen.errors) == ([], "")
+        assert seen.drawn == [one.name for one in study_page.panels(study)]
+        assert f"{len(study.trials)} of {len(study.trials)} shown" in seen.html
+        page.click("#theme")
     page.ask("localStorage.clear()")
+
+
+def test_the_browser_notices_a_broken_page(tmp_path: Path) -> None:
+    """What tests of pages rely on: they can fail."""
+    write_report(made.hopeless_study(), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    planted = "console.error('planted'); fetch('https://localhost/x').catch(() => {}); absent(); await draw();"
+    (tmp_path / "report.html").write_text(text.replace("await draw();", planted))
+    broken = visit(tmp_path / "report.html")
+    for said in ("absent is not defined", "planted", "Content Security Policy"):
+        assert any(said in line for line in broken.console), said
+    assert "absent" in broken.errors
+    assert broken.drawn == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,31 +45,38 @@ return found;
 })()"""
 
 
-def laid_out(file: Path, widths: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Where the parts of a page lie on screens of so many pixels.
+def layout() -> dict[str, Any]:
+    """Return where the parts of the page lie that the browser shows.
 
     Boxes are left, top, right, bottom. width, needed: of the page; scrolled: boxes that scroll, each with the width
     that it needs and that it has; pairs: tables of names and values of the winner; words: cells of tables that hold
     sentences, where they show; figures: by name their box, areas of axes, legends, the entries of these, and titles of
     axes.
     """
-    found = {}
-    for width in widths:
-        browser().open(file, width, height=800)
-        browser().draw_all()
-        found[width] = browser().ask(_MEASURED)
-    return found
+    return dict(browser().ask(_MEASURED))
+
+
+def laid_out(file: Path, width: int) -> dict[str, Any]:
+    """Open a page on a screen of so many pixels, and return its `layout`."""
+    browser().open(file, width)
+    browser().draw_all()
+    return layout()
 
 
 def _svg(plot: str) -> bool:
     return 'class="main-svg"' in plot and ("<path" in plot or "<canvas" in plot)
 
 
+def shown() -> Page:
+    """Return the page that the browser shows."""
+    return Page(browser().ask("document.documentElement.outerHTML"), list(browser().said))
+
+
 def visit(file: Path) -> Page:
     """Opens a file; skips where there is no browser, fails instead where CI promises one."""
     browser().open(file)
     browser().draw_all()
-    return Page(browser().ask("document.documentElement.outerHTML"), list(browser().said))
+    return shown()
 
 
 def check_fits(found: dict[str, Any], width: int) -> None:
@@ -83,3 +89,20 @@ def check_fits(found: dict[str, Any], width: int) -> None:
         left, _, right, _ = parts["box"]
         assert 0 <= left < right <= width
         assert all(left <= begin < end <= right for begin, _, end, _ in parts["areas"]), name
+
+
+def check_figures_fit(found: dict[str, Any], width: int) -> None:
+    """What belongs to a figure lies in it, and legends leave the axes half of its width."""
+    assert found["width"] == found["needed"] == width
+    assert all(0 <= left < right <= width for left, _, right, _, *_ in found["scrolled"])
+    assert found["figures"]
+    for figure, parts in found["figures"].items():
+        left, top, right, bottom = parts["box"]
+        assert 0 <= left < right <= width
+        inside = [*parts["titles"], *parts["areas"], *parts["entries"]]
+        assert all(left <= a and b <= right and top <= c and d <= bottom for a, c, b, d in inside), figure
+        assert max(b - a for a, _, b, _ in parts["areas"]) >= 0.5 * (right - left), figure
+        for begin, above, *_ in parts["legends"]:
+            below = all(above >= under for *_, under in parts["areas"])
+            beside = all(begin >= end for _, _, end, _ in parts["areas"])
+            assert below or (beside and width > 400), figure

@@ -46,23 +46,32 @@ function select(number) {
   byId("detail").hidden = false;
   table.deselectRow(); table.selectRow(number);
   if (!table.getRow(number).getElement().isConnected) table.scrollToRow(number, "center", true).catch(() => {});
-  mark();
+  follow();
 }
-function mark() { // the selected trial stands out in every figure that has it
-  for (const plot of plots) {
-    if (!plot.data) continue;
-    const own = plot.data.map((trace, index) => index).filter((index) => plot.data[index].meta === "trials");
-    if (!own.length) continue;
-    const points = own.map((index) => {
-      if (selected === null) return null;
-      const place = [...plot.data[index].customdata].indexOf(selected);
-      return place < 0 ? [] : [place];
-    });
-    Plotly.restyle(plot, { selectedpoints: points }, own);
+// what is far from the screen follows when it comes near it
+async function follow(wanted = near) {
+  for (const plot of plots.filter((one) => one.dataset.drawn && wanted(one))) {
+    if (plot.late) await remake(plot);
+    if ((plot.marked ?? null) !== selected) mark(plot);
   }
 }
+function mark(plot) { // the selected trial stands out in every figure that has it
+  plot.marked = selected;
+  const own = plot.data.map((trace, index) => index).filter((index) => plot.data[index].meta === "trials");
+  if (!own.length) return;
+  const points = own.map((index) => {
+    if (selected === null) return null;
+    const place = [...plot.data[index].customdata].indexOf(selected);
+    return place < 0 ? [] : [place];
+  });
+  // of a trace with the selected one all points are drawn
+  const most = own.map((index, i) => (points[i]?.length ? 0 : plot.figure.data[index].marker?.maxdisplayed ?? 0));
+  Plotly.restyle(plot, { selectedpoints: points, "marker.maxdisplayed": most }, own);
+}
+document.addEventListener("scroll", () => follow(), { passive: true });
+window.addEventListener("beforeprint", () => follow(() => true));
 function closeDetail() {
-  byId("detail").hidden = true; selected = null; table.deselectRow(); mark();
+  byId("detail").hidden = true; selected = null; table.deselectRow(); follow();
 }
 byId("detail-close").addEventListener("click", closeDetail);
 document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !byId("detail").hidden) closeDetail(); });
@@ -71,4 +80,5 @@ document.addEventListener("drawn", (event) => {
     const point = points.find((one) => one.data.meta === "trials");
     if (point) select(point.data.customdata[point.pointNumber]);
   });
+  follow();
 });

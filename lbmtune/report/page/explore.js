@@ -9,12 +9,13 @@ const plain = (x, y) => ({
   template: "none", margin: { l: 64, r: 16, t: 16, b: 56 }, hovermode: "closest", autosize: true, showlegend: false, xaxis: x, yaxis: y,
 });
 
+const POINTS = 1200; // up to which all are drawn
 function byKnob() {
   const name = byId("knob").value, rows = measured(table ? shownRows() : data.rows);
   const traces = ordered(rows.map((row) => value(row, name))).map((one) => {
     const mine = rows.filter((row) => value(row, name) === one);
     return {
-      type: "box", name: String(one), y: mine.map((row) => row[at("MLUPS")]), boxpoints: "all", jitter: 0.5, pointpos: 0,
+      type: "box", name: String(one), y: mine.map((row) => row[at("MLUPS")]), boxpoints: rows.length > POINTS ? "outliers" : "all", jitter: 0.5, pointpos: 0,
       customdata: mine.map((row) => row[0]), meta: "trials", marker: { size: 5, opacity: 0.6, color: "#4c8bb5" }, line: { width: 1.2 },
       hovertemplate: "%{text}<br>%{y:,.0f} MLUPS<extra></extra>",
     };
@@ -39,6 +40,7 @@ function byTwo() {
   return { data: [map], layout };
 }
 const CLASSES = [[0.5, "#bbbbbb", 0.25], [0.9, "#56b4e9", 0.45], [0.99, "#0072b2", 0.7], [1, "#d55e00", 1]];
+const LINES = 200; // of a class, at most
 function byAll() { // a line is a trial; the fastest are drawn last
   const names = knobNames().slice(0, narrow.matches ? 5 : 10), rows = measured(table ? shownRows() : data.rows);
   const levels = names.map((name) => ordered(rows.map((row) => value(row, name))));
@@ -50,11 +52,11 @@ function byAll() { // a line is a trial; the fastest are drawn last
   let below = 0;
   const traces = CLASSES.map(([share, colour, opacity]) => {
     const x = [], y = [], low = below;
-    for (const row of rows) {
-      const speed = row[at("MLUPS")] / top;
-      if ((low > 0 && speed <= low) || speed > share) continue;
+    const mine = rows.filter((row) => row[at("MLUPS")] > low * top && row[at("MLUPS")] <= share * top);
+    const every = Math.ceil(mine.length / LINES);
+    for (const row of mine.filter((_, place) => place % every === 0)) {
       names.forEach((name, k) => { x.push(name); y.push(height(row, k)); });
-      x.push("speed", null); y.push(speed, null);
+      x.push("speed", null); y.push(row[at("MLUPS")] / top, null);
     }
     below = share;
     return { type: "scatter", mode: "lines", x, y, name: `up to ${Math.round(100 * share)} % of the best`, line: { width: 1, color: colour }, opacity, hoverinfo: "skip" };
@@ -78,12 +80,15 @@ function offer(id, first) {
   list.value = knobNames()[Math.min(first, data.knobs.length - 1)];
   list.addEventListener("change", again);
 }
+async function remake(plot) {
+  plot.late = false;
+  plot.figure = makers[plot.dataset.maker]();
+  await place(plot);
+  plot.marked = null;
+}
 async function again() {
-  for (const plot of plots.filter((one) => one.dataset.maker && one.figure)) {
-    plot.figure = makers[plot.dataset.maker]();
-    await place(plot);
-  }
-  mark();
+  for (const plot of plots.filter((one) => one.dataset.maker && one.figure)) plot.late = true;
+  await follow();
 }
 let waiting = null;
 document.addEventListener("filtered", () => { clearTimeout(waiting); waiting = setTimeout(again, 150); });

@@ -9,6 +9,7 @@ from typing import Any
 from lbmtune.records.comparison.statistics import relative_error
 from lbmtune.records.remarks import prediction_doubt
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.drawing import FEWEST as MARKERS
 from lbmtune.report.drawing import NEUTRAL, PALE, Figure, look, of_trials, plain_figure, scatter
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.study.trials import DISMISSED, Point, by_kind, points
@@ -40,7 +41,7 @@ def distribution_figure(distributions: Mapping[Kind, tuple[float, ...]]) -> Figu
             y=[100 * (i + 1) / len(values) for i in range(len(values))],
             mode="lines+markers",
             line={"shape": "hv", "color": drawn.colour, "dash": drawn.dash},
-            marker={"size": 5, "symbol": drawn.symbol, "color": drawn.colour},
+            marker={"size": 5, "symbol": drawn.symbol, "color": drawn.colour, "maxdisplayed": MARKERS},
             name=f"{kind.label} ({len(values)})",
             legendgroup=kind.label,  # groups flow into rows, where single entries stand in columns
             hovertemplate="%{y:.0f} % up to %{x:,.0f} MLUPS<extra>" + kind.label + "</extra>",

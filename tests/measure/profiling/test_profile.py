@@ -467,7 +467,7 @@ def test_what_was_not_measured_is_not_within_the_bars() -> None:
 def on_screens(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("screens")
     write_profile_page(PROFILE, folder / "profile.html")
-    return laid_out(folder / "profile.html", (400, 1400))
+    return {width: laid_out(folder / "profile.html", width) for width in (400, 1400)}
 
 
 @pytest.mark.parametrize("width", [400, 1400])
