@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -136,7 +136,7 @@ def export(
             f"{path} runs on one device; best.json has the cut and the exchange of {len(several[0].devices)} parts, "
             "which lbmtune.load takes (devices=[0, 1])."
         )
-    _print_path(kind, path, as_json)
+    _print_path(kind, path, as_json, [each.format(path.stem) for each in _BESIDE.get(kind, ())])
 
 
 _WRITERS: Mapping[str, Callable[[api.Study], Callable[..., Path]]] = {
@@ -147,11 +147,15 @@ _WRITERS: Mapping[str, Callable[[api.Study], Callable[..., Path]]] = {
 """Formats whose functions have a name, and what writes them."""
 _OF_A_KERNEL = ("best", *_WRITERS, "lbmpy", "defines", "flags")
 """Formats that hold one kernel."""
+_BESIDE = {"c": ("{}_kernel.o", "{}.f90"), "lbmpy": ("{}.json",)}
+"""What some formats write beside the file that is named, by its name without suffix."""
 _FORMATS = (*_OF_A_KERNEL, "t4", "csv")
 
 
-def _print_path(kind: str, path: Path, as_json: bool) -> None:
+def _print_path(kind: str, path: Path, as_json: bool, beside: Sequence[str] = ()) -> None:
+    """Print what was written. beside: names of files in the same folder."""
     if as_json:
         printing.emit_json("report" if kind == "report" else "export", {"kind": kind, "path": str(path)})
     else:
-        printing.stdout().print(f"wrote {path}", markup=False)
+        others = f", and beside it {' and '.join(beside)}" if beside else ""
+        printing.stdout().print(f"wrote {path}{others}", markup=False)
