@@ -12,6 +12,13 @@ GRID_SYNC, WALL_PASS = "grid sync", "wall pass"
 ARITHMETIC, REFILLS, CACHE = "arithmetic", "refills", "cache"
 SHIFTED, PREFETCH, GROUPED = "shifted rows", "prefetch", "groups"
 
+FORMER: Mapping[str, str] = {
+    "meeting": GRID_SYNC,
+    "overtaken loads": SPILL_HAZARDS,
+    "read again": L2_REFETCH,
+    "words ahead": INDEX_PREFETCH,
+}
+"""Names in records of before 25 November 2026, with those of today."""
 MEANINGS: Mapping[str, str] = {
     MEMORY: "bytes that memory moves for an update, at the measured bandwidth of accesses like these",
     RUNS: "contiguous bytes that are shorter or longer than those of the measured copy",

@@ -6,6 +6,7 @@ from enum import StrEnum
 from lbmtune.records.measurement import Accuracy, Measurement, Sustained, Verification
 from lbmtune.records.output import OutputCost
 from lbmtune.records.quantities import Count, NotNegative, Number, Positive
+from lbmtune.records.terms import FORMER
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,10 @@ class Term:
     sentence: str
     source: str
     alone_s: Number | None = None
+
+    def __post_init__(self) -> None:
+        """Take the name of today for one of an early record."""
+        object.__setattr__(self, "name", FORMER.get(self.name, self.name))
 
 
 _NEGLIGIBLE = 1e-4

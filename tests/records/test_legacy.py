@@ -23,9 +23,11 @@ from lbmtune.records.legacy.configurations import (
 )
 from lbmtune.records.legacy.spaces import is_legacy_table, migrated_tables
 from lbmtune.records.store import FAMILIES_SINCE, HEADER, TRIALS, append_trial, read_study, write_header
+from lbmtune.records.terms import FORMER, GRID_SYNC, MEANINGS
 from lbmtune.search.spaces.space import legal_set
 from tests.catalogue.families.examples import DEVICE
 from tests.records.test_store import HEADER_RECORD, TRIAL
+from tests.support.paths import RECORDED
 
 Flat = dict[str, Scalar]
 CONFIGURATIONS = [
@@ -572,3 +574,12 @@ def test_a_study_that_was_read_and_written_is_one_of_today(folder: Path, tmp_pat
     append_trial(again, study.trials[0])
     assert read_study(again) == study
     assert "march" not in (again / TRIALS).read_text()
+
+
+def test_terms_of_early_records_have_the_names_of_today() -> None:
+    study = read_study(RECORDED / "nvidia-h200" / "d3q19-small-96")
+    names = {term.name for trial in study.ranked if trial.prediction for term in trial.prediction.terms}
+    assert GRID_SYNC in names
+    assert names <= MEANINGS.keys()
+    assert set(FORMER.values()) <= MEANINGS.keys()
+    assert not FORMER.keys() & MEANINGS.keys()

@@ -11,7 +11,7 @@ import pytest
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.best_json.document import read_best
 from lbmtune.records.profile import KERNEL
-from lbmtune.records.store import read_study
+from lbmtune.records.store import HEADER, read_study
 from lbmtune.report.study.speeds import parity_info
 from scripts.recorded.model_page import by_set
 from scripts.recorded.model_report import judged
@@ -49,7 +49,13 @@ def test_predictions_of_recorded_sets_are_dated() -> None:
     assert all(best.prediction and best.prediction.date > "2026" for best in found)
 
 
-@pytest.mark.parametrize("name", ["nvidia-h200/d3q19-box-fast-fp32", "zen3-2-cores/d3q19-box-fast-fp32"])
+EVERY_DAY = ("nvidia-h200/d3q19-box-fast-fp32", "zen3-2-cores/d3q19-box-fast-fp32")
+SETS = sorted(f"{one.parent.parent.name}/{one.parent.name}" for one in RECORDED.rglob(HEADER))
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=() if one in EVERY_DAY else pytest.mark.slow) for one in SETS]
+)
 def test_the_error_on_a_page_is_that_of_the_report_on_the_model(name: str) -> None:
     """Of all verified trials, also those dismissed after a first look."""
     study, machine = read_study(RECORDED / name), read_machine((RECORDED / name).parent / "machine.toml")
