@@ -11,10 +11,12 @@ import pytest
 from lbmtune.api import Study
 from lbmtune.model.predict import TERMS
 from lbmtune.records.terms import MEANINGS, MEMORY
+from scripts.measurements.pages import many_trials
 from tests.support.browser import check_figures_fit, laid_out, visit
 from tests.support.driven import browser
+from tests.support.pages import write_report
 from tests.support.paths import RECORDED, ROOT
-from tests.support.reading import check_page
+from tests.support.reading import check_page, check_winner_is_hovered
 
 SETS = {
     "one step": "nvidia-h200/d3q19-box-fp32",
@@ -86,6 +88,29 @@ def test_each_knob_and_term_has_its_meaning_on_hover(name: str, written: Callabl
     knobs = text.partition("<h3>Configuration</h3>")[2].partition("</table>")[0]
     without = [line for line in knobs.splitlines() if line.startswith("<tr>") and "title=" not in line]
     assert len(without) <= 2, "backend and family"
+
+
+@pytest.mark.slow
+def test_of_thousands_of_points_those_in_view_are_drawn(tmp_path: Path) -> None:
+    """Some of all, all of a part that a reader zooms into, and the selected one in any case."""
+    study, page, file = many_trials(), browser(), tmp_path / "many.html"
+    write_report(study, file)
+    page.open(file)
+    page.draw_all()
+    points = "document.querySelectorAll('#plot-roofline .scatterlayer .point').length"
+    assert 500 < page.ask(points) < 2000
+    check_winner_is_hovered(page, study.ranked[0].number, study.ranked[0].mlups or 0.0)
+    low, high = (study.ranked[place].mlups or 0.0 for place in (700, 300))
+    zoom = "Plotly.relayout(byId('plot-roofline'), {{ 'yaxis.range': [Math.log10({}), Math.log10({})] }}).then(() => 0)"
+    page.ask(zoom.format(low, high))
+    assert page.ask(points) == pytest.approx(400, abs=5)
+    page.ask(zoom.format(1, 1e6))
+    for trial in study.ranked[401:411]:
+        page.ask(f"select({trial.number})")
+        chosen = "[...document.querySelectorAll('#plot-roofline .point')].filter((one) => one.style.opacity > 0.5)"
+        page.wait(f"byId('plot-roofline').marked === {trial.number}")
+        assert page.ask(f"{chosen}.length") == 2, "and the ring of the winner"
+    assert page.said == []
 
 
 COMMITTED = sorted((ROOT / "reports").rglob("*.html"))
