@@ -56,17 +56,20 @@ def played(
     start: Start = "calibrated",
     pace: Pace | None = None,
     beyond: bool = False,
+    goal: float = 2.0,
 ) -> Run:
     """Return the run of a strategy that ends with the budget, or once it found the best and would have stopped.
 
-    beyond: go on to the budget. The world is shuffled first: recorded sets lie in the order of their trials, which
-    would tell the answer.
+    beyond: go on to the budget; goal: share of the best with which it ends at once. The world is shuffled first:
+    recorded sets lie in the order of their trials, which would tell the answer.
     """
     shuffled = np.random.default_rng([7, seed]).permutation(len(world.configs))
     order, stopped, looks = list[int](), None, Looks()
     best = int(np.argmax(world.share))
     for index, gain in _answers(_shuffled(world, shuffled), maker, seed, start, pace or PACES[world.backend]):
         order.append(int(shuffled[index]))
+        if world.share[order[-1]] >= goal:
+            break
         if stopped is None:
             expected = gain()
             agreed = expected is not None and looks.agree(expected, world.finals_noise, len(order))

@@ -139,9 +139,8 @@ def evaluations(now: World, sources: Sequence[Source], seed: int, start: Start) 
     def maker(task: Task) -> Strategy:
         return Auto(replace(task, sources=sources))
 
-    shares = now.share[list(played(now, maker, seed, BUDGET, start=start).order)]
-    reached = np.flatnonzero(shares >= GOAL)
-    return int(reached[0]) + 1 if len(reached) else NEVER
+    order = played(now, maker, seed, BUDGET, start=start, goal=GOAL).order
+    return len(order) if now.share[order[-1]] >= GOAL else NEVER
 
 
 def _pairs(found: Sequence[Row], seeds: int) -> Iterator[str]:

@@ -153,7 +153,8 @@ def any_beyond(mean: Array, deviation: Array, bound: Array | float) -> float:
 
     Errors of neighbours agree, so that it is an upper bound of what the regression says.
     """
-    each = np.minimum(below((mean - bound) / deviation), 1 - 1e-15)
+    z = (mean - bound) / deviation
+    each = np.minimum(below(z[z > -_FAR]), 1 - 1e-15)
     return float(-np.expm1(np.log1p(-each).sum()))
 
 

@@ -41,10 +41,14 @@ _MOST_THREADS = 1024
 """Resident threads of a multiprocessor if each has registers enough for temporal blocking."""
 _OTHER_REGISTERS = 44
 """Registers of addresses and loads in flight; from kernels compiled for compute capability 9.0."""
-_LEAST, _LINKS, _WAITING, _VALUE = 3, 20, 1.2, 1.7
-"""Registers that a thread needs at least besides those of its cells, if links can be cut more, of a word of the z
-buffer, and of a word of a cell, since a stage reads some while it writes others. From 6,453 kernels compiled for
-compute capability 9.0, of which 95 % spill if and only if these exceed their limit."""
+_LEAST, _LINKS, _NEIGHBOURS, _WAITING, _VALUE = 7, 11, 8, 1.15, 1.75
+"""Registers that a thread needs at least besides those of its cells, if links can be cut more, for the flags of warps
+that wait for their neighbours, of a word of the z buffer, and of a word of a cell, since a stage reads some while it
+writes others. From 8,121 kernels compiled for compute capability 9.0, of which 95.5 % spill if and only if these
+exceed their limit."""
+_SHELVED, _SHELVED_LINKS = -5, 8
+"""Registers that a z buffer in shared memory adds to those, and if links can be cut, since each stage then keeps the
+places of what waits. From the same kernels."""
 _PLANE, _ACCESS, _ROW, _FLAGS, _COPY, _DIVISION = 27, 4.3, 5, 31, 0.59, 14
 """Instructions of a thread besides those counted on the text: of a plane; of an access to memory, both ways; of a row
 in a stage; of a plane whose warps wait for their neighbours; of a word of the z buffer, to copy it to the register
@@ -206,7 +210,9 @@ def needed_registers(case: Case, config: TemporalBlocking) -> int:
     words, cells = config.computed.bytes // WORD_BYTES, config.cells_per_thread * config.rows
     count = config.kept.values(case.stencil)
     ahead = count * config.stored.bytes / WORD_BYTES if config.plane_fetch == "registers" else 0
-    others = _LEAST + (_LINKS if cuts(case) else 0)
+    links, shelved = cuts(case), config.z_buffer == "shared"
+    others = _LEAST + (_LINKS if links else 0) + (_NEIGHBOURS if config.warp_sync == "neighbours" else 0)
+    others += (_SHELVED_LINKS if links else _SHELVED) if shelved else 0
     return round(others + _WAITING * waiting_words(case, config) + cells * (_VALUE * words * count + ahead))
 
 
