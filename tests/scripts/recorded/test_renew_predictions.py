@@ -53,6 +53,7 @@ EVERY_DAY = ("nvidia-h200/d3q19-box-fast-fp32", "zen3-2-cores/d3q19-box-fast-fp3
 SETS = sorted(f"{one.parent.parent.name}/{one.parent.name}" for one in RECORDED.rglob(HEADER))
 
 
+@pytest.mark.timeout(900)  # a set of kernels over solid cells takes minutes
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=() if one in EVERY_DAY else pytest.mark.slow) for one in SETS]
 )
