@@ -18,12 +18,13 @@ from lbmtune.export.cuda_header import cuda_header
 from lbmtune.records.best_json.document import encode_best
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.answer import section, use, why
-from lbmtune.report.study.answer.beside import beside
+from lbmtune.report.study.answer import section, use, verdict, why
+from lbmtune.report.study.answer.beside import beside, missing, overtaking
 from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.limits import binding, limits_of
 from lbmtune.report.study.answer.words import words
 from lbmtune.report.study.pareto import beside_speed, costs_panels
+from lbmtune.report.study.steps import explanation, steps_info
 from lbmtune.search.optuna_view.importance import importance
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
@@ -50,6 +51,7 @@ def fast() -> StudyRecord:
             cpu.Wavefront(scheme="esoteric-pull", steps=8, tile=(64, 1)),
             "wavefront, esoteric-pull, 8 steps per launch, fp32",
         ),
+        (cuda.TemporalBlocking(representation="moments", steps=1), "moments, 1 step per launch, fp32"),
     ],
 )
 def test_kernels_are_named_in_the_words_of_the_field(config: cuda.Direct, said: str) -> None:
@@ -57,10 +59,10 @@ def test_kernels_are_named_in_the_words_of_the_field(config: cuda.Direct, said: 
 
 
 def test_the_title_has_speed_device_and_kernel(fast: StudyRecord) -> None:
-    assert section.title(fast) == ("85,530 MLUPS on NVIDIA H200: temporal blocking, moments, 3 steps per launch, fp32")
-    assert "No configuration gave a verified measurement" in section.title(made.hopeless_study())
+    assert verdict.title(fast) == ("85,530 MLUPS on NVIDIA H200: temporal blocking, moments, 3 steps per launch, fp32")
+    assert "No configuration gave a verified measurement" in verdict.title(made.hopeless_study())
     smallest = replace(fast, header=replace(fast.header, spec=replace(fast.header.spec, objective="footprint")))
-    assert section.title(smallest).startswith("Smallest footprint: ")
+    assert verdict.title(smallest).startswith("Smallest footprint: ")
 
 
 def test_the_winner_is_compared_with_runner_up_one_step_default_and_published(fast: StudyRecord) -> None:
@@ -71,8 +73,60 @@ def test_the_winner_is_compared_with_runner_up_one_step_default_and_published(fa
     assert best_of_one >= found["default"].mlups
     assert found["published"].mlups == 23_056
     assert "H200" in found["published"].source
+    assert found["published"].source.endswith(
+        "SRT, about 256 x 256 x 256 cells; not the collision operator of this study"
+    )
+    assert missing(fast) == ()
+    bgk = replace(fast.header.spec, case=replace(fast.header.spec.case, collision="bgk"))
+    same = replace(fast, header=replace(fast.header, spec=bgk))
+    assert "operator" not in next(one.source for one in beside(same) if one.what == "published")
     for one in found.values():
         assert one.gain == pytest.approx((fast.ranked[0].mlups or 0) / one.mlups)
+
+
+def test_one_step_of_moments_counts_as_one_step() -> None:
+    """The speed over the best of one step is that which the text on several steps tells."""
+    study = read_study(RECORDED / "nvidia-h100" / "d3q19-box-fast-fp32")
+    found = {one.what: one for one in beside(study)}
+    one, stored = found["best of one step per launch"], found["best of one step that stores populations"]
+    assert (one.trial, one.kernel) == (357, "moments, 1 step per launch, fp32")
+    assert round(one.mlups) == 33_702
+    info = steps_info(study)
+    assert info is not None
+    assert f"the winner is {one.gain:.2f} times as fast." in " ".join(explanation(study, info))
+    assert verdict.verdict(study).startswith(
+        f"{one.gain:.2f} times the best of one step per launch (33,702, moments), "
+        f"{stored.gain:.2f} times the best that stores populations (18,976, aa)."
+    )
+
+
+def test_what_is_faster_over_seconds_is_told() -> None:
+    study = read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32")
+    found = overtaking(study)
+    runs = {t.number: t.sustained.mlups for t in study.ranked if t.sustained}
+    assert found is not None
+    assert found.number == max(runs, key=lambda number: runs[number]) == 53
+    assert verdict.title(study).startswith("663 MLUPS in bursts, 448 sustained, on AMD EPYC: wavefront")
+    assert verdict.verdict(study).startswith(
+        "Fastest in bursts only: over 2.1 s it reaches 448 MLUPS (-32%; the reason is not recorded); there trial 53 "
+        "(direct, esoteric-twist, fp32) is fastest with 528."
+    )
+    rows = {row["beside"]: row for row in section.beside_rows(study)}
+    assert rows["fastest sustained; best of one step per launch"]["sustained"] == "528"
+    assert rows["winner"]["sustained"] == "448"
+    assert rows["default"]["kernel"] == "not tried in this study"
+    assert rows["published"]["kernel"] == "none known for this device, lattice, storage and flow"
+    slower = tuple(replace(t, sustained=None) if t.number != 25 else t for t in study.trials)
+    assert overtaking(replace(study, trials=slower)) is None
+
+
+def test_a_kernel_that_is_as_fast_with_half_the_memory_is_told() -> None:
+    study = read_study(RECORDED / "nvidia-h100" / "d3q19-box-fp32")
+    assert "Trial 352 (direct, aa, fp32) is 0.05% slower with 50% of the memory." in verdict.verdict(study)
+    rows = {row["beside"]: row for row in section.beside_rows(study)}
+    assert (rows["winner"]["memory"], rows["best with less memory"]["memory"]) == ("2.375 GiB", "1.188 GiB")
+    assert rows["best with less memory"]["gain"] == "1.0005 x"
+    assert rows["runner-up"]["gain"] == "1.0001 x"
 
 
 def test_published_speeds_are_of_the_same_device_lattice_storage_and_flow(fast: StudyRecord) -> None:
@@ -95,7 +149,7 @@ def test_the_limit_that_binds_is_the_lowest_and_has_one_denominator(fast: StudyR
     assert limit == found[0]
     assert limit.name == "instructions"
     share = (fast.ranked[0].mlups or 0) / limit.mlups
-    assert f"It reaches {share:.0%} of its limit, instructions: {limit.mlups:,.0f} MLUPS if" in section.verdict(fast)
+    assert f"It reaches {share:.1%} of its limit, instructions: {limit.mlups:,.0f} MLUPS if" in verdict.verdict(fast)
     assert ("of the limit: instructions", f"{share:.1%}") in [card[:2] for card in section.cards(fast)]
 
 
@@ -110,9 +164,9 @@ def test_parts_of_an_update_add_up_to_the_measured_time(fast: StudyRecord) -> No
 
 
 def test_ties_are_told(fast: StudyRecord) -> None:
-    assert "No other trial lies within its interval." in section.verdict(fast)
+    assert "No other trial lies within its interval." in verdict.verdict(fast)
     tied = read_study(RECORDED / "nvidia-h200" / "d3q19-box-fp32")
-    assert f"Tied with trials {', '.join(map(str, sorted(tied.tied)))}: their order is chance." in section.verdict(tied)
+    assert f"Tied with trials {', '.join(map(str, sorted(tied.tied)))}: their order is chance." in verdict.verdict(tied)
 
 
 def test_what_comes_next_is_a_whole_command(fast: StudyRecord) -> None:

@@ -13,8 +13,9 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, packed, script_json
 from lbmtune.report.profile_tables import level_rows
 from lbmtune.report.study.answer.kinds import kind_rows
-from lbmtune.report.study.answer.section import beside_rows, card_meanings, cards, next_step, title, verdict
+from lbmtune.report.study.answer.section import beside_rows, card_meanings, cards, next_step
 from lbmtune.report.study.answer.use import tabs
+from lbmtune.report.study.answer.verdict import title, verdict
 from lbmtune.report.study.answer.why import levels_said, parts, said, why_panels
 from lbmtune.report.study.coverage import covered, range_rows
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels

@@ -7,7 +7,7 @@ from lbmtune.records.profile import Profile
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.beside import beside
 from lbmtune.report.study.answer.limits import limits_of
-from lbmtune.report.study.answer.section import title
+from lbmtune.report.study.answer.verdict import title
 from lbmtune.report.study.answer.why import parts
 
 FORMAT, VERSION = "lbmtune.report", 1

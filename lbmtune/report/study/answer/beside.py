@@ -1,4 +1,4 @@
-"""Kernels beside the winner: runner-up, default, the best of one step per launch, and published ones of the device."""
+"""Kernels beside the winner: runner-up, default, bests of other kinds, and published ones of the device."""
 
 import tomllib
 from collections.abc import Iterator
@@ -11,16 +11,22 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.words import words
+from lbmtune.report.study.steps import SLOWER
 from lbmtune.search.kinds import kind_of
 
 _PUBLISHED = Path(__file__).with_name("published.toml")
 _USUAL = {"backend", "family", "storage", "compute"}
 """Knobs that a default kernel may have otherwise: it solves the same problem in the same formats."""
+_LESS_MEMORY = 0.75
+"""Share of the winner's footprint up to which a kernel counts as one with less memory."""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A kernel to compare the winner with. gain: the winner's speed over its; trial: None of a published one."""
+    """A kernel to compare the winner with. gain: the winner's speed over its; trial: None of a published one.
+
+    footprint_bytes: of all buffers, 0 if it is not recorded.
+    """
 
     what: str
     kernel: str
@@ -28,32 +34,96 @@ class Beside:
     gain: float
     trial: int | None = None
     source: str = ""
+    sustained_mlups: float | None = None
+    footprint_bytes: int = 0
 
 
 def beside(study: StudyRecord) -> tuple[Beside, ...]:
-    """Return the kernels beside the winner that are known, each once."""
-    winner, *others = study.ranked
-    named = {"runner-up": others[0] if others else None}
-    if not study.header.spec.kernel:
-        named["best of one step per launch"] = next((t for t in study.ranked if _is_one_step(t)), None)
-        named["default"] = next((t for t in study.ranked if _is_default(t)), None)
-    seen = {winner.number}
-    found = []
-    for what, trial in named.items():
-        if trial and trial.number not in seen:
-            seen.add(trial.number)
-            found.append(_of_trial(what, trial, winner))
+    """Return the kernels beside the winner that are known, each once with all that it stands for."""
+    winner = study.ranked[0]
+    stands_for: dict[int, list[str]] = {}
+    named = {trial.number: trial for trial in study.ranked}
+    for what, trial in _named(study).items():
+        if trial and trial is not winner:
+            stands_for.setdefault(trial.number, []).append(what)
+    found = (of_trial("; ".join(what), named[number], winner) for number, what in stands_for.items())
     return (*found, *_published(study, winner))
 
 
-def _of_trial(what: str, trial: Trial, winner: Trial) -> Beside:
-    own = trial.mlups or 0.0
-    return Beside(what, words(from_flat(trial.config)), own, (winner.mlups or 0.0) / own, trial.number)
+def _named(study: StudyRecord) -> dict[str, Trial | None]:
+    """Return trials to compare the winner with by what they are; None of one that the study has not."""
+    first = {"runner-up": next(iter(study.ranked[1:]), None), "fastest sustained": overtaking(study)}
+    if study.header.spec.kernel:
+        return first
+    one, stored = best_of_one_step(study), best_of_one_step(study, populations=True)
+    return {
+        **first,
+        "best of one step per launch": one,
+        "best of one step that stores populations": None if stored is one else stored,
+        "best with less memory": best_with_less_memory(study),
+        "default": default_of(study),
+    }
 
 
-def _is_one_step(trial: Trial) -> bool:
-    kind = kind_of(from_flat(trial.config))
-    return kind.steps == 1 and not kind.on_chip and kind.representation == "populations"
+def missing(study: StudyRecord) -> tuple[tuple[str, str], ...]:
+    """Return what a reader looks for beside the winner and the study has not, each with the reason."""
+    if study.header.spec.kernel:
+        return ()
+    default = "not verified in this study" if any(map(_is_default, study.trials)) else "not tried in this study"
+    published = any(_published(study, study.ranked[0]))
+    return (
+        *(() if default_of(study) else (("default", default),)),
+        *(() if published else (("published", "none known for this device, lattice, storage and flow"),)),
+    )
+
+
+def of_trial(what: str, trial: Trial, winner: Trial) -> Beside:
+    """Return a trial beside the winner."""
+    own, run = trial.mlups or 0.0, trial.sustained
+    return Beside(
+        what,
+        words(from_flat(trial.config)),
+        own,
+        (winner.mlups or 0.0) / own,
+        trial.number,
+        sustained_mlups=run.mlups if run else None,
+        footprint_bytes=footprint(trial),
+    )
+
+
+def footprint(trial: Trial) -> int:
+    """Return the bytes of all buffers of a trial; 0 if they are not recorded."""
+    return trial.prediction.footprint_bytes if trial.prediction else 0
+
+
+def overtaking(study: StudyRecord) -> Trial | None:
+    """Return the trial that is fastest over seconds without a pause, if it then is clearly faster than the winner."""
+    winner = study.ranked[0].sustained
+    runs = [(t.sustained.mlups, t) for t in study.ranked if t.sustained and not t.sustained.disturbed]
+    if winner is None or winner.disturbed or study.header.spec.objective != "mlups":
+        return None
+    speed, trial = max(runs, key=lambda run: run[0])
+    return trial if speed > (1 + SLOWER) * winner.mlups else None
+
+
+def best_of_one_step(study: StudyRecord, *, populations: bool = False) -> Trial | None:
+    """Return the best trial of one step per launch, of any kernel or of those that store populations."""
+    for trial in study.ranked:
+        kind = kind_of(from_flat(trial.config))
+        if kind.steps == 1 and not kind.on_chip and (kind.representation == "populations" or not populations):
+            return trial
+    return None
+
+
+def best_with_less_memory(study: StudyRecord) -> Trial | None:
+    """Return the best trial whose buffers are clearly smaller than the winner's."""
+    most = _LESS_MEMORY * footprint(study.ranked[0])
+    return next((t for t in study.ranked if 0 < footprint(t) <= most), None)
+
+
+def default_of(study: StudyRecord) -> Trial | None:
+    """Return the best verified trial that leaves all knobs at their defaults."""
+    return next((t for t in study.ranked if _is_default(t)), None)
 
 
 def _is_default(trial: Trial) -> bool:
@@ -68,7 +138,8 @@ def _published(study: StudyRecord, winner: Trial) -> Iterator[Beside]:
     for row in _rows():
         if device == row["device"] and not case.geometry and all(row[name] == value for name, value in asked.items()):
             gain = (winner.mlups or 0.0) / row["mlups"]
-            yield Beside("published", row["kernel"], row["mlups"], gain, source=row["source"])
+            other = "" if case.collision == row["collision"] else "; not the collision operator of this study"
+            yield Beside("published", row["kernel"], row["mlups"], gain, source=row["source"] + other)
 
 
 @cache

@@ -1,27 +1,19 @@
-"""The top of the page of a study: title, verdict, cards, kernels beside the winner, and what to try next."""
+"""The top of the page of a study, below its verdict: cards, kernels beside the winner, and what to try next."""
 
 from math import isfinite
 from typing import NamedTuple
 
-from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.remarks import left_alone, prediction_doubt
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS
-from lbmtune.report.study.answer.beside import Beside, beside
+from lbmtune.report.study.answer.beside import Beside, beside, missing, of_trial
 from lbmtune.report.study.answer.limits import binding
-from lbmtune.report.study.answer.words import words
 from lbmtune.report.study.output import output_text, with_output_mlups
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 Card = tuple[str, str, str]
 """Title, figure and remark."""
-_TITLES = {
-    "mlups": "",
-    "footprint": "Smallest footprint: ",
-    "energy": "Least energy: ",
-    "accuracy": "Most accurate: ",
-}
 _OF_LIMIT = "of the limit: "
 _CARDS = {
     "speed in bursts": "MLUPS: million lattice updates per second, cells times steps over time; by short samples",
@@ -30,8 +22,8 @@ _CARDS = {
     "memory": "of all buffers of the kernel, and what an update moves",
 }
 """What cards mean whose titles do not say it."""
-_NAMED = 3
-"""Tied trials that are named."""
+_NEARLY = 0.02
+"""Difference of two speeds from which on two digits tell it."""
 
 
 class Next(NamedTuple):
@@ -39,50 +31,6 @@ class Next(NamedTuple):
 
     reason: str
     command: str
-
-
-def title(study: StudyRecord) -> str:
-    """Name speed, device and winner in one line."""
-    device = study.header.environment.device
-    if not study.ranked:
-        return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}"
-    winner, unit = study.ranked[0], study.header.spec.case.speed_unit
-    speed = f"{format_mlups(winner.mlups or 0.0)} {unit} on {device}"
-    return f"{_TITLES[study.header.spec.objective]}{speed}: {words(from_flat(winner.config))}"
-
-
-def verdict(study: StudyRecord) -> str:
-    """State the interval, the ties and the share of the limit that binds, in up to three sentences."""
-    if not study.ranked:
-        return ""
-    return " ".join(filter(None, (_gain(study), _ties(study), _bound(study))))
-
-
-def _gain(study: StudyRecord) -> str:
-    """Compare with the best kernel of one step per launch, or else the default."""
-    known = {one.what: one for one in beside(study)}
-    one = known.get("best of one step per launch") or known.get("default")
-    return f"{one.gain:.2f} times the speed of the {one.what} ({format_mlups(one.mlups)})." if one else ""
-
-
-def _ties(study: StudyRecord) -> str:
-    if study.header.spec.objective != "mlups":
-        return ""
-    tied = sorted(study.tied)
-    if not tied:
-        return "No other trial lies within its interval."
-    named = ", ".join(map(str, tied[:_NAMED])) + (f" and {len(tied) - _NAMED} more" if len(tied) > _NAMED else "")
-    return f"Tied with trial{'s' if len(tied) > 1 else ''} {named}: their order is chance."
-
-
-def _bound(study: StudyRecord) -> str:
-    winner = study.ranked[0]
-    limit = binding(study, winner)
-    if limit is None:
-        return "No limit is known: the device was not calibrated (lbmtune devices --calibrate)."
-    share, allowed = (winner.mlups or 0.0) / limit.mlups, format_mlups(limit.mlups)
-    unit = study.header.spec.case.speed_unit
-    return f"It reaches {share:.0%} of its limit, {limit.name}: {allowed} {unit} if nothing else took time."
 
 
 def cards(study: StudyRecord) -> list[Card]:
@@ -181,18 +129,29 @@ def _energy(winner: Trial) -> Card | None:
 
 
 def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
-    """Return the kernels beside the winner as rows of text."""
-    return [_row(one) for one in beside(study)] if study.ranked else []
+    """Return the winner and the kernels beside it as rows of text, and what is missing, with the reason."""
+    if not study.ranked:
+        return []
+    winner = study.ranked[0]
+    known = [_row(one) for one in (of_trial("winner", winner, winner), *beside(study))]
+    return [*known, *({**dict.fromkeys(known[0], ""), "beside": what, "kernel": why} for what, why in missing(study))]
 
 
 def _row(one: Beside) -> dict[str, str]:
     return {
         "beside": one.what,
-        "kernel": one.kernel,
         "MLUPS": format_mlups(one.mlups),
-        "gain": f"{one.gain:.2f} x",
+        "sustained": format_mlups(one.sustained_mlups) if one.sustained_mlups else "",
+        "gain": "" if one.what == "winner" else _times(one.gain),
+        "memory": format_bytes(one.footprint_bytes) if one.footprint_bytes else "",
+        "kernel": one.kernel,
         "source": one.source or f"trial {one.trial}",
     }
+
+
+def _times(gain: float) -> str:
+    """Return a factor with as many digits as tell it from one."""
+    return f"{gain:.4f} x" if abs(gain - 1) < _NEARLY else f"{gain:.2f} x"
 
 
 def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | None:

@@ -10,9 +10,13 @@ def words(config: KernelConfig) -> str:
     if is_own(config.family):
         return f"kernel {config.scheme}"
     kind = kind_of(config)
-    parts = [config.family.replace("-", " "), kind.pattern]
-    if kind.steps > 1 and not kind.on_chip:
-        parts.append(steps_per_launch(kind.steps))
+    family = config.family.replace("-", " ")
+    if kind.on_chip or kind.place or (kind.steps == 1 and kind.representation == "populations"):
+        parts = [family, kind.pattern]
+    elif kind.steps == 1:  # its family is named after several steps
+        parts = [kind.pattern, steps_per_launch(1)]
+    else:
+        parts = [family, kind.pattern, steps_per_launch(kind.steps)]
     return ", ".join([*parts, precision(config)])
 
 

@@ -1,0 +1,110 @@
+"""The first lines of the page of a study: its title, and what a reader has to know beside the speed."""
+
+from lbmtune.catalogue.config import from_flat
+from lbmtune.records.study import StudyRecord
+from lbmtune.report.study.answer.beside import (
+    best_of_one_step,
+    best_with_less_memory,
+    default_of,
+    footprint,
+    of_trial,
+    overtaking,
+)
+from lbmtune.report.study.answer.limits import binding
+from lbmtune.report.study.answer.words import words
+from lbmtune.search.kinds import kind_of
+from lbmtune.units import format_mlups
+
+_TITLES = {
+    "mlups": "",
+    "footprint": "Smallest footprint: ",
+    "energy": "Least energy: ",
+    "accuracy": "Most accurate: ",
+}
+_NAMED = 3
+"""Tied trials that are named."""
+_NEARLY = 0.02
+"""Relative gain of the winner up to which another kernel is nearly as fast."""
+
+
+def title(study: StudyRecord) -> str:
+    """Name speed, device and winner in one line; the sustained speed if another kernel is faster by that."""
+    device = study.header.environment.device
+    if not study.ranked:
+        return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}"
+    winner = study.ranked[0]
+    speed = f"{format_mlups(winner.mlups or 0.0)} {study.header.spec.case.speed_unit}"
+    if overtaking(study) and winner.sustained:
+        speed = f"{speed} in bursts, {format_mlups(winner.sustained.mlups)} sustained,"
+    return f"{_TITLES[study.header.spec.objective]}{speed} on {device}: {words(from_flat(winner.config))}"
+
+
+def verdict(study: StudyRecord) -> str:
+    """State what overtakes the winner, its gain, its ties, what is nearly as fast, and the share of its limit."""
+    if not study.ranked:
+        return ""
+    said = (_overtaken(study), _gain(study), _ties(study), _with_less_memory(study), _bound(study))
+    return " ".join(filter(None, said))
+
+
+def _overtaken(study: StudyRecord) -> str:
+    """Say that another kernel is faster over seconds, if one is."""
+    winner, other = study.ranked[0], overtaking(study)
+    if other is None or other.sustained is None or winner.sustained is None:
+        return ""
+    run, unit = winner.sustained, study.header.spec.case.speed_unit
+    reason = ", ".join(run.throttled) or "the reason is not recorded"
+    return (
+        f"Fastest in bursts only: over {run.seconds:.1f} s it reaches {format_mlups(run.mlups)} {unit} "
+        f"({run.mlups / (winner.mlups or run.mlups) - 1:+.0%}; {reason}); there trial {other.number} "
+        f"({words(from_flat(other.config))}) is fastest with {format_mlups(other.sustained.mlups)}."
+    )
+
+
+def _gain(study: StudyRecord) -> str:
+    """Compare with the best kernels of one step per launch, or else the default."""
+    winner, one, stored = study.ranked[0], best_of_one_step(study), best_of_one_step(study, populations=True)
+    if study.header.spec.kernel:
+        return ""
+    named = {"best of one step per launch": one, "best that stores populations": None if stored is one else stored}
+    if one is None or one is winner:
+        named = {"default": default_of(study)}
+    said = [
+        f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times the {what} "
+        f"({format_mlups(trial.mlups or 0.0)}, {kind_of(from_flat(trial.config)).pattern})"
+        for what, trial in named.items()
+        if trial and trial is not winner
+    ]
+    return f"{', '.join(said)}." if said else ""
+
+
+def _ties(study: StudyRecord) -> str:
+    if study.header.spec.objective != "mlups":
+        return ""
+    tied = sorted(study.tied)
+    if not tied:
+        return "No other trial lies within its interval."
+    named = ", ".join(map(str, tied[:_NAMED])) + (f" and {len(tied) - _NAMED} more" if len(tied) > _NAMED else "")
+    return f"Tied with trial{'s' if len(tied) > 1 else ''} {named}: their order is chance."
+
+
+def _with_less_memory(study: StudyRecord) -> str:
+    """Name a kernel that is nearly as fast with less memory, if there is one."""
+    winner, other = study.ranked[0], best_with_less_memory(study)
+    if other is None or study.header.spec.objective != "mlups":
+        return ""
+    one = of_trial("", other, winner)
+    if one.gain >= 1 + _NEARLY:
+        return ""
+    share = one.footprint_bytes / footprint(winner)
+    return f"Trial {other.number} ({one.kernel}) is {1 - 1 / one.gain:.2%} slower with {share:.0%} of the memory."
+
+
+def _bound(study: StudyRecord) -> str:
+    winner = study.ranked[0]
+    limit = binding(study, winner)
+    if limit is None:
+        return "No limit is known: the device was not calibrated (lbmtune devices --calibrate)."
+    share, allowed = (winner.mlups or 0.0) / limit.mlups, format_mlups(limit.mlups)
+    unit = study.header.spec.case.speed_unit
+    return f"It reaches {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing else took time."
