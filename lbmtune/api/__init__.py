@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from lbmtune.lazy import lazy
 
 if TYPE_CHECKING:
+    from lbmtune.api.exporting import export_best
     from lbmtune.api.inventory import entries, listing
     from lbmtune.api.kernels import accuracy, measure, predict, prove, render, verify
     from lbmtune.api.machines.doctor import examined
@@ -65,6 +66,7 @@ _NAMES = {
     "lbmtune.api.predicted.decompositions": ("cuts", "decompose"),
     "lbmtune.api.predicted.estimates": ("case_summary", "costs", "predictor"),
     "lbmtune.api.machines.doctor": ("examined",),
+    "lbmtune.api.exporting": ("export_best",),
     "lbmtune.api.studies.following": ("follow",),
     "lbmtune.api.studies.foresight": ("foreseen",),
     "lbmtune.api.inventory": ("entries", "listing"),
@@ -139,6 +141,7 @@ __all__ += [
     "entries",
     "estimated",
     "examined",
+    "export_best",
     "export_portfolio",
     "first_on_parts",
     "follow",

@@ -192,6 +192,12 @@ def _made_here(best: Best, path: str | os.PathLike[str]) -> tuple[Program, Progr
     return program, single
 
 
+def check_text(best: Best, path: str | os.PathLike[str]) -> None:
+    """Raise InputError if a file holds other code than this version makes of its configuration."""
+    _check_support(best, path)
+    _made_here(best, path)
+
+
 def _what_runs(program: Program) -> tuple[object, ...]:
     return program.digest, program.period, program.prologue, program.steps
 

@@ -7,12 +7,10 @@ from pathlib import Path
 from string import Template
 
 from lbmtune import __version__
-from lbmtune.api.bundles import write_bundle, write_cpu_bundle
-from lbmtune.api.objects import HOST, write_object
+from lbmtune.api.exporting import write_kernel
 from lbmtune.api.portfolios.result import BEST
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.errors import InputError
-from lbmtune.export.cuda_header import write_cuda_header
 from lbmtune.export.portfolio_rule import rule_header
 from lbmtune.records.best_json.document import Best, read_best
 from lbmtune.records.best_json.portfolio import Portfolio
@@ -38,11 +36,12 @@ def export_portfolio(
     chosen = name or re.sub(r"\W+", "_", best.study).strip("_").lower()
     text = rule_header(portfolio, chosen, best.lbmtune)
     place = path or folder / chosen
-    count = len(portfolio.kernels)
+    count, on_cpu = len(portfolio.kernels), best.kernel.target == "cpu"
     for number in range(1, count + 1):
-        _write(best.of_portfolio(number - 1), kind, place, f"{chosen}_{number}", target or HOST)
+        each = f"{chosen}_{number}"
+        beside = place / (each if kind == "bundle" else f"{each}.h")
+        write_kernel(best.of_portfolio(number - 1), kind, beside, each, target if on_cpu else None)
     if kind == "bundle":
-        on_cpu = best.kernel.target == "cpu"
         lists = Template(skeleton("export/bundle/CMakeLists.portfolio.txt.in"))
         text_of_lists = lists.substitute(name=chosen, count=count, languages="C" if on_cpu else "CXX CUDA")
         write_atomically(place / "CMakeLists.txt", text_of_lists.encode())
@@ -66,15 +65,3 @@ def _read(folder: Path) -> tuple[Best, Portfolio]:
     if best.portfolio is None:
         raise InputError(f"{folder / BEST} holds no portfolio; give the folder of lbmtune study --domains.")
     return best, best.portfolio
-
-
-def _write(one: Best, kind: str, place: Path, name: str, target: str) -> None:
-    """Write what a kernel has of its own: files with a name, or a folder."""
-    if kind == "cuda":
-        write_cuda_header(one, place / f"{name}.h", name)
-    elif kind == "c":
-        write_object(one, place / f"{name}.h", name, target)
-    elif one.kernel.target == "cpu":
-        write_cpu_bundle(one, place / name, name, target)
-    else:
-        write_bundle(one, place / name, name)

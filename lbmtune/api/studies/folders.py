@@ -49,8 +49,10 @@ def study_folder(reference: str, studies: Path = RESULTS) -> Path:
     for folder in (given_path(reference), studies / reference):
         if holds_study(folder):
             return folder
-    if (path := given_path(reference)).is_file() and holds_study(path.parent):
-        raise InputError(f"{reference} is a file of a study; give its folder, {path.parent}.")
+    if (path := given_path(reference)).is_file():
+        if holds_study(path.parent):
+            raise InputError(f"{reference} is a file of a study; give its folder, {path.parent}.")
+        raise InputError(f"{reference} is a file and no study; give the folder that lbmtune study wrote.")
     known = ", ".join(path.name for path in study_folders(studies)) or "none"
     raise InputError(f"no study at {reference}; give the folder that lbmtune study wrote (under {studies}: {known}).")
 

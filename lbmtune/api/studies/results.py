@@ -9,15 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lbmtune.api.bundles import write_bundle, write_cpu_bundle
+from lbmtune.api.exporting import LBMPY, write_kernel
 from lbmtune.api.machines.devices import LOG
-from lbmtune.api.objects import HOST, write_object
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, printed_kernel, write_best
-from lbmtune.export.cuda_header import write_cuda_header
-from lbmtune.export.lbmpy_script import write_lbmpy
 from lbmtune.export.own_kernel import write_own
 from lbmtune.export.solver_text import default_name
 from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
@@ -37,7 +34,7 @@ from lbmtune.search.study import nothing_valid
 if TYPE_CHECKING:
     import pandas
 
-REPORT, BEST, LBMPY = "report.html", "best.json", "best_lbmpy.py"
+REPORT, BEST = "report.html", "best.json"
 
 
 class Study:
@@ -124,7 +121,7 @@ class Study:
         """
         found, chosen = self._named(member, name)
         target = self.folder / f"{chosen}.h" if path is None else Path(path)
-        write_cuda_header(found, target, chosen)
+        write_kernel(found, "cuda", target, chosen)
         self._remark(member)
         return target
 
@@ -144,7 +141,7 @@ class Study:
         """
         found, chosen = self._named(member, name)
         header = self.folder / f"{chosen}.h" if path is None else Path(path)
-        write_object(found, header, chosen, target or HOST)
+        write_kernel(found, "c", header, chosen, target)
         self._remark(member)
         return header
 
@@ -163,12 +160,7 @@ class Study:
         """
         found, chosen = self._named(member, name)
         folder = self.folder / chosen if path is None else Path(path)
-        if found.kernel.target == "cpu":
-            write_cpu_bundle(found, folder, chosen, target or HOST)
-        elif target:
-            raise InputError(f"target={target} is not supported for a kernel of a GPU (leave it out): it has modules.")
-        else:
-            write_bundle(found, folder, chosen)
+        write_kernel(found, "bundle", folder, chosen, target)
         self._remark(member)
         return folder
 
@@ -179,7 +171,7 @@ class Study:
         """
         self._check_ranked()
         target = self.folder / LBMPY if path is None else Path(path)
-        write_lbmpy(best(self.record, member), target)
+        write_kernel(best(self.record, member), "lbmpy", target)
         self._remark(member)
         return target
 

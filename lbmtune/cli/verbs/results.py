@@ -12,10 +12,10 @@ import typer
 from lbmtune import api
 from lbmtune.api.studies.folders import RESULTS, portfolio_folder, study_folder
 from lbmtune.claims.store import PAGE, claims_folder, read_claims
-from lbmtune.cli.arguments.options import Folder, Geometry, Json, Studies, count, option, written
+from lbmtune.cli.arguments.options import Geometry, Json, Studies, count, option, written
 from lbmtune.cli.arguments.places import check_file, check_folder
 from lbmtune.cli.format import output as printing
-from lbmtune.errors import InputError, unknown
+from lbmtune.errors import InputError, given_path, unknown
 from lbmtune.files.ranges import MEMBERS
 from lbmtune.records.remarks import speed_doubts
 
@@ -69,7 +69,9 @@ def report(
 
 
 def export(
-    study: Folder,
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY", help="a study folder, its name under --studies, or a best.json")
+    ],
     kind: Annotated[
         str,
         option(
@@ -97,9 +99,11 @@ def export(
 ) -> None:
     """Write best.json of a study, which lbmtune.load reads, a header of its kernel, or all its trials.
 
+    A best.json in place of the study is enough for cuda, c, bundle and lbmpy.
+
     Examples:
         lbmtune export my-study
-        lbmtune export my-study --format cuda --output kernel.cuh
+        lbmtune export best.json --format cuda --output kernel.cuh
         lbmtune export my-study --format csv
     """
     if kind not in _FORMATS:
@@ -114,9 +118,13 @@ def export(
         path = api.export_portfolio(several_sizes, kind, output, name=name, target=target)
         _print_path(kind, path, as_json)
         return
-    found = api.Study(study_folder(study, studies), geometry=geometry)
     if output:
         (check_folder if kind == "bundle" else check_file)(output)
+    if kind in _OF_A_FILE and (file := given_path(study)).is_file():
+        _check_alone(file, {"--member": member, "--geometry": geometry})
+        _print_written(kind, api.export_best(file, kind, output, name=name, target=target), as_json)
+        return
+    found = api.Study(study_folder(study, studies), geometry=geometry)
     if kind == "best":
         path = found.export(output, member=member)
     elif kind == "lbmpy":
@@ -136,7 +144,14 @@ def export(
             f"{path} runs on one device; best.json has the cut and the exchange of {len(several[0].devices)} parts, "
             "which lbmtune.load takes (devices=[0, 1])."
         )
-    _print_path(kind, path, as_json, [each.format(path.stem) for each in _BESIDE.get(kind, ())])
+    _print_written(kind, path, as_json)
+
+
+def _check_alone(file: Path, given: Mapping[str, object]) -> None:
+    """Raise InputError for options that a best.json has no use for."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} {value} is not supported for {file} (leave it out): it holds one kernel.")
 
 
 _WRITERS: Mapping[str, Callable[[api.Study], Callable[..., Path]]] = {
@@ -147,9 +162,15 @@ _WRITERS: Mapping[str, Callable[[api.Study], Callable[..., Path]]] = {
 """Formats whose functions have a name, and what writes them."""
 _OF_A_KERNEL = ("best", *_WRITERS, "lbmpy", "defines", "flags")
 """Formats that hold one kernel."""
+_OF_A_FILE = (*_WRITERS, "lbmpy")
+"""Those for which a best.json will do."""
 _BESIDE = {"c": ("{}_kernel.o", "{}.f90"), "lbmpy": ("{}.json",)}
 """What some formats write beside the file that is named, by its name without suffix."""
 _FORMATS = (*_OF_A_KERNEL, "t4", "csv")
+
+
+def _print_written(kind: str, path: Path, as_json: bool) -> None:
+    _print_path(kind, path, as_json, [each.format(path.stem) for each in _BESIDE.get(kind, ())])
 
 
 def _print_path(kind: str, path: Path, as_json: bool, beside: Sequence[str] = ()) -> None:

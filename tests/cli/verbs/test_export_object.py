@@ -1,10 +1,13 @@
-"""`lbmtune export --format c`: the files it writes of a recorded study on a CPU, and what it refuses."""
+"""`lbmtune export --format c`: files of a recorded study on a CPU or of its best.json, and what it refuses."""
 
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
+from lbmtune.records.best_json.document import encode_best, read_best
+from lbmtune.records.best_json.kernel import source_digest
 from tests.cli.conftest import Run
 from tests.support.paths import ROOT
 
@@ -35,3 +38,35 @@ def test_what_has_no_object_code_is_refused(run: Run, tmp_path: Path) -> None:
         assert code == 2
         assert said in " ".join(err.split())
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_best_json_alone_is_enough(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "of file").mkdir()
+    for study, kind in ((CPU, "c"), (GPU, "cuda")):
+        assert run("export", study, "-o", tmp_path / f"{kind}.json")[0] == 0
+        for named, source in (("of study", study), ("of file", tmp_path / f"{kind}.json")):
+            target = tmp_path / named / f"{kind}.h"
+            code, _, err = run("export", source, "--format", kind, "--name", "lbm", "-o", target)
+            assert code == 0, err
+        assert (tmp_path / "of file" / f"{kind}.h").read_text() == (tmp_path / "of study" / f"{kind}.h").read_text()
+    assert {one.name for one in (tmp_path / "of file").iterdir()} == {"c.h", "c_kernel.o", "c.f90", "cuda.h"}
+
+
+def test_a_best_json_that_is_not_what_this_version_makes_is_refused(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "best.json"
+    assert run("export", GPU, "-o", file)[0] == 0
+    found = read_best(file)
+    kernel = replace(found.kernel, source=f"{found.kernel.source}\nint more;\n")
+    kernel = replace(kernel, source_digest=source_digest(kernel, "cuda"))
+    file.write_bytes(encode_best(replace(found, kernel=kernel)))
+    code, _, err = run("export", file, "--format", "cuda", "-o", tmp_path / "lbm.h")
+    assert code == 2
+    assert "is of another version of lbmtune, or was changed" in " ".join(err.split())
+    for arguments, said in (
+        (("--format", "csv"), "is a file and no study; give the folder that lbmtune study wrote"),
+        (("--format", "cuda", "--member", "2"), "--member 2 is not supported for"),
+    ):
+        code, _, err = run("export", file, *arguments)
+        assert code == 2
+        assert said in " ".join(err.split())
+    assert [one.name for one in tmp_path.iterdir()] == ["best.json"]
