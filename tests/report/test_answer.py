@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from base64 import b64decode
 from dataclasses import replace
+from gzip import decompress
 from pathlib import Path
 
 import pytest
@@ -18,18 +20,21 @@ from lbmtune.export.cuda_header import cuda_header
 from lbmtune.records.best_json.document import encode_best
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.study import page, roofline
 from lbmtune.report.study.answer import section, use, verdict, why
 from lbmtune.report.study.answer.beside import beside, missing, overtaking
 from lbmtune.report.study.answer.kinds import kind_rows
-from lbmtune.report.study.answer.limits import binding, limits_of
 from lbmtune.report.study.answer.words import words
+from lbmtune.report.study.limits import binding, limits_of
 from lbmtune.report.study.pareto import beside_speed, costs_panels
+from lbmtune.report.study.speeds import parity_info
 from lbmtune.report.study.steps import explanation, steps_info
 from lbmtune.search.optuna_view.importance import importance
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
 
 MOMENTS = cuda.TemporalBlocking(representation="moments", steps=3)
+H100_FAST = RECORDED / "nvidia-h100" / "d3q19-box-fast-fp32"
 WAVEFRONT = cpu.Wavefront(scheme="esoteric-pull", steps=8, tile=(64, 1))
 
 
@@ -151,6 +156,31 @@ def test_the_limit_that_binds_is_the_lowest_and_has_one_denominator(fast: StudyR
     share = (fast.ranked[0].mlups or 0) / limit.mlups
     assert f"It reaches {share:.1%} of its limit, instructions: {limit.mlups:,.0f} MLUPS if" in verdict.verdict(fast)
     assert ("of the limit: instructions", f"{share:.1%}") in [card[:2] for card in section.cards(fast)]
+
+
+def test_one_limit_on_card_roofline_history_and_in_the_text() -> None:
+    for name, allowed in (("nvidia-h100/d3q19-box-fast-fp32", 105_825), ("epyc-2-cores/d3q19-box-fast-fp32", 1_018)):
+        study = read_study(RECORDED / name)
+        limit = binding(study, study.ranked[0])
+        assert limit is not None
+        assert limit.mlups == pytest.approx(allowed, abs=1)
+        drawn = {panel.name: decompress(b64decode(panel.figure)).decode() for panel in page.panels(study)}
+        told = f"limit of the winner, {limit.name}: {allowed:,}"
+        assert f'"{told}"' in drawn["history"]
+        assert f'"{told} MLUPS"' in drawn["roofline"]
+        assert f"{limit.name} {allowed:,}" in roofline.other_roofs(study)
+    nearest = roofline.level_limits(read_study(H100_FAST))
+    assert [one.name for one in nearest] == ["memory", "exchanges", "instructions"], "latency is far above"
+
+
+def test_the_text_tells_the_bandwidth_of_the_model_from_that_of_the_limit() -> None:
+    one_step = read_study(RECORDED / "nvidia-h100" / "d3q19-box-fp32")
+    said = why.limit_said(one_step)
+    assert "takes 2906 GB/s for accesses like these; the limit is that of the fastest benchmark (update in" in said
+    error = parity_info(one_step).median_error
+    assert error is not None
+    assert f"The rest to the limit, 1.5%, is below the median error of the model, {error:.1%}." in said
+    assert "3010 GB/s and 26.67 bytes per update would allow 112,883 MLUPS" in why.limit_said(read_study(H100_FAST))
 
 
 def test_parts_of_an_update_add_up_to_the_measured_time(fast: StudyRecord) -> None:

@@ -134,13 +134,14 @@ def test_the_issue_of_instructions_is_a_level_roof_that_begins_at_the_ceiling(gp
     issue = Term(name="instructions", seconds=3e-12, sentence="so many slots", source="planted", alone_s=8e-12)
     study = _as_told(gpu, (issue,))
     found = roofline.roofline_info(study)
-    assert found.issue_mlups == pytest.approx(125_000)
-    (level,) = (trace for trace in roofline.roofline_figure(found).data if "issue slots of the winner" in trace.name)
+    assert [(one.name, one.mlups) for one in found.limits] == [("instructions", pytest.approx(125_000))]
+    (level,) = (trace for trace in roofline.roofline_figure(found).data if trace.name.startswith("limit of the winner"))
     assert level.y == pytest.approx((125_000, 125_000))
     # where the ceiling allows as much, and on from there
     assert found.ceiling.bytes_per_s * level.x[0] / found.flops == pytest.approx(125_000e6)
     assert level.x[1] > level.x[0]
-    assert "other roof: 125,000 MLUPS, which issue slots alone allow." in roofline.other_roofs(study)
+    assert level.name == "limit of the winner, instructions: 125,000 MLUPS"
+    assert roofline.other_roofs(study).endswith("each alone: instructions 125,000 MLUPS.")
 
 
 def test_where_no_other_roof_is_known_a_sentence_says_so(gpu: StudyRecord) -> None:
@@ -285,17 +286,17 @@ def test_finals_are_paired_with_the_winner(gpu: StudyRecord) -> None:
 
 
 def test_a_share_above_the_ceiling_is_explained(gpu: StudyRecord) -> None:
-    assert "above 100 %" not in page_of(gpu)
+    assert "underestimates this memory" not in page_of(gpu)
     low = replace(gpu.header.ceiling, in_place_bytes_per_s=2e12, stream_bytes_per_s={"16": 2e12})
     assert "copy of one array moves 4100 GB/s" in roofline.above_the_ceiling(
         replace(gpu, header=replace(gpu.header, ceiling=low))
     )
     lower = replace(low, copy_bytes_per_s=1e12)
     assert roofline.above_the_ceiling(replace(gpu, header=replace(gpu.header, ceiling=lower))).endswith(
-        "than the copy of many streams."
+        "than its many streams. Read shares as relative."
     )
     highest = max(t.best_measurement.bandwidth_bytes_per_s for t in gpu.ranked) / 2e12
-    assert f"(here up to {highest:.0%}) are no error" in roofline.above_the_ceiling(
+    assert f"reach up to {highest:.0%} of the ceiling" in roofline.above_the_ceiling(
         replace(gpu, header=replace(gpu.header, ceiling=lower))
     )
 
@@ -333,7 +334,7 @@ def test_of_many_points_some_are_drawn_at_a_time(gpu: StudyRecord, count: int) -
     """The others are in the page all the same."""
     few, good = [one for one in outcomes.attempts(gpu) if not one.mlups][:3], outcomes.attempts(gpu)[1]
     found = [*few, *(good._replace(trial=replace(good.trial, number=number)) for number in range(count - len(few)))]
-    figure = outcomes.history_figure(found, 1.0)
+    figure = outcomes.history_figure(found, None)
     assert drawing.thin(figure) is (count > drawing.MANY)
     traces = [trace for trace in figure.data if trace.mode == "markers"]
     assert sum(len(trace.customdata) for trace in traces) == count

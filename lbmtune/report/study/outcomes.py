@@ -10,6 +10,8 @@ from lbmtune.records import Outcome, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import CEILING, NEUTRAL, OUTCOME_COLOURS, Figure, choose, of_trials, plain_figure, scatter
 from lbmtune.report.html import Panel, panel
+from lbmtune.report.study.limits import Limit, binding
+from lbmtune.units import format_mlups
 
 STAGES = ("compile", "verify", "measure", "search")
 
@@ -123,17 +125,16 @@ def best_so_far(found: Sequence[Attempt]) -> list[float | None]:
 
 def history_panel(study: StudyRecord) -> Panel:
     """Return the search history with its caption."""
-    ceiling = study.header.ceiling.best_bytes_per_s / study.ranked[0].best_measurement.bytes_per_update / 1e6
     found = attempts(study)
     last = max(a.elapsed_s for a in found)
     caption = (
         f"{len(found)} trials in {last:,.0f} s of work: compiling, verifying, measuring and searching, "
         "summed over processes. Crosses on the axis have no speed."
     )
-    return panel("history", "Search history", caption, history_figure(found, ceiling))
+    return panel("history", "Search history", caption, history_figure(found, binding(study, study.ranked[0])))
 
 
-def history_figure(found: Sequence[Attempt], ceiling_mlups: float | None) -> Figure:
+def history_figure(found: Sequence[Attempt], limit: Limit | None) -> Figure:
     """Draw the speed of each attempt and the best so far, against its number or the seconds of work."""
     figure = plain_figure("trial", "MLUPS")
     clocks: list[list[list[float]]] = []
@@ -155,11 +156,14 @@ def history_figure(found: Sequence[Attempt], ceiling_mlups: float | None) -> Fig
         mine = [a for a in found if a.trial.outcome is outcome]
         if mine:
             figure.add_trace(_attempts(mine, keep(mine), outcome))
-    if ceiling_mlups:
+    if limit:
         figure.add_hline(
-            y=ceiling_mlups,
+            y=limit.mlups,
             line={"dash": "dot", "width": 1.2, "color": NEUTRAL},
-            annotation={"text": "ceiling of the winner", "font": {"size": 11}},
+            annotation={
+                "text": f"limit of the winner, {limit.name}: {format_mlups(limit.mlups)}",
+                "font": {"size": 11},
+            },
         )
     by_number, by_time = ([clock[i] for clock in clocks] for i in (0, 1))
     choose(

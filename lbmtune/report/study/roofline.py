@@ -1,66 +1,40 @@
-"""The roofline of a study: measured bandwidths, issue of instructions, and each verified trial."""
+"""The roofline of a study: measured bandwidths, the limits of the winner, and each verified trial."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from lbmtune.records import Prediction, Term
 from lbmtune.records.remarks import in_cache_of
-from lbmtune.records.study import CEILING_STREAMS, StudyRecord
-from lbmtune.records.terms import ISSUE
+from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import BESIDE, CEILING, Figure, add_winner, log_axis, look, of_trials, plain_figure, scatter
 from lbmtune.report.html import Panel, panel
+from lbmtune.report.study.limits import Limit, Roof, ceiling_of, limits_of, limits_text, roofs_of
 from lbmtune.report.study.trials import Point, by_kind, points
 from lbmtune.units import format_mlups, format_rate
 
 CEILING_TITLE = "the fastest copy of many separate streams or update in place"
 """Words for `Ceiling.best_bytes_per_s`."""
+_NEAR = 2
+"""Multiple of the lowest limit up to which others are drawn."""
 _FULL_NAME = {"hoverinfo": "name", "hoverlabel": {"namelength": -1}}
-
-
-class Roof(NamedTuple):
-    """A measured bandwidth."""
-
-    name: str
-    bytes_per_s: float
 
 
 @dataclass(frozen=True)
 class RooflineInfo:
     """Data of a roofline.
 
-    flops: operations of one cell update, 0 if unknown; ceiling: the roof that shares refer to; points:
-    best first; issue_mlups: speed that issue slots alone allow the winner, None if unknown.
+    flops: operations of one cell update, 0 if unknown; ceiling: the roof that shares refer to; points: best first;
+    limits: of the winner, which the ceiling does not show, the lowest first.
     """
 
     flops: float
     roofs: tuple[Roof, ...]
     ceiling: Roof
     points: tuple[Point, ...]
-    issue_mlups: float | None = None
+    limits: tuple[Limit, ...] = ()
 
-    @property
-    def ridge(self) -> float:
-        """Return the intensity at which the ceiling allows as much as issue slots, in flop per byte; 0 if unknown."""
-        return self.issue_mlups * 1e6 * self.flops / self.ceiling.bytes_per_s if self.issue_mlups else 0.0
-
-
-def roofs_of(study: StudyRecord) -> tuple[Roof, ...]:
-    """Return the measured bandwidths."""
-    ceiling = study.header.ceiling
-    streams = (Roof(stream_name(width), rate) for width, rate in ceiling.stream_bytes_per_s.items())
-    return (
-        Roof("update in place", ceiling.in_place_bytes_per_s),
-        *streams,
-        Roof("copy of one array", ceiling.copy_bytes_per_s),
-    )
-
-
-def ceiling_of(study: StudyRecord) -> Roof:
-    """Return the roof that shares refer to."""
-    best = study.header.ceiling.best_bytes_per_s
-    return next(roof for roof in roofs_of(study) if roof.bytes_per_s == best)
+    def ridge(self, limit: Limit) -> float:
+        """Return the intensity at which the ceiling allows as much as a limit, in flop per byte."""
+        return limit.mlups * 1e6 * self.flops / self.ceiling.bytes_per_s
 
 
 def roofline_info(study: StudyRecord) -> RooflineInfo:
@@ -70,27 +44,15 @@ def roofline_info(study: StudyRecord) -> RooflineInfo:
         roofs=roofs_of(study),
         ceiling=ceiling_of(study),
         points=points(study),
-        issue_mlups=issue_mlups(study.ranked[0].prediction) if study.ranked else None,
+        limits=level_limits(study),
     )
 
 
-def issue_mlups(prediction: Prediction | None) -> float | None:
-    """Return the speed if issue slots were the only bound; None if the record does not tell it."""
-    term = next((one for one in prediction.terms if one.name == ISSUE), None) if prediction else None
-    seconds = alone_s(term) if term else None
-    return 1e-6 / seconds if seconds else None
-
-
-def alone_s(term: Term) -> float | None:
-    """Return the seconds that a term takes by itself; old records have the figure in the sentence alone."""
-    said = re.search(r", ([0-9.e+-]+) ps, \d+ \w[\w ]* on their way$", term.sentence)
-    return term.alone_s if term.alone_s is not None or said is None else float(said[1]) * 1e-12
-
-
-def stream_name(width: str) -> str:
-    """Name a many-stream bandwidth by its key: "16" is the bytes of an access, "64 streaming" those of a store."""
-    size, _, kind = width.partition(" ")
-    return f"{CEILING_STREAMS}-stream copy, {size}-byte {kind or 'access'}"
+def level_limits(study: StudyRecord) -> tuple[Limit, ...]:
+    """Return the nearest limits of the winner that are no line of the roofline: up to `_NEAR` times the lowest."""
+    found = limits_of(study, study.ranked[0]) if study.ranked else ()
+    others = [one for one in found if not one.measured]
+    return tuple(one for one in others if one.mlups <= _NEAR * others[0].mlups)
 
 
 def roofline_panel(study: StudyRecord) -> Panel:
@@ -111,13 +73,9 @@ def other_roofs(study: StudyRecord) -> str:
     """Name the winner's roofs besides bandwidths, or why there are none, in a sentence."""
     if not study.ranked:
         return ""
+    if level := level_limits(study):
+        return f"Level lines: what limits the winner by the model, each alone: {limits_text(study, level)}."
     prediction = study.ranked[0].prediction
-    allowed = issue_mlups(prediction)
-    if allowed:
-        return (
-            f"The level line is the winner's other roof: {format_mlups(allowed)} {study.header.spec.case.speed_unit}, "
-            "which issue slots alone allow."
-        )
     terms = prediction.significant_terms if prediction else ()
     if len(terms) == 1:
         return f"No other roof is known: the model predicts the winner from {terms[0].name} alone."
@@ -143,8 +101,8 @@ def above_the_ceiling(study: StudyRecord) -> str:
     if ceiling.copy_bytes_per_s > ceiling.best_bytes_per_s:
         plain = f"; a copy of one array moves {format_rate(ceiling.copy_bytes_per_s)}"
     return (
-        f"Shares above 100 % (here up to {highest:.0%}) are no error: longer contiguous runs and cache hits are faster "
-        f"than the copy of many streams{plain}."
+        f"Kernels reach up to {highest:.0%} of the ceiling: the benchmark underestimates this memory, because longer "
+        f"contiguous accesses and cache hits are faster than its many streams{plain}. Read shares as relative."
     )
 
 
@@ -160,7 +118,7 @@ def _on_chip(study: StudyRecord) -> str:
 def roofline_figure(info: RooflineInfo) -> Figure:
     """Draw MLUPS against flop per byte, both logarithmic, with sloped and level roofs."""
     intensities = [p.intensity for p in info.points] or [info.flops / 152]
-    low, high = min(intensities) / 2, max(*intensities, info.ridge) * 2
+    low, high = min(intensities) / 2, max([*intensities, *map(info.ridge, info.limits)]) * 2
     figure = plain_figure(f"arithmetic intensity (flop/B), {info.flops:g} flop per update", "MLUPS")
     _add_roofs(figure, info, low, high)
     kinds = by_kind(info.points)
@@ -209,13 +167,14 @@ def _add_roofs(figure: Figure, info: RooflineInfo, low: float, high: float) -> N
             visible=True if top else "legendonly",  # six lines within 15 % cannot be told apart
             **_FULL_NAME,
         )
-    if info.issue_mlups:
+    on_chip = bool(info.points) and info.points[0].kind.on_chip
+    for limit in info.limits:
         figure.add_scatter(
-            x=[info.ridge, high],
-            y=[info.issue_mlups] * 2,
+            x=[low if on_chip else info.ridge(limit), high],
+            y=[limit.mlups] * 2,
             mode="lines",
-            name=f"issue slots of the winner: {format_mlups(info.issue_mlups)} MLUPS",
-            line={"width": 2.5, "dash": "dash", "color": CEILING},
+            name=f"limit of the winner, {limit.name}: {format_mlups(limit.mlups)} MLUPS",
+            line={"width": 2.5 if limit == info.limits[0] else 1.2, "dash": "dash", "color": CEILING},
             **_FULL_NAME,
         )
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, from_flat
-from lbmtune.records import Sustained, Trial
+from lbmtune.records import Prediction, Sustained, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.records.terms import MEMORY
-from lbmtune.report.study.roofline import issue_mlups
+from lbmtune.records.terms import ISSUE, MEMORY
+from lbmtune.report.study.limits import alone_s, limits_of, limits_text
 from lbmtune.report.tables import case_title
 from lbmtune.search.kinds import Kind, kind_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
@@ -24,6 +24,8 @@ NEAR = 0.9
 SLOWER = 0.01
 """Relative loss of a sustained run against bursts from which power counts as its bound."""
 _MOST_STEPS = 8
+_SAID = 3
+"""Limits that the text names."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +106,17 @@ def _stage(trial: Trial, rate: float, cells_read: CellsRead | None) -> Stage:
     )
 
 
+def issue_mlups(prediction: Prediction | None) -> float | None:
+    """Return the speed if issue slots were the only bound; None if the record does not tell it."""
+    term = next((one for one in prediction.terms if one.name == ISSUE), None) if prediction else None
+    seconds = alone_s(term) if term else None
+    return 1e-6 / seconds if seconds else None
+
+
 def explanation(study: StudyRecord, info: StepsInfo) -> tuple[str, ...]:
     """Explain the best trial: the bound that it exceeds and why, what bounds it, and its sustained speed."""
     winner, stage = study.ranked[0], info.winner
-    bound = _by_terms(winner, stage)
+    bound = _by_terms(study, winner, stage)
     sentences = (
         _past(study, winner, stage, info),
         _beside_one_step(study, stage, info),
@@ -148,7 +157,10 @@ def _beside_one_step(study: StudyRecord, stage: Stage, info: StepsInfo) -> str:
     )
     cache_bytes = study.header.last_cache_bytes
     if not 0 < footprint <= cache_bytes:
-        bound = f" It exceeds the memory bound of {format_rate(info.bytes_per_s)}, which does not apply."
+        bound = (
+            f" Trial {one.number} is faster than one step per launch could be at {format_rate(info.bytes_per_s)} "
+            f"({format_mlups(one.memory_mlups)} MLUPS): the benchmark underestimates this memory."
+        )
         return said + (bound if one.mlups > one.memory_mlups else "")
     return (
         f"{said} The footprint of that trial, {format_bytes(footprint)}, fits in the last-level cache "
@@ -156,7 +168,7 @@ def _beside_one_step(study: StudyRecord, stage: Stage, info: StepsInfo) -> str:
     )
 
 
-def _by_terms(winner: Trial, stage: Stage) -> str:
+def _by_terms(study: StudyRecord, winner: Trial, stage: Stage) -> str:
     """State the share of each term of the prediction; empty if terms do not add up, as for one step on a GPU."""
     predicted = winner.prediction
     overlaps = BACKENDS[from_flat(winner.config).backend].overlaps_memory
@@ -172,8 +184,8 @@ def _by_terms(winner: Trial, stage: Stage) -> str:
     whole = sum(one.seconds for one in predicted.terms)
     beside = "".join(f", {one.name} {one.seconds / whole:.0%}" for one in others)
     alone = (
-        f" Alone, issue slots would allow {format_mlups(stage.issue_mlups)} MLUPS and bandwidth "
-        f"{format_mlups(stage.memory_mlups)}; the terms are the parts that do not overlap."
+        f" Each alone would allow: {limits_text(study, limits_of(study, winner)[:_SAID])}; the terms are what each "
+        "adds after overlap."
         if stage.issue_mlups
         else ""
     )

@@ -10,8 +10,8 @@ from lbmtune.report.study.answer.beside import (
     of_trial,
     overtaking,
 )
-from lbmtune.report.study.answer.limits import binding
 from lbmtune.report.study.answer.words import words
+from lbmtune.report.study.limits import binding
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups
 

@@ -11,14 +11,17 @@ from lbmtune.report.drawing import Figure, plain_figure
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.profile_tables import conclusion
-from lbmtune.report.study.answer.limits import binding
+from lbmtune.report.study.limits import binding, ceiling_of
+from lbmtune.report.study.speeds import parity_info
 from lbmtune.report.waterfall import Step, add_waterfall
-from lbmtune.units import format_mlups, format_ps
+from lbmtune.units import format_mlups, format_ps, format_rate
 
 _MODEL, _REST = "#e69f00", "#0072b2"
 UNEXPLAINED = "not explained"
 _SAID = 0.01
 """Share of an update from which on a term is told of in words."""
+_AGREE = 0.005
+"""Relative difference up to which two bandwidths are the same."""
 _CAPTION = (
     "Picoseconds of the whole device per update, by the terms of the model, which is not fitted to this study. The "
     "last step closes the gap to the measurement."
@@ -99,6 +102,40 @@ def said(trial: Trial) -> str:
         f"By the model the time of an update is {shares}. It predicts {format_mlups(predicted.mlups)} MLUPS; "
         f"measured are {format_mlups(measured)}, {_difference(predicted, measured)}."
     )
+
+
+def limit_said(study: StudyRecord) -> str:
+    """Tell the limit from the ceiling and from the model's memory term, and a small rest from the model's error."""
+    winner = study.ranked[0]
+    limit, measured = binding(study, winner), winner.best_measurement
+    if limit is None or limit.name != MEMORY:
+        return ""
+    ceiling, moved = ceiling_of(study), measured.bytes_per_update
+    rate = format_rate(ceiling.bytes_per_s)
+    if not limit.measured:
+        allowed = format_mlups(ceiling.bytes_per_s / moved / 1e6)
+        counted = limit.source.partition(": ")[2]
+        return (
+            f"The limit is memory by the model ({counted}); {ceiling.name} at {rate} and {moved:.4g} bytes per update "
+            f"would allow {allowed} MLUPS."
+        )
+    return f"{_slower_than(winner, f'{ceiling.name}, {rate}', limit.mlups)}{_rest(study, measured.mlups / limit.mlups)}"
+
+
+def _slower_than(winner: Trial, ceiling: str, allowed_mlups: float) -> str:
+    """Say that the model's bandwidth is not that of the ceiling; empty if they agree."""
+    seconds = winner.prediction.seconds_of(MEMORY) if winner.prediction else 0.0
+    if not seconds or abs(1e-6 / seconds / allowed_mlups - 1) < _AGREE:
+        return ""
+    rate = format_rate(winner.best_measurement.bytes_per_update / seconds)
+    return f"The model takes {rate} for accesses like these; the limit is that of the fastest benchmark ({ceiling}). "
+
+
+def _rest(study: StudyRecord, share: float) -> str:
+    error = parity_info(study).median_error
+    if error is None or not 0 < 1 - share < error:
+        return ""
+    return f"The rest to the limit, {1 - share:.1%}, is below the median error of the model, {error:.1%}."
 
 
 def _difference(predicted: Prediction, measured: float) -> str:

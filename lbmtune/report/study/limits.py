@@ -1,17 +1,27 @@
 """The limits of a kernel: the speed that each resource would allow it by itself, and the one that binds."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Term, Trial
 from lbmtune.records.remarks import left_alone
-from lbmtune.records.study import StudyRecord
+from lbmtune.records.study import CEILING_STREAMS, StudyRecord
 from lbmtune.records.terms import MEMORY
-from lbmtune.report.study.roofline import alone_s, ceiling_of
 from lbmtune.search.kinds import kind_of
-from lbmtune.units import format_rate
+from lbmtune.units import format_mlups, format_rate
+
+_BY_MODEL = "by the model"
+
+
+class Roof(NamedTuple):
+    """A measured bandwidth."""
+
+    name: str
+    bytes_per_s: float
 
 
 @dataclass(frozen=True)
@@ -22,6 +32,40 @@ class Limit:
     mlups: float
     source: str
 
+    @property
+    def measured(self) -> bool:
+        """Return whether it is the measured ceiling, with the bytes of the kernel; else a term of the model."""
+        return not self.source.startswith(_BY_MODEL)
+
+
+def roofs_of(study: StudyRecord) -> tuple[Roof, ...]:
+    """Return the measured bandwidths."""
+    ceiling = study.header.ceiling
+    streams = (Roof(stream_name(width), rate) for width, rate in ceiling.stream_bytes_per_s.items())
+    return (
+        Roof("update in place", ceiling.in_place_bytes_per_s),
+        *streams,
+        Roof("copy of one array", ceiling.copy_bytes_per_s),
+    )
+
+
+def ceiling_of(study: StudyRecord) -> Roof:
+    """Return the roof that shares refer to."""
+    best = study.header.ceiling.best_bytes_per_s
+    return next(roof for roof in roofs_of(study) if roof.bytes_per_s == best)
+
+
+def alone_s(term: Term) -> float | None:
+    """Return the seconds that a term takes by itself; old records have the figure in the sentence alone."""
+    said = re.search(r", ([0-9.e+-]+) ps, \d+ \w[\w ]* on their way$", term.sentence)
+    return term.alone_s if term.alone_s is not None or said is None else float(said[1]) * 1e-12
+
+
+def stream_name(width: str) -> str:
+    """Name a many-stream bandwidth by its key: "16" is the bytes of an access, "64 streaming" those of a store."""
+    size, _, kind = width.partition(" ")
+    return f"{CEILING_STREAMS}-stream copy, {size}-byte {kind or 'access'}"
+
 
 def limits_of(study: StudyRecord, trial: Trial) -> tuple[Limit, ...]:
     """Return the known limits of a verified trial, the lowest first."""
@@ -29,6 +73,12 @@ def limits_of(study: StudyRecord, trial: Trial) -> tuple[Limit, ...]:
     if memory := _of_memory(study, trial):
         found[MEMORY] = min(memory, found.get(MEMORY, memory), key=lambda one: one.mlups)
     return tuple(sorted(found.values(), key=lambda one: one.mlups))
+
+
+def limits_text(study: StudyRecord, limits: Sequence[Limit]) -> str:
+    """Name limits with the speed that each allows."""
+    allowed = ", ".join(f"{one.name} {format_mlups(one.mlups)}" for one in limits)
+    return f"{allowed} {study.header.spec.case.speed_unit}"
 
 
 def binding(study: StudyRecord, trial: Trial) -> Limit | None:
@@ -57,7 +107,7 @@ def _of_terms(trial: Trial) -> Iterator[Limit]:
     for term in terms:
         seconds = _own_s(term, adds_up=adds_up)
         if seconds and seconds > 0:
-            yield Limit(term.name, 1e-6 / seconds, f"by the model: {term.sentence}")
+            yield Limit(term.name, 1e-6 / seconds, f"{_BY_MODEL}: {term.sentence}")
 
 
 def _own_s(term: Term, *, adds_up: bool) -> float | None:
