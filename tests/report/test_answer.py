@@ -20,12 +20,12 @@ from lbmtune.export.cuda_header import cuda_header
 from lbmtune.records.best_json.document import encode_best
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.limits import binding, limits_of
 from lbmtune.report.study import page, roofline
 from lbmtune.report.study.answer import section, use, verdict, why
 from lbmtune.report.study.answer.beside import beside, missing, overtaking
 from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.words import words
-from lbmtune.report.study.limits import binding, limits_of
 from lbmtune.report.study.pareto import beside_speed, costs_panels
 from lbmtune.report.study.speeds import parity_info
 from lbmtune.report.study.steps import explanation, steps_info

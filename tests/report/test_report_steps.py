@@ -17,9 +17,10 @@ from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
 from lbmtune.model.predict import cells_read
 from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study import finals, limits, page, roofline, steps, steps_figure, tables
+from lbmtune.report.limits import alone_s as read_alone_s
+from lbmtune.report.limits import limits_of
+from lbmtune.report.study import finals, page, roofline, steps, steps_figure, tables
 from lbmtune.report.study.answer import section
-from lbmtune.report.study.limits import limits_of
 from tests.support.pages import page as page_of
 from tests.support.studies import made_up_records as made
 
@@ -114,7 +115,7 @@ def test_bytes_and_bounds_of_each_number_of_steps(fast: StudyRecord) -> None:
 def test_what_a_term_takes_alone_is_read_in_records_of_before(
     sentence: str, alone_s: float | None, said: float | None
 ) -> None:
-    assert limits.alone_s(Term(name="x", seconds=1e-12, sentence=sentence, source="", alone_s=alone_s)) == said
+    assert read_alone_s(Term(name="x", seconds=1e-12, sentence=sentence, source="", alone_s=alone_s)) == said
 
 
 CHIP = cuda.Persistent(

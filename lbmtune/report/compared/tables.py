@@ -8,7 +8,7 @@ from lbmtune.records.regression.ratios import Verdict
 from lbmtune.records.regression.studies import Comparison
 from lbmtune.records.remarks import disturbance, left_alone, race_text
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.limits import ceiling_of
+from lbmtune.report.limits import ceiling_of
 from lbmtune.report.study.trials import varied_knobs
 from lbmtune.report.tables import environment_table, subject
 from lbmtune.units import format_bytes, format_mlups, format_rate

@@ -10,7 +10,7 @@ from lbmtune.records import Outcome, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import CEILING, NEUTRAL, OUTCOME_COLOURS, Figure, choose, of_trials, plain_figure, scatter
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.study.limits import Limit, binding
+from lbmtune.report.limits import Limit, binding
 from lbmtune.units import format_mlups
 
 STAGES = ("compile", "verify", "measure", "search")

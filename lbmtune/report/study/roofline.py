@@ -7,7 +7,7 @@ from lbmtune.records.remarks import in_cache_of
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import BESIDE, CEILING, Figure, add_winner, log_axis, look, of_trials, plain_figure, scatter
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.study.limits import Limit, Roof, ceiling_of, limits_of, limits_text, roofs_of
+from lbmtune.report.limits import Limit, Roof, ceiling_of, limits_of, limits_text, roofs_of
 from lbmtune.report.study.trials import Point, by_kind, points
 from lbmtune.units import format_mlups, format_rate
 

@@ -12,7 +12,7 @@ from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Prediction, Sustained, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import ISSUE, MEMORY
-from lbmtune.report.study.limits import alone_s, limits_of, limits_text
+from lbmtune.report.limits import alone_s, limits_of, limits_text
 from lbmtune.report.tables import case_title
 from lbmtune.search.kinds import Kind, kind_of
 from lbmtune.units import format_bytes, format_mlups, format_rate

@@ -5,10 +5,10 @@ from typing import Any
 
 from lbmtune.records.profile import Profile
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.limits import limits_of
 from lbmtune.report.study.answer.beside import beside
 from lbmtune.report.study.answer.verdict import title
 from lbmtune.report.study.answer.why import parts
-from lbmtune.report.study.limits import limits_of
 
 FORMAT, VERSION = "lbmtune.report", 1
 TRIALS = "trial-data"

@@ -8,8 +8,8 @@ from lbmtune.records import Accuracy, Measurement, Prediction, Trial, Verificati
 from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.remarks import prediction_doubt, race_text, too_much_power
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.limits import ceiling_of, roofs_of
 from lbmtune.report.study.details import knob_meanings
-from lbmtune.report.study.limits import ceiling_of, roofs_of
 from lbmtune.report.study.tables import moved
 from lbmtune.report.tables import Pairs, conditions_table, fluid_share, sustained_table
 from lbmtune.search.kinds import rounding_of

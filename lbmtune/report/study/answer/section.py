@@ -7,8 +7,8 @@ from lbmtune.records import Trial
 from lbmtune.records.remarks import left_alone, prediction_doubt
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS
+from lbmtune.report.limits import binding
 from lbmtune.report.study.answer.beside import Beside, beside, missing, of_trial
-from lbmtune.report.study.limits import binding
 from lbmtune.report.study.output import output_text, with_output_mlups
 from lbmtune.units import format_bytes, format_mlups, format_rate
 

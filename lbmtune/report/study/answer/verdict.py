@@ -2,6 +2,7 @@
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.limits import binding
 from lbmtune.report.study.answer.beside import (
     best_of_one_step,
     best_with_less_memory,
@@ -11,7 +12,6 @@ from lbmtune.report.study.answer.beside import (
     overtaking,
 )
 from lbmtune.report.study.answer.words import words
-from lbmtune.report.study.limits import binding
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups
 

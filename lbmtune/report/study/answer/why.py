@@ -9,9 +9,9 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS, MEMORY
 from lbmtune.report.drawing import Figure, plain_figure
 from lbmtune.report.html import Panel, panel
+from lbmtune.report.limits import binding, ceiling_of
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.profile_tables import conclusion
-from lbmtune.report.study.limits import binding, ceiling_of
 from lbmtune.report.study.speeds import parity_info
 from lbmtune.report.waterfall import Step, add_waterfall
 from lbmtune.units import format_mlups, format_ps, format_rate
