@@ -63,12 +63,12 @@ def test_a_run_that_is_faster_than_its_warm_up_lasts_as_long() -> None:
 
 
 def test_a_long_run_has_no_more_slices_to_spare_than_a_short_one() -> None:
-    """At 1 ms a step: half a second of slices beyond a run of eight; those are not counted unless it is faster."""
-    taken, long = count(), replace(PROTOCOL, sustained_s=8.0)
+    """At 1 ms a step: half a second of slices beyond a run of four; those are not counted unless it is faster."""
+    taken, long = count(), replace(PROTOCOL, sustained_s=4.0)
     slices = (0.1 for _ in taken)
     found = sustain(simulation(device(slices, repeat(FREE))), long)
-    assert found.seconds == pytest.approx(8.0, abs=0.11)
-    assert next(taken) == 2 + 80 + 5
+    assert found.seconds == pytest.approx(4.0, abs=0.11)
+    assert next(taken) == 2 + 40 + 5
 
 
 def test_a_hot_device_is_marked_and_a_wrong_state_refused() -> None:
