@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lbmtune.api import Study
+from lbmtune.api import Study, vary
 from lbmtune.catalogue.config import cpu, cuda, from_flat
 from lbmtune.errors import InputError
 from lbmtune.export import best
@@ -200,9 +200,12 @@ def test_ties_are_told(fast: StudyRecord) -> None:
 
 
 def test_what_comes_next_is_a_whole_command(fast: StudyRecord) -> None:
-    found = section.next_step(fast, ("rows", "steps"), "instructions")
+    found = section.next_step(fast, ("storage", "steps", "rows"), "instructions")
     assert found is not None
-    assert found.command == "lbmtune vary rows best.json"
+    assert "on which storage, steps, rows act. Compare steps by the model:" in found.reason, "the study has one storage"
+    assert found.command == "lbmtune vary steps best.json --study ."
+    assert len(vary(fast.header.spec, "h200", "steps", from_flat(fast.ranked[0].config)).predictions) > 1
+    assert section.next_step(fast, ("storage",), "memory") is None
     early = replace(fast, header=replace(fast.header, finished=False))
     again = section.next_step(early, ("rows",), "instructions")
     assert again is not None

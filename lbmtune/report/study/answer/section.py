@@ -160,8 +160,15 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | N
         return None
     if not study.finished:
         return Next("The study was ended early.", "lbmtune study --resume --output .")
-    if not knobs:
+    tried = [knob for knob in knobs if _has_others(study, knob)]
+    if not tried:
         return None
-    others = f"; {', '.join(knobs[1:])} act{'s' * (len(knobs) == 2)} on it, too" if knobs[1:] else ""
-    reason = f"The largest part of an update is {term}, on which {knobs[0]} acts{others}. Compare by the model:"
-    return Next(reason, f"lbmtune vary {knobs[0]} best.json")
+    named = f"{', '.join(knobs)} act{'s' * (len(knobs) == 1)}"
+    reason = f"The largest part of an update is {term}, on which {named}. Compare {tried[0]} by the model:"
+    return Next(reason, f"lbmtune vary {tried[0]} best.json --study .")
+
+
+def _has_others(study: StudyRecord, knob: str) -> bool:
+    """Return whether the study has kernels of the family of the winner with another value of a knob."""
+    family = study.ranked[0].config["family"]
+    return len({trial.config.get(knob) for trial in study.trials if trial.config["family"] == family} - {None}) > 1
