@@ -17,7 +17,7 @@ from pathlib import PurePath
 
 from lbmtune.catalogue.config import Scalar
 from lbmtune.records import SCHEMA_VERSION, Costs, Environment, Trial
-from lbmtune.records.comparison.race import Verdict, verdict
+from lbmtune.records.comparison.race import Verdict, slower, verdict
 from lbmtune.records.comparison.repeats import RepeatInterval, repeat_interval
 from lbmtune.records.comparison.statistics import repeat_spread
 from lbmtune.records.output import OutputRates
@@ -243,13 +243,16 @@ class StudyRecord:
 
     @cached_property
     def tied(self) -> frozenset[int]:
-        """Return the numbers of trials that the interval of the fastest covers, measured alike: order by chance."""
+        """Return the numbers of trials that the interval of the fastest covers, measured alike: order by chance.
+
+        One that was slower at 95 % in the same rounds of the finals is none of them.
+        """
         best, *others = self.ranked or (None,)
         if best is None or self.header.spec.objective != "mlups":
             return frozenset()
         low = self.interval(best).low_mlups
         alike = (t for t in others if t and (t.final is None) == (best.final is None))
-        return frozenset(t.number for t in alike if (t.mlups or 0.0) >= low)
+        return frozenset(t.number for t in alike if (t.mlups or 0.0) >= low and not slower(t, best))
 
     @property
     def finished(self) -> bool:

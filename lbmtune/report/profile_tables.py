@@ -117,7 +117,7 @@ def counter_rows(profile: Profile) -> list[tuple[str, str, str, str, str]]:
 
 
 def state_rows(profile: Profile) -> Pairs:
-    """Return clocks, power, energy and reasons for lower clocks of the sustained run."""
+    """Return clocks, power, energy and throttle reasons of the sustained run."""
     run, ecc = profile.sustained, profile.environment.ecc
     found = sustained_table(run, "MLUPS") if run else conditions_table(profile.conditions)
     return found if ecc is None else [*found, ("ECC", "on" if ecc else "off")]

@@ -103,11 +103,16 @@ def sustained_table(run: Sustained, unit: str) -> Pairs:
         ("energy", f"{run.nj_per_update:.3g} nJ per update, by {run.energy_source}" if run.nj_per_update else ""),
         ("mean power", f"{run.power_w:.0f} W" if run.power_w else ""),
         ("power limit", f"{run.power_limit_w:.0f} W" if run.power_limit_w else ""),
-        ("reasons for lower clocks", reasons or ("none" if run.conditions.sm_clock_hz else "")),
+        ("throttle reasons", reasons or ("none" if run.conditions.sm_clock_hz else "")),
         *conditions,
         ("remark", "the conditions of the protocol were not met" if run.disturbed else ""),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def plus_minus(said: object) -> str:
+    """Return a text of the terminal as a page shows it."""
+    return str(said).replace("+-", "\u00b1")
 
 
 def product_text(values: Sequence[int]) -> str:

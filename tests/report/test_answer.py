@@ -26,9 +26,11 @@ from lbmtune.report.study.answer import section, use, verdict, why
 from lbmtune.report.study.answer.beside import beside, missing, overtaking
 from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.words import words
+from lbmtune.report.study.finals import finals_info, finals_table
 from lbmtune.report.study.pareto import beside_speed, costs_panels
 from lbmtune.report.study.speeds import parity_info
 from lbmtune.report.study.steps import explanation, steps_info
+from lbmtune.report.study.winner import accuracy_table, rounding_table
 from lbmtune.search.optuna_view.importance import importance
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
@@ -199,6 +201,45 @@ def test_ties_are_told(fast: StudyRecord) -> None:
     assert f"Tied with trials {', '.join(map(str, sorted(tied.tied)))}: their order is chance." in verdict.verdict(tied)
 
 
+def test_who_was_slower_in_the_same_rounds_is_not_tied() -> None:
+    """The winner's interval covers trial 9, but by pairs of rounds it is slower: the table of finals says alike."""
+    study = read_study(RECORDED / "zen3-2-cores" / "d3q19-box-fast-fp32")
+    assert sorted(study.tied) == [38, 43, 48, 49]
+    rows = {row["trial"]: row for row in finals_table(finals_info(study))}
+    assert rows["9"]["tied"] == ""
+    assert float(rows["9"]["ratio_interval"].split()[-1]) < 1
+    for number in study.tied:
+        assert rows[str(number)]["tied"] == "tied"
+        assert float(rows[str(number)]["ratio_interval"].split()[-1]) >= 1
+    info = steps_info(study)
+    assert info is not None
+    (one,) = (stage for stage in info.stages if stage.kind.steps == 1 and stage.kind.representation == "populations")
+    assert (one.number, round(one.mlups)) == (9, 240), "finals are compared with finals"
+
+
+def test_cards_say_what_binds_a_long_run_and_what_is_not_measured() -> None:
+    study = read_study(RECORDED / "nvidia-h100" / "d3q19-box-fast-fp32")
+    remarks = {name: remark for name, _, remark in section.cards(study)}
+    assert remarks["sustained"].endswith("; bound by power, 710 W of 700 W")
+    assert remarks["memory"] == "26.7 B per update, halos not counted"
+    assert remarks["error"].endswith("after 1,002 steps of a vortex with u0 = 0.05")
+    assert remarks["speed in bursts"].startswith("±0.30 %")
+    on_cpu = {one[0]: one for one in section.cards(read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32"))}
+    assert on_cpu["energy"] == ("energy", "not measured", "the device reports none")
+    assert on_cpu["memory"][2] == "24 B per update, halos counted"
+
+
+def test_both_tables_of_accuracy_tell_rate_and_steps() -> None:
+    """At one peak velocity they hold the errors of two flows."""
+    study = read_study(RECORDED / "nvidia-h100" / "d3q19-box-fp32")
+    (one,) = (row for row in accuracy_table(study.ranked[0].accuracy) if row["u0"] == "0.05")
+    (after,) = rounding_table(study)
+    columns = ("u0", "relaxation rate", "time steps", "velocity against fp64")
+    assert [one[name] for name in columns] == ["0.05", "1.538", "640", "3.81e-05"]
+    assert [after[name] for name in columns] == ["0.05", "1.786", "1,000", "3.53e-07"]
+    assert (after["cells"], one["of it per time step"]) == ("128 x 128 x 4", "5.96e-08")
+
+
 def test_what_comes_next_is_a_whole_command(fast: StudyRecord) -> None:
     found = section.next_step(fast, ("storage", "steps", "rows"), "instructions")
     assert found is not None
@@ -251,6 +292,8 @@ def test_families_and_schemes_have_a_row_each(fast: StudyRecord) -> None:
     assert (rows[0]["of the winner>"], rows[0]["best trial>"]) == ("100%", str(fast.ranked[0].number))
     assert sum(int(row["trials>"].replace(",", "")) for row in rows) == len(fast.ranked)
     assert len({row["kind"] for row in rows}) == len(rows)
+    speeds = [float(row["best MLUPS>"].replace(",", "")) for row in rows[1:]]
+    assert speeds == sorted(speeds, reverse=True)
     assert kind_rows(replace(fast, trials=fast.ranked[:1])) == []
 
 

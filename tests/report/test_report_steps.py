@@ -273,7 +273,11 @@ def test_a_study_of_one_step_alone_has_no_such_figure() -> None:
 
 
 def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRecord) -> None:
-    assert ("sustained", "78,000 MLUPS", "over 2.0 s without a pause, -7.1%") in section.cards(fast)
+    assert (
+        "sustained",
+        "78,000 MLUPS",
+        "over 2.0 s without a pause, -7.1%; bound by power, 690 W of 700 W",
+    ) in section.cards(fast)
     table = tables.trial_table(fast)
     column = table.columns.index("sustained MLUPS")
     assert [row[column] for row in table.rows] == [None, 78_000, None]

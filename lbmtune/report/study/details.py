@@ -11,8 +11,8 @@ from lbmtune.units import format_ps
 _COLUMNS = {
     "outcome": "what became of the trial; only verified ones have a speed",
     "MLUPS": "million lattice updates per second, cells times steps over time; a final counts before a first look",
-    "interval, +- %": "half-width of the interval that holds 90 % of repeats in other runs",
-    "within the run, +- %": "half-width of the 95 % interval of the median of this run's samples",
+    "interval, ± %": "half-width of the interval that holds 90 % of repeats in other runs; empty if not measured",
+    "within the run, ± %": "half-width of the 95 % interval of the median of this run's samples",
     "% of ceiling": "bandwidth over the fastest copy of many streams, or update in place, of the device",
     "predicted MLUPS": "speed by the model, which is not fitted to this study",
     "measured / predicted": "below 1: slower than the model expects",

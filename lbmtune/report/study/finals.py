@@ -53,7 +53,7 @@ def finals_panels(study: StudyRecord) -> list[Panel]:
     """Return the figure, if there were finals."""
     finals = finals_info(study)
     tied = sum(f.tied for f in finals)
-    caption = f"{len(finals)} finalists, measured interleaved; {tied} tied with the winner, whose interval covers them."
+    caption = f"{len(finals)} finalists, measured interleaved; {tied or 'none'} tied with the winner."
     return [panel("finals", "Finals", caption, finals_figure(finals))] if finals else []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.profile import Profile
-from lbmtune.records.remarks import description_disturbance, disturbance, doubt, unfinished, unsteadiness
+from lbmtune.records.remarks import description_disturbance, disturbance, doubt, faster_first, unfinished, unsteadiness
 from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, packed, script_json
@@ -30,7 +30,7 @@ from lbmtune.report.study.steps_figure import steps_panels
 from lbmtune.report.study.tables import case_table, protocol_table, trial_table
 from lbmtune.report.study.twin import twin
 from lbmtune.report.study.winner import winner_section
-from lbmtune.report.tables import environment_table, subject
+from lbmtune.report.tables import environment_table, plus_minus, subject
 from lbmtune.search.pareto import held_text, members
 
 
@@ -81,7 +81,8 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         parts=parts(study.ranked[0]) if study.ranked else (),
         unfinished=unfinished(study),
         disturbance=disturbance(study),
-        doubt="" if disturbance(study) else doubt(study),
+        doubt="" if disturbance(study) else plus_minus(doubt(study)),
+        faster_first=faster_first(study),
         unsteadiness=unsteadiness(study),
         description_disturbance=description_disturbance(*header.cpu_shares),
         subject=subject(header.spec.case, [from_flat(trial.config) for trial in study.trials]),

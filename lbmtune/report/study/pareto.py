@@ -27,7 +27,7 @@ _FEWEST = 3
 _LEAST = 1e-16
 """Least figure on a logarithmic axis."""
 _CAPTION = (
-    "Members: no other finalist is better in one objective and as good in all others. Pale: first measurements of "
+    "Pareto front: no other finalist is better in one objective and as good in all others. Pale: first measurements of "
     "trials that are dominated, or were not measured again."
 )
 
@@ -112,7 +112,7 @@ def _members(
     marker = {"size": 11, "color": MARK, "symbol": "diamond"}
     shape = "vh" if pair[0] == "mlups" else "hv"  # more speed is better, of all others less
     steps = {"mode": "lines+markers", "line": {"shape": shape, "width": 1.5, "color": NEUTRAL}} if joined else {}
-    return {"name": "members", "marker": marker, **steps, **_points(study, named, pair, texts)}
+    return {"name": "Pareto front", "marker": marker, **steps, **_points(study, named, pair, texts)}
 
 
 def _points(

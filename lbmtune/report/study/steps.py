@@ -1,7 +1,7 @@
 """Kernels with several steps per launch: which bounds of one step they exceed, and why.
 
 The bandwidth is the ceiling of the study, the issue bound is the time of the model's issue slots alone, and power is
-the bound if a sustained run is slower than bursts and the power limit was the reason for lower clocks.
+the bound if a sustained run is slower than bursts and the power limit was the throttle reason.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ class StepsInfo:
 def steps_info(study: StudyRecord, cells_read: CellsRead | None = None) -> StepsInfo | None:
     """Return the best of each stage; None if no verified kernel keeps moments, the state on chip, or fuses steps."""
     best: dict[tuple[str, bool, int], Trial] = {}
-    for trial in sorted(study.ranked, key=lambda t: -(t.mlups or 0.0)):
+    for trial in sorted(study.ranked, key=lambda t: (t.final is None, -(t.mlups or 0.0))):
         kind = kind_of(from_flat(trial.config))
         best.setdefault((kind.representation, kind.on_chip, kind.steps), trial)
     if not any(kept != "populations" or on_chip or steps > 1 for kept, on_chip, steps in best):
@@ -212,10 +212,17 @@ def sustained_text(run: Sustained | None, burst_mlups: float) -> str:
     if not is_power_bound(run, burst_mlups):
         return f"{said}."
     share = max(value for reason, value in run.throttled.items() if "power" in reason)
-    drawn = f" ({run.power_w:.0f} W of {run.power_limit_w:.0f} W)" if run.power_w and run.power_limit_w else ""
-    return f"{said}; bound by power{drawn}, the reason for lower clocks in {share:.0%} of the samples."
+    return f"{said}; {power_bound_text(run, burst_mlups)}, the throttle reason in {share:.0%} of the samples."
+
+
+def power_bound_text(run: Sustained, burst_mlups: float) -> str:
+    """Say that power binds a sustained run, with the power drawn and allowed; empty if it does not."""
+    if not is_power_bound(run, burst_mlups):
+        return ""
+    drawn = f", {run.power_w:.0f} W of {run.power_limit_w:.0f} W" if run.power_w and run.power_limit_w else ""
+    return f"bound by power{drawn}"
 
 
 def is_power_bound(run: Sustained, burst_mlups: float) -> bool:
-    """Return whether a sustained run is slower than bursts and a power limit was a reason for lower clocks."""
+    """Return whether a sustained run is slower than bursts and a power limit was a throttle reason."""
     return run.mlups < (1 - SLOWER) * burst_mlups and any("power" in reason for reason in run.throttled)

@@ -22,8 +22,8 @@ from lbmtune.units import format_bytes
 Cell = str | float | int | None
 _DIGITS = {
     "MLUPS": 1,
-    "interval, +- %": 2,
-    "within the run, +- %": 2,
+    "interval, ± %": 2,
+    "within the run, ± %": 2,
     "% of ceiling": 1,
     "predicted MLUPS": 1,
     "measured / predicted": 3,
@@ -100,8 +100,8 @@ def _row(study: StudyRecord, trial: Trial, varied: Sequence[str], *, sustained: 
         "trial": trial.number,
         "outcome": trial.outcome.value,
         "MLUPS": m.mlups if m else None,
-        "interval, +- %": 100 * spread.half_width if spread and spread.between is not None else None,
-        "within the run, +- %": 100 * spread.within if spread else None,
+        "interval, ± %": 100 * spread.half_width if spread and spread.between is not None else None,
+        "within the run, ± %": 100 * spread.within if spread else None,
         "% of ceiling": 100 * study.share_of_ceiling(trial) if m else None,
         "predicted MLUPS": predicted or None,
         "measured / predicted": trial.mlups / predicted if trial.mlups and predicted else None,

@@ -11,7 +11,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.report.limits import ceiling_of, roofs_of
 from lbmtune.report.study.details import knob_meanings
 from lbmtune.report.study.tables import moved
-from lbmtune.report.tables import Pairs, conditions_table, fluid_share, sustained_table
+from lbmtune.report.tables import Pairs, conditions_table, fluid_share, plus_minus, product_text, sustained_table
 from lbmtune.search.kinds import rounding_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
@@ -29,6 +29,7 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
         "verification": verification_table(winner.verification),
         "sustained": sustained_table(run, study.header.spec.case.speed_unit) if (run := winner.sustained) else [],
         "accuracy": accuracy_table(winner.accuracy),
+        "accuracy_cells": product_text(winner.accuracy.domain) if winner.accuracy else "",
         "accuracy_date": winner.accuracy.date if winner.accuracy else "",
         "kinds": rounding_table(study),
         "precision": f"{config.storage} stored, {config.compute} computed",
@@ -65,9 +66,10 @@ def winner_table(study: StudyRecord, kernel: Kernel | None = None) -> Pairs:
         ("speed", f"{format_mlups(m.mlups)} {case.speed_unit}"),
         (
             "interval",
-            f"{format_mlups(spread.low_mlups)} to {format_mlups(spread.high_mlups)} {case.speed_unit}, {spread}",
+            f"{format_mlups(spread.low_mlups)} to {format_mlups(spread.high_mlups)} {case.speed_unit}, "
+            f"{plus_minus(spread)}",
         ),
-        ("tied with", f"{len(study.tied)} trials, whose speed that interval covers"),
+        ("tied with", ", ".join(f"trial {number}" for number in sorted(study.tied)) or "no other trial"),
         *([("finals", text)] if (text := race_text(study)) else []),
         *([("over the power", text)] if (text := too_much_power(study)) else []),
         ("samples", f"{len(m.samples_s)}{' in the finals' if winner.final else ''}, {m.steps_per_sample} steps each"),
@@ -151,7 +153,10 @@ def accuracy_table(found: Accuracy | None) -> list[dict[str, str]]:
     return [
         {
             "u0": f"{p.velocity_scale:g}",
+            "relaxation rate": f"{p.relaxation_rate:.4g}",
+            "time steps": f"{p.steps:,}",
             "velocity against fp64": _error(p.velocity),
+            "of it per time step": _error(None if p.velocity is None else p.velocity / p.steps),
             "density against fp64": _error(p.density),
             "velocity against exact": _error(p.velocity_to_exact),
             "velocity of fp64 against exact": _error(p.reference_velocity_to_exact),
@@ -164,7 +169,7 @@ def accuracy_table(found: Accuracy | None) -> list[dict[str, str]]:
 
 def rounding_table(study: StudyRecord) -> list[dict[str, str]]:
     """Return the error after many steps of each rounding among the finalists."""
-    errors = {rounding_of(from_flat(t.config)): t.accuracy.after for t in study.ranked if t.accuracy}
+    errors = {rounding_of(from_flat(t.config)): t.accuracy for t in study.ranked if t.accuracy}
     return [
         {
             "state": rounding.state,
@@ -172,12 +177,14 @@ def rounding_table(study: StudyRecord) -> list[dict[str, str]]:
             "stored": rounding.storage,
             "computed": rounding.compute,
             "time steps": f"{after.steps:,}",
+            "cells": product_text(found.domain),
             "u0": f"{after.velocity_scale:g}",
+            "relaxation rate": f"{after.relaxation_rate:.4g}",
             "velocity against fp64": _error(after.velocity),
             "density against fp64": _error(after.density),
         }
-        for rounding, after in errors.items()
-        if after
+        for rounding, found in errors.items()
+        if (after := found.after)
     ]
 
 

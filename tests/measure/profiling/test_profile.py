@@ -123,7 +123,7 @@ def test_the_page_holds_the_losses_the_counters_and_the_energy() -> None:
     assert counter_rows(PROFILE) == [("DRAM bytes read", "84", "per update", "80", "1.050")]
     state = dict(state_rows(PROFILE))
     assert state["energy"] == "60.6 nJ per update, by counter"
-    assert state["reasons for lower clocks"] == "software power cap in 25% of the samples"
+    assert state["throttle reasons"] == "software power cap in 25% of the samples"
     assert state["ECC"] == "on"
 
 
@@ -528,9 +528,9 @@ def test_a_profile_is_disturbed_where_a_part_of_it_was(part: str) -> None:
 
 def test_nothing_is_said_of_clocks_where_nothing_holds_them_down() -> None:
     assert PROFILE.sustained
-    assert "reasons for lower clocks" not in dict(state_rows(beside_others(1.0)))
+    assert "throttle reasons" not in dict(state_rows(beside_others(1.0)))
     free = replace(PROFILE, sustained=replace(PROFILE.sustained, throttled={}))
-    assert dict(state_rows(free))["reasons for lower clocks"] == "none"
+    assert dict(state_rows(free))["throttle reasons"] == "none"
 
 
 def test_levels_have_a_speed() -> None:

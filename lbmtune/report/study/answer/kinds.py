@@ -9,16 +9,24 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.words import words
 from lbmtune.units import format_bytes, format_mlups
 
+_FEWEST = 2
+"""Kinds from which on they are compared."""
+
 
 def kind_rows(study: StudyRecord) -> list[dict[str, str]]:
-    """Return a row for each kind of kernel with a verified trial, by its best one's rank; none if all are of one kind.
+    """Return a row for each kind of kernel, the winner's first, then by speed; none if all are of one.
 
     Columns of numbers end in '>'.
     """
     kinds: dict[str, list[Trial]] = {}
     for trial in study.ranked:
         kinds.setdefault(words(from_flat(trial.config)), []).append(trial)
-    return [_row(name, mine, study.ranked[0]) for name, mine in kinds.items()] if len(kinds) > 1 else []
+    if len(kinds) < _FEWEST:
+        return []
+    first, *others = kinds.items()
+    if study.header.spec.objective == "mlups":
+        others.sort(key=lambda one: -(one[1][0].mlups or 0.0))
+    return [_row(name, mine, study.ranked[0]) for name, mine in (first, *others)]
 
 
 def _row(name: str, mine: Sequence[Trial], winner: Trial) -> dict[str, str]:

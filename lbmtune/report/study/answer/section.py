@@ -3,6 +3,7 @@
 from math import isfinite
 from typing import NamedTuple
 
+from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.remarks import left_alone, prediction_doubt
 from lbmtune.records.study import StudyRecord
@@ -10,6 +11,9 @@ from lbmtune.records.terms import MEANINGS
 from lbmtune.report.limits import binding
 from lbmtune.report.study.answer.beside import Beside, beside, missing, of_trial
 from lbmtune.report.study.output import output_text, with_output_mlups
+from lbmtune.report.study.steps import power_bound_text
+from lbmtune.report.study.tables import moved
+from lbmtune.report.tables import plus_minus
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 Card = tuple[str, str, str]
@@ -56,7 +60,7 @@ def cards(study: StudyRecord) -> list[Card]:
 
 def _speed(study: StudyRecord, winner: Trial) -> Card:
     unit = study.header.spec.case.speed_unit
-    return "speed in bursts", f"{format_mlups(winner.mlups or 0.0)} {unit}", str(study.interval(winner))
+    return "speed in bursts", f"{format_mlups(winner.mlups or 0.0)} {unit}", plus_minus(study.interval(winner))
 
 
 def _sustained(study: StudyRecord, winner: Trial) -> Card | None:
@@ -64,7 +68,9 @@ def _sustained(study: StudyRecord, winner: Trial) -> Card | None:
     if run is None:
         return None
     change = run.mlups / (winner.mlups or run.mlups) - 1
+    bound = power_bound_text(run, winner.mlups or run.mlups)
     remark = f"{'disturbed; ' if run.disturbed else ''}over {run.seconds:.1f} s without a pause, {change:+.1%}"
+    remark += f"; {bound}" if bound else ""
     return "sustained", f"{format_mlups(run.mlups)} {study.header.spec.case.speed_unit}", remark
 
 
@@ -110,20 +116,35 @@ def _predicted(study: StudyRecord, winner: Trial) -> Card | None:
 
 def _memory(winner: Trial) -> Card | None:
     p, m = winner.prediction, winner.best_measurement
-    return ("memory", format_bytes(p.footprint_bytes), f"{m.bytes_per_update:.4g} B per update") if p else None
+    return (
+        ("memory", format_bytes(p.footprint_bytes), f"{moved(m.bytes_per_update)} per update{_halos(winner)}")
+        if p
+        else None
+    )
+
+
+def _halos(winner: Trial) -> str:
+    """Say if the bytes of several steps per launch count halos."""
+    config = from_flat(winner.config)
+    if config.fused_steps == 1 or config.on_chip:
+        return ""
+    return ", halos counted" if config.backend == "cpu" else ", halos not counted"
 
 
 def _error(winner: Trial) -> Card | None:
     found = winner.accuracy
     if found is None or found.after is None or not isfinite(found.error):
         return None
-    return "error", f"{found.error:.1e}", f"of the velocity against fp64, after {found.after.steps:,} steps of a vortex"
+    flow = f"{found.after.steps:,} steps of a vortex with u0 = {found.after.velocity_scale:g}"
+    return "error", f"{found.error:.1e}", f"of the velocity against fp64, after {flow}"
 
 
 def _energy(winner: Trial) -> Card | None:
     run = winner.sustained
-    if run is None or not run.nj_per_update:
+    if run is None:
         return None
+    if not run.nj_per_update:
+        return "energy", "not measured", "the device reports none"
     power = f", {run.power_w:.0f} W" if run.power_w else ""
     return "energy", f"{run.nj_per_update:.3g} nJ", f"per update, sustained{power}, by {run.energy_source}"
 
