@@ -150,7 +150,7 @@ def history_figure(found: Sequence[Attempt], limit: Limit | None) -> Figure:
         name="best so far",
         mode="lines",
         line={"shape": "hv", "width": 2.5, "color": CEILING},
-        hoverinfo="y",
+        hoverinfo="skip",  # a point that lies on it answers the mouse
     )
     for outcome in Outcome:
         mine = [a for a in found if a.trial.outcome is outcome]
