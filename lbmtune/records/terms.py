@@ -1,5 +1,6 @@
 """The names of the terms of predictions: one vocabulary for the model, the records and the reports."""
 
+import re
 from collections.abc import Mapping
 
 MEMORY = "memory"
@@ -19,6 +20,33 @@ FORMER: Mapping[str, str] = {
     "words ahead": INDEX_PREFETCH,
 }
 """Names in records of before 25 November 2026, with those of today."""
+_WORDS = tuple(
+    (re.compile(former), today)
+    for former, today in (
+        (r" ps, (?=\d+ \w[\w ]* on their way$)", " ps alone, "),
+        (r" on their way$", " in flight"),
+        (r"warps of a scheduler\b", "warps per scheduler"),
+        (r"% of the streams (?:asked for ahead|prefetched)$", "% prefetched"),
+        (r"\b1 quotients?\b", "1 division"),
+        (r"\bquotients\b", "divisions"),
+        (r" of it in use$", " of the bandwidth in use"),
+        (r"(?<!issue )\bslots\b", "issue slots"),
+        (r", hidden but for one of ([\d.e+]+) waves$", r"; the last of \1 waves is not hidden"),
+        (r"^[\d,]+ MB, \+?(-?[\d.e+-]+) us$", r"\1 us per launch"),
+        (r"\bthe last cache\b", "the last-level cache"),
+        (r"^(\d+) bytes of a stream lie together$", r"\1 contiguous bytes of a stream"),
+    )
+)
+"""Words in the sentences of earlier records, with those of today."""
+
+
+def words_of_today(sentence: str) -> str:
+    """Return the figures of a term in the words of today, bytes by four digits."""
+    for former, today in _WORDS:
+        sentence = former.sub(today, sentence)
+    return re.sub(r"^\d+\.\d+(?= bytes per update)", lambda found: f"{float(found[0]):.4g}", sentence)
+
+
 MEANINGS: Mapping[str, str] = {
     MEMORY: "bytes that memory moves for an update, at the measured bandwidth of accesses like these",
     RUNS: "contiguous bytes that are shorter or longer than those of the measured copy",

@@ -6,7 +6,7 @@ from enum import StrEnum
 from lbmtune.records.measurement import Accuracy, Measurement, Sustained, Verification
 from lbmtune.records.output import OutputCost
 from lbmtune.records.quantities import Count, NotNegative, Number, Positive
-from lbmtune.records.terms import FORMER
+from lbmtune.records.terms import FORMER, words_of_today
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,11 @@ class Term:
     def __post_init__(self) -> None:
         """Take the name of today for one of an early record."""
         object.__setattr__(self, "name", FORMER.get(self.name, self.name))
+
+    @property
+    def figures(self) -> str:
+        """Return its sentence in the words of today."""
+        return words_of_today(self.sentence)
 
 
 _NEGLIGIBLE = 1e-4

@@ -107,7 +107,7 @@ def _of_terms(trial: Trial) -> Iterator[Limit]:
     for term in terms:
         seconds = _own_s(term, adds_up=adds_up)
         if seconds and seconds > 0:
-            yield Limit(term.name, 1e-6 / seconds, f"{_BY_MODEL}: {term.sentence}")
+            yield Limit(term.name, 1e-6 / seconds, f"{_BY_MODEL}: {term.figures}")
 
 
 def _own_s(term: Term, *, adds_up: bool) -> float | None:

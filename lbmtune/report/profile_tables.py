@@ -95,7 +95,7 @@ def kernels(profile: Profile) -> list[Rung]:
 def term_rows(profile: Profile) -> list[tuple[str, str, str, str, str]]:
     """Return the terms of the model for each kernel: level, term, ps, figures, source."""
     return [
-        (level.name, term.name, _ps(term.seconds), term.sentence, term.source)
+        (level.name, term.name, _ps(term.seconds), term.figures, term.source)
         for level in profile.rungs
         if level.name in (levels.STREAMING, levels.KERNEL)
         for term in level.model
@@ -177,7 +177,7 @@ def _reached(profile: Profile) -> str:
     if term is None:
         return f"{said}."
     mostly = "mostly " if len(below.model) > 1 else ""
-    return f"{said}, {mostly}by its term {term.name} ({term.sentence})."
+    return f"{said}, {mostly}by its term {term.name} ({term.figures})."
 
 
 def _added(above: Rung, below: Rung) -> Term | None:

@@ -188,11 +188,35 @@ def test_the_text_tells_the_bandwidth_of_the_model_from_that_of_the_limit() -> N
 def test_parts_of_an_update_add_up_to_the_measured_time(fast: StudyRecord) -> None:
     found = why.parts(fast.ranked[0])
     assert sum(one.seconds for one in found) == pytest.approx(1e-6 / (fast.ranked[0].mlups or 1), rel=1e-3)
-    assert sum(one.share for one in found) == pytest.approx(1, rel=1e-3)
+    *terms, rest = found
+    assert sum(one.share for one in terms) == pytest.approx(1, rel=1e-3)
+    predicted = fast.ranked[0].prediction
+    assert predicted is not None
+    assert rest.share == pytest.approx(predicted.mlups / (fast.ranked[0].mlups or 1) - 1, rel=1e-3)
+    told = why.said(fast.ranked[0])
+    assert f"{terms[0].share:.0%} {terms[0].name}, {terms[1].share:.0%} {terms[1].name}" in told, "of the same whole"
     (bars,) = why.why_figure(found).data
     ends = [base + height for base, height in zip(bars.base, bars.y, strict=True)]
     assert list(bars.base[1:-1]) == pytest.approx(ends[:-2])
     assert ends[-1] == pytest.approx(ends[-2])
+
+
+def test_terms_are_told_alone_and_in_the_words_of_today() -> None:
+    memory, exchanges, *_ = why.parts(read_study(H100_FAST).ranked[0])
+    assert (memory.alone_ps, memory.ps) == ("9.45", "4.77")
+    assert memory.figures == "27.92 bytes per update at 2954 GB/s, 9.45 ps alone, 5 planes in flight"
+    assert exchanges.figures.endswith("halos included, 9.2 ps alone, 3 warps per scheduler in flight")
+    work, moved, cached, _ = why.parts(read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32").ranked[0])
+    assert work.figures == "159 operations and 1 division per update, 8 cells at once"
+    assert moved.figures == "23.96 bytes per update at 54.97 GB/s, in place, 32 bytes, 100% prefetched"
+    assert "within the last-level cache" in cached.figures
+    assert work.alone_ps == "", "terms of a processor add up"
+    one_step = why.parts(read_study(RECORDED / "nvidia-h100" / "d3q19-box-fp32").ranked[0])
+    told = {one.name: one.figures for one in one_step}
+    assert told["launch"] == "3.8 us per launch"
+    assert told["instructions"] == "148 issue slots per update; the last of 82.7 waves is not hidden"
+    assert told["threads in flight"] == "99.4% of the bandwidth in use"
+    assert told["runs"] == "512 contiguous bytes of a stream"
 
 
 def test_ties_are_told(fast: StudyRecord) -> None:

@@ -163,7 +163,7 @@ def print_terms(prediction: Prediction) -> None:
     """Print what the time of an update consists of: a table of terms, the largest first."""
     whole = sum(one.seconds for one in prediction.terms)
     rows = (
-        (one.name, f"{one.seconds * 1e12:.3g}", f"{one.seconds / whole:.1%}", one.sentence)
+        (one.name, f"{one.seconds * 1e12:.3g}", f"{one.seconds / whole:.1%}", one.figures)
         for one in prediction.significant_terms
     )
     title = f"time of an update, {whole * 1e12:.3g} ps"

@@ -22,8 +22,8 @@ def memory(inputs: CpuInputs, without: Collection[str]) -> Term:
         for ahead, part in ((True, share), (False, 1 - share))
         if part
     )
-    prefetched = f", {share:.0%} of the streams prefetched" if share else ""
-    sentence = f"{moved:g} bytes per update at {format_rate(moved / seconds)}, {one.name}{prefetched}"
+    prefetched = f", {share:.0%} prefetched" if share else ""
+    sentence = f"{moved:.4g} bytes per update at {format_rate(moved / seconds)}, {one.name}{prefetched}"
     return Term(MEMORY, seconds, sentence, CALIBRATED)
 
 

@@ -51,8 +51,8 @@ def _cache(inputs: CpuInputs, moved: float, kept_bytes: int, arithmetic_s: float
     """
     stays = kept_bytes <= inputs.machine.caches_bytes.get("L2", 0)
     within = _rate(inputs, kept_bytes, stays=stays) * inputs.threads / inputs.machine.environment.cores
-    which = "the L2 cache" if stays else "the last cache"
-    sentence = f"{moved:g} bytes per update within {which} at {format_rate(within)}, while it computes"
+    which = "the L2 cache" if stays else "the last-level cache"
+    sentence = f"{moved:.4g} bytes per update within {which} at {format_rate(within)}, while it computes"
     hidden_s = _hidden(inputs) * min(moved / within, arithmetic_s)
     return Term(CACHE, moved / within - hidden_s, sentence, CALIBRATED)
 

@@ -38,7 +38,7 @@ def details(trial: Trial) -> Details:
     measured = trial.final or trial.measurement
     terms = trial.prediction.significant_terms if trial.prediction else ()
     return Details(
-        terms=[(term.name, format_ps(term.seconds), term.sentence) for term in terms],
+        terms=[(term.name, format_ps(term.seconds), term.figures) for term in terms],
         samples=[float(f"{1e6 * sample:.5g}") for sample in measured.samples_s] if measured else [],
         state=_state(trial),
     )

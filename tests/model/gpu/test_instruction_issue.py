@@ -325,7 +325,7 @@ def test_the_binding_resource_is_named() -> None:
     assert three.limit.startswith(f"instructions: {per_update:.0f} issue slots per update, halos included")
     lanes_per_s = 132 * 128 * 1.98e9
     alone = per_update / lanes_per_s / (640 / 660)
-    assert f", {alone * 1e12:.3g} ps alone, 3 warps of a scheduler in flight" in three.terms[0].sentence
+    assert f", {alone * 1e12:.3g} ps alone, 3 warps per scheduler in flight" in three.terms[0].sentence
     assert {term.name for term in three.terms} == {"memory", "instructions", "exchanges"}
 
 

@@ -114,7 +114,7 @@ def stages(
         whole = shares([found.total], together * stages_s, together)
         more = whole.stations[0] / found.total if found.total else 1.0
         found = Shares(tuple(one * more for one in found.stations), found.delay * more + whole.delay)
-    return found, f"{on_each} warps of a scheduler"
+    return found, f"{on_each} warps per scheduler"
 
 
 def _queueing(stations: Sequence[Term], waits: Sequence[Term], planes: int, together: int) -> list[Term]:

@@ -59,7 +59,7 @@ def runs(inputs: Inputs) -> Term:
     """Return the time that streams in runs take beyond streams that lie apart; negative if they take less."""
     moved = traffic(inputs.case, inputs.config).total
     apart, here = (moved / bandwidth(inputs, by_runs=by_runs) for by_runs in (False, True))
-    sentence = f"{inputs.run_bytes or 'all'} bytes of a stream lie together"
+    sentence = f"{inputs.run_bytes or 'all'} contiguous bytes of a stream"
     return Term(RUNS, here - apart, sentence, "micro-benchmark `runs`")
 
 

@@ -9,7 +9,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS, MEMORY
 from lbmtune.report.drawing import Figure, plain_figure
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.limits import binding, ceiling_of
+from lbmtune.report.limits import alone_s, binding, ceiling_of
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.profile_tables import conclusion
 from lbmtune.report.study.speeds import parity_info
@@ -23,20 +23,24 @@ _SAID = 0.01
 _AGREE = 0.005
 """Relative difference up to which two bandwidths are the same."""
 _CAPTION = (
-    "Picoseconds of the whole device per update, by the terms of the model, which is not fitted to this study. The "
-    "last step closes the gap to the measurement."
+    "Picoseconds of the whole device per update, by the terms of the model, which is not fitted to this study. Terms "
+    "are what each adds after overlap; the last step closes the gap to the measurement."
 )
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the time of an update. share: of the measured time; seconds: negative if it saves time."""
+    """A part of the time of an update. share: of the predicted time; seconds: negative if it saves time.
+
+    alone_s: what it would take by itself, None if the record does not tell it.
+    """
 
     name: str
     seconds: float
     share: float
     figures: str = ""
     source: str = ""
+    alone_s: float | None = None
 
     @property
     def meaning(self) -> str:
@@ -48,16 +52,22 @@ class Part:
         """Return its picoseconds as text."""
         return format_ps(self.seconds)
 
+    @property
+    def alone_ps(self) -> str:
+        """Return the picoseconds by itself as text; empty if unknown."""
+        return "" if self.alone_s is None else format_ps(self.alone_s)
+
 
 def parts(trial: Trial) -> tuple[Part, ...]:
     """Return the terms of a trial's prediction and what they do not explain; none without terms."""
     predicted = trial.prediction
     if predicted is None or not predicted.terms:
         return ()
-    measured = 1e-6 / trial.best_measurement.mlups
-    rest = measured - 1e-6 / predicted.mlups
-    found = [Part(t.name, t.seconds, t.seconds / measured, t.sentence, t.source) for t in predicted.significant_terms]
-    return (*found, Part(UNEXPLAINED, rest, rest / measured, "measured minus predicted"))
+    whole = 1e-6 / predicted.mlups
+    rest = 1e-6 / trial.best_measurement.mlups - whole
+    terms = predicted.significant_terms
+    found = [Part(one.name, one.seconds, one.seconds / whole, one.figures, one.source, alone_s(one)) for one in terms]
+    return (*found, Part(UNEXPLAINED, rest, rest / whole, "measured minus predicted"))
 
 
 def levels_said(study: StudyRecord, profile: Profile) -> str:
