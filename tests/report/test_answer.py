@@ -8,12 +8,15 @@ import subprocess
 from base64 import b64decode
 from dataclasses import replace
 from gzip import decompress
+from math import prod
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lbmtune.api import Study, vary
 from lbmtune.catalogue.config import cpu, cuda, from_flat
+from lbmtune.catalogue.problem.flows import box, initial_flow
 from lbmtune.errors import InputError
 from lbmtune.export import best
 from lbmtune.export.cuda_header import cuda_header
@@ -344,10 +347,47 @@ def test_the_text_in_python_runs_as_it_is_pasted(
     monkeypatch.chdir(tmp_path)
     with pytest.warns(UserWarning, match="EPYC"):
         exec(text_of(study, "Python"), {})
-    density, speed = map(float, capsys.readouterr().out.split())
+    printed, timed = capsys.readouterr().out.splitlines()
+    density, speed = map(float, printed.split())
+    assert float(timed.split()[0].replace(",", "")) > 0
+    assert timed.endswith(f"MLUPS; the study measured {study.ranked[0].mlups:,.0f}")
     assert density == pytest.approx(1, abs=1e-3)
     lid = study.header.spec.case.wall_velocity[0]
     assert 0.3 * lid < speed <= 1.1 * lid
+
+
+def test_programs_in_c_begin_as_the_one_in_python_does(tmp_path: Path) -> None:
+    """Vortices in a box of three different extents, and in two dimensions."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler (gcc)")
+    for domain in ((6, 4, 8), (6, 4, 1)):
+        case = box("d3q19" if domain[2] > 1 else "d2q9", "bgk", domain, 1.2)
+        (nx, ny, nz), cells = domain, prod(domain)
+        lines = (
+            "#include <math.h>\n#include <stdio.h>\nint main(void) {",
+            f"    const int nx = {nx}, ny = {ny}, nz = {nz};\n    const size_t cells = {cells};",
+            f"    double density[{cells}], velocity[{3 * cells}] = {{0}};",
+            *use.start(case, "size_t"),
+            "    fwrite(density, 8, cells, stdout), fwrite(velocity, 8, 3 * cells, stdout);\n}",
+        )
+        (tmp_path / "start.c").write_text("\n".join(lines))
+        subprocess.run([compiler, "-o", "start", "start.c", "-lm"], cwd=tmp_path, check=True)
+        printed = subprocess.run([tmp_path / "start"], capture_output=True, check=True).stdout
+        found = np.frombuffer(printed)
+        density, velocity = initial_flow(case)
+        np.testing.assert_allclose(found[:cells], density.ravel(), atol=1e-14)
+        np.testing.assert_allclose(found[cells:], velocity.ravel(), atol=1e-14)
+    assert use.start(replace(case, flow="cavity"), "size_t") == []
+
+
+def test_a_cpu_object_says_where_it_runs() -> None:
+    study = read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32")
+    notes = {tab.name: tab.note for tab in use.tabs(study)}
+    assert "object code for the processors of the machine that exports" in notes["C"]
+    assert notes["Python"] == ""
+    assert "lbm_step(flow, 104);" in text_of(study, "C"), "whole launches of 8 steps"
+    assert "the study measured 663" in text_of(study, "C")
 
 
 def test_the_text_in_c_fits_the_exported_header(tmp_path: Path) -> None:
@@ -358,10 +398,10 @@ def test_the_text_in_c_fits_the_exported_header(tmp_path: Path) -> None:
     study = made.gpu_study(6)
     (tmp_path / "lbm.h").write_text(cuda_header(best(study), "lbm", "lbm.h"))
     export, *script = text_of(study, "C").splitlines()
-    assert export == "lbmtune export . --format cuda --name lbm -o lbm.h"
-    end = script.index("END")
+    assert export == "lbmtune export best.json --format cuda --name lbm -o lbm.h &&"
+    end, script[0] = script.index("END"), script[0].removesuffix(" &&")
     subprocess.run(["sh", "-c", "\n".join(script[: end + 1])], cwd=tmp_path, check=True)
-    checked = [compiler, "-fsyntax-only", "-Wall", "-Werror", "-x", "c", "flow.c"]
+    checked = [compiler, "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c", "flow.c"]
     done = subprocess.run(checked, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "nvcc -std=c++17" in script[-1]

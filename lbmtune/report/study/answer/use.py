@@ -3,23 +3,31 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records.study import StudyRecord
+from lbmtune.units import format_mlups
 
 _NVCC = "nvcc -std=c++17 -ftz=true -prec-div=false -arch=native"
 _EXPORT = {
-    "cuda": "lbmtune export . --format cuda --name lbm -o lbm.h",
-    "cpu": "lbmtune export . --format c --name lbm -o lbm.h",
+    "cuda": "lbmtune export best.json --format cuda --name lbm -o lbm.h &&",
+    "cpu": "lbmtune export best.json --format c --name lbm -o lbm.h &&",
 }
 """Commands that write a solver around the kernel, by backend."""
 _IMPLEMENTED = """printf '#define LBM_IMPLEMENTATION\\n#include "lbm.h"\\n' > """
 _BUILD_C = {
     "cuda": [
-        f"{_IMPLEMENTED}lbm.cu",
+        f"{_IMPLEMENTED}lbm.cu &&",
         f"{_NVCC} -c lbm.cu && cc -c flow.c && nvcc -o flow flow.o lbm.o && ./flow",
     ],
-    "cpu": [f"{_IMPLEMENTED}lbm.c", "gcc -O2 -fopenmp -o flow flow.c lbm.c lbm_kernel.o -lm && ./flow"],
+    "cpu": [f"{_IMPLEMENTED}lbm.c &&", "gcc -O2 -fopenmp -o flow flow.c lbm.c lbm_kernel.o -lm && ./flow"],
 }
+_OBJECT = (
+    "The export is object code for the processors of the machine that exports; --target x86-64-v3 or x86-64-v4 names "
+    "others."
+)
+_STEPS = 100
+"""Least time steps that the programs take."""
 
 
 _OWN = """lbmtune export . --format defines -o best.h    # macros
@@ -29,35 +37,53 @@ lbmtune export . --format flags -o best.flags  # or options of a compiler
 
 
 class Tab(NamedTuple):
-    """A way to use a kernel. runs: program that takes the text; text: whole, with the case."""
+    """A way to use a kernel. runs: program that takes the text; text: whole, with the case; note: to read before."""
 
     name: str
     runs: str
     text: str
+    note: str = ""
 
 
 def tabs(study: StudyRecord) -> tuple[Tab, ...]:
     """Return the ways to use the winner; none without one. They run in the folder of the study."""
     if not study.ranked:
         return ()
-    case = study.header.spec.case
     if study.header.spec.kernel:
         return (Tab("C", "sh", _OWN),)
-    lines = Tab("Command line", "sh", _command_line(study))
-    cpp = [Tab("C++", "sh", _cpp(case))] if study.header.backend == "cuda" else []
-    return (Tab("Python", "python", _python(case)), *cpp, Tab("C", "sh", _c(case, study.header.backend)), lines)
+    on_cpu = study.header.backend == "cpu"
+    return (
+        Tab("Python", "python", _python(study)),
+        *(() if on_cpu else (Tab("C++", "sh", _cpp(study)),)),
+        Tab("C", "sh", _c(study), _OBJECT if on_cpu else ""),
+        Tab("Command line", "sh", _command_line(study)),
+    )
 
 
-def _python(case: Case) -> str:
+def _steps(study: StudyRecord) -> int:
+    """Return time steps that fill whole launches."""
+    own = from_flat(study.ranked[0].config).fused_steps
+    return -(-_STEPS // own) * own
+
+
+def _measured(study: StudyRecord) -> str:
+    """Say which speed a program is to be compared with."""
+    return f"the study measured {format_mlups(study.ranked[0].mlups or 0.0)}"
+
+
+def _python(study: StudyRecord) -> str:
+    case, steps = study.header.spec.case, _steps(study)
     given = [("domain", case.domain), ("relaxation_rate", case.relaxation_rate)]
     given += [("force", case.force)] if case.forced else []
     given += [("wall_velocity", case.wall_velocity)] if case.moving else []
     return (
         "import lbmtune\n\n"
         f'flow = lbmtune.load("best.json", {", ".join(f"{name}={value!r}" for name, value in given)})\n'
-        "flow.step(1000)\n"
+        f"flow.step({steps})\n"
         "density, velocity = flow.macroscopic()  # (nz, ny, nx) and (3, nz, ny, nx), lattice units\n"
         "print(density.mean(), abs(velocity).max())\n"
+        f"speed = flow.case.fluid_sites / flow.time_per_step_s({steps}) / 1e6\n"
+        f'print(f"{{speed:,.0f}} MLUPS; {_measured(study)}")\n'
     )
 
 
@@ -71,55 +97,104 @@ def _command_line(study: StudyRecord) -> str:
     )
 
 
-def _cpp(case: Case) -> str:
+def _cpp(study: StudyRecord) -> str:
+    case, steps = study.header.spec.case, _steps(study)
     solid = f"    std::vector<unsigned char> solid(cells);  // 1 where {case.geometry} is solid"
     program = [
         "#define LBM_IMPLEMENTATION",
         '#include "lbm.h"',
+        "#include <algorithm>",
+        "#include <chrono>",
+        "#include <cmath>",
         "#include <cstdio>",
         "#include <vector>",
         "",
         "int main() {",
         *_extents(case, "std::size_t"),
         *([solid] if case.geometry else []),
+        "    std::vector<lbm::real> density(cells, 1), velocity(3 * cells, 0);",
+        *start(case, "std::size_t"),
         f"    lbm::Solver flow(nx, ny, nz{', solid.data()' if case.geometry else ''});",
         *(f"    flow.set_{name}({values});" for name, values in _settings(case)),
-        "    flow.initialise();  // at rest; or arrays of density and velocity",
-        "    flow.step(1000);",
-        "    std::vector<lbm::real> density(cells), velocity(3 * cells);",
+        "    flow.initialise(density.data(), velocity.data());",
+        f"    flow.step({steps});",
         "    flow.macroscopics(density.data(), velocity.data());",
-        '    std::printf("%g %g\\n", density[0], velocity[0]);',
+        "    double mass = 0, fastest = 0;",
+        "    for (auto value : density) mass += value;",
+        "    for (auto value : velocity) fastest = std::max(fastest, std::fabs(double(value)));",
+        '    std::printf("%g %g\\n", mass / cells, fastest);',
+        "    flow.synchronize();",
+        "    const auto begin = std::chrono::steady_clock::now();",
+        f"    flow.step({steps});",
+        "    flow.synchronize();",
+        "    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;",
+        f'    std::printf("%.0f MLUPS; {_measured(study)}\\n", {steps}e-6 * cells / seconds.count());',
         "}",
     ]
     return _script("flow.cu", program, [f"{_NVCC} -o flow flow.cu && ./flow"], "cuda")
 
 
-def _c(case: Case, backend: str) -> str:
+def _c(study: StudyRecord) -> str:
+    case, steps = study.header.spec.case, _steps(study)
     solid = f"    unsigned char *solid = calloc(cells, 1);  // 1 where {case.geometry} is solid"
     program = [
         '#include "lbm.h"',
+        "#include <math.h>",
         "#include <stdio.h>",
         "#include <stdlib.h>",
+        "#include <time.h>",
         "",
         "int main(void) {",
         *_extents(case, "size_t"),
         *([solid] if case.geometry else []),
+        "    lbm_real *density = malloc(cells * sizeof *density), *velocity = calloc(3 * cells, sizeof *velocity);",
+        "    for (size_t i = 0; i < cells; ++i) density[i] = 1;",
+        *start(case, "size_t"),
         "    lbm_solver *flow;",
         f"    if (lbm_create(&flow, nx, ny, nz, {'solid' if case.geometry else 'NULL'}, NULL) != LBM_OK) {{",
         '        fprintf(stderr, "%s\\n", lbm_message());',
         "        return 1;",
         "    }",
         *(f"    lbm_set_{name}(flow, {values});" for name, values in _settings(case)),
-        "    lbm_initialise(flow, NULL, NULL);  // at rest; or arrays of density and velocity",
-        "    lbm_step(flow, 1000);",
-        "    lbm_real *density = malloc(cells * sizeof *density), *velocity = malloc(3 * cells * sizeof *velocity);",
+        "    lbm_initialise(flow, density, velocity);",
+        f"    lbm_step(flow, {steps});",
         "    if (lbm_macroscopics(flow, density, velocity) != LBM_OK) return 1;",
-        '    printf("%g %g\\n", density[0], velocity[0]);',
+        "    double mass = 0, fastest = 0;",
+        "    for (size_t i = 0; i < cells; ++i) mass += density[i];",
+        "    for (size_t i = 0; i < 3 * cells; ++i) fastest = fmax(fastest, fabs(velocity[i]));",
+        '    printf("%g %g\\n", mass / cells, fastest);',
+        "    struct timespec begin, end;",
+        "    lbm_synchronize(flow);",
+        "    timespec_get(&begin, TIME_UTC);",
+        f"    lbm_step(flow, {steps});",
+        "    lbm_synchronize(flow);",
+        "    timespec_get(&end, TIME_UTC);",
+        "    double seconds = (end.tv_sec - begin.tv_sec) + 1e-9 * (end.tv_nsec - begin.tv_nsec);",
+        f'    printf("%.0f MLUPS; {_measured(study)}\\n", {steps}e-6 * cells / seconds);',
         "    lbm_destroy(flow);",
         "    return 0;",
         "}",
     ]
-    return _script("flow.c", program, _BUILD_C[backend], backend)
+    return _script("flow.c", program, _BUILD_C[study.header.backend], study.header.backend)
+
+
+def start(case: Case, size: str) -> list[str]:
+    """Return lines of C and C++ that fill `density` and `velocity` as `lbmtune.load` begins: vortices, or rest."""
+    if case.flow != "box":
+        return []
+    (nx, ny, nz), speed, ratio = case.domain, case.velocity_scale, case.domain[1] / case.domain[0]
+    share_x, share_y = (1.0 if nz == 1 else nz**2 / (nz**2 + n**2) for n in (nx, ny))
+    return [
+        f"    for ({size} i = 0; i < cells; ++i) {{  // Taylor-Green vortices, as in Python",
+        "        const double turn = 6.283185307179586, z = turn * (i / nx / ny) / nz;",
+        "        const double x = turn * (i % nx) / nx, y = turn * (i / nx % ny) / ny;",
+        f"        const double along_x = cos(2 * x) * (1 + {share_x!r} * cos(2 * z));",
+        f"        const double along_y = {ratio**2!r} * cos(2 * y) * (1 + {share_y!r} * cos(2 * z));",
+        f"        density[i] = 1 + 3 * {speed**2 / 8!r} * (along_x + along_y);",
+        f"        velocity[i] = {speed!r} * sin(x) * cos(y) * cos(z);",
+        f"        velocity[cells + i] = {-speed * ratio!r} * cos(x) * sin(y) * cos(z);",
+        "    }",
+    ]
 
 
 def _extents(case: Case, size: str) -> tuple[str, str]:
@@ -140,4 +215,4 @@ def _settings(case: Case) -> list[tuple[str, str]]:
 
 def _script(file: str, program: Sequence[str], build: Sequence[str], backend: str) -> str:
     """Return a shell script that exports the solver, writes a program, builds and runs it."""
-    return "\n".join((_EXPORT[backend], f"cat > {file} <<'END'", *program, "END", *build)) + "\n"
+    return "\n".join((_EXPORT[backend], f"cat > {file} <<'END' &&", *program, "END", *build)) + "\n"
