@@ -223,7 +223,7 @@ def test_terms_are_told_alone_and_in_the_words_of_today() -> None:
 
 
 def test_ties_are_told(fast: StudyRecord) -> None:
-    assert "No other trial lies within its interval." in verdict.verdict(fast)
+    assert "No other trial is tied with it." in verdict.verdict(fast)
     tied = read_study(RECORDED / "nvidia-h200" / "d3q19-box-fp32")
     assert f"Tied with trials {', '.join(map(str, sorted(tied.tied)))}: their order is chance." in verdict.verdict(tied)
 
@@ -238,6 +238,9 @@ def test_who_was_slower_in_the_same_rounds_is_not_tied() -> None:
     for number in study.tied:
         assert rows[str(number)]["tied"] == "tied"
         assert float(rows[str(number)]["ratio_interval"].split()[-1]) >= 1
+    beside_it = {row["beside"]: row["source"] for row in section.beside_rows(study)}
+    assert beside_it["fastest sustained"] == "trial 16, first measurement"
+    assert beside_it["runner-up"] == "trial 48"
     info = steps_info(study)
     assert info is not None
     (one,) = (stage for stage in info.stages if stage.kind.steps == 1 and stage.kind.representation == "populations")

@@ -25,6 +25,7 @@ _LESS_MEMORY = 0.75
 class Beside:
     """A kernel to compare the winner with. gain: the winner's speed over its; trial: None of a published one.
 
+    source: of a published one; of a trial what tells its speed from the winner's, which is of the finals.
     footprint_bytes: of all buffers, 0 if it is not recorded.
     """
 
@@ -86,6 +87,7 @@ def of_trial(what: str, trial: Trial, winner: Trial) -> Beside:
         own,
         (winner.mlups or 0.0) / own,
         trial.number,
+        "first measurement" if winner.final and not trial.final else "",
         sustained_mlups=run.mlups if run else None,
         footprint_bytes=footprint(trial),
     )

@@ -166,7 +166,7 @@ def _row(one: Beside) -> dict[str, str]:
         "gain": "" if one.what == "winner" else _times(one.gain),
         "memory": format_bytes(one.footprint_bytes) if one.footprint_bytes else "",
         "kernel": one.kernel,
-        "source": one.source or f"trial {one.trial}",
+        "source": ", ".join(filter(None, ("" if one.trial is None else f"trial {one.trial}", one.source))),
     }
 
 

@@ -83,7 +83,7 @@ def _ties(study: StudyRecord) -> str:
         return ""
     tied = sorted(study.tied)
     if not tied:
-        return "No other trial lies within its interval."
+        return "No other trial is tied with it."
     named = ", ".join(map(str, tied[:_NAMED])) + (f" and {len(tied) - _NAMED} more" if len(tied) > _NAMED else "")
     return f"Tied with trial{'s' if len(tied) > 1 else ''} {named}: their order is chance."
 
