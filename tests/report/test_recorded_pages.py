@@ -61,6 +61,12 @@ def test_a_recorded_page_is_read_and_in_its_budgets(name: str, written: Callable
 @slow_but("processor")
 def test_a_recorded_page_fits_a_telephone(name: str, written: Callable[[str], tuple[Study, Path]]) -> None:
     check_figures_fit(laid_out(written(name)[1], 400), 400)
+    heads = (
+        "[...document.querySelectorAll('#beside thead th')].slice(0, 4).map((one) => one.getBoundingClientRect().right)"
+    )
+    assert max(browser().ask(heads)) <= 400, "speeds, and how many times as fast the winner is, without scrolling"
+    rows = "[...document.querySelectorAll('#beside tr, #why tr')].map((one) => one.getBoundingClientRect().height)"
+    assert max(browser().ask(rows)) < 120, "columns to the right make no tall rows"
     assert browser().said == []
 
 

@@ -110,6 +110,8 @@ def test_the_winner_is_marked_and_named_on_the_roofline_however_fast_it_is(gpu: 
     (ring,) = (trace for trace in figure.data if trace.mode == "markers+text")
     assert ring.name == f"winner: trial {best.number}, {best.mlups * fastest:,.0f} MLUPS"
     assert ring.text == ("winner",)
+    ranks = [1000 if trace.legendrank is None else trace.legendrank for trace in figure.data if trace is not ring]
+    assert ring.legendrank < min(ranks), "the first of the legend, whatever scrolls"
     # around its point, also where kinds are moved aside to be seen apart
     (kind,) = (trace for trace in figure.data if trace.name == best.kind.label)
     assert ring.x[0] != best.intensity

@@ -13,6 +13,8 @@ from lbmtune.units import format_mlups, format_rate
 
 CEILING_TITLE = "the fastest copy of many separate streams or update in place"
 """Words for `Ceiling.best_bytes_per_s`."""
+_FIRST, _LAST = 1, 2000
+"""Ranks of entries of the legend; those of kinds of kernels have 1000."""
 _NEAR = 2
 """Multiple of the lowest limit up to which others are drawn."""
 _FULL_NAME = {"hoverinfo": "name", "hoverlabel": {"namelength": -1}}
@@ -142,6 +144,8 @@ def roofline_figure(info: RooflineInfo) -> Figure:
             first.mlups,
             first.number,
             f"winner: trial {first.number}, {format_mlups(first.mlups)} MLUPS",
+            textposition="middle right",  # its limits lie above it
+            legendrank=_FIRST - 1,
         )
     speeds = [p.mlups for p in info.points]
     fastest = max([max(roof.bytes_per_s for roof in info.roofs) * high / info.flops / 1e6, *speeds])
@@ -164,6 +168,7 @@ def _add_roofs(figure: Figure, info: RooflineInfo, low: float, high: float) -> N
             mode="lines",
             name=f"{roof.name}: {roof.bytes_per_s / 1e9:,.0f} GB/s",
             line={"width": 2.5 if top else 1.2, "dash": "solid" if top else "dot", "color": CEILING if top else None},
+            legendrank=_FIRST if top else _LAST,
             visible=True if top else "legendonly",  # six lines within 15 % cannot be told apart
             **_FULL_NAME,
         )
@@ -175,6 +180,7 @@ def _add_roofs(figure: Figure, info: RooflineInfo, low: float, high: float) -> N
             mode="lines",
             name=f"limit of the winner, {limit.name}: {format_mlups(limit.mlups)} MLUPS",
             line={"width": 2.5 if limit == info.limits[0] else 1.2, "dash": "dash", "color": CEILING},
+            legendrank=_FIRST,
             **_FULL_NAME,
         )
 
