@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from lbmtune.api import Study, vary
+from lbmtune.api.studies.results import beyond
 from lbmtune.catalogue.config import cpu, cuda, from_flat
 from lbmtune.catalogue.problem.flows import box, initial_flow
 from lbmtune.errors import InputError
@@ -33,7 +34,7 @@ from lbmtune.report.study.finals import finals_info, finals_table
 from lbmtune.report.study.pareto import beside_speed, costs_panels
 from lbmtune.report.study.speeds import parity_info
 from lbmtune.report.study.steps import explanation, steps_info
-from lbmtune.report.study.winner import accuracy_table, rounding_table
+from lbmtune.report.study.winner import accuracy_table, rounding_table, winner_table
 from lbmtune.search.optuna_view.importance import importance
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
@@ -220,6 +221,16 @@ def test_terms_are_told_alone_and_in_the_words_of_today() -> None:
     assert told["instructions"] == "148 issue slots per update; the last of 82.7 waves is not hidden"
     assert told["threads in flight"] == "99.4% of the bandwidth in use"
     assert told["runs"] == "512 contiguous bytes of a stream"
+
+
+def test_occupancy_stands_beside_registers() -> None:
+    """12 warps of 168 registers are 64,512 of 65,536: a second block has no room."""
+    known = beyond(read_study(H100_FAST)).occupancy
+    assert known == (1, 12, 64)
+    table = dict(winner_table(read_study(H100_FAST), None, known))
+    assert table["occupancy"] == "1 block per multiprocessor, 12 of 64 warps"
+    assert "occupancy" not in dict(winner_table(read_study(H100_FAST)))
+    assert beyond(made.cpu_study()).occupancy is None
 
 
 def test_ties_are_told(fast: StudyRecord) -> None:

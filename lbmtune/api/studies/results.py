@@ -7,17 +7,18 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lbmtune.api.exporting import LBMPY, write_kernel
 from lbmtune.api.machines.devices import LOG
-from lbmtune.catalogue.config import KernelConfig, from_flat
+from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.export import best, printed_kernel, write_best
 from lbmtune.export.own_kernel import write_own
 from lbmtune.export.solver_text import default_name
 from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
+from lbmtune.model.gpu.inputs import occupancy
 from lbmtune.model.predict import cells_read
 from lbmtune.model.tuning_hints import worth_varying
 from lbmtune.records import Trial
@@ -225,7 +226,18 @@ def beyond(record: StudyRecord, profile: Profile | None = None) -> Beyond:
     held = b""
     with suppress(NothingValidError, InputError):  # of a kernel that this version prints otherwise
         held = encode_best(best(record))
-    return Beyond(printed_kernel(record), held, partial(cells_read, record.header.spec.case), hint, profile)
+    cells = partial(cells_read, record.header.spec.case)
+    return Beyond(printed_kernel(record), held, cells, hint, profile, _occupancy(record))
+
+
+def _occupancy(record: StudyRecord) -> tuple[int, int, int] | None:
+    """Return the occupancy of the winner; None if it is no kernel for GPUs of lbmtune, or its registers are unknown."""
+    winner = next(iter(record.ranked), None)
+    resources = winner.resources if winner else None
+    if winner is None or resources is None or not resources.registers or record.header.spec.kernel:
+        return None
+    config = cast("CudaConfig", from_flat(winner.config))
+    return occupancy(record.header.spec.case, config, resources, record.header.environment.architecture)
 
 
 _TABLES: Mapping[str, tuple[str, Callable[[StudyRecord, Path], None]]] = {

@@ -23,6 +23,8 @@ the lattice; as compiled for sm_90."""
 
 _WARPS, _BLOCKS = 64, 32
 """Limits of a multiprocessor of data centre cards since compute capability 7.0."""
+_SIXTY_FOUR_WARPS = ("sm_70", "sm_80", "sm_90", "sm_100")
+"""Architectures of these cards."""
 _SHARED_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 """Sizes of shared memory that L1 can be configured for, up to the limit of the device."""
 
@@ -191,6 +193,17 @@ def resident_threads(block_threads: int, entry: Entry, shared_bytes: int) -> int
     by_registers = SCHEDULERS * (REGISTERS // SCHEDULERS // allocated) // warps
     by_shared = shared_bytes // taken_of(entry.shared_bytes) if entry.shared_bytes else _BLOCKS
     return max(1, min(_BLOCKS, _WARPS // warps, by_registers, by_shared)) * warps * WARP
+
+
+def occupancy(case: Case, config: CudaConfig, resources: Resources, architecture: str) -> tuple[int, int, int] | None:
+    """Return the blocks that share a multiprocessor, their warps, and the most warps; None of other architectures."""
+    if architecture.rstrip("af") not in _SIXTY_FOUR_WARPS:
+        return None
+    limit = cuda_limits(architecture, 0, 0).shared_bytes_per_multiprocessor
+    used = Entry(registers=resources.registers, shared_bytes=max(config.shared_bytes(case), resources.shared_bytes))
+    block_threads = prod(config.block)
+    warps = resident_threads(block_threads, used, limit) // WARP
+    return warps // warps_of(block_threads), warps, _WARPS
 
 
 def warps_of(block_threads: int) -> int:

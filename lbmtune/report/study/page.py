@@ -39,7 +39,8 @@ class Beyond:
     """Things that a page shows beyond the records of a study; all of it may be left out.
 
     kernel: of the best trial as this version prints it; best: best.json; cells_read: see `steps.CellsRead`;
-    worth_varying: the largest term of the winner's time and the knobs that act on it; profile: of the winner.
+    worth_varying: the largest term of the winner's time and the knobs that act on it; profile: of the winner;
+    occupancy: blocks of the winner on a multiprocessor, their warps, and the most warps.
     """
 
     kernel: Kernel | None = None
@@ -47,6 +48,7 @@ class Beyond:
     cells_read: CellsRead | None = None
     worth_varying: tuple[str, tuple[str, ...]] = ("", ())
     profile: Profile | None = None
+    occupancy: tuple[int, int, int] | None = None
 
 
 NOTHING = Beyond()
@@ -92,7 +94,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         illegal=header.illegal_configurations,
         covered=covered(study),
         ranges=range_rows(study),
-        winner=winner_section(study, beyond.kernel) if study.ranked else None,
+        winner=winner_section(study, beyond.kernel, beyond.occupancy) if study.ranked else None,
         pareto=pareto_table(study),
         kinds=kind_rows(study),
         held=held_text(study, members(study)) if study.ranked else "",

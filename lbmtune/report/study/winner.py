@@ -15,8 +15,11 @@ from lbmtune.report.tables import Pairs, conditions_table, fluid_share, plus_min
 from lbmtune.search.kinds import rounding_of
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
+Occupancy = tuple[int, int, int]
+"""Blocks on a multiprocessor, their warps, and the most warps."""
 
-def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
+
+def winner_section(study: StudyRecord, kernel: Kernel | None, occupancy: Occupancy | None = None) -> dict[str, Any]:
     """Return the values of the section in the template. kernel: as this version prints it; None: left out."""
     winner = study.ranked[0]
     config = from_flat(winner.config)
@@ -25,7 +28,7 @@ def winner_section(study: StudyRecord, kernel: Kernel | None) -> dict[str, Any]:
         "config": config.said,
         "knobs": list(winner.config.items()),
         "meanings": knob_meanings([winner]),
-        "measured": winner_table(study, kernel),
+        "measured": winner_table(study, kernel, occupancy),
         "verification": verification_table(winner.verification),
         "sustained": sustained_table(run, study.header.spec.case.speed_unit) if (run := winner.sustained) else [],
         "accuracy": accuracy_table(winner.accuracy),
@@ -58,7 +61,7 @@ def stale_warning(winner: Trial, kernel: Kernel) -> str:
     )
 
 
-def winner_table(study: StudyRecord, kernel: Kernel | None = None) -> Pairs:
+def winner_table(study: StudyRecord, kernel: Kernel | None = None, occupancy: Occupancy | None = None) -> Pairs:
     """Return the measurement of the winner, its shares of all bandwidths, prediction and resources."""
     winner, case = study.ranked[0], study.header.spec.case
     m, spread = winner.best_measurement, study.interval(winner)
@@ -81,7 +84,7 @@ def winner_table(study: StudyRecord, kernel: Kernel | None = None) -> Pairs:
     if m.disturbed:
         rows.append(("remark", "the conditions of the protocol were not met, even after repeats"))
     cells = ("fluid cells", fluid_share(case, m.sites)) if case.geometry else ("cells", f"{case.sites:,}")
-    return [*rows, *_resources(winner, kernel), cells]
+    return [*rows, *_resources(winner, kernel), *_occupied(occupancy), cells]
 
 
 def _shares(study: StudyRecord, measurement: Measurement) -> Pairs:
@@ -122,6 +125,13 @@ def _resources(trial: Trial, kernel: Kernel | None) -> Pairs:
         ("shared memory per block", f"{max(r.shared_bytes, *launched, 0):,} B"),
         ("code", format_bytes(r.code_bytes)),
     ]
+
+
+def _occupied(occupancy: Occupancy | None) -> Pairs:
+    if occupancy is None:
+        return []
+    blocks, warps, most = occupancy
+    return [("occupancy", f"{blocks} block{'s' * (blocks != 1)} per multiprocessor, {warps} of {most} warps")]
 
 
 def verification_table(found: Verification | None) -> Pairs:
