@@ -97,6 +97,7 @@ def test_one_ceiling_in_card_table_line_and_caption(gpu: StudyRecord, rates: dic
     assert len(lines) == len(found.roofs)
     caption = next(panel for panel in page.panels(study) if panel.name == "roofline").caption
     assert f"the thick one, {name}, is the ceiling: {roofline.CEILING_TITLE}." in caption
+    assert "Flop are those of the collision operator" in caption
 
 
 @pytest.mark.parametrize("fastest", [1.0, 100.0])

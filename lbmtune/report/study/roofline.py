@@ -15,6 +15,10 @@ CEILING_TITLE = "the fastest copy of many separate streams or update in place"
 """Words for `Ceiling.best_bytes_per_s`."""
 _FIRST, _LAST = 1, 2000
 """Ranks of entries of the legend; those of kinds of kernels have 1000."""
+_COUNTED = (
+    "Flop are those of the collision operator, a fused multiply-add being two; terms of the model count instructions "
+    "of the kernel."
+)
 _NEAR = 2
 """Multiple of the lowest limit up to which others are drawn."""
 _FULL_NAME = {"hoverinfo": "name", "hoverlabel": {"namelength": -1}}
@@ -66,7 +70,7 @@ def roofline_panel(study: StudyRecord) -> Panel:
         f"Lines: bandwidths measured on this device{when}; the thick one, {info.ceiling.name}, is the ceiling: "
         f"{CEILING_TITLE}. A click on the others shows them. Kinds of kernels are shifted along x so that "
         "they do not hide each other. "
-        f"{other_roofs(study)} {above_the_ceiling(study)} {in_cache_of(study)} {_on_chip(study)} {fluid}"
+        f"{_COUNTED} {other_roofs(study)} {above_the_ceiling(study)} {in_cache_of(study)} {_on_chip(study)} {fluid}"
     )
     return panel("roofline", "Roofline", " ".join(caption.split()), roofline_figure(info))
 
