@@ -165,7 +165,7 @@ _OF_A_KERNEL = ("best", *_WRITERS, "lbmpy", "defines", "flags")
 _OF_A_FILE = (*_WRITERS, "lbmpy")
 """Those for which a best.json will do."""
 _BESIDE = {"c": ("{}_kernel.o", "{}.f90"), "lbmpy": ("{}.json",)}
-"""What some formats write beside the file that is named, by its name without suffix."""
+"""Some formats write more files beside the one that is named: their names by its name without suffix."""
 _FORMATS = (*_OF_A_KERNEL, "t4", "csv")
 
 

@@ -28,7 +28,7 @@ class CoupledSimulation(DecomposedSimulation):
     """
 
     apart = False
-    """Whether each part has a process of its own."""
+    """This says if each part has a process of its own."""
 
     def __init__(
         self,

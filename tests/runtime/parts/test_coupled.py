@@ -180,15 +180,20 @@ def test_edges_of_tapered_chunks(flow: str) -> None:
     assert np.abs(differences(case, one, "z:2", Coupling("copy", "edge-priority", 4), exchanges=2)).max() <= ROUNDING
 
 
-@needs_compiler
-@pytest.mark.parametrize("transport", ["copy", "pack", "host"])
-def test_a_face_that_walls_close_sends_nothing(transport: Any, tmp_path: Path) -> None:
+def between_plates(folder: Path) -> Case:
+    """A box in which solid planes close the faces between two halves along z."""
     case = case_named("box")
     nx, ny, nz = case.domain
     solid = np.zeros((nz, ny, nx), np.uint8)
     solid[[0, nz // 2 - 1, nz // 2, -1]] = 1
-    np.save(tmp_path / "plates.npy", solid)
-    case = replace(case, geometry=f"file:path={tmp_path / 'plates.npy'}", force=(1e-3, 0.0, 0.0))
+    np.save(folder / "plates.npy", solid)
+    return replace(case, geometry=f"file:path={folder / 'plates.npy'}", force=(1e-3, 0.0, 0.0))
+
+
+@needs_compiler
+@pytest.mark.parametrize("transport", ["copy", "pack", "host"])
+def test_a_face_that_walls_close_sends_nothing(transport: Any, tmp_path: Path) -> None:
+    case = between_plates(tmp_path)
     one = config(scheme="pull", **words(case))
     parts = coupled(case, one, "z:2", Coupling(transport, "none"))
     assert not any(len(one.taken) for one in parts.messages_before(0))

@@ -27,7 +27,7 @@ from lbmtune.measure.parts.proof import Agreement, agreement
 from lbmtune.measure.verification.oracle import random_state
 from lbmtune.runtime import Simulation
 from lbmtune.runtime.parts.ranks import RankedSimulation
-from tests.runtime.parts.test_coupled import OVERLAPS, alone, compiler_of, coupled
+from tests.runtime.parts.test_coupled import OVERLAPS, alone, between_plates, compiler_of, coupled
 from tests.runtime.parts.test_decomposed import ROUNDING, case_named, config, needs_compiler, tiles, words
 from tests.shim.device import HostDevice
 from tests.shim.queues import Host
@@ -161,12 +161,7 @@ def test_graphs_and_several_launches_between_exchanges() -> None:
 
 @needs_compiler
 def test_a_face_that_walls_close_sends_nothing(tmp_path: Path) -> None:
-    case = case_named("box")
-    nx, ny, nz = case.domain
-    solid = np.zeros((nz, ny, nx), np.uint8)
-    solid[[0, nz // 2 - 1, nz // 2, -1]] = 1
-    np.save(tmp_path / "plates.npy", solid)
-    case = replace(case, geometry=f"file:path={tmp_path / 'plates.npy'}", force=(1e-3, 0.0, 0.0))
+    case = between_plates(tmp_path)
     one = config(scheme="pull", storage="fp64", **words(case))
     _, mailbox = of_each_rank(case, one, "z:2", Coupling("nccl", "none"), lambda part: part.step(3))
     assert not mailbox.sent
