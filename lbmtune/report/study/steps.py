@@ -71,10 +71,7 @@ class StepsInfo:
 
 def steps_info(study: StudyRecord, cells_read: CellsRead | None = None) -> StepsInfo | None:
     """Return the best of each stage; None if no verified kernel keeps moments, the state on chip, or fuses steps."""
-    best: dict[tuple[str, bool, int], Trial] = {}
-    for trial in sorted(study.ranked, key=lambda t: (t.final is None, -(t.mlups or 0.0))):
-        kind = kind_of(from_flat(trial.config))
-        best.setdefault((kind.representation, kind.on_chip, kind.steps), trial)
+    best = best_of_stages(study)
     if not any(kept != "populations" or on_chip or steps > 1 for kept, on_chip, steps in best):
         return None
     configs = [from_flat(trial.config) for trial in best.values()]
@@ -88,6 +85,18 @@ def steps_info(study: StudyRecord, cells_read: CellsRead | None = None) -> Steps
     first = study.ranked[0]
     winner = next((s for s in stages if s.number == first.number), None) or _stage(first, rate, cells_read)
     return StepsInfo(ideal, rate, rate / ideal["populations"][0] / 1e6, stages, winner)
+
+
+def best_of_stages(study: StudyRecord) -> dict[tuple[str, bool, int], Trial]:
+    """Return the best trial by representation, whether the state is on chip, and steps per launch.
+
+    A final, which is measured interleaved, goes before a first measurement.
+    """
+    best: dict[tuple[str, bool, int], Trial] = {}
+    for trial in sorted(study.ranked, key=lambda t: (t.final is None, -(t.mlups or 0.0))):
+        kind = kind_of(from_flat(trial.config))
+        best.setdefault((kind.representation, kind.on_chip, kind.steps), trial)
+    return best
 
 
 def _stage(trial: Trial, rate: float, cells_read: CellsRead | None) -> Stage:

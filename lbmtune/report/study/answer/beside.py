@@ -11,7 +11,7 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.words import words
-from lbmtune.report.study.steps import SLOWER
+from lbmtune.report.study.steps import SLOWER, best_of_stages
 from lbmtune.search.kinds import kind_of
 
 _PUBLISHED = Path(__file__).with_name("published.toml")
@@ -19,6 +19,9 @@ _USUAL = {"backend", "family", "storage", "compute"}
 """Knobs that a default kernel may have otherwise: it solves the same problem in the same formats."""
 _LESS_MEMORY = 0.75
 """Share of the winner's footprint up to which a kernel counts as one with less memory."""
+
+_TOLD = 0.001
+"""Relative lead over seconds from which on a trial is named."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def beside(study: StudyRecord) -> tuple[Beside, ...]:
 
 def _named(study: StudyRecord) -> dict[str, Trial | None]:
     """Return trials to compare the winner with by what they are; None of one that the study has not."""
-    first = {"runner-up": next(iter(study.ranked[1:]), None), "fastest sustained": overtaking(study)}
+    first = {"runner-up": next(iter(study.ranked[1:]), None), "fastest sustained": fastest_sustained(study)}
     if study.header.spec.kernel:
         return first
     one, stored = best_of_one_step(study), best_of_one_step(study, populations=True)
@@ -98,23 +101,42 @@ def footprint(trial: Trial) -> int:
     return trial.prediction.footprint_bytes if trial.prediction else 0
 
 
-def overtaking(study: StudyRecord) -> Trial | None:
-    """Return the trial that is fastest over seconds without a pause, if it then is clearly faster than the winner."""
+def fastest_sustained(study: StudyRecord) -> Trial | None:
+    """Return the trial that leads over seconds without a pause; None if none does visibly, or that is not known."""
     winner = study.ranked[0].sustained
     runs = [(t.sustained.mlups, t) for t in study.ranked if t.sustained and not t.sustained.disturbed]
     if winner is None or winner.disturbed or study.header.spec.objective != "mlups":
         return None
     speed, trial = max(runs, key=lambda run: run[0])
-    return trial if speed > (1 + SLOWER) * winner.mlups else None
+    return trial if speed >= (1 + _TOLD) * winner.mlups else None
+
+
+def overtaking(study: StudyRecord) -> Trial | None:
+    """Return the trial that is fastest over seconds without a pause, if it then is clearly faster than the winner."""
+    winner, found = study.ranked[0].sustained, fastest_sustained(study)
+    if winner is None or found is None or found.sustained is None:
+        return None
+    return found if found.sustained.mlups > (1 + SLOWER) * winner.mlups else None
 
 
 def best_of_one_step(study: StudyRecord, *, populations: bool = False) -> Trial | None:
     """Return the best trial of one step per launch, of any kernel or of those that store populations."""
-    for trial in study.ranked:
-        kind = kind_of(from_flat(trial.config))
-        if kind.steps == 1 and not kind.on_chip and (kind.representation == "populations" or not populations):
-            return trial
-    return None
+    if _is_of_one_step(study.ranked[0], populations=populations):
+        return study.ranked[0]
+    found = (t for t in best_of_stages(study).values() if _is_of_one_step(t, populations=populations))
+    return max(found, key=lambda t: t.mlups or 0.0, default=None)
+
+
+def tried_of_one_step(study: StudyRecord, representation: str) -> int:
+    """Return the number of verified trials of one step per launch with a representation."""
+    return sum(
+        kind_of(from_flat(t.config)).representation == representation for t in study.ranked if _is_of_one_step(t)
+    )
+
+
+def _is_of_one_step(trial: Trial, *, populations: bool = False) -> bool:
+    kind = kind_of(from_flat(trial.config))
+    return kind.steps == 1 and not kind.on_chip and (kind.representation == "populations" or not populations)
 
 
 def best_with_less_memory(study: StudyRecord) -> Trial | None:

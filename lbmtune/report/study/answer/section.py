@@ -154,16 +154,20 @@ def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
     if not study.ranked:
         return []
     winner = study.ranked[0]
-    known = [_row(one) for one in (of_trial("winner", winner, winner), *beside(study))]
+    run = winner.sustained.mlups if winner.sustained else None
+    known = [_row(one, run) for one in (of_trial("winner", winner, winner), *beside(study))]
     return [*known, *({**dict.fromkeys(known[0], ""), "beside": what, "kernel": why} for what, why in missing(study))]
 
 
-def _row(one: Beside) -> dict[str, str]:
+def _row(one: Beside, winner_sustained: float | None) -> dict[str, str]:
+    gain = winner_sustained / one.sustained_mlups if winner_sustained and one.sustained_mlups else 0.0
+    shown = one.what != "winner"
     return {
         "beside": one.what,
         "MLUPS": format_mlups(one.mlups),
         "sustained": format_mlups(one.sustained_mlups) if one.sustained_mlups else "",
-        "gain": "" if one.what == "winner" else _times(one.gain),
+        "gain": _times(one.gain) if shown else "",
+        "sustained gain": _times(gain) if shown and gain else "",
         "memory": format_bytes(one.footprint_bytes) if one.footprint_bytes else "",
         "kernel": one.kernel,
         "source": ", ".join(filter(None, ("" if one.trial is None else f"trial {one.trial}", one.source))),

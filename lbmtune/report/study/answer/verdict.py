@@ -1,15 +1,18 @@
 """The first lines of the page of a study: its title, and what a reader has to know beside the speed."""
 
 from lbmtune.catalogue.config import from_flat
+from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.limits import binding
 from lbmtune.report.study.answer.beside import (
     best_of_one_step,
     best_with_less_memory,
     default_of,
+    fastest_sustained,
     footprint,
     of_trial,
     overtaking,
+    tried_of_one_step,
 )
 from lbmtune.report.study.answer.words import words
 from lbmtune.search.kinds import kind_of
@@ -49,10 +52,14 @@ def verdict(study: StudyRecord) -> str:
 
 def _overtaken(study: StudyRecord) -> str:
     """Say that another kernel is faster over seconds, if one is."""
-    winner, other = study.ranked[0], overtaking(study)
+    winner, other = study.ranked[0], fastest_sustained(study)
     if other is None or other.sustained is None or winner.sustained is None:
         return ""
     run, unit = winner.sustained, study.header.spec.case.speed_unit
+    if overtaking(study) is None:
+        lead = other.sustained.mlups / run.mlups - 1
+        speed = format_mlups(other.sustained.mlups)
+        return f"Fastest in bursts; sustained, trial {other.number} reaches {speed}, {lead:.1%} more."
     reason = ", ".join(run.throttled) or "the reason is not recorded"
     return (
         f"Fastest in bursts only: over {run.seconds:.1f} s it reaches {format_mlups(run.mlups)} {unit} "
@@ -71,11 +78,19 @@ def _gain(study: StudyRecord) -> str:
         named = {"default": default_of(study)}
     said = [
         f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times the {what} "
-        f"({format_mlups(trial.mlups or 0.0)}, {kind_of(from_flat(trial.config)).pattern})"
+        f"({format_mlups(trial.mlups or 0.0)}, {_found_among(study, trial)})"
         for what, trial in named.items()
         if trial and trial is not winner
     ]
     return f"{', '.join(said)}." if said else ""
+
+
+def _found_among(study: StudyRecord, trial: Trial) -> str:
+    """Name the pattern of a trial of one step, how it was measured, and how many of that were tried."""
+    kind = kind_of(from_flat(trial.config))
+    first = ", first measurement" if study.ranked[0].final and not trial.final else ""
+    tried, verified = tried_of_one_step(study, kind.representation), len(study.ranked)
+    return f"{kind.pattern}{first}; best of {tried:,} among {verified:,} trials"
 
 
 def _ties(study: StudyRecord) -> str:
