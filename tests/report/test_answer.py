@@ -27,14 +27,14 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.report.limits import binding, limits_of
 from lbmtune.report.study import page, roofline
 from lbmtune.report.study.answer import section, use, verdict, why
-from lbmtune.report.study.answer.beside import beside, missing, overtaking
+from lbmtune.report.study.answer.beside import beside, missing, none_published, overtaking
 from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.words import words
 from lbmtune.report.study.finals import finals_info, finals_table
 from lbmtune.report.study.pareto import beside_speed, costs_panels
 from lbmtune.report.study.speeds import parity_info
 from lbmtune.report.study.steps import explanation, steps_info
-from lbmtune.report.study.winner import accuracy_table, rounding_table, winner_table
+from lbmtune.report.study.winner import accuracy_table, rounding_table, winner_section, winner_table
 from lbmtune.search.optuna_view.importance import importance
 from tests.support.paths import RECORDED
 from tests.support.studies import made_up_records as made
@@ -88,8 +88,9 @@ def test_the_winner_is_compared_with_runner_up_one_step_default_and_published(fa
     assert found["published"].mlups == 23_056
     assert "H200" in found["published"].source
     assert found["published"].source.endswith(
-        "SRT, about 256 x 256 x 256 cells; not the collision operator of this study"
+        "not the collision operator of this study; the same scheme here: trial 131, 26,522, 1.15 x published"
     )
+    assert none_published(fast) == ""
     assert missing(fast) == ()
     bgk = replace(fast.header.spec, case=replace(fast.header.spec.case, collision="bgk"))
     same = replace(fast, header=replace(fast.header, spec=bgk))
@@ -146,8 +147,11 @@ def test_what_is_faster_over_seconds_is_told() -> None:
     assert rows["winner"]["sustained"] == "448"
     both = rows["fastest sustained; best of one step per launch"]
     assert (both["gain"], both["sustained gain"]) == ("1.25 x", "0.85 x")
-    assert rows["default"]["kernel"] == "not tried in this study"
-    assert rows["published"]["kernel"] == "none known for this device, lattice, storage and flow"
+    assert rows["default"]["kernel"] == "direct, pull, fp32"
+    asked = "lbmtune measure family=direct,storage=fp32,compute=fp32 --study . --device cpu"
+    assert rows["default"]["source"] == f"not measured in this study; {asked} measures it"
+    assert "published" not in rows
+    assert none_published(study).startswith("No published speed is known for this device")
     slower = tuple(replace(t, sustained=None) if t.number != 25 else t for t in study.trials)
     assert overtaking(replace(study, trials=slower)) is None
 
@@ -284,11 +288,20 @@ def test_cards_say_what_binds_a_long_run_and_what_is_not_measured() -> None:
     remarks = {name: remark for name, _, remark in section.cards(study)}
     assert remarks["sustained"].endswith("; bound by power, 710 W of 700 W")
     assert remarks["memory"] == "26.7 B per update, halos not counted"
-    assert remarks["error"].endswith("after 1,002 steps of a vortex with u0 = 0.05")
+    assert remarks["error"].startswith("relative, of the velocity against fp64, after 1,002 steps of a vortex")
+    assert remarks["error"].endswith("with u0 = 0.05, rate 1.786")
     assert remarks["speed in bursts"].startswith("±0.30 %")
     on_cpu = {one[0]: one for one in section.cards(read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32"))}
     assert on_cpu["energy"] == ("energy", "not measured", "the device reports none")
     assert on_cpu["memory"][2] == "24 B per update, halos counted"
+
+
+def test_a_small_lead_may_not_hold_and_fp64_has_no_error() -> None:
+    study = read_study(RECORDED / "nvidia-h100" / "d3q27-box-trt-fp64")
+    told = "No other trial is tied with it within this run; a lead of 0.39% may not hold in another run."
+    assert told in verdict.verdict(study)
+    assert ("error", "none", "stored and computed in fp64") in section.cards(study)
+    assert winner_section(study, None)["config"].endswith(",width=128,scheme=pull")
 
 
 def test_both_tables_of_accuracy_tell_rate_and_steps() -> None:

@@ -12,6 +12,7 @@ from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.html import Panel, filled, packed, script_json
 from lbmtune.report.profile_tables import level_rows
+from lbmtune.report.study.answer.beside import none_published
 from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.section import beside_rows, card_meanings, cards, next_step
 from lbmtune.report.study.answer.use import tabs
@@ -73,6 +74,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         title=title(study),
         verdict=verdict(study),
         beside=beside_rows(study),
+        none_published=none_published(study),
         next=next_step(study, knobs, term),
         tabs=tabs(study),
         best=packed(beyond.best) if beyond.best else "",

@@ -13,6 +13,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.words import words
 from lbmtune.report.study.steps import SLOWER, best_of_stages
 from lbmtune.search.kinds import kind_of
+from lbmtune.units import format_mlups
 
 _PUBLISHED = Path(__file__).with_name("published.toml")
 _USUAL = {"backend", "family", "storage", "compute"}
@@ -70,15 +71,24 @@ def _named(study: StudyRecord) -> dict[str, Trial | None]:
 
 
 def missing(study: StudyRecord) -> tuple[tuple[str, str], ...]:
-    """Return what a reader looks for beside the winner and the study has not, each with the reason."""
-    if study.header.spec.kernel:
+    """Return the default without a speed in the study: its kernel, and why, with the command that measures it."""
+    if study.header.spec.kernel or default_of(study):
         return ()
-    default = "not verified in this study" if any(map(_is_default, study.trials)) else "not tried in this study"
-    published = any(_published(study, study.ranked[0]))
-    return (
-        *(() if default_of(study) else (("default", default),)),
-        *(() if published else (("published", "none known for this device, lattice, storage and flow"),)),
-    )
+    why = "not verified" if any(map(_is_default, study.trials)) else "not measured"
+    winner, backend = study.ranked[0].config, study.header.backend
+    formats = {name: winner[name] for name in ("storage", "compute") if name in winner}
+    knobs = {"family": "direct", **formats}
+    command = f"lbmtune measure {','.join(f'{name}={value}' for name, value in knobs.items())} --study . --device "
+    command += "cpu" if backend == "cpu" else "0"
+    kernel = words(from_flat({"backend": backend, **knobs}))
+    return ((kernel, f"{why} in this study; {command} measures it"),)
+
+
+def none_published(study: StudyRecord) -> str:
+    """Say that no published speed is known to compare with; empty if one is, or a user's kernel was tuned."""
+    if not study.ranked or study.header.spec.kernel or any(_published(study, study.ranked[0])):
+        return ""
+    return "No published speed is known for this device, lattice, storage and flow."
 
 
 def of_trial(what: str, trial: Trial, winner: Trial) -> Beside:
@@ -163,7 +173,19 @@ def _published(study: StudyRecord, winner: Trial) -> Iterator[Beside]:
         if device == row["device"] and not case.geometry and all(row[name] == value for name, value in asked.items()):
             gain = (winner.mlups or 0.0) / row["mlups"]
             other = "" if case.collision == row["collision"] else "; not the collision operator of this study"
-            yield Beside("published", row["kernel"], row["mlups"], gain, source=row["source"] + other)
+            source = f"{row['source']}{other}{_same_scheme(study, row)}"
+            yield Beside("published", row["kernel"], row["mlups"], gain, source=source)
+
+
+def _same_scheme(study: StudyRecord, row: dict[str, Any]) -> str:
+    """Name the best trial of the scheme of a published kernel, to compare like with like; empty without one."""
+    scheme = row["kernel"].split(", ")[1]
+    alike = (t for t in study.ranked if t.config.get("scheme") == scheme and from_flat(t.config).fused_steps == 1)
+    best = next(alike, None)
+    if best is None or best is study.ranked[0]:
+        return ""
+    speed = best.mlups or 0.0
+    return f"; the same scheme here: trial {best.number}, {format_mlups(speed)}, {speed / row['mlups']:.2f} x published"
 
 
 @cache

@@ -135,8 +135,11 @@ def _error(winner: Trial) -> Card | None:
     found = winner.accuracy
     if found is None or found.after is None or not isfinite(found.error):
         return None
-    flow = f"{found.after.steps:,} steps of a vortex with u0 = {found.after.velocity_scale:g}"
-    return "error", f"{found.error:.1e}", f"of the velocity against fp64, after {flow}"
+    if found.error == 0 and found.storage == found.compute == "fp64":
+        return "error", "none", "stored and computed in fp64"
+    after = found.after
+    flow = f"{after.steps:,} steps of a vortex with u0 = {after.velocity_scale:g}, rate {after.relaxation_rate:.4g}"
+    return "error", f"{found.error:.1e}", f"relative, of the velocity against fp64, after {flow}"
 
 
 def _energy(winner: Trial) -> Card | None:
@@ -156,7 +159,8 @@ def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
     winner = study.ranked[0]
     run = winner.sustained.mlups if winner.sustained else None
     known = [_row(one, run) for one in (of_trial("winner", winner, winner), *beside(study))]
-    return [*known, *({**dict.fromkeys(known[0], ""), "beside": what, "kernel": why} for what, why in missing(study))]
+    empty = {**dict.fromkeys(known[0], ""), "beside": "default"}
+    return [*known, *({**empty, "kernel": kernel, "source": why} for kernel, why in missing(study))]
 
 
 def _row(one: Beside, winner_sustained: float | None) -> dict[str, str]:

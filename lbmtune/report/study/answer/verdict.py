@@ -98,9 +98,18 @@ def _ties(study: StudyRecord) -> str:
         return ""
     tied = sorted(study.tied)
     if not tied:
-        return "No other trial is tied with it."
+        return _alone(study)
     named = ", ".join(map(str, tied[:_NAMED])) + (f" and {len(tied) - _NAMED} more" if len(tied) > _NAMED else "")
     return f"Tied with trial{'s' if len(tied) > 1 else ''} {named}: their order is chance."
+
+
+def _alone(study: StudyRecord) -> str:
+    """Say that none is tied; of a small lead, that runs may differ by more if the spread between them is not known."""
+    winner, second = study.ranked[0], next(iter(study.ranked[1:]), None)
+    lead = (winner.mlups or 0.0) / (second.mlups or 1.0) - 1 if second else 1.0
+    if lead >= _NEARLY or study.interval(winner).between is not None:
+        return "No other trial is tied with it."
+    return f"No other trial is tied with it within this run; a lead of {lead:.2%} may not hold in another run."
 
 
 def _with_less_memory(study: StudyRecord) -> str:
