@@ -9,6 +9,7 @@ warps of a block at a face across x execute.
 
 from functools import lru_cache
 from heapq import heapreplace
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,9 +149,19 @@ def _taken(config: TemporalBlocking, planes: int, mixed: int, rows: int, corner:
     if not texts.by_rows and (rows or corner):
         rows = config.rows  # of each warp that has the text
     more = corner or 1.0
-    pace = max(texts.across_x if corner else 1.0, _alone(config, rows, together) * more)
+    pace = _pace(texts, texts.across_x if corner else 1.0, _alone(config, rows, together) * more)
     longest = max(pace, texts.general, _alone(config, config.rows, together) * more)
     return (planes - mixed) * pace + mixed * longest
+
+
+def _pace(texts: _Texts, issued: float, alone: float) -> float:
+    """Return the duration of a stage whose scheduler issues for a while, with a warp that takes longer alone.
+
+    An instruction of that warp waits a slot if another warp has it, which is so for the share issued / t of the stage:
+    t = alone + slots * issued / t, with the slots of the warp itself.
+    """
+    slots = alone / texts.alone
+    return max(issued, alone / 2 + sqrt(alone**2 / 4 + slots * issued))
 
 
 def _alone(config: TemporalBlocking, rows: int, together: int) -> float:
