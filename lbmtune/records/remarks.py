@@ -21,6 +21,8 @@ _UNSTEADY = 0.25
 """Range of the rates beside samples, relative to their median, from which on a warning is printed."""
 _WIDEST = 0.1
 """Relative half-width of the interval of a winner, from which on a warning is printed."""
+_DRIFTED = 0.05
+"""Change of a finalist's speed since the search from which on it is told."""
 TIMES_CACHE = 4
 """Footprint over the last-level cache from which on memory bandwidth decides."""
 
@@ -133,9 +135,20 @@ def faster_first(study: StudyRecord) -> str:
     if best is None or best.best_measurement.mlups <= study.interval(winner).high_mlups:
         return ""
     return (
-        f"the first measurement of {best.key}, {format_mlups(best.best_measurement.mlups)} MLUPS, lies above the "
-        "winner's final; it was not measured again beside the finalists, so the two speeds cannot be compared."
+        f"the first measurement of trial {best.number}, {format_mlups(best.best_measurement.mlups)} MLUPS, lies above "
+        f"the winner's final, in which it took no part. {_drift(study)}In the folder of the study "
+        f"lbmtune measure {best.key} --study . measures it again."
     )
+
+
+def _drift(study: StudyRecord) -> str:
+    """Say how much the speed of a finalist changed at most from the search to the finals; empty if by little."""
+    both = [(t.measurement.mlups, t.final.mlups, t.number) for t in study.ranked if t.measurement and t.final]
+    first, final, number = max(both, key=lambda one: abs(one[0] / one[1] - 1), default=(1.0, 1.0, 0))
+    if abs(first / final - 1) < _DRIFTED:
+        return ""
+    then, later = format_mlups(first), format_mlups(final)
+    return f"Speeds drifted in between: trial {number} had {then} in the search and {later} in the finals. "
 
 
 def speed_doubts(study: StudyRecord, chosen: Trial | None = None) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from lbmtune.errors import InputError
 from lbmtune.export import best
 from lbmtune.export.cuda_header import cuda_header
 from lbmtune.records.best_json.document import encode_best
+from lbmtune.records.remarks import faster_first
 from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.limits import binding, limits_of
@@ -398,7 +399,7 @@ def test_the_text_in_python_runs_as_it_is_pasted(
     printed, timed = capsys.readouterr().out.splitlines()
     density, speed = map(float, printed.split())
     assert float(timed.split()[0].replace(",", "")) > 0
-    assert timed.endswith(f"MLUPS; the study measured {study.ranked[0].mlups:,.0f}")
+    assert f"MLUPS; the study measured {study.ranked[0].mlups:,.0f} on EPYC, 1 thread" in timed
     assert density == pytest.approx(1, abs=1e-3)
     lid = study.header.spec.case.wall_velocity[0]
     assert 0.3 * lid < speed <= 1.1 * lid
@@ -435,7 +436,19 @@ def test_a_cpu_object_says_where_it_runs() -> None:
     assert "object code for the processors of the machine that exports" in notes["C"]
     assert notes["Python"] == ""
     assert "lbm_step(flow, 104);" in text_of(study, "C"), "whole launches of 8 steps"
-    assert "the study measured 663" in text_of(study, "C")
+    threads = study.ranked[0].config["threads"]
+    assert f"the study measured 448 sustained, 663 in bursts, on AMD EPYC, {threads} threads" in text_of(study, "C")
+    hostile = replace(study.header.environment, device='x"; system("%s\\n{y}')
+    asked = text_of(replace(study, header=replace(study.header, environment=hostile)), "C")
+    assert "on x system(sny, " in asked, "the name of a device cannot end a string or format it"
+
+
+def test_a_first_measurement_above_the_final_is_a_trial_with_a_command() -> None:
+    study = read_study(RECORDED / "xeon-2-cores" / "d3q19-box-fp32")
+    told = faster_first(study)
+    (one,) = (t for t in study.trials if f"lbmtune measure {t.key} --study ." in told)
+    assert f"first measurement of trial {one.number}, 263 MLUPS, lies above the winner's final" in told
+    assert "trial 138 had 284 in the search and 210 in the finals" in told
 
 
 def test_the_text_in_c_fits_the_exported_header(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lbmtune.catalogue.config import from_flat
+from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.words import words
@@ -76,8 +76,8 @@ def missing(study: StudyRecord) -> tuple[tuple[str, str], ...]:
         return ()
     why = "not verified" if any(map(_is_default, study.trials)) else "not measured"
     winner, backend = study.ranked[0].config, study.header.backend
-    formats = {name: winner[name] for name in ("storage", "compute") if name in winner}
-    knobs = {"family": "direct", **formats}
+    knobs: dict[str, Scalar] = {"family": "direct"}
+    knobs |= {name: winner[name] for name in ("storage", "compute") if name in winner}
     command = f"lbmtune measure {','.join(f'{name}={value}' for name, value in knobs.items())} --study . --device "
     command += "cpu" if backend == "cpu" else "0"
     kernel = words(from_flat({"backend": backend, **knobs}))

@@ -1,11 +1,13 @@
 """How to use the winner: texts for Python, C++, C and the command line, each to be copied whole."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.study.steps import SLOWER
 from lbmtune.units import format_mlups
 
 _NVCC = "nvcc -std=c++17 -ftz=true -prec-div=false -arch=native"
@@ -26,6 +28,8 @@ _OBJECT = (
     "The export is object code for the processors of the machine that exports; --target x86-64-v3 or x86-64-v4 names "
     "others."
 )
+_UNSAFE = re.compile(r"[^\w ().,@+/-]")
+"""What may not stand in a string of a program: the name of a device comes from a file."""
 _STEPS = 100
 """Least time steps that the programs take."""
 
@@ -67,8 +71,14 @@ def _steps(study: StudyRecord) -> int:
 
 
 def _measured(study: StudyRecord) -> str:
-    """Say which speed a program is to be compared with."""
-    return f"the study measured {format_mlups(study.ranked[0].mlups or 0.0)}"
+    """Say which speed a program is to be compared with: sustained, if that is another one than in bursts."""
+    winner = study.ranked[0]
+    burst, run, threads = winner.mlups or 0.0, winner.sustained, winner.config.get("threads")
+    differs = run is not None and abs(run.mlups / burst - 1) > SLOWER
+    speed = f"{format_mlups(run.mlups)} sustained, {format_mlups(burst)} in bursts," if run and differs else ""
+    device = _UNSAFE.sub("", study.header.environment.device)
+    counted = f", {threads} thread{'s' * (threads != 1)}" if threads else ""
+    return f"the study measured {speed or format_mlups(burst)} on {device}{counted}"
 
 
 def _python(study: StudyRecord) -> str:
@@ -189,7 +199,7 @@ def start(case: Case, size: str) -> list[str]:
         "        const double x = turn * (i % nx) / nx, y = turn * (i / nx % ny) / ny;",
         f"        const double along_x = cos(2 * x) * (1 + {share_x!r} * cos(2 * z));",
         f"        const double along_y = {ratio**2!r} * cos(2 * y) * (1 + {share_y!r} * cos(2 * z));",
-        f"        density[i] = 1 + 3 * {speed**2 / 8!r} * (along_x + along_y);",
+        f"        density[i] = 1 + 3 * {speed!r} * {speed!r} / 8 * (along_x + along_y);",
         f"        velocity[i] = {speed!r} * sin(x) * cos(y) * cos(z);",
         f"        velocity[cells + i] = {-speed * ratio!r} * cos(x) * sin(y) * cos(z);",
         "    }",
