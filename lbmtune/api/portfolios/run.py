@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, product
-from math import inf
+from math import inf, prod
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +42,7 @@ from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.lock import device_locks
 from lbmtune.search.portfolio.domains import Domains, checked, parse_domains
-from lbmtune.search.portfolio.plan import CHECKED, planned
+from lbmtune.search.portfolio.plan import CHECKED, Spent, planned, preparing_s
 
 _LEAST_SEARCHES = 2
 """Studies that are run even if the start of each takes the time of several."""
@@ -62,7 +62,9 @@ _LEAST_RACE_S = 0.3
 _UNSEEN = 1000
 """Number of the check whose domains teach nothing."""
 _LAST_DOMAIN = 1.2
-"""Time that must be left for a domain, in multiples of the longest so far."""
+"""Time that must be left for a domain with few kernels, in multiples of what it should take."""
+_ALWAYS = 2
+"""Kernels that are measured on each domain besides: the last resort and the default."""
 
 
 def name_of(domain: Int3) -> str:
@@ -81,8 +83,7 @@ class Run:
     clock: Clock
     observer: Observer
     left_out: list[str] = field(default_factory=list)
-    _slowest_s: float = 0.0
-    _each_s: float = 0.0
+    _spent: list[Spent] = field(default_factory=list)
     _searched: tuple[Int3, ...] = ()
     _own: dict[Int3, list[str]] = field(default_factory=dict)
 
@@ -184,21 +185,26 @@ class Run:
         plan = planned(self.clock.limit_s)
         todo = [one for one in self._searched if not self._done(one, 0)]
         for number, domain in enumerate(todo):
-            if number and self._is_over():
+            if number and self._is_over(domain):
                 self.left_out.append(f"kernels on {len(todo) - number} of {len(todo)} domains that were searched")
                 return
             self._contenders.default(domain)
             seconds = self._share(plan.beside_s, len(todo) - number)
             keys = [*dict.fromkeys([*self._own[domain], *self._likely(domain, _ON_EACH)])]
-            self._on(domain, 0, keys[: self._count(seconds)], seconds)
+            self._on(domain, 0, keys[: self._count(domain, seconds)], seconds)
 
-    def _is_over(self) -> bool:
-        """Return whether no time is left for another domain."""
-        return self.clock.left_s < _LAST_DOMAIN * self._slowest_s
+    def _each_s(self, domain: Int3) -> float:
+        """Return the seconds of a kernel on a domain, as on those before; 0 if there were none."""
+        return preparing_s(self._spent, prod(domain)) + (_LEAST_RACE_S if self._spent else 0.0)
 
-    def _count(self, seconds: float) -> int:
-        """Return how many kernels besides the default one are measured on a domain in so many seconds."""
-        fitting = seconds / self._each_s if self._each_s else inf
+    def _is_over(self, domain: Int3) -> bool:
+        """Return whether no time is left for a domain."""
+        return self.clock.left_s < _LAST_DOMAIN * (_ALWAYS + _FEWEST) * self._each_s(domain)
+
+    def _count(self, domain: Int3, seconds: float) -> int:
+        """Return how many kernels besides those of each domain are measured on one in so many seconds."""
+        each_s = self._each_s(domain)
+        fitting = seconds / each_s - _ALWAYS if each_s else inf
         return int(max(min(fitting, _ON_EACH), _FEWEST))
 
     def _likely(self, domain: Int3, count: int) -> list[str]:
@@ -210,7 +216,7 @@ class Run:
         """Return the choice for a domain, the robust kernel, and others that may be faster, as there is time for."""
         likely = self._likely(domain, _ON_EACH)
         others = [*likely[:_RIVALS], *(key for key in likely if key in found.keys), *likely]
-        return [*dict.fromkeys([found.key(domain), found.robust, *others])][: self._count(seconds)]
+        return [*dict.fromkeys([found.key(domain), found.robust, *others])][: self._count(domain, seconds)]
 
     def _share(self, until_s: float, domains: int) -> float:
         """Return the seconds of a domain of so many that are left to measure."""
@@ -231,15 +237,15 @@ class Run:
         self.observer.phase(f"{len(configs)} kernels on {name_of(domain)}", None)
         expected = partial(predict, case, machine=contenders.machine)
         with Evaluator(case, self.device, spec.protocol, expected, pool=self._pool) as evaluator:
-            race_s = _RACE_S if seconds == inf else max(_LEAST_RACE_S * len(configs), 0.4 * seconds)
+            left_s = seconds - len(configs) * preparing_s(self._spent, prod(domain))
+            race_s = _RACE_S if seconds == inf else max(_LEAST_RACE_S * len(configs), min(left_s, 0.4 * seconds))
             trials = evaluator.finals(configs, race_s=race_s)
         found = MeasuredDomain(domain=domain, visit=visit, default=usual.key, trials=tuple(trials))
         if keep:
             append_domain(self.folder, found)
         self._measured.append(found)
         contenders.add([trial for trial in trials if trial.mlups])
-        spent_s = now() - begin
-        self._slowest_s, self._each_s = max(self._slowest_s, spent_s), max(self._each_s, spent_s / len(configs))
+        self._spent.append(Spent(prod(domain), len(configs), max(now() - begin - race_s, 0.0)))
         return found
 
     def _space(self) -> Domains:
@@ -291,7 +297,7 @@ class Run:
         for number, domain in enumerate(domains):
             if self._done(domain, visit):
                 continue
-            if self._is_over():
+            if self._is_over(domain):
                 self.left_out.append(f"check {visit}: {len(domains) - number} of {len(domains)} domains")
                 return False
             seconds = self._share(self.clock.limit_s, len(domains) - number)

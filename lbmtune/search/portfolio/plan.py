@@ -1,7 +1,11 @@
 """The time of a portfolio: how many domains are searched, and for how long."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
+
+import numpy as np
 
 _SEARCHES, _BESIDE = 0.5, 0.2
 """Shares of the time for the studies, and for kernels of one domain on the other ones. The check has the rest."""
@@ -28,3 +32,26 @@ def planned(limit_s: float) -> PortfolioPlan:
         return PortfolioPlan(_MOST, 0.0, inf)
     count = min(max(int(_SEARCHES * limit_s / _LEAST_S), _FEWEST), _MOST)
     return PortfolioPlan(count, _SEARCHES * limit_s / count, (_SEARCHES + _BESIDE) * limit_s)
+
+
+class Spent(NamedTuple):
+    """The seconds in which so many kernels were prepared on a domain of so many cells, without their turns."""
+
+    cells: int
+    kernels: int
+    seconds: float
+
+
+def preparing_s(spent: Sequence[Spent], cells: int) -> float:
+    """Return the seconds of preparing a kernel on a domain: a fixed part and one for each cell, by least squares.
+
+    0 if nothing is known; the longest so far if the domains do not tell the parts apart.
+    """
+    if not spent:
+        return 0.0
+    sizes, each = np.array([one.cells for one in spent], dtype=float), [one.seconds / one.kernels for one in spent]
+    if np.ptp(sizes) == 0:
+        return max(each)
+    slope, fixed = np.polyfit(sizes / sizes.max(), each, 1)
+    slope = max(slope, 0.0)
+    return float(max(fixed + slope * cells / sizes.max(), min(each)))
