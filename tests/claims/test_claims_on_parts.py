@@ -37,7 +37,7 @@ source = "nobody"
 title = "box"
 case = { flow = "box", lattice = "d3q19", collision = "bgk", relaxation_rate = 1.2 }
 cpu = ["16x18x20"]
-cuda = ["16x18x40"]
+cuda = ["8x6x24"]
 devices = 2
 
 [variants.one]
@@ -100,6 +100,8 @@ def planned(backend: str, devices: int) -> Plan:
 @pytest.fixture(autouse=True)
 def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduced, "_SAMPLE_S", 0.001)
+    monkeypatch.setattr(reproduced, "_LEAST_STEPS", 4)
+    monkeypatch.setattr(reproduced.time, "sleep", lambda _: None)
 
 
 def test_parts_of_a_processor_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
