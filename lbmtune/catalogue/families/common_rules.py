@@ -48,7 +48,7 @@ class _ValueRule:
         what = f"{one.name}={value} is not supported"
         if one.allowed and value not in one.allowed:
             return f"{what} for family {config.family} ({one.use})"
-        if isinstance(value, int) and value < one.least:
+        if not one.allowed and isinstance(value, int) and value < one.least:
             return f"{what} for family {config.family} ({one.use})"
         if one.is_extent and min(map(int, str(value).split("x"))) < 1:
             return f"{what} (each extent is at least 1)"
