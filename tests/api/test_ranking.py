@@ -278,7 +278,7 @@ UNITS = {
     **{"sm_13": (8, 1), "sm_35": (192, 64), "sm_52": (128, 4), "sm_60": (64, 32), "sm_70": (64, 32)},
     **{"sm_80": (64, 32), "sm_90": (128, 64)},
 }
-"""Of a multiprocessor: for single and for double precision. Source: CUDA C++ Programming Guide."""
+"""A multiprocessor has so many units for single and for double precision. Source: CUDA C++ Programming Guide."""
 DATASHEETS = (
     *("a100", "c1060", "gtx-285", "gtx-titan", "h100-datasheet", "k20", "k20x", "k40c", "p100", "titan-x", "v100"),
 )
@@ -396,7 +396,7 @@ def test_sizes_of_caches_and_threads_in_flight_are_scaled_as_well():
 
 @pytest.mark.parametrize("name", DATASHEETS)
 def test_words_of_structures_take_no_longer_on_a_card_of_a_data_sheet(name: str) -> None:
-    """Where they cost the lender nothing beyond what words cost anywhere, and where there are none at all."""
+    """Words cost nothing more where they cost the lender no more than anywhere, and where there are none at all."""
     lender, found = named_machine("h200"), named_machine(name)
     assert lender.calibration
     assert found.calibration
@@ -548,7 +548,7 @@ def test_a_configuration_names_its_scheme_and_is_read_back():
 
 
 def test_a_ranking_has_rows_and_families_beside_its_places(monkeypatch):
-    """Of eight configurations six are expected to be as fast; a key of any row is found again."""
+    """A ranking of eight configurations names the six that should be as fast, and finds the key of any row again."""
     speeds = {n: 100.0 + (n == 3) - 10 * (n >= 6) for n in range(8)}
     described = named_machine("h200")
     configs = legal_set(CASE, "cuda", AXES, limits_of(described)).configs

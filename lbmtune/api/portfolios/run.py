@@ -38,11 +38,11 @@ from lbmtune.records.portfolio_store import (
 )
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import holds_study, read_study
-from lbmtune.search.clock import Clock, now
+from lbmtune.search.clock import Clock
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.lock import device_locks
 from lbmtune.search.portfolio.domains import Domains, checked, parse_domains
-from lbmtune.search.portfolio.plan import CHECKED, Spent, planned, preparing_s
+from lbmtune.search.portfolio.plan import CHECKED, Spent, planned, proof_s
 
 _LEAST_SEARCHES = 2
 """Studies that are run even if the start of each takes the time of several."""
@@ -67,6 +67,11 @@ _ALWAYS = 2
 """Kernels that are measured on each domain besides: the last resort and the default."""
 
 
+def spent_on(one: MeasuredDomain) -> Spent:
+    """Return the seconds of proving the kernels of a domain, by its trials."""
+    return Spent(prod(one.domain), len(one.trials), sum(trial.costs.verify_s for trial in one.trials))
+
+
 def name_of(domain: Int3) -> str:
     """Return the name of the folder of a domain."""
     return "x".join(map(str, domain))
@@ -83,7 +88,6 @@ class Run:
     clock: Clock
     observer: Observer
     left_out: list[str] = field(default_factory=list)
-    _spent: list[Spent] = field(default_factory=list)
     _searched: tuple[Int3, ...] = ()
     _own: dict[Int3, list[str]] = field(default_factory=dict)
 
@@ -193,9 +197,13 @@ class Run:
             keys = [*dict.fromkeys([*self._own[domain], *self._likely(domain, _ON_EACH)])]
             self._on(domain, 0, keys[: self._count(domain, seconds)], seconds)
 
+    def _proof_s(self, domain: Int3) -> float:
+        """Return the seconds of proving a kernel on a domain, as on those that were measured; 0 if there are none."""
+        return proof_s([spent_on(one) for one in self._measured], prod(domain))
+
     def _each_s(self, domain: Int3) -> float:
-        """Return the seconds of a kernel on a domain, as on those before; 0 if there were none."""
-        return preparing_s(self._spent, prod(domain)) + (_LEAST_RACE_S if self._spent else 0.0)
+        """Return the least seconds of a kernel on a domain; 0 if nothing was measured yet."""
+        return self._proof_s(domain) + _LEAST_RACE_S if self._measured else 0.0
 
     def _is_over(self, domain: Int3) -> bool:
         """Return whether no time is left for a domain."""
@@ -229,7 +237,7 @@ class Run:
         self, domain: Int3, visit: int, keys: Sequence[str], seconds: float, *, keep: bool = True
     ) -> MeasuredDomain:
         """Measure kernels on a domain, the last resort and the default among them. keep: also on disk."""
-        begin, spec, contenders = now(), self.asked.spec, self._contenders
+        spec, contenders = self.asked.spec, self._contenders
         usual = contenders.default(domain)
         names = dict.fromkeys((contenders.keys[0], usual.key, *keys))
         configs = [contenders.configs[name] for name in names if contenders.takes(name, domain)]
@@ -237,7 +245,7 @@ class Run:
         self.observer.phase(f"{len(configs)} kernels on {name_of(domain)}", None)
         expected = partial(predict, case, machine=contenders.machine)
         with Evaluator(case, self.device, spec.protocol, expected, pool=self._pool) as evaluator:
-            left_s = seconds - len(configs) * preparing_s(self._spent, prod(domain))
+            left_s = seconds - len(configs) * self._proof_s(domain)
             race_s = _RACE_S if seconds == inf else max(_LEAST_RACE_S * len(configs), min(left_s, 0.4 * seconds))
             trials = evaluator.finals(configs, race_s=race_s)
         found = MeasuredDomain(domain=domain, visit=visit, default=usual.key, trials=tuple(trials))
@@ -245,7 +253,6 @@ class Run:
             append_domain(self.folder, found)
         self._measured.append(found)
         contenders.add([trial for trial in trials if trial.mlups])
-        self._spent.append(Spent(prod(domain), len(configs), max(now() - begin - race_s, 0.0)))
         return found
 
     def _space(self) -> Domains:

@@ -35,15 +35,15 @@ def planned(limit_s: float) -> PortfolioPlan:
 
 
 class Spent(NamedTuple):
-    """The seconds in which so many kernels were prepared on a domain of so many cells, without their turns."""
+    """The seconds in which so many kernels were proved on a domain of so many cells."""
 
     cells: int
     kernels: int
     seconds: float
 
 
-def preparing_s(spent: Sequence[Spent], cells: int) -> float:
-    """Return the seconds of preparing a kernel on a domain: a fixed part and one for each cell, by least squares.
+def proof_s(spent: Sequence[Spent], cells: int) -> float:
+    """Return the seconds of proving a kernel on a domain: a fixed part and one for each cell, by least squares.
 
     0 if nothing is known; the longest so far if the domains do not tell the parts apart.
     """

@@ -28,7 +28,7 @@ from tests.support.studies.fake_study import FakeEvaluator, header, machine, one
 
 
 def shown(tmp_path, terminal, width=160, **changes):
-    """What is printed of a study, without control sequences."""
+    """Return what is printed of a study, without control sequences."""
     study = spec(budget=Budget(trials=7), **changes)
     console = Console(file=io.StringIO(), force_terminal=terminal, width=width, color_system=None)
     with Progress(console) as progress:
@@ -138,7 +138,7 @@ def test_finalists_are_counted(tmp_path, number, text):
 
 
 class Disturbed(FakeEvaluator):
-    """Where nothing is measured alone."""
+    """A device on which nothing is measured alone."""
 
     share = Conditions(cpu_share=0.18)
 

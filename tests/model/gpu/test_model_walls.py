@@ -1,4 +1,4 @@
-"""What walls take of a march, by hand: rows at faces, planes in which all links are asked for, blocks that end late."""
+"""Walls lengthen a march: rows at faces, planes in which all links are asked for, blocks that end late, by hand."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lbmtune.errors import InputError
 from lbmtune.search.portfolio.domains import Domains, checked, parse_domains, searched
-from lbmtune.search.portfolio.plan import Spent, planned, preparing_s
+from lbmtune.search.portfolio.plan import Spent, planned, proof_s
 
 RANGES = st.tuples(st.integers(1, 600), st.integers(1, 600)).filter(lambda two: two[0] < two[1])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -111,17 +111,17 @@ def test_the_searches_leave_time_for_the_check(limit_s) -> None:
     assert plan.beside_s < limit_s
 
 
-def test_preparing_a_kernel_takes_a_fixed_time_and_one_for_each_cell() -> None:
+def test_proving_a_kernel_takes_a_fixed_time_and_one_for_each_cell() -> None:
     spent = [Spent(cells, 10, 10 * (0.2 + 2e-8 * cells)) for cells in (64**3, 203 * 173 * 203, 512**3)]
-    assert preparing_s(spent, 100**3) == pytest.approx(0.22)
-    assert preparing_s(spent, 256**3) == pytest.approx(0.2 + 2e-8 * 256**3)
+    assert proof_s(spent, 100**3) == pytest.approx(0.22)
+    assert proof_s(spent, 256**3) == pytest.approx(0.2 + 2e-8 * 256**3)
 
 
 @given(
     st.lists(st.builds(Spent, st.integers(1, 2**27), st.integers(1, 12), st.floats(0.01, 50)), max_size=6),
     st.integers(1, 2**27),
 )
-def test_preparing_takes_no_less_than_what_was_seen(spent, cells) -> None:
-    known = preparing_s(spent, cells)
+def test_proving_takes_no_less_than_what_was_seen(spent, cells) -> None:
+    known = proof_s(spent, cells)
     assert known >= min((one.seconds / one.kernels for one in spent), default=0.0)
-    assert preparing_s(spent[:1], cells) == (spent[0].seconds / spent[0].kernels if spent else 0.0)
+    assert proof_s(spent[:1], cells) == (spent[0].seconds / spent[0].kernels if spent else 0.0)

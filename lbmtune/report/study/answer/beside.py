@@ -179,8 +179,8 @@ def _published(study: StudyRecord, winner: Trial) -> Iterator[Beside]:
 
 def _same_scheme(study: StudyRecord, row: dict[str, Any]) -> str:
     """Name the best trial of the scheme of a published kernel, to compare like with like; empty without one."""
-    scheme = row["kernel"].split(", ")[1]
-    alike = (t for t in study.ranked if t.config.get("scheme") == scheme and from_flat(t.config).fused_steps == 1)
+    one_step = (t for t in study.ranked if from_flat(t.config).fused_steps == 1)
+    alike = (t for t in one_step if t.config.get("scheme") == row["scheme"])
     best = next(alike, None)
     if best is None or best is study.ranked[0]:
         return ""

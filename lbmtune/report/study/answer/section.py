@@ -25,7 +25,7 @@ _CARDS = {
     "of the prediction": "measured over predicted speed, by a model that is not fitted to this study",
     "memory": "of all buffers of the kernel, and what an update moves",
 }
-"""What cards mean whose titles do not say it."""
+"""Cards whose titles do not say what they mean have their meaning here, by title."""
 _NEARLY = 0.02
 """Difference of two speeds from which on two digits tell it."""
 

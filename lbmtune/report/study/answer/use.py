@@ -29,7 +29,7 @@ _OBJECT = (
     "others."
 )
 _UNSAFE = re.compile(r"[^\w ().,@+/-]")
-"""What may not stand in a string of a program: the name of a device comes from a file."""
+"""These characters may not stand in a string of a program: the name of a device comes from a file."""
 _STEPS = 100
 """Least time steps that the programs take."""
 
