@@ -1,10 +1,11 @@
 """The term of lines that L1 has lost at their next access, because too many streams share a set (conflict misses)."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 
-from lbmtune.catalogue.layouts.layout import index
+from lbmtune.catalogue.layouts.layout import Extents, Layout, index
 from lbmtune.catalogue.schemes.scheme import Place
 from lbmtune.model.cpu.inputs import CpuInputs
 from lbmtune.model.machine.curves import closest, enclosed
@@ -19,29 +20,31 @@ _SETS, _PAGE_BYTES = 64, 4096
 
 def l1_refills(inputs: CpuInputs) -> Term:
     """Return the time of lines that L1 has lost at their next access."""
-    crowded_s = _crowded_s(inputs)
+    sets = _shared_sets(inputs)
+    crowded_s = _crowded_s(inputs, sets)
     if crowded_s is not None:
-        most = max((count for one in _shared_sets(inputs) for count in one), default=1)
+        most = max((count for one in sets for count in one), default=1)
         return Term(REFILLS, crowded_s, f"up to {most} lines that share a set of the L1 cache", CALIBRATED)
     lost = lost_lines(inputs)
     seconds = lost * inputs.calibration.refill_s / inputs.threads
     return Term(REFILLS, seconds, f"{lost:.1f} lines per update that the L1 cache has lost", CALIBRATED)
 
 
-def _crowded_s(inputs: CpuInputs) -> float | None:
+def _crowded_s(inputs: CpuInputs, sets: Sequence[tuple[int, ...]]) -> float | None:
     """Return the cost of lines that share a set for vectors, from walks whose lines do; None without a measurement.
 
     A core loads several of them at once, and does not always evict the line that it needs next: the cost of a scalar
     that waits for each line would be too high.
     """
-    config, sets, cores = inputs.config, _shared_sets(inputs), inputs.machine.environment.cores
+    config, cores = inputs.config, inputs.machine.environment.cores
     found = inputs.calibration.refills_s
     measured = [one for one in crowds(inputs.widths) if one.walk.kind == inputs.kind and one.name in found]
     if config.lanes == 1 or not measured:
         return None
     width = closest((one.walk.access_bytes for one in measured), inputs.access_bytes)
     known = {one.lines: found[one.name] for one in measured if one.walk.access_bytes == width}
-    longer_s = sum(_longer_s(known, _ways(inputs), count) for one in sets for count in one) / len(sets)
+    lines = Counter(chain.from_iterable(sets))
+    longer_s = sum(often * _longer_s(known, _ways(inputs), count) for count, often in lines.items()) / len(sets)
     accesses = width / SCALAR_BYTES / config.lanes  # of an update, relative to those of the walk
     return accesses * longer_s * cores / inputs.threads
 
@@ -85,20 +88,21 @@ def _shared_sets(inputs: CpuInputs) -> list[tuple[int, ...]]:
     """
     if not inputs.has_streams:
         return [()]
+    config, extents = inputs.config, inputs.config.stored_extents(inputs.case)
     found: list[tuple[int, ...]] = []
     for phase in inputs.phases:
         read, written = ({getattr(access, way) for access in phase.accesses} for way in ("read", "write"))
-        cached = set[Place]() if inputs.config.streaming_stores else written
-        places = [*(read | written)] if phase.in_place else [*read, *cached]
-        found += _sets(tuple(sorted(_starts(inputs, places))))
+        cached = set[Place]() if config.streaming_stores else written
+        places = read | written if phase.in_place else [*read, *cached]
+        found += _sets(_starts(config.memory, extents, config.stored.bytes, tuple(sorted(places))))
     return found
 
 
-def _starts(inputs: CpuInputs, places: Iterable[Place]) -> list[int]:
-    """Return the bytes within a page at which the rows of some places start, for a row in the middle."""
-    config, extents = inputs.config, inputs.config.stored_extents(inputs.case)
+@lru_cache(maxsize=4096)
+def _starts(layout: Layout, extents: Extents, element_bytes: int, places: tuple[Place, ...]) -> tuple[int, ...]:
+    """Return the bytes within a page at which the rows of some places start, for a row in the middle, sorted."""
     found = ((place.slot, *(1 + c for c in place.offset)) for place in places)
-    return [index(config.memory, extents, x, y, z, k) * config.stored.bytes % _PAGE_BYTES for k, x, y, z in found]
+    return tuple(sorted(index(layout, extents, x, y, z, k) * element_bytes % _PAGE_BYTES for k, x, y, z in found))
 
 
 @lru_cache(maxsize=4096)

@@ -1,6 +1,7 @@
 """Walks: access patterns of CPU kernels that decide their speed. Calibration measures them by name."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 Kind = Literal["in place", "copy", "streaming"]
@@ -28,8 +29,13 @@ class Walk(NamedTuple):
     @property
     def name(self) -> str:
         """Return the name in the file of a machine."""
-        said = [name for name in ("shifted", "ahead", "grouped") if getattr(self, name)]
-        return ", ".join([self.kind, f"{self.access_bytes} bytes", *said])
+        return _name_of(self)
+
+
+@lru_cache(maxsize=256)
+def _name_of(walk: Walk) -> str:
+    said = [name for name in ("shifted", "ahead", "grouped") if getattr(walk, name)]
+    return ", ".join([walk.kind, f"{walk.access_bytes} bytes", *said])
 
 
 class Crowd(NamedTuple):
@@ -82,12 +88,17 @@ def glance(vector_bits: int) -> Walk:
     return Walk("in place", vector_bits // 8 or SCALAR_BYTES)
 
 
-def crowds(widths: tuple[int, ...]) -> Iterator[Crowd]:
-    """Yield the crowds that are measured on a CPU with accesses of some widths in bytes."""
+@lru_cache(maxsize=16)
+def crowds(widths: tuple[int, ...]) -> tuple[Crowd, ...]:
+    """Return the crowds that are measured on a CPU with accesses of some widths in bytes."""
     kinds: tuple[Kind, ...] = "in place", "copy", "streaming"
-    for width in (one for one in widths if one > SCALAR_BYTES):
-        for kind in kinds if width == LINE_BYTES else kinds[:2]:
-            yield from (Crowd(Walk(kind, width), some) for some in TOGETHER)
+    walks = [
+        Walk(kind, width)
+        for width in widths
+        if width > SCALAR_BYTES
+        for kind in (kinds if width == LINE_BYTES else kinds[:2])
+    ]
+    return tuple(Crowd(walk, some) for walk in walks for some in TOGETHER)
 
 
 def calibrated(widths: tuple[int, ...]) -> Iterator[Walk]:
