@@ -39,6 +39,12 @@ class Placement(NamedTuple):
     indices: Array
     gain: Array | float
 
+    def within(self, cells: tuple[slice, slice, slice]) -> "Placement":
+        """Return the placement of some of the cells: slices along z, y and x."""
+        z, y, x = cells
+        gain = self.gain if isinstance(self.gain, float) else self.gain[..., z, y, x]
+        return Placement(self.indices[..., z, y, x], gain)
+
 
 @dataclass(frozen=True)
 class PopulationPlaces:

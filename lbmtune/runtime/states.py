@@ -19,7 +19,7 @@ from lbmtune.catalogue.moments.basis import orders, smallest_weight
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.lattice import Lattice
 from lbmtune.runtime import moments
-from lbmtune.runtime.placement import PopulationPlaces
+from lbmtune.runtime.placement import Placement, PopulationPlaces
 
 Array = Any
 Sums = tuple[Array, tuple[Array, Array, Array]]
@@ -104,10 +104,34 @@ class PopulationState(State):
     def _deviations(self, buffer: Array, parity: int, window: Window | None) -> Iterator[Array]:
         """Yield f_i - w_i as `blocks` yields f_i."""
         first = 0
-        for place in PopulationPlaces(self.case, self.config, parity, self.xp, window, self.numbered_by).blocks():
+        for place in self._placements(parity, window):
             part = slice(first, first := first + len(place.indices))
             found = self.config.stored.deviations(buffer[place.indices], self.xp) + place.gain
             yield found if self.config.stored.shifted else found - self.weights[part]
+
+    def _placements(self, parity: int, window: Window | None) -> Iterator[Placement]:
+        """Yield the placements of a window; those of few cells are kept, as a part of them is often read next."""
+        known = self._kept.get(parity)
+        if window and known and (cells := _cells_in(window, known[0])):
+            yield known[1].within(cells)
+            return
+        for place in PopulationPlaces(self.case, self.config, parity, self.xp, window, self.numbered_by).blocks():
+            if window and len(place.indices) == self.case.stencil.q:
+                self._kept[parity] = window, place
+            yield place
+
+    @cached_property
+    def _kept(self) -> dict[int, tuple[Window, Placement]]:
+        """Return the last window of few cells and the placement of all directions there, by parity."""
+        return {}
+
+
+def _cells_in(part: Window, window: Window) -> tuple[slice, slice, slice] | None:
+    """Return the slices of a part of a window in it, along z, y and x; None if it is not within."""
+    if any(p.start < w.start or p.stop > w.stop for p, w in zip(part, window, strict=True)):
+        return None
+    x, y, z = (slice(p.start - w.start, p.stop - w.start) for p, w in zip(part, window, strict=True))
+    return z, y, x
 
 
 class MomentState(State):
