@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
+from lbmtune.catalogue.config import from_flat
+from lbmtune.cores import usable_cores
 from lbmtune.errors import TimeOverError
 from lbmtune.records import Compiled, Costs, Outcome, Trial
 from lbmtune.records.spec import StudySpec
@@ -32,8 +34,8 @@ _PROOF_EVERY = 3.0
 """Time between proofs in the search, in multiples of what one takes."""
 _FEWEST = 2
 """Trials of a study whose time is over before the first."""
-_PREDICTION_S = 1e-4
-"""Seconds of a prediction, roughly: 0.04 ms of a kernel for CPUs, 0.4 ms of one for GPUs, shared by cores."""
+_PREDICTION_S = 4e-4
+"""Seconds of a prediction on a core, roughly."""
 _LOOK_EVERY = 10.0
 """Time between looks at what is left to gain, in multiples of what one takes."""
 _FIRST_PROOF = 0.25
@@ -63,11 +65,13 @@ class Loop:
         self._measuring: dict[int, int] = {}
         self._left: list[int] = []
         self._compiled, self._ended = 0, ""
-        self._index = {config.key: i for i, config in enumerate(space.configs)}
-        self._known = {self._index[t.key]: t for t in done if t.key in self._index}
+        self._index = {config: i for i, config in enumerate(space.configs)}
+        places = [(self._index.get(from_flat(trial.config)), trial) for trial in done]
+        self._known = {index: trial for index, trial in places if index is not None}
         if self._may_start():
             search.evaluator.prepare(space.configs)
-        search.observer.phase(f"{len(space.configs):,} predictions", _PREDICTION_S * len(space.configs))
+        predicted_s = _PREDICTION_S * len(space.configs) / usable_cores()
+        search.observer.phase(f"{len(space.configs):,} predictions", predicted_s)
         found = estimates(search.predict, space.configs)
         self._expected = {index: one.mlups for index, one in enumerate(found)}
         self._strategy = search.strategy(space.configs, found, header.spec)
@@ -159,7 +163,7 @@ class Loop:
         if self._measuring:
             return True
         begin = now()
-        index = self._index[first.key]
+        index = self._index[from_flat(first.config)]
         answer = self._search.evaluator.verify(self._space.configs[index], full=True)
         self._plan.needs.proven(now() - begin)
         self._proof_due_s = now() + _PROOF_EVERY * self._plan.needs.proof_s
@@ -204,7 +208,7 @@ class Loop:
 
     def _note(self, compiled: Compiled) -> None:
         """Tell the strategy what the compiler says; a kernel that does not compile is a trial."""
-        index, trial = self._index[compiled.trial.key], compiled.trial
+        index, trial = self._index[from_flat(compiled.trial.config)], compiled.trial
         self._compiling.remove(index)
         self._compiled += 1
         works = trial.outcome is Outcome.OK

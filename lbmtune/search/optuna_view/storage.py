@@ -15,12 +15,12 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.errors import InputError
 from lbmtune.records import Trial
 from lbmtune.records.spec import OBJECTIVES, StudySpec
 from lbmtune.records.study import Ceiling, StudyHeader
-from lbmtune.search.spaces.space import varied
+from lbmtune.search.spaces.space import values_of as values_of_knobs
 
 JOURNAL = "optuna.log"
 _NUMBER, FINALS = "lbmtune:number", "final_mlups"
@@ -65,7 +65,7 @@ def write_journal(path: Path, header: StudyHeader, configs: Sequence[KernelConfi
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     for left in (path, Path(f"{path}.lock")):  # the latter of a process that was killed
         left.unlink(missing_ok=True)
-    space, by_key, journal = distributions(configs), {config.key: config for config in configs}, Journal(path)
+    space, searched, journal = distributions(configs), frozenset(configs), Journal(path)
     with journal.buffered():
         study = optuna.create_study(
             storage=JournalStorage(journal), study_name=optuna_name(header), directions=directions(header.spec)
@@ -75,8 +75,8 @@ def write_journal(path: Path, header: StudyHeader, configs: Sequence[KernelConfi
             study.set_metric_names(metrics(header.spec))
         study.set_user_attr(FINALS, finals_of(trials))
         for trial in trials:
-            if trial.key in by_key:
-                study.add_trial(_frozen(trial, header, parameters(by_key[trial.key], space), space))
+            if (config := from_flat(trial.config)) in searched:
+                study.add_trial(_frozen(trial, header, parameters(config, space), space))
 
 
 def _frozen(
@@ -180,8 +180,8 @@ def without_password(url: str) -> str:
 
 def distributions(configs: Sequence[KernelConfig]) -> dict[str, BaseDistribution]:
     """Return a categorical distribution for each knob that varies, values in order of appearance."""
-    flat = [config.flat() for config in configs]
-    return {name: CategoricalDistribution(tuple(dict.fromkeys(f.get(name) for f in flat))) for name in varied(configs)}
+    every = values_of_knobs(configs)
+    return {name: CategoricalDistribution(values) for name, values in every.items() if len(values) > 1}
 
 
 def parameters(config: KernelConfig, space: Mapping[str, BaseDistribution]) -> dict[str, Any]:

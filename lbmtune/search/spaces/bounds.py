@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import ceil, floor, inf, isfinite, log10
 from typing import TypeVar
 
@@ -30,7 +31,7 @@ def allowed(limits: Limits, spec: StudySpec) -> Limits:
 
 def legal_of(spec: StudySpec, backend: str, limits: Limits) -> Space:
     """Return the legal configurations of a study on a device. Raises InputError, with the least footprint that is."""
-    return _found(legal_set, spec, backend, limits)
+    return _found(partial(legal_set, seconds=spec.budget.seconds or inf), spec, backend, limits)
 
 
 def check_any_of(spec: StudySpec, backend: str, limits: Limits) -> None:

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
 from lbmtune.catalogue.config import KernelConfig, from_flat, knobs
 from lbmtune.catalogue.families.rules import Limits, Rule, broken, rules
+from lbmtune.catalogue.knobs import Scalar
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.records.spec import Axes, Table, tables
@@ -17,6 +19,8 @@ from lbmtune.search.spaces.rule_cache import CachedRule, Point, Points
 
 _EVERY, _DRAWN = 200_000, 50_000
 """Points of a family up to which all are looked at; of more, so many are drawn."""
+_EVERY_PER_S, _DRAWN_PER_S = 2_000, 1_000
+"""The same for each second of a short study: of two cores, rules and predictions take a tenth to a fifth of it."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +39,17 @@ class Space:
     legal: int = 0
 
 
-def legal_set(case: Case, backend: str, axes: Axes, limits: Limits, families: Sequence[str] = ()) -> Space:
+def legal_set(
+    case: Case, backend: str, axes: Axes, limits: Limits, families: Sequence[str] = (), seconds: float = inf
+) -> Space:
     """Return the legal configurations for a case on a device. Knobs that are not given keep their default.
 
     families: names, or 'all', of which the values of these knobs are made for the case and the device instead. Of a
-    family with more than 200,000 points 50,000 are drawn. Raises InputError for an unknown name, and if no
-    configuration is legal.
+    family with more than 200,000 points 50,000 are drawn, of one with more than 2,000 per second of the study's time
+    1,000 per second. Raises InputError for an unknown name, and if no configuration is legal.
     """
     asked, broken_by = Asked(case, backend, limits, families), dict[Rule, tuple[str, int]]()
-    spaces = [_sifted(asked, table, broken_by) for table in tables(axes)]
+    spaces = [_sifted(asked, table, broken_by, seconds) for table in tables(axes)]
     by_reason: Counter[str] = Counter()
     for example, count in broken_by.values():
         by_reason[example] += count
@@ -70,17 +76,20 @@ def check_any_is_legal(case: Case, backend: str, axes: Axes, limits: Limits, fam
         legal_set(case, backend, axes, limits, families)
 
 
-def _sifted(asked: Asked, table: Table, broken_by: dict[Rule, tuple[str, int]]) -> tuple[list[KernelConfig], int]:
+def _sifted(
+    asked: Asked, table: Table, broken_by: dict[Rule, tuple[str, int]], seconds: float
+) -> tuple[list[KernelConfig], int]:
     """Return the legal configurations, and how many there are about if these are drawn.
 
     The points that break each rule are added to `broken_by`: the reason against the first one, and how many there are.
     """
     legal: list[KernelConfig] = []
     about = 0
+    most, drawn = min(_EVERY, _EVERY_PER_S * seconds), int(min(_DRAWN, max(1, _DRAWN_PER_S * seconds)))
     for record in families_of(asked.backend, table, asked.families):
         product = product_of(asked, record, table)
         size = product.size
-        every = list(product.points() if size <= _EVERY else product.drawn(_DRAWN))
+        every = list(product.points() if size <= most else product.drawn(drawn))
         points, left, several = Points(every), np.arange(len(every)), _several(every)
         for rule in rules(record):
             found = CachedRule(rule, asked.case, asked.limits, several).reasons(points, left)
@@ -106,9 +115,18 @@ def _several(space: Sequence[Point]) -> frozenset[str]:
     return frozenset().union(*space) - same.keys()
 
 
-def varied(configs: Sequence[KernelConfig]) -> tuple[str, ...]:
-    """Return the names of the knobs that take more than one value, family included; absent ones count as a value."""
+def values_of(configs: Sequence[KernelConfig]) -> dict[str, tuple[Scalar | None, ...]]:
+    """Return the values of each knob, family included, in order of appearance; None: of those without it."""
     records = dict.fromkeys(type(config) for config in configs)
     names = dict.fromkeys(["family", *(one.name for record in records for one in knobs(record))])
-    flat = [config.flat() for config in configs]
-    return tuple(name for name in names if len({point.get(name) for point in flat}) > 1)
+    found: dict[str, dict[Scalar | None, None]] = {name: {} for name in names}
+    for config in configs:
+        flat = config.flat()
+        for name, values in found.items():
+            values[flat.get(name)] = None
+    return {name: tuple(values) for name, values in found.items()}
+
+
+def varied(configs: Sequence[KernelConfig]) -> tuple[str, ...]:
+    """Return the names of the knobs that take more than one value, family included; absent ones count as a value."""
+    return tuple(name for name, values in values_of(configs).items() if len(values) > 1)

@@ -78,6 +78,18 @@ def test_a_space_that_is_small_enough_is_whole():
     assert climbed(space, Asked(CASE, "cuda", LIMITS), small, predict) is space
 
 
+@pytest.mark.parametrize(("seconds", "most"), [(0.1, 100), (1.0, 1_000), (2.0, 0), (float("inf"), 0)])
+def test_a_short_study_looks_at_fewer_points(seconds, most):
+    """3,200 points: more than a second has time for, of which as many are drawn as that allows."""
+    few = {**LARGE, "padding": tuple(range(0, 1024, 64)), "load_hint": ("default",), "store_hint": ("default",)}
+    few |= {"register_limit": ("none", "64-registers"), "l2_prefetch": (0, 64), "cells_per_thread": (1,)}
+    assert product_of(Asked(CASE, "cuda", LIMITS), FAMILIES["cuda"]["direct"], few).size == 3_200
+    space = legal_set(CASE, "cuda", few, LIMITS, seconds=seconds)
+    looked = len(space.configs) + sum(space.illegal.values())
+    assert looked == (most or 3_200)
+    assert (space.legal > 0) == bool(most)
+
+
 def far(config) -> Prediction:
     """Predict more the closer a padding and a limit of registers are to some values, and more for one of each name."""
     wanted = (config.scheme == "aa", config.load_hint == "evict-last", config.store_hint == "streaming")

@@ -73,7 +73,7 @@ class Progress(Shown, Observer):
             f"{illegal} illegal points left out{resumed}",
             markup=False,
         )
-        if 0 < self._limit_s < inf and self._limit_trials > 0:
+        if 0 < self._limit_s < self._whole_s and self._limit_trials > 0:
             seconds = f"{self._limit_s:,.1f}".removesuffix(".0")
             left = "what is left, " if done else ""
             self._console.print(f"searching for {left}{seconds} s; finals, sustained runs and accuracy follow")
