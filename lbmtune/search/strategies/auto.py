@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 
@@ -17,6 +18,9 @@ _LED = 5
 """Trials that follow the model's list before anything is learned."""
 _FIRST, _NEAR = 8, 0.85
 """Trials among which each kind has a place whose best is expected at this share of the best, so that it has a final."""
+_OF_ROOT = 2.0
+"""Trials before anything is said of what is left to gain, over the square root of all that are expected as near. Of
+25,600 kernels on an H100 29 trials erred by less than 3 %, and one that was not among them by 12 %."""
 _TURNS = ("process", "process", "list")
 _NEXT = 256
 """Configurations of the list among which one is looked for that the trials leave a chance."""
@@ -72,12 +76,17 @@ class Auto(Expecting):
         return self._by_process(known)
 
     def gain(self) -> Gain | None:
-        """Return what those left may gain at most, but for a doubt; None before each kind had its place."""
+        """Return what those left may gain at most, but for a doubt; None before each kind had its place.
+
+        And None before the trials are many enough to judge all that are expected near the best.
+        """
         self._expect()
         left = self._rows[[i not in self._seen and i not in self._broken for i in self._rows]]
         if not len(left):
             return Gain(0.0, 0.0)
-        if len(self._measured) < _FIRST:
+        expected = self._log_expected[self._rows]
+        near = int(np.sum(expected >= expected.max() + np.log(_NEAR)))
+        if len(self._measured) < max(_FIRST, _OF_ROOT * sqrt(near)):
             return None
         pool = self._pool(left)
         mean, deviation = self._expected(pool)

@@ -169,11 +169,25 @@ def test_the_expected_gain_falls_until_nothing_is_left():
     player = world.player("auto")
     assert player.gain() is None
     expected = [player.gain() for _ in world.results_of(player)]
-    most, late = max((one for one in expected if one), key=lambda one: one.relative), expected[170]
+    told = [one for one in expected if one]
+    most, late = max(told, key=lambda one: one.relative), expected[170]
     assert 0 < late.relative < 0.1 * most.relative
-    assert 0 <= late.probability <= 0.5 < expected[9].probability <= most.probability <= 1
+    assert 0 <= late.probability <= 0.5 < told[0].probability <= most.probability <= 1
     assert (expected[-1].relative, expected[-1].probability) == (0, 0)
     assert world.player("list").gain() is None
+
+
+def test_a_few_trials_say_nothing_of_many_that_are_expected_near_the_best():
+    """29 of 25,600 seemed enough, and one of the others was faster by 2.6 %."""
+    first = []
+    for configs in (60, 240):
+        world = made_up("cuda", configs)
+        near = sum(one >= 0.85 * max(world.expected) for one in world.expected)
+        player = world.player("auto")
+        told = [player.gain() is not None for _ in world.results_of(player)]
+        first.append(told.index(True) + 1)
+        assert first[-1] >= 2 * near**0.5
+    assert first[0] < first[1] < 80
 
 
 @pytest.mark.parametrize("name", ["nvidia-h200/d3q19-small-64", "nvidia-h100/d3q19-box-fast-fp32"])
