@@ -109,6 +109,13 @@ class Storage:
         return (self.codes.decode(stored, xp) if self.codes else stored.astype(xp.float64)) / (scale or self.scale)
 
     @property
+    def largest(self) -> float:
+        """Return the largest deviation that it holds."""
+        import numpy as np  # here: the command line starts without it
+
+        return (self.codes.largest if self.codes else float(np.finfo(self.dtype).max)) / self.scale
+
+    @property
     def poison(self) -> float:
         """Return the value of elements before they are written: NaN, or the largest number if the format has no NaN."""
         return 0x7FFF if self.codes else float("nan")

@@ -11,7 +11,7 @@ from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records.output import rounds_s
 from lbmtune.records.spec import StudySpec
 
-FILES_S = 3.0
+FILES_S = 3.3
 """Seconds of the last files of a study of 25,000 configurations: report and journal of Optuna take 0.9 s each on a core
 of a Xeon at 2.5 GHz, best.json 0.1 s; and of the end of the processes."""
 FEWEST_ROUNDS = 6

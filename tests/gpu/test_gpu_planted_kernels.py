@@ -118,8 +118,12 @@ def test_what_right_kernels_of_each_family_leave_is_right(case: Case) -> None:
 @pytest.mark.parametrize("flow", ["box", "cavity", "grinder"])
 @pytest.mark.parametrize("lattice", ["d2q9", "d3q19"])
 def test_what_right_kernels_of_each_scheme_leave_is_right(flow: str, lattice: str) -> None:
+    """Walls that move across themselves fill the grinder for ever, which leaves the range of narrow formats."""
     case = flows(lattice, {"d2q9": "trt", "d3q19": "bgk"}[lattice])[flow]
-    _all_pass(case, list({c.scheme: c for made, c in one_of_each_kind(flow) if made.lattice == lattice}.values()))
+    configs = [c for made, c in one_of_each_kind(flow) if made.lattice == lattice]
+    wide = [c for c in configs if flow != "grinder" or c.stored.largest > 1e30]
+    assert {c.scheme for c in wide} == {c.scheme for c in configs}
+    _all_pass(case, list({c.scheme: c for c in wide}.values()))
 
 
 def _all_pass(case: Case, configs: list[CudaConfig]) -> None:

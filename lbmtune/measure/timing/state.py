@@ -19,6 +19,8 @@ _TILE_ELEMENTS = (1 << 20) - 3
 _PROBED_ELEMENTS = 4096
 _HOST_ELEMENTS, _DEVICE_ELEMENTS = 1 << 22, 1 << 25
 """Elements that are checked at once: on a GPU enough to hide the overhead of launches."""
+_WIDE = 1e3
+"""Largest deviation of a format that only a flow without any meaning leaves."""
 
 
 class WrongResultError(Exception):
@@ -104,6 +106,17 @@ def all_true(flags: Array) -> bool:
     return not flags.size or bool(flags.view("uint8").min())
 
 
+def not_finite(stored: Storage) -> WrongResultError:
+    """Return the error of a state with values that are no numbers, which need not be the fault of the kernel."""
+    said = "the timed run left values that are not finite numbers"
+    if stored.largest > _WIDE:
+        return WrongResultError(said)
+    return WrongResultError(
+        f"{said}: the kernel is wrong, or the flow leaves the range of {stored.name}, which holds |f_i - w_i| up to "
+        f"{stored.largest:.4g}"
+    )
+
+
 @singledispatch
 def check_state(simulation: Simulation) -> None:
     """Raise WrongResultError if a value of the state is not finite, or if all are zero."""
@@ -113,7 +126,7 @@ def check_state(simulation: Simulation) -> None:
     for start in range(0, state.size, elements):
         chunk = simulation.program.config.stored.deviations(state[start : start + elements], xp)
         if not all_true(xp.isfinite(chunk)):
-            raise WrongResultError("the timed run left values that are not finite numbers")
+            raise not_finite(simulation.program.config.stored)
         nonzero = nonzero or bool(chunk.min()) or bool(chunk.max())
     if not nonzero:
         raise WrongResultError("the timed run left nothing but zeros")

@@ -14,7 +14,7 @@ from lbmtune.catalogue.boundaries.cut_links import Window, solid_in
 from lbmtune.catalogue.boundaries.second_order import Walls
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.faces import LOCAL
-from lbmtune.measure.timing.state import WrongResultError, excite
+from lbmtune.measure.timing.state import WrongResultError, excite, not_finite
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.reference_states import map_parts, map_slabs
 from lbmtune.measure.verification.verify import describe_failure, deviation, rounding_bounds
@@ -161,13 +161,13 @@ def _reached(kept: State, f: Array, window: Window) -> list[float]:
         f = xp.where(solid_in(kept.case, window, xp), weights, f)
     rows, weights = f.reshape(len(f), -1), weights[:, 0, 0, 0]
     found: list[float] = xp.maximum(rows.max(axis=1) - weights, weights - rows.min(axis=1)).tolist()
-    _require_finite(found)
+    _require_finite(found, kept)
     return found
 
 
-def _require_finite(values: Iterable[float]) -> None:
+def _require_finite(values: Iterable[float], kept: State) -> None:
     if not all(map(isfinite, values)):
-        raise WrongResultError("the timed run left values that are not finite numbers")
+        raise not_finite(kept.config.stored)
 
 
 def _around(place: Place, layers: int) -> Window:
@@ -213,7 +213,7 @@ def sums(simulation: Simulation) -> Sums:
     totals, reached = zip(*map_slabs(of, kept.case, xp, thin=True), strict=True)
     each = zip(*totals, strict=True), zip(*reached, strict=True)
     found = Sums(simulation.steps_done, tuple(map(fsum, each[0])), tuple(map(max, each[1])))
-    _require_finite((*found.totals, *found.reached))
+    _require_finite((*found.totals, *found.reached), kept)
     return found
 
 

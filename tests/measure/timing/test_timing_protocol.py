@@ -9,6 +9,7 @@ from itertools import chain, cycle, pairwise, repeat
 import numpy as np
 import pytest
 
+from lbmtune.catalogue.precision import storage
 from lbmtune.measure.timing import interleaved, protocol, sampling, state
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.records import Conditions, Measurement
@@ -287,6 +288,19 @@ def test_what_does_not_share_its_state_well_begins_each_turn_anew(monkeypatch: p
     assert [len(one.samples_s) for one in found] == [PROTOCOL.final_rounds] * 2
     assert not any(one.disturbed for one in found)
     assert len(slept) == 2 * 2 * PROTOCOL.final_rounds
+
+
+@pytest.mark.parametrize(
+    ("name", "also"),
+    [
+        ("fp32", ""),
+        ("bf16", ""),
+        ("fp16s", ": the kernel is wrong, or the flow leaves the range of fp16s, which holds |f_i - w_i| up to 1.999"),
+        ("fp16c", ": the kernel is wrong, or the flow leaves the range of fp16c, which holds |f_i - w_i| up to 2"),
+    ],
+)
+def test_values_that_are_no_numbers_may_be_those_of_a_flow_beyond_a_narrow_format(name: str, also: str) -> None:
+    assert str(state.not_finite(storage(name))) == f"the timed run left values that are not finite numbers{also}"
 
 
 def test_what_is_wrong_alone_is_told_by_its_turn() -> None:
