@@ -83,14 +83,14 @@ def test_axe_finds_nothing_on_a_recorded_page(
 
 
 @slow_but("several steps", "processor")
-def test_each_knob_and_term_has_its_meaning_on_hover(name: str, written: Callable[[str], tuple[Study, Path]]) -> None:
+def test_each_knob_and_term_has_its_meaning(name: str, written: Callable[[str], tuple[Study, Path]]) -> None:
     study, file = written(name)
     assert study.winner.prediction
     terms = {term.name for trial in study.ranked if trial.prediction for term in trial.prediction.significant_terms}
     assert terms <= MEANINGS.keys() <= {MEMORY, *TERMS}
     text = file.read_text()
     for term in study.winner.prediction.significant_terms:
-        assert f'<td title="{MEANINGS[term.name]}">{term.name}</td>' in text
+        assert f'{term.name}<div class="remark">{MEANINGS[term.name]}</div>' in text
     knobs = text.partition("<h3>Configuration</h3>")[2].partition("</table>")[0]
     without = [line for line in knobs.splitlines() if line.startswith("<tr>") and "title=" not in line]
     assert len(without) <= 2, "backend and family"

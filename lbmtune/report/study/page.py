@@ -15,9 +15,10 @@ from lbmtune.report.profile_tables import level_rows
 from lbmtune.report.study.answer.beside import none_published
 from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.section import beside_rows, card_meanings, cards, next_step
+from lbmtune.report.study.answer.update_time import parts
 from lbmtune.report.study.answer.use import tabs
 from lbmtune.report.study.answer.verdict import title, verdict
-from lbmtune.report.study.answer.why import levels_said, limit_said, parts, said, why_panels
+from lbmtune.report.study.answer.why import levels_said, limit_said, measuring, said, why_panels
 from lbmtune.report.study.coverage import covered, range_rows
 from lbmtune.report.study.finals import finals_info, finals_panels, finals_table, sustained_panels
 from lbmtune.report.study.on_parts import parts_panels, parts_rows, parts_text
@@ -79,10 +80,12 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         tabs=tabs(study),
         best=packed(beyond.best) if beyond.best else "",
         why=why,
-        why_said=f"{said(study.ranked[0])} {limit_said(study)}".strip() if study.ranked else "",
+        why_said=f"{said(study)} {limit_said(study)}".strip() if study.ranked else "",
         measured_said=levels_said(study, beyond.profile) if beyond.profile else "",
         levels=level_rows(beyond.profile) if beyond.profile else [],
-        parts=parts(study.ranked[0]) if study.ranked else (),
+        why_command=measuring(study) if study.ranked else "",
+        parts=parts(study),
+        overlaps=any(one.alone_ps for one in parts(study)),
         unfinished=unfinished(study),
         disturbance=disturbance(study),
         doubt="" if disturbance(study) else plus_minus(doubt(study)),

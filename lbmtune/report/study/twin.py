@@ -7,8 +7,8 @@ from lbmtune.records.profile import Profile
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.limits import limits_of
 from lbmtune.report.study.answer.beside import beside
+from lbmtune.report.study.answer.update_time import parts
 from lbmtune.report.study.answer.verdict import title
-from lbmtune.report.study.answer.why import parts
 
 FORMAT, VERSION = "lbmtune.report", 1
 TRIALS = "trial-data"
@@ -49,6 +49,6 @@ def _winner(study: StudyRecord, profile: Profile | None) -> dict[str, Any]:
         "tied": sorted(study.tied),
         "limits": [asdict(one) for one in limits_of(study, winner)],
         "beside": [asdict(one) for one in beside(study)],
-        "time_of_an_update": [asdict(one) for one in parts(winner)],
+        "time_of_an_update": [asdict(one) for one in parts(study)],
         "levels": {one.name: one.seconds for one in profile.rungs} if profile else None,
     }

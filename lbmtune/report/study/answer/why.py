@@ -1,73 +1,34 @@
 """Why the winner is as fast as it is: the time of an update, split by the terms of the model, as a waterfall."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from statistics import median
 
 from lbmtune.records import Prediction, Trial
+from lbmtune.records.comparison.statistics import relative_error
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import prediction_doubt
 from lbmtune.records.study import StudyRecord
-from lbmtune.records.terms import MEANINGS, MEMORY
-from lbmtune.report.drawing import Figure, plain_figure
+from lbmtune.records.terms import MEMORY
+from lbmtune.report.drawing import CEILING, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.limits import alone_s, binding, ceiling_of
+from lbmtune.report.limits import binding, ceiling_of
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.profile_tables import conclusion
-from lbmtune.report.study.speeds import parity_info
+from lbmtune.report.study.answer.update_time import NOT_HIDDEN, UNEXPLAINED, Part, measured_s, parts
 from lbmtune.report.waterfall import Step, add_waterfall
 from lbmtune.units import format_mlups, format_ps, format_rate
 
-_MODEL, _REST = "#e69f00", "#0072b2"
-UNEXPLAINED = "not explained"
-_SAID = 0.01
-"""Share of an update from which on a term is told of in words."""
+_LIMIT, _MODEL, _REST = CEILING, "#e69f00", "#0072b2"
 _AGREE = 0.005
 """Relative difference up to which two bandwidths are the same."""
+_EXPLAINED = 0.5
+"""Share of what a kernel takes beyond its limit up to which the model may be wrong and still explain it."""
+_NAMED = 3
+"""Parts that the text names."""
 _CAPTION = (
-    "Picoseconds of the whole device per update, by the terms of the model, which is not fitted to this study. Terms "
-    "are what each adds after overlap; the last step closes the gap to the measurement."
+    "Picoseconds of the whole device per update: the limit alone (dashed), what the model adds to it, and the rest up "
+    "to the measurement. The model is not fitted to this study."
 )
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the time of an update. share: of the predicted time; seconds: negative if it saves time.
-
-    alone_s: what it would take by itself, None if the record does not tell it.
-    """
-
-    name: str
-    seconds: float
-    share: float
-    figures: str = ""
-    source: str = ""
-    alone_s: float | None = None
-
-    @property
-    def meaning(self) -> str:
-        """Return what the part is the time of; empty if it is no term."""
-        return MEANINGS.get(self.name, "")
-
-    @property
-    def ps(self) -> str:
-        """Return its picoseconds as text."""
-        return format_ps(self.seconds)
-
-    @property
-    def alone_ps(self) -> str:
-        """Return the picoseconds by itself as text; empty if unknown."""
-        return "" if self.alone_s is None else format_ps(self.alone_s)
-
-
-def parts(trial: Trial) -> tuple[Part, ...]:
-    """Return the terms of a trial's prediction and what they do not explain; none without terms."""
-    predicted = trial.prediction
-    if predicted is None or not predicted.terms:
-        return ()
-    whole = 1e-6 / predicted.mlups
-    rest = 1e-6 / trial.best_measurement.mlups - whole
-    terms = predicted.significant_terms
-    found = [Part(one.name, one.seconds, one.seconds / whole, one.figures, one.source, alone_s(one)) for one in terms]
-    return (*found, Part(UNEXPLAINED, rest, rest / whole, "measured minus predicted"))
 
 
 def levels_said(study: StudyRecord, profile: Profile) -> str:
@@ -81,41 +42,92 @@ def levels_said(study: StudyRecord, profile: Profile) -> str:
 def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel]:
     """Return waterfalls of the winner: measured levels if it was profiled, and terms if its prediction has some."""
     measured = [profile_panel(profile)] if profile else []
-    found = parts(study.ranked[0]) if study.ranked else ()
+    found = parts(study)
     doubtful = prediction_doubt(*study.header.cpu_shares)
     caption = _CAPTION + (f" Predictions are {doubtful}." if doubtful else "")
-    return [
-        *measured,
-        *([panel("why", "Time of an update, by the model", caption, why_figure(found))] if found else []),
-    ]
+    if not found:
+        return measured
+    drawn = why_figure(found, limited=binding(study, study.ranked[0]) is not None)
+    return [*measured, panel("why", "Time of an update, by the model", caption, drawn)]
 
 
-def why_figure(found: tuple[Part, ...]) -> Figure:
-    """Draw the parts one after the other, up to the measured time."""
+def why_figure(found: tuple[Part, ...], *, limited: bool = True) -> Figure:
+    """Draw the parts one after the other, up to the measured time. limited: the first is the limit, drawn as a line."""
     figure = plain_figure("", "ps per update")
-    steps = [Step(one.name, one.seconds, _REST if one.name == UNEXPLAINED else _MODEL) for one in found]
-    add_waterfall(figure, "model", steps, total=Step("measured", sum(one.seconds for one in found), _REST))
+    drawn = [(one.name, one.seconds) for one in found if one.seconds is not None]
+    colours = [_LIMIT if limited else _MODEL, *[_MODEL] * (len(drawn) - 2), _REST]
+    names = [NOT_HIDDEN if name.endswith(NOT_HIDDEN) else name for name, _ in drawn]
+    names[0] += " alone" if limited else ""
+    steps = [Step(name, seconds, colour) for name, (_, seconds), colour in zip(names, drawn, colours, strict=True)]
+    add_waterfall(figure, "model", steps, total=Step("measured", sum(step.seconds for step in steps), _REST))
+    if limited:
+        figure.add_hline(y=1e12 * steps[0].seconds, line={"dash": "dash", "width": 1.5, "color": _LIMIT})
     figure.update_yaxes(rangemode="tozero")
     return figure
 
 
-def said(trial: Trial) -> str:
-    """Say in a sentence what takes the time of an update; empty if the prediction has no terms."""
-    predicted = trial.prediction
-    if predicted is None or not predicted.terms:
+def said(study: StudyRecord) -> str:
+    """Say what takes the time of an update, from the limit alone up to the measurement; empty without terms."""
+    found = parts(study)
+    if not found:
         return ""
-    measured = trial.best_measurement.mlups
-    whole = sum(term.seconds for term in predicted.terms)
-    largest = [one for one in predicted.significant_terms[:4] if one.seconds >= _SAID * whole]
-    shares = ", ".join(f"{one.seconds / whole:.0%} {one.name}" for one in largest)
-    return (
-        f"By the model the time of an update is {shares}. It predicts {format_mlups(predicted.mlups)} MLUPS; "
-        f"measured are {format_mlups(measured)}, {_difference(predicted, measured)}."
+    predicted, measured = study.ranked[0].prediction, study.ranked[0].best_measurement.mlups
+    assert predicted
+    speeds = (
+        f"The model predicts {format_mlups(predicted.mlups)} MLUPS; measured are {format_mlups(measured)}, "
+        f"{_difference(predicted, measured)}."
     )
+    if binding(study, study.ranked[0]) is None:
+        return speeds
+    first, *others = found
+    whole = measured_s(study)
+    alone = f"{first.name.capitalize()} alone takes {first.ps} of {format_ps(whole)} ps, {100 * first.share:.1f} %."
+    told = _rest(study, others, whole - (first.seconds or 0.0))
+    return " ".join(filter(None, (alone, told, speeds)))
+
+
+def unknown(study: StudyRecord) -> bool:
+    """Return whether the model does not explain what the winner takes beyond its limit."""
+    found = parts(study)
+    if not found or binding(study, study.ranked[0]) is None:
+        return False
+    beyond = measured_s(study) - (found[0].seconds or 0.0)
+    return beyond > 0 and abs(found[-1].seconds or 0.0) > _EXPLAINED * beyond
+
+
+def measuring(study: StudyRecord) -> str:
+    """Return the command that measures what the model does not explain; empty if it does."""
+    device = "cpu" if study.header.backend == "cpu" else "0"
+    return f"lbmtune profile best.json --study . --device {device}" if unknown(study) else ""
+
+
+def _rest(study: StudyRecord, others: Sequence[Part], beyond: float) -> str:
+    """Say what the winner takes beyond its limit, as far as it is known."""
+    *added, rest = (one for one in others if one.seconds is not None)
+    largest = sorted(added, key=lambda one: -abs(one.seconds or 0.0))[:_NAMED]
+    named = ", ".join(f"{one.name} {one.ps} ps" for one in largest)
+    more = ", others less" if len(added) > _NAMED else ""
+    off = f"{format_ps(abs(rest.seconds or 0.0))} ps"
+    last = f"{off} are not explained" if rest.name == UNEXPLAINED else f"the kernel is {off} faster than predicted"
+    if unknown(study):
+        model = f"the model adds {named}{more}, and {last}" if added else "the model has nothing beside the limit"
+        return f"What takes the other {format_ps(beyond)} ps is not known: {model}.{_error(study)}"
+    if beyond <= 0:
+        return f"The kernel is {format_ps(-beyond)} ps faster than that."
+    return f"On top come {format_ps(beyond)} ps: {named}{more}; {last}."
+
+
+def _error(study: StudyRecord) -> str:
+    """State the median error of the model over the finalists; empty if none has a prediction."""
+    known = [t for t in study.ranked if t.final and t.prediction]
+    if not known:
+        return ""
+    error = median(relative_error(t.prediction.mlups, t.mlups or 0.0) for t in known if t.prediction)
+    return f" Its median error over {len(known)} finalists is {error:.1%}."
 
 
 def limit_said(study: StudyRecord) -> str:
-    """Tell the limit from the ceiling and from the model's memory term, and a small rest from the model's error."""
+    """Tell the limit from the ceiling and from the model's memory term."""
     winner = study.ranked[0]
     limit, measured = binding(study, winner), winner.best_measurement
     if limit is None or limit.name != MEMORY:
@@ -129,7 +141,7 @@ def limit_said(study: StudyRecord) -> str:
             f"The limit is memory by the model ({counted}); {ceiling.name} at {rate} and {moved:.4g} bytes per update "
             f"would allow {allowed} MLUPS."
         )
-    return f"{_slower_than(winner, f'{ceiling.name}, {rate}', limit.mlups)}{_rest(study, measured.mlups / limit.mlups)}"
+    return _slower_than(winner, f"{ceiling.name}, {rate}", limit.mlups)
 
 
 def _slower_than(winner: Trial, ceiling: str, allowed_mlups: float) -> str:
@@ -138,14 +150,10 @@ def _slower_than(winner: Trial, ceiling: str, allowed_mlups: float) -> str:
     if not seconds or abs(1e-6 / seconds / allowed_mlups - 1) < _AGREE:
         return ""
     rate = format_rate(winner.best_measurement.bytes_per_update / seconds)
-    return f"The model takes {rate} for accesses like these; the limit is that of the fastest benchmark ({ceiling}). "
-
-
-def _rest(study: StudyRecord, share: float) -> str:
-    error = parity_info(study).median_error
-    if error is None or not 0 < 1 - share < error:
-        return ""
-    return f"The rest to the limit, {1 - share:.1%}, is below the median error of the model, {error:.1%}."
+    return (
+        f"The model takes {rate} for accesses like these; the limit is the fastest benchmark of many streams, whatever "
+        f"the scheme ({ceiling})."
+    )
 
 
 def _difference(predicted: Prediction, measured: float) -> str:
