@@ -219,15 +219,15 @@ def test_the_text_tells_the_bandwidth_of_the_model_from_that_of_the_limit() -> N
         (
             "nvidia-h100/d3q19-cavity-192-fp32",
             "memory alone",
-            "Memory alone takes 14 of 15.6 ps, 89.9 %. On top come 1.58 ps: instructions, exchanges and latency as far "
-            "as not hidden 1.27 ps, stages 0.253 ps, launch 0.232 ps; the kernel is 0.169 ps faster than predicted.",
+            "Memory alone takes 14 of 15.6 ps (89.9%). The rest adds 1.58 ps (instructions, exchanges and latency, not "
+            "hidden: 1.27 ps; stages: 0.253 ps; launch: 0.232 ps); the kernel is 0.169 ps faster than predicted.",
         ),
         (
             "epyc-2-cores/d3q19-box-fast-fp32",
             "arithmetic alone",
-            "Arithmetic alone takes 982 of 1,509 ps, 65.1 %. On top come 527 ps",
+            "Arithmetic alone takes 982 of 1,509 ps (65.1%). The rest adds 527 ps (memory: 436 ps",
         ),
-        ("nvidia-h200/d3q19-box-fp16s", "memory alone", "What takes the other 0.176 ps is not known: the model adds"),
+        ("nvidia-h200/d3q19-box-fp16s", "memory alone", "the other 0.176 ps is not known: the model adds 0.745 ps"),
     ],
 )
 def test_the_time_of_an_update_begins_with_its_limit_and_ends_measured(name: str, first: str, sentence: str) -> None:
@@ -251,7 +251,7 @@ def test_the_time_of_an_update_begins_with_its_limit_and_ends_measured(name: str
 
 def test_what_the_model_does_not_explain_is_measured_by_a_command() -> None:
     study = read_study(RECORDED / "xeon-2-cores" / "d3q19-box-fp32")
-    assert "takes the other 431 ps is not known: the model has nothing beside the limit. Its median" in why.said(study)
+    assert "the other 431 ps is not known: the model has nothing but the limit. The median error" in why.said(study)
     assert why.measuring(study) == "lbmtune profile best.json --study . --device cpu"
 
 

@@ -216,7 +216,7 @@ def test_the_twin_is_read_without_a_browser(file: Path, study: StudyRecord) -> N
     text = file.read_text()
     held = dict(re.findall(r'<script type="application/[a-z-]+" id="([a-z-]+)">(.*?)</script>', text, re.S))
     twin = json.loads(held["report-data"])
-    assert (twin["format"], twin["version"]) == ("lbmtune.report", 1)
+    assert (twin["format"], twin["version"]) == ("lbmtune.report", 2)
     assert twin["winner"]["trial"] == study.ranked[0].number
     assert twin["winner"]["mlups"] == study.ranked[0].mlups
     trials = json.loads(gzip.decompress(base64.b64decode(held[twin["trials"]["element"]])))

@@ -10,7 +10,7 @@ from lbmtune.report.study.answer.beside import beside
 from lbmtune.report.study.answer.update_time import parts
 from lbmtune.report.study.answer.verdict import title
 
-FORMAT, VERSION = "lbmtune.report", 1
+FORMAT, VERSION = "lbmtune.report", 2
 TRIALS = "trial-data"
 """Element of the page with all trials: base64 of gzip of JSON."""
 

@@ -93,7 +93,7 @@ def not_hidden(hidden: Sequence[Term]) -> str:
     """Name what terms that overlap with the limit add to it."""
     names = [one.name for one in hidden]
     named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{named} as far as {NOT_HIDDEN}"
+    return f"{named}, {NOT_HIDDEN}"
 
 
 def _figures(own: Term | None, limit: Limit) -> str:

@@ -1,4 +1,4 @@
-"""Why the winner is as fast as it is: the time of an update, split by the terms of the model, as a waterfall."""
+"""Why the winner is as fast as it is: what takes the time of an update, in words and as a waterfall."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -81,7 +81,7 @@ def said(study: StudyRecord) -> str:
         return speeds
     first, *others = found
     whole = measured_s(study)
-    alone = f"{first.name.capitalize()} alone takes {first.ps} of {format_ps(whole)} ps, {100 * first.share:.1f} %."
+    alone = f"{first.name.capitalize()} alone takes {first.ps} of {format_ps(whole)} ps ({first.share:.1%})."
     told = _rest(study, others, whole - (first.seconds or 0.0))
     return " ".join(filter(None, (alone, told, speeds)))
 
@@ -105,16 +105,16 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float) -> str:
     """Say what the winner takes beyond its limit, as far as it is known."""
     *added, rest = (one for one in others if one.seconds is not None)
     largest = sorted(added, key=lambda one: -abs(one.seconds or 0.0))[:_NAMED]
-    named = ", ".join(f"{one.name} {one.ps} ps" for one in largest)
-    more = ", others less" if len(added) > _NAMED else ""
+    named = "; ".join(f"{one.name}: {one.ps} ps" for one in largest) + "; others less" * (len(added) > _NAMED)
     off = f"{format_ps(abs(rest.seconds or 0.0))} ps"
     last = f"{off} are not explained" if rest.name == UNEXPLAINED else f"the kernel is {off} faster than predicted"
     if unknown(study):
-        model = f"the model adds {named}{more}, and {last}" if added else "the model has nothing beside the limit"
+        sum_ps = format_ps(sum(one.seconds or 0.0 for one in added))
+        model = f"the model adds {sum_ps} ps ({named}), and {last}" if added else "the model has nothing but the limit"
         return f"What takes the other {format_ps(beyond)} ps is not known: {model}.{_error(study)}"
     if beyond <= 0:
         return f"The kernel is {format_ps(-beyond)} ps faster than that."
-    return f"On top come {format_ps(beyond)} ps: {named}{more}; {last}."
+    return f"The rest adds {format_ps(beyond)} ps ({named}); {last}."
 
 
 def _error(study: StudyRecord) -> str:
@@ -123,7 +123,7 @@ def _error(study: StudyRecord) -> str:
     if not known:
         return ""
     error = median(relative_error(t.prediction.mlups, t.mlups or 0.0) for t in known if t.prediction)
-    return f" Its median error over {len(known)} finalists is {error:.1%}."
+    return f" The median error of the model over {len(known)} finalists is {error:.1%}."
 
 
 def limit_said(study: StudyRecord) -> str:
