@@ -19,6 +19,10 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
+    finally:
+        # CPython notes that a text which it executes was interrupted, as those of data classes are, until it executes
+        # another one, and ends with `-m` by SIGINT, although the interruption was dealt with
+        exec("")
 
 
 if __name__ == "__main__":

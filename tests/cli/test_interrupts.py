@@ -1,5 +1,6 @@
 """Ctrl-C at any moment: exit code 130, and no traceback."""
 
+import os
 import subprocess
 import sys
 
@@ -30,3 +31,18 @@ def test_ctrl_c_while_modules_are_loaded(module):
         [sys.executable, "-c", PRESSED, module], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "pressed\n")
+
+
+def test_an_interrupted_text_that_was_dealt_with_does_not_end_the_program_by_a_signal(tmp_path):
+    """A data class that is being made is such a text."""
+    program = """
+import lbmtune.cli
+from lbmtune.__main__ import main
+
+lbmtune.cli.main = lambda: exec("raise KeyboardInterrupt")
+main()
+"""
+    (tmp_path / "interrupted.py").write_text(program)
+    paths = os.pathsep.join(filter(None, (str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH"))))
+    ended = subprocess.run([sys.executable, "-m", "interrupted"], env={**os.environ, "PYTHONPATH": paths}, check=False)
+    assert ended.returncode == 130
