@@ -15,6 +15,8 @@ from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups, format_rate
 
 _BY_MODEL = "by the model"
+_AGREE = 0.005
+"""Share up to which a speed above the benchmark is the benchmark's."""
 
 
 class Roof(NamedTuple):
@@ -26,11 +28,22 @@ class Roof(NamedTuple):
 
 @dataclass(frozen=True)
 class Limit:
-    """A bound of a kernel's speed. mlups: what it allows if nothing else took time; source: where that comes from."""
+    """A bound of a kernel's speed. mlups: what it allows if nothing else took time; source: where that comes from.
+
+    exceeded: share by which a kernel of the study was faster than it, so that it is a benchmark and no bound; else 0.
+    """
 
     name: str
     mlups: float
     source: str
+    exceeded: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """Name it in a figure of the winner's study."""
+        return (
+            f"memory benchmark{exceeded_text(self.exceeded)}" if self.exceeded else f"limit of the winner, {self.name}"
+        )
 
     @property
     def measured(self) -> bool:
@@ -53,6 +66,26 @@ def ceiling_of(study: StudyRecord) -> Roof:
     """Return the roof that shares refer to."""
     best = study.header.ceiling.best_bytes_per_s
     return next(roof for roof in roofs_of(study) if roof.bytes_per_s == best)
+
+
+def exceeded(study: StudyRecord) -> float:
+    """Return by what share a kernel was faster than the ceiling in any measurement, search included; 0 if none was.
+
+    The ceiling is no bound of a kernel that a cache holds.
+    """
+    ceiling = study.header.ceiling.best_bytes_per_s
+    found = ((_highest(trial) / ceiling - 1, trial) for trial in study.ranked)
+    return max((share for share, trial in found if share > _AGREE and _crosses_memory(study, trial)), default=0.0)
+
+
+def exceeded_text(share: float) -> str:
+    """Say that kernels exceeded a benchmark, after its name; empty if none did."""
+    return f", exceeded by up to {share:.0%}" if share else ""
+
+
+def _highest(trial: Trial) -> float:
+    """Return the highest bandwidth of a verified trial, of search or finals."""
+    return max(one.bandwidth_bytes_per_s for one in (trial.measurement, trial.best_measurement) if one)
 
 
 def alone_s(term: Term) -> float | None:
@@ -87,16 +120,19 @@ def binding(study: StudyRecord, trial: Trial) -> Limit | None:
 
 
 def _of_memory(study: StudyRecord, trial: Trial) -> Limit | None:
-    """Return what the measured ceiling allows; None if memory does not bound the kernel, or the ceiling is disturbed.
-
-    The state of a kernel on chip, and one that the last-level cache holds, hardly crosses the memory bus.
-    """
-    fits = trial.prediction and 0 < trial.prediction.footprint_bytes <= study.header.last_cache_bytes
-    if fits or kind_of(from_flat(trial.config)).on_chip or not left_alone(study.header.ceiling.cpu_share):
+    """Return what the ceiling allows; None if memory does not bound the kernel, or the ceiling is disturbed."""
+    if not left_alone(study.header.ceiling.cpu_share) or not _crosses_memory(study, trial):
         return None
     ceiling = ceiling_of(study)
     allowed = ceiling.bytes_per_s / trial.best_measurement.bytes_per_update / 1e6
-    return Limit(MEMORY, allowed, f"{ceiling.name}, {format_rate(ceiling.bytes_per_s)}, measured here")
+    source = f"{ceiling.name}, {format_rate(ceiling.bytes_per_s)}, measured here"
+    return Limit(MEMORY, allowed, source, exceeded(study))
+
+
+def _crosses_memory(study: StudyRecord, trial: Trial) -> bool:
+    """Return whether the state crosses the memory bus: one on chip, or held by the last-level cache, hardly does."""
+    fits = trial.prediction and 0 < trial.prediction.footprint_bytes <= study.header.last_cache_bytes
+    return not fits and not kind_of(from_flat(trial.config)).on_chip
 
 
 def _of_terms(trial: Trial) -> Iterator[Limit]:

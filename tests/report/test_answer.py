@@ -206,6 +206,23 @@ def test_one_limit_on_card_roofline_history_and_in_the_text() -> None:
     assert [one.name for one in nearest] == ["memory", "exchanges", "instructions"], "latency is far above"
 
 
+def test_a_limit_that_kernels_exceeded_is_a_benchmark_everywhere() -> None:
+    study = read_study(RECORDED / "xeon-2-cores" / "d3q19-box-fp32")
+    (card,) = (card for card in section.cards(study) if card[0].startswith("of the b"))
+    first = max(t.measurement.bandwidth_bytes_per_s for t in study.ranked if t.measurement)
+    over = f"exceeded by up to {first / study.header.ceiling.best_bytes_per_s - 1:.0%}"
+    assert over.endswith(" 14%"), "first measurements, which the history shows, were faster than finals"
+    assert (card[0], card[1]) == ("of the benchmark: memory", "90.3%")
+    assert card[2].endswith(f"no upper bound, {over}")
+    assert f"90.3% of the memory benchmark (249 MLUPS, {over})." in verdict.verdict(study)
+    assert "by up to 14%, in the search or the finals" in roofline.above_the_ceiling(study)
+    drawn = {panel.name: decompress(b64decode(panel.figure)).decode() for panel in page.panels(study)}
+    assert f"memory benchmark, {over}: 249" in drawn["history"]
+    assert dict(winner_table(study))["of update in place, the benchmark"].startswith("90.3%")
+    assert why.said(study).startswith("Memory alone by the benchmark takes 4,016 of")
+    assert card[0] in section.card_meanings()
+
+
 def test_the_text_tells_the_bandwidth_of_the_model_from_that_of_the_limit() -> None:
     one_step = read_study(RECORDED / "nvidia-h100" / "d3q19-box-fp32")
     said = why.limit_said(one_step)

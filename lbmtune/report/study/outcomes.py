@@ -161,7 +161,7 @@ def history_figure(found: Sequence[Attempt], limit: Limit | None) -> Figure:
             y=limit.mlups,
             line={"dash": "dot", "width": 1.2, "color": NEUTRAL},
             annotation={
-                "text": f"limit of the winner, {limit.name}: {format_mlups(limit.mlups)}",
+                "text": f"{limit.label}: {format_mlups(limit.mlups)}",
                 "font": {"size": 11},
             },
         )

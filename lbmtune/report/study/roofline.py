@@ -7,7 +7,7 @@ from lbmtune.records.remarks import in_cache_of
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import BESIDE, CEILING, Figure, add_winner, log_axis, look, of_trials, plain_figure, scatter
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.limits import Limit, Roof, ceiling_of, limits_of, limits_text, roofs_of
+from lbmtune.report.limits import Limit, Roof, ceiling_of, exceeded, limits_of, limits_text, roofs_of
 from lbmtune.report.study.trials import Point, by_kind, points
 from lbmtune.units import format_mlups, format_rate
 
@@ -67,7 +67,7 @@ def roofline_panel(study: StudyRecord) -> Panel:
     when = f" ({study.header.ceiling.date[:10]})" if study.header.ceiling.date else ""
     fluid = "Speeds count updates of fluid cells: MLUPS are MFLUPS here." if study.header.spec.case.geometry else ""
     caption = (
-        f"Lines: bandwidths measured on this device{when}; the thick one, {info.ceiling.name}, is the ceiling: "
+        f"Lines: bandwidths measured on this device{when}; the thick one, {info.ceiling.name}, is "
         f"{CEILING_TITLE}. A click on the others shows them. Kinds of kernels are shifted along x so that "
         "they do not hide each other. "
         f"{_COUNTED} {other_roofs(study)} {above_the_ceiling(study)} {in_cache_of(study)} {_on_chip(study)} {fluid}"
@@ -98,17 +98,17 @@ def other_roofs(study: StudyRecord) -> str:
 
 
 def above_the_ceiling(study: StudyRecord) -> str:
-    """Explain shares above 100 %; empty if there are none."""
-    highest = max(map(study.share_of_ceiling, study.ranked), default=0.0)
-    if highest <= 1:
+    """Explain speeds above the benchmark; empty if there are none."""
+    share = exceeded(study)
+    if not share:
         return ""
     ceiling = study.header.ceiling
     plain = ""
     if ceiling.copy_bytes_per_s > ceiling.best_bytes_per_s:
         plain = f"; a copy of one array moves {format_rate(ceiling.copy_bytes_per_s)}"
     return (
-        f"Kernels reach up to {highest:.0%} of the ceiling: the benchmark underestimates this memory, because longer "
-        f"contiguous accesses and cache hits are faster than its many streams{plain}. Read shares as relative."
+        f"Kernels exceeded this benchmark by up to {share:.0%}, in the search or the finals: longer contiguous "
+        f"accesses and cache hits are faster than its many streams{plain}. It is no upper bound: shares are relative."
     )
 
 
@@ -182,7 +182,7 @@ def _add_roofs(figure: Figure, info: RooflineInfo, low: float, high: float) -> N
             x=[low if on_chip else info.ridge(limit), high],
             y=[limit.mlups] * 2,
             mode="lines",
-            name=f"limit of the winner, {limit.name}: {format_mlups(limit.mlups)} MLUPS",
+            name=f"{limit.label}: {format_mlups(limit.mlups)} MLUPS",
             line={"width": 2.5 if limit == info.limits[0] else 1.2, "dash": "dash", "color": CEILING},
             legendrank=_FIRST,
             **_FULL_NAME,

@@ -8,7 +8,7 @@ from lbmtune.records import Accuracy, Measurement, Prediction, Trial, Verificati
 from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.remarks import prediction_doubt, race_text, too_much_power
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.limits import ceiling_of, roofs_of
+from lbmtune.report.limits import binding, ceiling_of, roofs_of
 from lbmtune.report.study.details import knob_meanings
 from lbmtune.report.study.tables import moved
 from lbmtune.report.tables import Pairs, conditions_table, fluid_share, plus_minus, product_text, sustained_table
@@ -96,10 +96,11 @@ def winner_table(study: StudyRecord, kernel: Kernel | None = None, occupancy: Oc
 
 
 def _shares(study: StudyRecord, measurement: Measurement) -> Pairs:
-    ceiling = ceiling_of(study)
+    ceiling, limit = ceiling_of(study), binding(study, study.ranked[0])
+    word = f", the {'benchmark' if limit.exceeded else 'limit'}" if limit and limit.measured else ""
     return [
         (
-            f"of {roof.name}{', the ceiling' if roof == ceiling else ''}",
+            f"of {roof.name}{word if roof == ceiling else ''}",
             f"{measurement.bandwidth_bytes_per_s / roof.bytes_per_s:.1%} of {format_rate(roof.bytes_per_s)}",
         )
         for roof in roofs_of(study)

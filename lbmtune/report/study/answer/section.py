@@ -8,7 +8,7 @@ from lbmtune.records import Trial
 from lbmtune.records.remarks import left_alone, prediction_doubt
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS
-from lbmtune.report.limits import binding
+from lbmtune.report.limits import binding, exceeded_text
 from lbmtune.report.study.answer.beside import Beside, beside, missing, of_trial
 from lbmtune.report.study.output import output_text, with_output_mlups
 from lbmtune.report.study.steps import power_bound_text
@@ -18,7 +18,7 @@ from lbmtune.units import format_bytes, format_mlups, format_rate
 
 Card = tuple[str, str, str]
 """Title, figure and remark."""
-_OF_LIMIT = "of the limit: "
+_OF_LIMIT, _OF_BENCHMARK = "of the limit: ", "of the benchmark: "
 _CARDS = {
     "speed in bursts": "MLUPS: million lattice updates per second, cells times steps over time; by short samples",
     "sustained": "over seconds without a pause, in which a power limit may lower the clocks",
@@ -96,12 +96,16 @@ def _limit(study: StudyRecord, winner: Trial) -> Card | None:
     if limit is None:
         return None
     allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}, {limit.source.partition(':')[0]}"
-    return f"{_OF_LIMIT}{limit.name}", f"{(winner.mlups or 0.0) / limit.mlups:.1%}", allowed
+    share = f"{(winner.mlups or 0.0) / limit.mlups:.1%}"
+    if limit.exceeded:
+        return f"{_OF_BENCHMARK}{limit.name}", share, f"{allowed}; no upper bound{exceeded_text(limit.exceeded)}"
+    return f"{_OF_LIMIT}{limit.name}", share, allowed
 
 
 def card_meanings() -> dict[str, str]:
     """Return what cards mean, by their titles."""
-    return {**_CARDS, **{f"{_OF_LIMIT}{name}": meaning for name, meaning in MEANINGS.items()}}
+    named = {f"{what}{name}": meaning for what in (_OF_LIMIT, _OF_BENCHMARK) for name, meaning in MEANINGS.items()}
+    return {**_CARDS, **named}
 
 
 def _predicted(study: StudyRecord, winner: Trial) -> Card | None:

@@ -3,7 +3,7 @@
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.limits import binding
+from lbmtune.report.limits import binding, exceeded_text
 from lbmtune.report.study.answer.beside import (
     best_of_one_step,
     best_with_less_memory,
@@ -131,4 +131,8 @@ def _bound(study: StudyRecord) -> str:
         return "No limit is known: the device was not calibrated (lbmtune devices --calibrate)."
     share, allowed = (winner.mlups or 0.0) / limit.mlups, format_mlups(limit.mlups)
     unit = study.header.spec.case.speed_unit
+    if limit.exceeded:
+        return (
+            f"It reaches {share:.1%} of the {limit.name} benchmark ({allowed} {unit}{exceeded_text(limit.exceeded)})."
+        )
     return f"It reaches {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing else took time."

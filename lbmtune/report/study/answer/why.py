@@ -77,11 +77,13 @@ def said(study: StudyRecord) -> str:
         f"The model predicts {format_mlups(predicted.mlups)} MLUPS; measured are {format_mlups(measured)}, "
         f"{_difference(predicted, measured)}."
     )
-    if binding(study, study.ranked[0]) is None:
+    limit = binding(study, study.ranked[0])
+    if limit is None:
         return speeds
     first, *others = found
     whole = measured_s(study)
-    alone = f"{first.name.capitalize()} alone takes {first.ps} of {format_ps(whole)} ps ({first.share:.1%})."
+    benchmark = " by the benchmark" if limit.exceeded else ""
+    alone = f"{first.name.capitalize()} alone{benchmark} takes {first.ps} of {format_ps(whole)} ps ({first.share:.1%})."
     told = _rest(study, others, whole - (first.seconds or 0.0))
     return " ".join(filter(None, (alone, told, speeds)))
 
