@@ -1,11 +1,15 @@
 """Ctrl-C at any moment: exit code 130, and no traceback."""
 
+import importlib
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from lbmtune.cli.signals import like_ctrl_c
 from tests.support.paths import ROOT
 
 PRESSED = """
@@ -46,3 +50,23 @@ main()
     paths = os.pathsep.join(filter(None, (str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH"))))
     ended = subprocess.run([sys.executable, "-m", "interrupted"], env={**os.environ, "PYTHONPATH": paths}, check=False)
     assert ended.returncode == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_module_that_is_being_imported_is_finished_first(tmp_path, monkeypatch, number):
+    """What is left of an interrupted package cannot be imported again, and the report needs it."""
+    (tmp_path / "struck.py").write_text(f"import os\nos.kill(os.getpid(), {int(number)})\nwhole = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "struck", raising=False)
+    before = signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    try:
+        with pytest.raises(KeyboardInterrupt), like_ctrl_c():
+            load_and_wait()
+    finally:
+        signal.signal(number, before)
+    assert sys.modules.pop("struck").whole
+
+
+def load_and_wait():
+    importlib.import_module("struck")
+    time.sleep(10)
