@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from base64 import b64decode
 from dataclasses import replace
+from functools import partial
 from gzip import decompress
 from math import prod
 from pathlib import Path
@@ -21,6 +22,7 @@ from lbmtune.catalogue.problem.flows import box, initial_flow
 from lbmtune.errors import InputError
 from lbmtune.export import best
 from lbmtune.export.cuda_header import cuda_header
+from lbmtune.model.predict import cells_read
 from lbmtune.records.best_json.document import encode_best
 from lbmtune.records.remarks import faster_first
 from lbmtune.records.store import read_study
@@ -329,6 +331,15 @@ def test_cards_say_what_binds_a_long_run_and_what_is_not_measured() -> None:
     remarks = {name: remark for name, _, remark in section.cards(study)}
     assert remarks["sustained"].endswith("; bound by power, 710 W of 700 W")
     assert remarks["memory"] == "26.7 B per update, halos not counted"
+    read = partial(cells_read, study.header.spec.case)
+    assert "26.7 B per update, 36.4 B with all halos" in [remark for _, _, remark in section.cards(study, read)]
+    found = steps_info(study, read)
+    assert found is not None
+    rate = study.header.ceiling.best_bytes_per_s
+    assert found.winner.mlups / (rate / 36.4e6) == pytest.approx(1.04, abs=0.005)
+    assert "36.4 bytes, for which 3010 GB/s allow 82,688 MLUPS; 104% of that is reached, because caches" in " ".join(
+        explanation(study, found)
+    )
     assert remarks["error"].startswith("relative, of the velocity against fp64, after 1,002 steps of a vortex")
     assert remarks["error"].endswith("with u0 = 0.05, rate 1.786")
     assert remarks["speed in bursts"].startswith("±0.30 %")

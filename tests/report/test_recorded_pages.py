@@ -78,6 +78,12 @@ def test_axe_finds_nothing_on_a_recorded_page(
 ) -> None:
     browser().open(written(name)[1], width, dark=dark)
     assert browser().ask("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+    if dark:
+        browser().draw_all()
+        rings = "[...document.querySelectorAll('.scatterlayer .point')].filter((one) => one.style.fill === 'none')"
+        colours = browser().ask(f"{rings}.map((one) => [one.style.stroke, getComputedStyle(one).stroke])")
+        assert colours
+        assert all(own == seen for own, seen in colours), "open markers keep their colours"
     browser().ask(f"select({written(name)[0].winner.number})")
     assert browser().axe() == []
 

@@ -234,9 +234,8 @@ def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -
     assert "populations with T = 1" in past
     assert f"{84_000 / (4.2e12 / 152 / 1e6):.2f} times" in past
     assert binds == (
-        "Terms of the model: instructions 60% of an update, memory 40%; 100,000 MLUPS, of which 84% are reached. "
-        "Each alone would allow: memory 105,000, instructions 125,000 MLUPS; the terms are what each adds after "
-        "overlap."
+        "Each alone would allow: memory 105,000, instructions 125,000 MLUPS. The model predicts 100,000 MLUPS, of "
+        "which 84% are reached."
     )
     figure = steps_figure.steps_figure(steps.steps_info(fast))
     marks = {t.name: list(t.y) for t in figure.data}
@@ -287,7 +286,15 @@ def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRec
     assert {"steps", "sustained"} <= {p.name for p in shown}
     assert [p.name for p in shown if p.wide][:2] == ["roofline", "steps"]
     # every trial of the figure has its label
-    assert finals.sustained_figure(fast).layout.yaxis.dtick == 1
+    figure = finals.sustained_figure(fast)
+    assert figure.layout.yaxis.dtick == 1
+    low, high = figure.layout.xaxis.range
+    drawn = [speed for trace in figure.data for speed in trace.x]
+    assert low < min(drawn) < max(drawn) < high
+    (ran,) = (trial for trial in fast.ranked if trial.sustained)
+    alike = replace(ran, sustained=replace(ran.sustained, mlups=1.0005 * (ran.mlups or 0.0)))
+    low, high = finals.sustained_figure(replace(fast, trials=(alike,))).layout.xaxis.range
+    assert (high - low) / high >= 0.019, "noise is not blown up"
     text = page_of(fast)
     assert "software power cap in 95% of the samples" in text
     assert "8.84 nJ per update, by counter" in text

@@ -13,6 +13,9 @@ from lbmtune.report.study.steps import is_power_bound, sustained_text
 from lbmtune.report.study.trials import label, varied_knobs
 from lbmtune.units import format_mlups
 
+_NARROWEST, _MARGIN = 0.02, 0.06
+"""Least width of an axis, of its speeds, and the room beside the outermost points, of their distance."""
+
 
 @dataclass(frozen=True)
 class FinalInfo:
@@ -140,8 +143,16 @@ def sustained_figure(study: StudyRecord) -> Figure:
             text=shown,
             hovertemplate="%{text}<br>%{x:,.0f} MLUPS<extra>" + kind + "</extra>",
         )
+    figure.update_xaxes(range=_range([*bursts, *runs]))
     figure.update_yaxes(autorange="reversed", type="category", dtick=1, tickfont={"size": 11})
     return figure
+
+
+def _range(speeds: Sequence[float]) -> tuple[float, float]:
+    """Return an axis around speeds that does not blow up differences of less than a percent."""
+    low, high = min(speeds), max(speeds)
+    beside = max(_MARGIN * (high - low), (_NARROWEST * high - (high - low)) / 2)
+    return low - beside, high + beside
 
 
 def _state(trial: Trial) -> str:

@@ -24,6 +24,8 @@ NEAR = 0.9
 SLOWER = 0.01
 """Relative loss of a sustained run against bursts from which power counts as its bound."""
 _MOST_STEPS = 8
+_HALOS = 1.005
+"""Ratio of bytes with halos to those without from which on it is told."""
 _SAID = 3
 """Limits that the text names."""
 
@@ -106,13 +108,18 @@ def _stage(trial: Trial, rate: float, cells_read: CellsRead | None) -> Stage:
         number=trial.number,
         kind=kind_of(config),
         bytes_per_update=moved,
-        halo_bytes=moved * (1 + cells_read(config)) / 2 if cells_read else None,
+        halo_bytes=bytes_with_halos(trial, cells_read) if cells_read else None,
         memory_mlups=rate / moved / 1e6,
         issue_mlups=issue_mlups(predicted),
         predicted_mlups=predicted.mlups if predicted else None,
         mlups=measured.mlups,
         sustained_mlups=trial.sustained.mlups if trial.sustained else None,
     )
+
+
+def bytes_with_halos(trial: Trial, cells_read: CellsRead) -> float:
+    """Return the bytes of an update if each cell of a halo is read from memory: halos are read, and not written."""
+    return trial.best_measurement.bytes_per_update * (1 + cells_read(from_flat(trial.config))) / 2
 
 
 def issue_mlups(prediction: Prediction | None) -> float | None:
@@ -130,6 +137,7 @@ def explanation(study: StudyRecord, info: StepsInfo) -> tuple[str, ...]:
         _past(study, winner, stage, info),
         _beside_one_step(study, stage, info),
         bound if bound or stage.kind.on_chip else _memory_bound(stage),
+        _halos(stage, info.bytes_per_s),
         sustained_text(winner.sustained, stage.mlups),
     )
     return tuple(sentence for sentence in sentences if sentence)
@@ -192,22 +200,31 @@ def _by_terms(study: StudyRecord, winner: Trial, stage: Stage) -> str:
         )
     whole = sum(one.seconds for one in predicted.terms)
     beside = "".join(f", {one.name} {one.seconds / whole:.0%}" for one in others)
-    alone = (
-        f" Each alone would allow: {limits_text(study, limits_of(study, winner)[:_SAID])}; the terms are what each "
-        "adds after overlap."
-        if stage.issue_mlups
-        else ""
-    )
-    return (
-        f"Terms of the model: {first.name} {first.seconds / whole:.0%} of an update{beside}; "
-        f"{format_mlups(predicted.mlups)} MLUPS, of which {stage.mlups / predicted.mlups:.0%} are reached.{alone}"
-    )
+    reached = f"{format_mlups(predicted.mlups)} MLUPS, of which {stage.mlups / predicted.mlups:.0%} are reached."
+    if stage.issue_mlups:
+        alone = limits_text(study, limits_of(study, winner)[:_SAID])
+        return f"Each alone would allow: {alone}. The model predicts {reached}"
+    return f"Terms of the model: {first.name} {first.seconds / whole:.0%} of an update{beside}; {reached}"
 
 
 def _memory_bound(stage: Stage) -> str:
     reached = stage.mlups / stage.memory_mlups
     said = "is the bound" if reached >= NEAR else "is the lowest known bound, and not reached"
     return f"Memory {said}: {format_mlups(stage.memory_mlups)} MLUPS, of which {reached:.0%} are reached."
+
+
+def _halos(stage: Stage, bytes_per_s: float) -> str:
+    """State what memory allows if no cache saves a read of a halo; empty without halos."""
+    moved = stage.halo_bytes
+    if moved is None or stage.kind.on_chip or moved <= stage.bytes_per_update * _HALOS:
+        return ""
+    allowed = bytes_per_s / moved / 1e6
+    share = stage.mlups / allowed
+    saved = ", because caches save some of these reads" if share > 1 else ""
+    return (
+        f"With each halo cell read from memory an update moves {moved:.3g} bytes, for which {format_rate(bytes_per_s)} "
+        f"allow {format_mlups(allowed)} MLUPS; {share:.0%} of that is reached{saved}."
+    )
 
 
 def sustained_text(run: Sustained | None, burst_mlups: float) -> str:

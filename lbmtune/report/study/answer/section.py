@@ -11,7 +11,7 @@ from lbmtune.records.terms import MEANINGS
 from lbmtune.report.limits import binding, exceeded_text
 from lbmtune.report.study.answer.beside import Beside, beside, missing, of_trial
 from lbmtune.report.study.output import output_text, with_output_mlups
-from lbmtune.report.study.steps import power_bound_text
+from lbmtune.report.study.steps import CellsRead, bytes_with_halos, power_bound_text
 from lbmtune.report.study.tables import moved
 from lbmtune.report.tables import plus_minus
 from lbmtune.units import format_bytes, format_mlups, format_rate
@@ -37,7 +37,7 @@ class Next(NamedTuple):
     command: str
 
 
-def cards(study: StudyRecord) -> list[Card]:
+def cards(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Card]:
     """Return the cards at the top."""
     counted = f"{len(study.ranked)} of {len(study.trials)}"
     trials = ("trials verified", counted, f"{study.header.legal_configurations:,} legal configurations")
@@ -51,7 +51,7 @@ def cards(study: StudyRecord) -> list[Card]:
         _on_parts(study),
         _limit(study, winner),
         _predicted(study, winner),
-        _memory(winner),
+        _memory(winner, cells_read),
         _error(winner),
         _energy(winner),
     )
@@ -118,21 +118,20 @@ def _predicted(study: StudyRecord, winner: Trial) -> Card | None:
     return "of the prediction", f"{(winner.mlups or 0.0) / predicted.mlups:.1%}", f"predicted {speed}"
 
 
-def _memory(winner: Trial) -> Card | None:
+def _memory(winner: Trial, cells_read: CellsRead | None) -> Card | None:
     p, m = winner.prediction, winner.best_measurement
-    return (
-        ("memory", format_bytes(p.footprint_bytes), f"{moved(m.bytes_per_update)} per update{_halos(winner)}")
-        if p
-        else None
-    )
+    remark = f"{moved(m.bytes_per_update)} per update{_halos(winner, cells_read)}"
+    return ("memory", format_bytes(p.footprint_bytes), remark) if p else None
 
 
-def _halos(winner: Trial) -> str:
-    """Say if the bytes of several steps per launch count halos."""
+def _halos(winner: Trial, cells_read: CellsRead | None) -> str:
+    """Say if the bytes of several steps per launch count halos, and how many they are with all of them."""
     config = from_flat(winner.config)
     if config.fused_steps == 1 or config.on_chip:
         return ""
-    return ", halos counted" if config.backend == "cpu" else ", halos not counted"
+    if config.backend == "cpu":
+        return ", halos counted"
+    return f", {bytes_with_halos(winner, cells_read):.3g} B with all halos" if cells_read else ", halos not counted"
 
 
 def _error(winner: Trial) -> Card | None:
