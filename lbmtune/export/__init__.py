@@ -24,27 +24,28 @@ from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
 from lbmtune.search.pareto import members, place_in
 
-__all__ = ["best", "exported", "printed_kernel", "read_best", "write_best"]
+__all__ = ["best", "chosen", "exported", "printed_kernel", "read_best", "write_best"]
 ALTERNATES = 20
 
 
-def write_best(study: StudyRecord, path: Path, member: int | None = None) -> None:
+def write_best(study: StudyRecord, path: Path, member: int | None = None, trial: int | None = None) -> None:
     """Write best.json. Raises NothingValidError, and InputError if the path cannot be written, or as `best` does."""
-    write_atomically(path, encode_best(best(study, member)))
+    write_atomically(path, encode_best(best(study, member, trial)))
 
 
-def best(study: StudyRecord, member: int | None = None) -> Best:
-    """Return the best kernel of a study, of one on several devices that on parts, or a member of its Pareto set.
+def best(study: StudyRecord, member: int | None = None, trial: int | None = None) -> Best:
+    """Return the best kernel of a study, of one on several devices that on parts; or a member of its Pareto set.
 
-    Raises NothingValidError, and InputError if there is no such member, or if this version prints another kernel than
-    the one that was measured.
+    trial: number of a verified trial, in place of the best. Raises NothingValidError, and InputError if there is no
+    such member or trial, or if this version prints another kernel than the one that was measured.
     """
     if not study.ranked:
         raise NothingValidError(f"study {study.header.spec.name} holds no verified measurement; nothing to export.")
     if study.header.spec.kernel:
         raise InputError(f"a kernel of your own has no solver around it (use format={', '.join(FORMATS)}).")
-    header, found, several = study.header, members(study), study.winner_on_parts if member is None else None
-    winner = several[1] if several else study.ranked[0] if member is None else _member(found, member, header.spec)
+    header, found = study.header, members(study)
+    several = study.winner_on_parts if member is None and trial is None else None
+    winner = several[1] if several else chosen(study, member, trial) or study.ranked[0]
     program = _program(study, winner)
     ranked = [(rank, trial) for rank, trial in enumerate(study.ranked, 1) if trial is not winner]
     return Best(
@@ -73,6 +74,25 @@ def best(study: StudyRecord, member: int | None = None) -> Best:
         left_out=header.left_out,
         parts=on_parts(header.spec.case, several[0], header.parts) if several and header.parts else None,
     )
+
+
+def chosen(study: StudyRecord, member: int | None = None, trial: int | None = None) -> Trial | None:
+    """Return a member of the Pareto set, or a verified trial by its number; None if neither is asked for.
+
+    Raises InputError if there is none, or both are asked for.
+    """
+    if member is not None and trial is not None:
+        raise InputError(f"--member {member} and --trial {trial} each name a kernel; leave one out.")
+    if member is not None:
+        return _member(members(study), member, study.header.spec)
+    found = next((one for one in study.ranked if one.number == trial), None)
+    if trial is not None and found is None:
+        name = study.header.spec.name
+        raise InputError(
+            f"--trial {trial}: study {name} has no verified trial of that number; lbmtune report lists those it has, "
+            f"such as {study.ranked[0].number}."
+        )
+    return found
 
 
 def _member(found: Sequence[Trial], member: int, spec: StudySpec) -> Trial:

@@ -58,6 +58,7 @@ PRINTED, COMPILABLE = Range(1, 1_000_000_000), Range(0, 1_000_000_000)
 """Numbers of a ranking's configurations that are printed, and compiled."""
 MEMORY_BYTES, FOOTPRINT_BYTES = Range(1, inf), Range(1, 10**18)
 POWER_W = Range(0, 100_000, above=True)
+TRIAL_NUMBERS = Range(0, 1_000_000_000)
 MEMBERS = Range(1, 1_000_000)
 """Numbers of members of a Pareto set."""
 DEVICES = Range(1, 100_000)

@@ -405,6 +405,7 @@ def test_wrong_usage_of_the_command_line(refused, arguments, said):
 _COUNT = "is not a whole number between 1 and 1000000000; write for example"
 _SEED = "is not a whole number between 0 and 4294967295; write for example --seed 2."
 _TIME = "is not a time above 0 and at most 1000000000 seconds; write for example --time 90s, 5m or 1h."
+_TRIAL = "is not a whole number between 0 and 1000000000; write for example --trial 53."
 _MEMBER = "is not a whole number between 1 and 1000000; write for example --member 2."
 _SIZE = "is not a size of at least one byte; write for example --max-footprint 1GiB."
 
@@ -418,6 +419,7 @@ _SIZE = "is not a size of at least one byte; write for example --max-footprint 1
         *(("predict", "--top", value, f"{_COUNT} --top 20.") for value in ("0", "-1", "ten")),
         ("predict", "--compile", "-1", f"{_COUNT.replace('1', '0', 1)} --compile 50."),
         *(("export", "--member", value, _MEMBER) for value in ("0", "-1", "first")),
+        *(("export", "--trial", value, _TRIAL) for value in ("-1", "best")),
         *(("reproduce", "--max-footprint", value, _SIZE) for value in ("0", "-1", "big", "9" * 400)),
     ],
 )
@@ -443,7 +445,7 @@ def test_no_number_of_an_option_is_left_to_the_framework():
             if {int, float} & {kind, *get_args(kind)}:
                 numbers += 1
                 assert all(option.parser for option in options), (place, name)
-    assert numbers == 21
+    assert numbers == 22
 
 
 def test_no_arguments_at_all_are_answered_with_the_help(capsys):

@@ -326,6 +326,18 @@ def test_who_was_slower_in_the_same_rounds_is_not_tied() -> None:
     assert (one.number, round(one.mlups)) == (9, 240), "finals are compared with finals"
 
 
+def test_the_kernel_that_leads_over_seconds_is_exported_by_a_command() -> None:
+    study = read_study(RECORDED / "epyc-2-cores" / "d3q19-box-fast-fp32")
+    step = use.over_seconds(study)
+    assert step is not None
+    assert "trial 53 is faster, 528 MLUPS sustained" in step.reason
+    assert step.command == "lbmtune export . --trial 53 --output trial-53.json"
+    shown = page.page(study)
+    assert step.command in shown
+    assert "(format lbmtune.report, version 2)" in shown
+    assert use.over_seconds(read_study(RECORDED / "xeon-2-cores" / "d3q19-box-fp32")) is None
+
+
 def test_cards_say_what_binds_a_long_run_and_what_is_not_measured() -> None:
     study = read_study(RECORDED / "nvidia-h100" / "d3q19-box-fast-fp32")
     remarks = {name: remark for name, _, remark in section.cards(study)}

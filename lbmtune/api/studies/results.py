@@ -14,7 +14,7 @@ from lbmtune.api.machines.devices import LOG
 from lbmtune.catalogue.config import CudaConfig, KernelConfig, from_flat
 from lbmtune.catalogue.problem.patch_checks import settled
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.export import best, printed_kernel, write_best
+from lbmtune.export import best, chosen, printed_kernel, write_best
 from lbmtune.export.own_kernel import write_own
 from lbmtune.export.solver_text import default_name
 from lbmtune.export.trial_tables import trials_frame, write_csv, write_t4
@@ -96,20 +96,29 @@ class Study:
         """Return the Pareto set between several objectives, the best by the first one first; else none."""
         return members(self.record)
 
-    def export(self, path: Path | str | None = None, *, member: int | None = None) -> Path:
+    def chosen(self, member: int | None = None, trial: int | None = None) -> Trial | None:
+        """Return the trial that an export takes by these; None: the winner. Raises InputError."""
+        return chosen(self.record, member, trial)
+
+    def export(self, path: Path | str | None = None, *, member: int | None = None, trial: int | None = None) -> Path:
         """Write best.json, which `lbmtune.load` reads, and return its path (default: in the folder).
 
-        member: of the Pareto set instead of the winner, from 1 on (default path: member-2.json).
+        member: of the Pareto set instead of the winner, from 1 on (default path: member-2.json). trial: number of a
+        verified one instead of the winner (default path: trial-53.json).
         Of a study that was stopped it holds the best kernel so far, with a remark, and says so (`proven`, `finished`);
         another one says if that kernel draws more power than the study allows, or its power is not known.
         Raises NothingValidError if no trial was verified.
         """
         self._check_ranked()
         if self.spec.kernel:
+            if trial is not None:
+                raise InputError(f"--trial {trial} is not supported for kernels of your own; leave it out.")
             return self.export_values(path=path, member=member)
-        target = self.folder / (BEST if member is None else f"member-{member}.json") if path is None else Path(path)
-        write_best(self.record, target, member)
-        self._remark(member)
+        named = {"member": member, "trial": trial}
+        name = next((f"{what}-{number}.json" for what, number in named.items() if number is not None), BEST)
+        target = self.folder / name if path is None else Path(path)
+        write_best(self.record, target, member, trial)
+        self._remark(member, trial)
         return target
 
     def export_header(
@@ -199,8 +208,8 @@ class Study:
         if not self.ranked:
             raise NothingValidError(f"{self.folder} holds no verified measurement; there is nothing to export.")
 
-    def _remark(self, member: int | None) -> None:
-        if remark := unfinished(self.record, None if member is None else self.pareto_set[member - 1]):
+    def _remark(self, member: int | None, trial: int | None = None) -> None:
+        if remark := unfinished(self.record, self.chosen(member, trial)):
             LOG.warning(remark)
 
     def export_trials(self, kind: str, path: Path | str | None = None) -> Path:

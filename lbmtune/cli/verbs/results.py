@@ -16,7 +16,7 @@ from lbmtune.cli.arguments.options import Geometry, Json, Studies, count, option
 from lbmtune.cli.arguments.places import check_file, check_folder
 from lbmtune.cli.format import output as printing
 from lbmtune.errors import InputError, given_path, unknown
-from lbmtune.files.ranges import MEMBERS
+from lbmtune.files.ranges import MEMBERS, TRIAL_NUMBERS
 from lbmtune.records.remarks import speed_doubts
 
 LOG = logging.getLogger("lbmtune")
@@ -86,6 +86,10 @@ def export(
         int | None,
         count("--member", "N", "of the Pareto set between several objectives, in place of the winner", MEMBERS, 2),
     ] = None,
+    trial: Annotated[
+        int | None,
+        count("--trial", "N", "by its number, in place of the winner (format best)", TRIAL_NUMBERS, 53),
+    ] = None,
     name: Annotated[
         str | None, option("--name", "NAME", "namespace of a header (default: made of the study and the kernel)")
     ] = None,
@@ -104,17 +108,13 @@ def export(
     Examples:
         lbmtune export my-study
         lbmtune export best.json --format cuda --output kernel.cuh
+        lbmtune export my-study --trial 53
         lbmtune export my-study --format csv
     """
-    if kind not in _FORMATS:
-        raise unknown("format", kind, _FORMATS)
-    if member and kind not in _OF_A_KERNEL:
-        raise InputError(f"--member {member} is not supported for format={kind} (leave it out): that holds all trials.")
-    if name and kind not in _WRITERS:
-        raise InputError(f"--name {name} is not supported for format={kind} (use cuda): only a header has a namespace.")
-    if target and kind not in ("c", "bundle"):
-        raise InputError(f"--target {target} is not supported for format={kind} (use c): only object code has one.")
+    _check_for_format(kind, member, trial, name, target)
     if several_sizes := portfolio_folder(study, studies):
+        if trial is not None:
+            raise InputError(f"--trial {trial} is not supported for a portfolio ({study}); leave it out.")
         path = api.export_portfolio(several_sizes, kind, output, name=name, target=target)
         _print_path(kind, path, as_json)
         return
@@ -126,7 +126,7 @@ def export(
         return
     found = api.Study(study_folder(study, studies), geometry=geometry)
     if kind == "best":
-        path = found.export(output, member=member)
+        path = found.export(output, member=member, trial=trial)
     elif kind == "lbmpy":
         path = found.export_lbmpy(output, member=member)
     elif kind in ("defines", "flags"):
@@ -136,7 +136,7 @@ def export(
     else:
         path = found.export_trials(kind, output)
     if kind in _OF_A_KERNEL:
-        for text in speed_doubts(found.record, found.pareto_set[member - 1] if member else None):
+        for text in speed_doubts(found.record, found.chosen(member, trial)):
             LOG.warning(text)
     several = found.record.winner_on_parts if member is None else None
     if several and kind in ("cuda", "c"):
@@ -145,6 +145,21 @@ def export(
             "which lbmtune.load takes (devices=[0, 1])."
         )
     _print_written(kind, path, as_json)
+
+
+def _check_for_format(kind: str, member: int | None, trial: int | None, name: str | None, target: str | None) -> None:
+    """Raise InputError for a format that is not known, or an option that it does not take."""
+    if kind not in _FORMATS:
+        raise unknown("format", kind, _FORMATS)
+    refused = (
+        (member and kind not in _OF_A_KERNEL, f"--member {member}", "(leave it out): that holds all trials."),
+        (trial is not None and kind != "best", f"--trial {trial}", "(use best): export the file that it writes."),
+        (name and kind not in _WRITERS, f"--name {name}", "(use cuda): only a header has a namespace."),
+        (target and kind not in ("c", "bundle"), f"--target {target}", "(use c): only object code has one."),
+    )
+    for bad, given, why in refused:
+        if bad:
+            raise InputError(f"{given} is not supported for format={kind} {why}")
 
 
 def _check_alone(file: Path, given: Mapping[str, object]) -> None:

@@ -16,7 +16,7 @@ from lbmtune.report.study.answer.beside import none_published
 from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.section import beside_rows, card_meanings, cards, next_step
 from lbmtune.report.study.answer.update_time import parts
-from lbmtune.report.study.answer.use import tabs
+from lbmtune.report.study.answer.use import over_seconds, tabs
 from lbmtune.report.study.answer.verdict import title, verdict
 from lbmtune.report.study.answer.why import levels_said, limit_said, measuring, said, why_panels
 from lbmtune.report.study.coverage import covered, range_rows
@@ -30,7 +30,7 @@ from lbmtune.report.study.speeds import distribution_panel, parity_panels
 from lbmtune.report.study.steps import CellsRead
 from lbmtune.report.study.steps_figure import steps_panels
 from lbmtune.report.study.tables import case_table, protocol_table, trial_table
-from lbmtune.report.study.twin import twin
+from lbmtune.report.study.twin import FORMAT, VERSION, twin
 from lbmtune.report.study.winner import winner_section
 from lbmtune.report.tables import environment_table, plus_minus, subject
 from lbmtune.search.pareto import held_text, members
@@ -78,6 +78,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         none_published=none_published(study),
         next=next_step(study, knobs, term),
         tabs=tabs(study),
+        over_seconds=over_seconds(study),
         best=packed(beyond.best) if beyond.best else "",
         why=why,
         why_said=f"{said(study)} {limit_said(study)}".strip() if study.ranked else "",
@@ -110,6 +111,8 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         output_note=output_note(study),
         trials=packed(script_json(table._asdict())),
         knobs=table.knobs,
+        twin_format=FORMAT,
+        twin_version=VERSION,
         twin=script_json(twin(study, beyond.profile)),
         case=case_table(study),
         environment=environment_table(header.environment),

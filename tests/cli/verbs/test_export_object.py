@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lbmtune.records.best_json.document import encode_best, read_best
 from lbmtune.records.best_json.kernel import source_digest
+from lbmtune.records.store import read_study
 from tests.cli.conftest import Run
 from tests.support.paths import ROOT
 
@@ -50,6 +51,26 @@ def test_a_best_json_alone_is_enough(run: Run, tmp_path: Path) -> None:
             assert code == 0, err
         assert (tmp_path / "of file" / f"{kind}.h").read_text() == (tmp_path / "of study" / f"{kind}.h").read_text()
     assert {one.name for one in (tmp_path / "of file").iterdir()} == {"c.h", "c_kernel.o", "c.f90", "cuda.h"}
+
+
+def test_a_trial_is_written_in_place_of_the_winner(run: Run, tmp_path: Path) -> None:
+    study = read_study(CPU)
+    other = study.ranked[1]
+    code, _, err = run("export", CPU, "--trial", other.number, "-o", tmp_path / "other.json")
+    assert code == 0, err
+    found = read_best(tmp_path / "other.json")
+    assert (found.key, found.expected.mlups) == (other.key, other.mlups)
+    assert study.ranked[0].key in [one.key for one in found.alternates]
+    number = max(trial.number for trial in study.trials) + 1
+    for arguments, said in (
+        (("--trial", number), "has no verified trial of that number; lbmtune report lists those it has, such as "),
+        (("--trial", other.number, "--format", "c"), "is not supported for format=c (use best): export the file that"),
+        (("--trial", other.number, "--member", 1), f"--member 1 and --trial {other.number} each name a kernel"),
+    ):
+        code, _, err = run("export", CPU, *arguments, "-o", tmp_path / "no")
+        assert code == 2
+        assert said in " ".join(err.split())
+    assert [one.name for one in tmp_path.iterdir()] == ["other.json"]
 
 
 def test_a_best_json_that_is_not_what_this_version_makes_is_refused(run: Run, tmp_path: Path) -> None:

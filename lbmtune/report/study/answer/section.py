@@ -1,7 +1,6 @@
 """The top of the page of a study, below its verdict: cards, kernels beside the winner, and what to try next."""
 
 from math import isfinite
-from typing import NamedTuple
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
@@ -10,6 +9,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS
 from lbmtune.report.limits import binding, exceeded_text
 from lbmtune.report.study.answer.beside import Beside, beside, missing, of_trial
+from lbmtune.report.study.answer.use import Next
 from lbmtune.report.study.output import output_text, with_output_mlups
 from lbmtune.report.study.steps import CellsRead, bytes_with_halos, power_bound_text
 from lbmtune.report.study.tables import moved
@@ -28,13 +28,6 @@ _CARDS = {
 """Cards whose titles do not say what they mean have their meaning here, by title."""
 _NEARLY = 0.02
 """Difference of two speeds from which on two digits tell it."""
-
-
-class Next(NamedTuple):
-    """A step that is worth trying next. command: whole, to be run in the folder of the study."""
-
-    reason: str
-    command: str
 
 
 def cards(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Card]:

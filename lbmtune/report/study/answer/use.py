@@ -7,6 +7,7 @@ from typing import NamedTuple
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.records.study import StudyRecord
+from lbmtune.report.study.answer.beside import fastest_sustained
 from lbmtune.report.study.steps import SLOWER
 from lbmtune.units import format_mlups
 
@@ -40,6 +41,13 @@ lbmtune export . --format flags -o best.flags  # or options of a compiler
 """For a kernel that the user has: only its best values are new."""
 
 
+class Next(NamedTuple):
+    """A step to take. command: whole, to be run in the folder of the study."""
+
+    reason: str
+    command: str
+
+
 class Tab(NamedTuple):
     """A way to use a kernel. runs: program that takes the text; text: whole, with the case; note: to read before."""
 
@@ -62,6 +70,16 @@ def tabs(study: StudyRecord) -> tuple[Tab, ...]:
         Tab("C", "sh", _c(study), _OBJECT if on_cpu else ""),
         Tab("Command line", "sh", _command_line(study)),
     )
+
+
+def over_seconds(study: StudyRecord) -> Next | None:
+    """Say how to get the kernel that leads over seconds without a pause; None if the winner does."""
+    other = None if not study.ranked or study.header.spec.kernel else fastest_sustained(study)
+    if other is None or other.sustained is None:
+        return None
+    speed = f"{format_mlups(other.sustained.mlups)} {study.header.spec.case.speed_unit}"
+    reason = f"For long runs trial {other.number} is faster, {speed} sustained. To use its file in place of best.json:"
+    return Next(reason, f"lbmtune export . --trial {other.number} --output trial-{other.number}.json")
 
 
 def _steps(study: StudyRecord) -> int:
