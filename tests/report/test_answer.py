@@ -153,7 +153,11 @@ def test_what_is_faster_over_seconds_is_told() -> None:
     assert (both["gain"], both["sustained gain"]) == ("1.25 x", "0.85 x")
     assert rows["default"]["kernel"] == "direct, pull, fp32"
     asked = "lbmtune measure family=direct,storage=fp32,compute=fp32 --study . --device cpu"
-    assert rows["default"]["source"] == f"not measured in this study; {asked} measures it"
+    assert (rows["default"]["source"], rows["default"]["command"]) == (
+        "not measured in this study; this measures it:",
+        asked,
+    )
+    assert f'data-copy="{asked}"' in page.page(study)
     assert "published" not in rows
     assert none_published(study).startswith("No published speed is known for this device")
     slower = tuple(replace(t, sustained=None) if t.number != 25 else t for t in study.trials)

@@ -99,9 +99,10 @@ def test_the_text_for_a_gpu_builds_and_runs(name: str, pasted: Pasted) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler (gcc)")
-def test_the_text_for_a_processor_builds_and_runs(pasted: Pasted) -> None:
-    check_flow(pasted.run(study_of(*ON_CPU), "C"))
+@pytest.mark.skipif(not shutil.which("gcc") or COMPILER is None, reason="no C or C++ compiler (gcc, g++)")
+@pytest.mark.parametrize("name", ["C++", "C"])
+def test_the_text_for_a_processor_builds_and_runs(name: str, pasted: Pasted) -> None:
+    check_flow(pasted.run(study_of(*ON_CPU), name))
 
 
 @pytest.mark.slow

@@ -111,8 +111,9 @@ def _shares(study: StudyRecord, measurement: Measurement) -> Pairs:
 def _prediction(study: StudyRecord, prediction: Prediction) -> Pairs:
     unit, doubtful = study.header.spec.case.speed_unit, prediction_doubt(*study.header.cpu_shares)
     made = f", made on {prediction.date} from the record" if prediction.date else ""
+    limited = "; its parts stand in Why" if prediction.terms else f", limited by {prediction.limit}"
     return [
-        ("prediction", f"{format_mlups(prediction.mlups)} {unit}{made}, limited by {prediction.limit}"),
+        ("prediction", f"{format_mlups(prediction.mlups)} {unit}{made}{limited}"),
         *([("remark on the prediction", doubtful)] if doubtful else []),
         (
             "bandwidth of the prediction",

@@ -70,8 +70,8 @@ def _named(study: StudyRecord) -> dict[str, Trial | None]:
     }
 
 
-def missing(study: StudyRecord) -> tuple[tuple[str, str], ...]:
-    """Return the default without a speed in the study: its kernel, and why, with the command that measures it."""
+def missing(study: StudyRecord) -> tuple[tuple[str, str, str], ...]:
+    """Return the default without a speed in the study: its kernel, why, and the command that measures it."""
     if study.header.spec.kernel or default_of(study):
         return ()
     why = "not verified" if any(map(_is_default, study.trials)) else "not measured"
@@ -81,7 +81,7 @@ def missing(study: StudyRecord) -> tuple[tuple[str, str], ...]:
     command = f"lbmtune measure {','.join(f'{name}={value}' for name, value in knobs.items())} --study . --device "
     command += "cpu" if backend == "cpu" else "0"
     kernel = words(from_flat({"backend": backend, **knobs}))
-    return ((kernel, f"{why} in this study; {command} measures it"),)
+    return ((kernel, f"{why} in this study; this measures it:", command),)
 
 
 def none_published(study: StudyRecord) -> str:

@@ -156,7 +156,10 @@ def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
     run = winner.sustained.mlups if winner.sustained else None
     known = [_row(one, run) for one in (of_trial("winner", winner, winner), *beside(study))]
     empty = {**dict.fromkeys(known[0], ""), "beside": "default"}
-    return [*known, *({**empty, "kernel": kernel, "source": why} for kernel, why in missing(study))]
+    return [
+        *known,
+        *({**empty, "kernel": kernel, "source": why, "command": asked} for kernel, why, asked in missing(study)),
+    ]
 
 
 def _row(one: Beside, winner_sustained: float | None) -> dict[str, str]:
@@ -171,6 +174,7 @@ def _row(one: Beside, winner_sustained: float | None) -> dict[str, str]:
         "memory": format_bytes(one.footprint_bytes) if one.footprint_bytes else "",
         "kernel": one.kernel,
         "source": ", ".join(filter(None, ("" if one.trial is None else f"trial {one.trial}", one.source))),
+        "command": "",
     }
 
 

@@ -25,6 +25,14 @@ _BUILD_C = {
     ],
     "cpu": [f"{_IMPLEMENTED}lbm.c &&", "gcc -O2 -fopenmp -o flow flow.c lbm.c lbm_kernel.o -lm && ./flow"],
 }
+_BUILD_CPP = {
+    "cuda": [f"{_NVCC} -o flow flow.cu && ./flow"],
+    "cpu": [
+        f"{_IMPLEMENTED}lbm.c && gcc -O2 -fopenmp -c lbm.c &&",
+        "g++ -O2 -fopenmp -o flow flow.cpp lbm.o lbm_kernel.o && ./flow",
+    ],
+}
+"""The implementation for a processor is compiled as C."""
 _OBJECT = (
     "The export is object code for the processors of the machine that exports; --target x86-64-v3 or x86-64-v4 names "
     "others."
@@ -66,7 +74,7 @@ def tabs(study: StudyRecord) -> tuple[Tab, ...]:
     on_cpu = study.header.backend == "cpu"
     return (
         Tab("Python", "python", _python(study)),
-        *(() if on_cpu else (Tab("C++", "sh", _cpp(study)),)),
+        Tab("C++", "sh", _cpp(study), _OBJECT if on_cpu else ""),
         Tab("C", "sh", _c(study), _OBJECT if on_cpu else ""),
         Tab("Command line", "sh", _command_line(study)),
     )
@@ -126,10 +134,10 @@ def _command_line(study: StudyRecord) -> str:
 
 
 def _cpp(study: StudyRecord) -> str:
-    case, steps = study.header.spec.case, _steps(study)
+    case, steps, backend = study.header.spec.case, _steps(study), study.header.backend
     solid = f"    std::vector<unsigned char> solid(cells);  // 1 where {case.geometry} is solid"
     program = [
-        "#define LBM_IMPLEMENTATION",
+        *(["#define LBM_IMPLEMENTATION"] if backend == "cuda" else []),
         '#include "lbm.h"',
         "#include <algorithm>",
         "#include <chrono>",
@@ -159,7 +167,7 @@ def _cpp(study: StudyRecord) -> str:
         f'    std::printf("%.0f MLUPS; {_measured(study)}\\n", {steps}e-6 * cells / seconds.count());',
         "}",
     ]
-    return _script("flow.cu", program, [f"{_NVCC} -o flow flow.cu && ./flow"], "cuda")
+    return _script("flow.cu" if backend == "cuda" else "flow.cpp", program, _BUILD_CPP[backend], backend)
 
 
 def _c(study: StudyRecord) -> str:
