@@ -14,10 +14,12 @@ from lbmtune.search.regression.features import Array, Indices, spread
 from lbmtune.search.strategies.expecting import FEWEST, HOPE, Expecting
 from lbmtune.search.strategies.ordered import Task
 
-_LED = 5
-"""Trials that follow the model's list before anything is learned."""
-_FIRST, _NEAR = 8, 0.85
-"""Trials among which each kind has a place whose best is expected at this share of the best, so that it has a final."""
+_LED = {"cuda": 5, "cpu": 10}
+"""Trials that follow the model's list before anything is learned: the first measurements of a processor, which others
+share, teach less."""
+_KINDS, _NEAR = 3, 0.85
+"""Trials behind them among which each kind has a place whose best is expected at this share of the best, so that it has
+a final."""
 _OF_ROOT = 2.0
 """Trials before anything is said of what is left to gain, over the square root of all that are expected as near. Of
 25,600 kernels on an H100 29 trials erred by less than 3 %, and one that was not among them by 12 %."""
@@ -36,15 +38,20 @@ in a knob does not."""
 
 
 class Auto(Expecting):
-    """First five of the list; then turns of a process of the model's error, and of the list in case that one errs."""
+    """The first of the list; then turns of a process of the model's error, and of the list in case that one errs."""
 
     _turns: Sequence[str] = _TURNS
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        self._spread = task.sample
+        self._spread, self._led = task.sample, _LED[task.configs[0].backend]
         self._asked = {True: 0, False: 0}
         self._looks = 0
+
+    @property
+    def _first(self) -> int:
+        """Return the trials before each kind had its place."""
+        return self._led + _KINDS
 
     def _pick(self, among: Indices, *, compiled: bool) -> int:
         self._expect()
@@ -63,11 +70,11 @@ class Auto(Expecting):
         known = among[self._row[among] >= 0]
         if len(known) and self._sources and turn % 2 and (turn < _APART or not compiled):
             return int(known[np.argmax(self._worth(known, self._predicted(known)) + self._tie[known])])
-        if turn < _LED or not len(known):
+        if turn < self._led or not len(known):
             return super()._pick(among, compiled=compiled)
-        if turn < _FIRST and (new := self._of_new_kind(known, compiled=compiled)) is not None:
+        if turn < self._first and (new := self._of_new_kind(known, compiled=compiled)) is not None:
             return new
-        if turn >= _FIRST and self._spread and len(drawn := known[np.isin(known, self._sample)]):
+        if turn >= self._first and self._spread and len(drawn := known[np.isin(known, self._sample)]):
             return int(drawn[0])
         if len(self._measured) < FEWEST:
             return self._by_list(known)
@@ -86,7 +93,7 @@ class Auto(Expecting):
             return Gain(0.0, 0.0)
         expected = self._log_expected[self._rows]
         near = int(np.sum(expected >= expected.max() + np.log(_NEAR)))
-        if len(self._measured) < max(_FIRST, _OF_ROOT * sqrt(near)):
+        if len(self._measured) < max(self._first, _OF_ROOT * sqrt(near)):
             return None
         pool = self._pool(left)
         mean, deviation = self._expected(pool)
