@@ -34,6 +34,7 @@ _WORDS = tuple(
         (r", hidden but for one of ([\d.e+]+) waves$", r"; the last of \1 waves is not hidden"),
         (r"^[\d,]+ MB, \+?(-?[\d.e+-]+) us$", r"\1 us per launch"),
         (r"\bthe last cache\b", "the last-level cache"),
+        (r"^([\d.e+-]+) loaded and ([\d.e+-]+) stored in part\b", r"\1 sectors loaded in part and \2 stored in part"),
         (r"^(\d+) bytes of a stream lie together$", r"\1 contiguous bytes of a stream"),
     )
 )

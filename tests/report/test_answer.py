@@ -20,7 +20,7 @@ from lbmtune.api.studies.results import beyond
 from lbmtune.catalogue.config import cpu, cuda, from_flat
 from lbmtune.catalogue.problem.flows import box, initial_flow
 from lbmtune.errors import InputError
-from lbmtune.export import best
+from lbmtune.export import best, printed_kernel
 from lbmtune.export.cuda_header import cuda_header
 from lbmtune.model.predict import cells_read
 from lbmtune.records.best_json.document import encode_best
@@ -293,6 +293,24 @@ def test_terms_are_told_alone_and_in_the_words_of_today() -> None:
     assert told["instructions"] == "148 issue slots per update; the last of 82.7 waves is not hidden"
     assert told["threads in flight"] == "99.4% of the bandwidth in use"
     assert told["runs"] == "512 contiguous bytes of a stream"
+
+
+def test_origin_of_the_model_partial_sectors_and_launches_are_told_in_words() -> None:
+    (*_, drawn) = why.why_panels(read_study(RECORDED / "nvidia-h100" / "d3q19-cavity-192-fp32"))
+    assert drawn.caption.endswith("micro-benchmarks; curves of NVIDIA H100 80GB HBM3 scaled to it.")
+    one_step = time_parts(read_study(RECORDED / "nvidia-h100" / "d3q27-box-trt-fp64"))
+    told = {one.name: one.figures for one in one_step}
+    assert told["partial sectors"] == "0.281 sectors loaded in part and 0 stored in part per update"
+    study = read_study(RECORDED / "nvidia-h200" / "d3q19-cavity-fast-fp32")
+    kernel = printed_kernel(study)
+    assert kernel is not None
+    shown = page.page(study, page.Beyond(kernel))
+    assert "28 x 32 x 35; the first and the last block together 4 x 0 x 0 more" in shown
+    ((launch,), *_) = kernel.period
+    for blocks, each, more, cells in zip(
+        launch.grid, launch.covers, launch.ends, study.header.spec.case.domain, strict=True
+    ):
+        assert 0 <= blocks * each + more - cells < each, "all cells, by no block too many"
 
 
 def test_occupancy_stands_beside_registers() -> None:

@@ -44,9 +44,11 @@ def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel
     measured = [profile_panel(profile)] if profile else []
     found = parts(study)
     doubtful = prediction_doubt(*study.header.cpu_shares)
-    caption = _CAPTION + (f" Predictions are {doubtful}." if doubtful else "")
     if not found:
         return measured
+    predicted = study.ranked[0].prediction
+    origin = f" Its memory bandwidth: {predicted.ceiling_source}." if predicted and predicted.ceiling_source else ""
+    caption = _CAPTION + origin + (f" Predictions are {doubtful}." if doubtful else "")
     drawn = why_figure(found, limited=binding(study, study.ranked[0]) is not None)
     return [*measured, panel("why", "Time of an update, by the model", caption, drawn)]
 
