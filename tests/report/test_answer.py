@@ -114,7 +114,7 @@ def test_one_step_of_moments_counts_as_one_step() -> None:
     assert info is not None
     assert f"the winner is {one.gain:.2f} times as fast." in " ".join(explanation(study, info))
     assert verdict.verdict(study).startswith(
-        f"{one.gain:.2f} times the best of one step per launch (33,702, moments; best of 31 among 380 trials), "
+        f"{one.gain:.2f} times the best of one step per launch (33,702, moments; best of 144 among 380 trials), "
         f"{stored.gain:.2f} times the best that stores populations (18,976, aa; best of 113 among 380 trials)."
     )
 
@@ -125,7 +125,7 @@ def test_a_first_measurement_of_one_step_counts_and_a_small_lead_over_seconds_is
     told = verdict.verdict(study)
     assert told.startswith(
         "Fastest in bursts; sustained, trial 332 reaches 76,034, 0.5% more. 1.78 times the best of one step per launch "
-        "(44,615, moments, first measurement; best of 38 among 379 trials), 3.00 times the best that stores "
+        "(44,615, moments, first measurement; best of 173 among 379 trials), 3.00 times the best that stores "
     )
     info = steps_info(study)
     assert info is not None
@@ -242,13 +242,13 @@ def test_the_text_tells_the_bandwidth_of_the_model_from_that_of_the_limit() -> N
         (
             "nvidia-h100/d3q19-cavity-192-fp32",
             "memory alone",
-            "Memory alone takes 14 of 15.6 ps (89.9%). The rest adds 1.58 ps (instructions, exchanges and latency, not "
-            "hidden: 1.27 ps; stages: 0.253 ps; launch: 0.232 ps); the kernel is 0.169 ps faster than predicted.",
+            "Memory alone takes 14 of 15.6 ps (89.9%). The model adds 1.75 ps (instructions, exchanges and latency, "
+            "not hidden: 1.27 ps; stages: 0.253 ps; launch: 0.232 ps); the kernel is 0.169 ps faster than that.",
         ),
         (
             "epyc-2-cores/d3q19-box-fast-fp32",
             "arithmetic alone",
-            "Arithmetic alone takes 982 of 1,509 ps (65.1%). The rest adds 527 ps (memory: 436 ps",
+            "Arithmetic alone takes 982 of 1,509 ps (65.1%). The model adds 518 ps (memory: 436 ps",
         ),
         ("nvidia-h200/d3q19-box-fp16s", "memory alone", "the other 0.176 ps is not known: the model adds 0.745 ps"),
     ],

@@ -137,11 +137,9 @@ def best_of_one_step(study: StudyRecord, *, populations: bool = False) -> Trial 
     return max(found, key=lambda t: t.mlups or 0.0, default=None)
 
 
-def tried_of_one_step(study: StudyRecord, representation: str) -> int:
-    """Return the number of verified trials of one step per launch with a representation."""
-    return sum(
-        kind_of(from_flat(t.config)).representation == representation for t in study.ranked if _is_of_one_step(t)
-    )
+def tried_of_one_step(study: StudyRecord, *, populations: bool = False) -> int:
+    """Return the number of verified trials of one step per launch. populations: of those that store them."""
+    return sum(_is_of_one_step(trial, populations=populations) for trial in study.ranked)
 
 
 def _is_of_one_step(trial: Trial, *, populations: bool = False) -> bool:

@@ -1,7 +1,7 @@
 """The time of an update of the winner, from what its limit takes alone up to the measurement, in parts."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lbmtune.records import Prediction, Term
 from lbmtune.records.study import StudyRecord
@@ -11,6 +11,8 @@ from lbmtune.units import format_ps
 
 UNEXPLAINED, FASTER = "not explained", "faster than predicted"
 BANDWIDTH, NOT_HIDDEN = "bandwidth of the model", "not hidden"
+_BENCHMARK = "bytes that memory moves for an update, at the fastest benchmark of many streams"
+_OF_MODEL = "what accesses like these take beyond that benchmark"
 _NEGLIGIBLE = 1e-4
 """Share of the time of an update below which a difference of bandwidths is no part of its own."""
 
@@ -20,7 +22,7 @@ class Part:
     """A part of the time of an update. seconds: that it adds, negative if it saves time; None: told by another part.
 
     share: of the measured time; alone_s: what it would take by itself, None if the record does not tell it, or if it
-    is no more than it adds.
+    is no more than it adds. told: what it is the time of, if that is not the meaning of the term of its name.
     """
 
     name: str
@@ -29,11 +31,12 @@ class Part:
     figures: str = ""
     source: str = ""
     alone_s: float | None = None
+    told: str = ""
 
     @property
     def meaning(self) -> str:
-        """Return what the part is the time of; empty if it is no term."""
-        return MEANINGS.get(self.name, "")
+        """Return what the part is the time of; empty if that is not known."""
+        return self.told or MEANINGS.get(self.name, "")
 
     @property
     def ps(self) -> str:
@@ -66,8 +69,7 @@ def parts(study: StudyRecord) -> tuple[Part, ...]:
 
 
 def _shared(part: Part, whole: float) -> Part:
-    share = (part.seconds or 0.0) / whole
-    return Part(part.name, part.seconds, share, part.figures, part.source, part.alone_s)
+    return replace(part, share=(part.seconds or 0.0) / whole)
 
 
 def _modelled(predicted: Prediction, limit: Limit | None) -> Iterator[Part]:
@@ -77,7 +79,8 @@ def _modelled(predicted: Prediction, limit: Limit | None) -> Iterator[Part]:
     others = [one for one in terms if one is not own]
     if limit:
         seconds = 1e-6 / limit.mlups
-        yield Part(limit.name, seconds, 0, _figures(own, limit), own.source if own else "", _alone(own))
+        told = _BENCHMARK if limit.measured else ""
+        yield Part(limit.name, seconds, 0, _figures(own, limit), own.source if own else "", _alone(own), told)
         yield from _other_bandwidth(own, limit, seconds)
     hidden = [one for one in others if _alone(one) is not None]
     yield from (Part(one.name, None, 0, one.figures, one.source, _alone(one)) for one in hidden)
@@ -103,7 +106,7 @@ def _figures(own: Term | None, limit: Limit) -> str:
 def _other_bandwidth(own: Term | None, limit: Limit, seconds: float) -> Iterator[Part]:
     """Yield what the model takes for memory beyond the benchmark, if the limit is that of the benchmark."""
     if own and limit.measured and abs(_taken(own) / seconds - 1) > _NEGLIGIBLE:
-        yield Part(BANDWIDTH, _taken(own) - seconds, 0, own.figures, own.source)
+        yield Part(BANDWIDTH, _taken(own) - seconds, 0, own.figures, own.source, told=_OF_MODEL)
 
 
 def _taken(term: Term) -> float:

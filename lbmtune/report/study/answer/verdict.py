@@ -26,6 +26,7 @@ _TITLES = {
 }
 _NAMED = 3
 """Tied trials that are named."""
+_STORED = "best that stores populations"
 _NEARLY = 0.02
 """Relative gain of the winner up to which another kernel is nearly as fast."""
 
@@ -73,24 +74,24 @@ def _gain(study: StudyRecord) -> str:
     winner, one, stored = study.ranked[0], best_of_one_step(study), best_of_one_step(study, populations=True)
     if study.header.spec.kernel:
         return ""
-    named = {"best of one step per launch": one, "best that stores populations": None if stored is one else stored}
+    named = {"best of one step per launch": one, _STORED: None if stored is one else stored}
     if one is None or one is winner:
         named = {"default": default_of(study)}
     said = [
         f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times the {what} "
-        f"({format_mlups(trial.mlups or 0.0)}, {_found_among(study, trial)})"
+        f"({format_mlups(trial.mlups or 0.0)}, {_found_among(study, trial, populations=what == _STORED)})"
         for what, trial in named.items()
         if trial and trial is not winner
     ]
     return f"{', '.join(said)}." if said else ""
 
 
-def _found_among(study: StudyRecord, trial: Trial) -> str:
-    """Name the pattern of a trial of one step, how it was measured, and how many of that were tried."""
-    kind = kind_of(from_flat(trial.config))
+def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
+    """Name the pattern of a trial of one step, how it was measured, and among how many such trials it was found."""
+    pattern = kind_of(from_flat(trial.config)).pattern
     first = ", first measurement" if study.ranked[0].final and not trial.final else ""
-    tried, verified = tried_of_one_step(study, kind.representation), len(study.ranked)
-    return f"{kind.pattern}{first}; best of {tried:,} among {verified:,} trials"
+    tried, verified = tried_of_one_step(study, populations=populations), len(study.ranked)
+    return f"{pattern}{first}; best of {tried:,} among {verified:,} trials"
 
 
 def _ties(study: StudyRecord) -> str:

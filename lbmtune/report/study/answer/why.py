@@ -111,14 +111,14 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float) -> str:
     largest = sorted(added, key=lambda one: -abs(one.seconds or 0.0))[:_NAMED]
     named = "; ".join(f"{one.name}: {one.ps} ps" for one in largest) + "; others less" * (len(added) > _NAMED)
     off = f"{format_ps(abs(rest.seconds or 0.0))} ps"
-    last = f"{off} are not explained" if rest.name == UNEXPLAINED else f"the kernel is {off} faster than predicted"
+    last = f"{off} are not explained" if rest.name == UNEXPLAINED else f"the kernel is {off} faster than that"
+    sum_ps = format_ps(sum(one.seconds or 0.0 for one in added))
     if unknown(study):
-        sum_ps = format_ps(sum(one.seconds or 0.0 for one in added))
         model = f"the model adds {sum_ps} ps ({named}), and {last}" if added else "the model has nothing but the limit"
         return f"What takes the other {format_ps(beyond)} ps is not known: {model}.{_error(study)}"
     if beyond <= 0:
         return f"The kernel is {format_ps(-beyond)} ps faster than that."
-    return f"The rest adds {format_ps(beyond)} ps ({named}); {last}."
+    return f"The model adds {sum_ps} ps ({named}); {last}."
 
 
 def _error(study: StudyRecord) -> str:
