@@ -26,7 +26,8 @@ class LbmtuneError(Exception):
     exit_code = 1
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(shortened(printable(sentence), _LONGEST))  # whatever the file was that it cites
+        one = sentence.replace(".; ", "; ").replace(".). ", "). ")  # of an error that it cites, which ends as it does
+        super().__init__(shortened(printable(one), _LONGEST))  # whatever the file was that it cites
 
 
 class NothingValidError(LbmtuneError):

@@ -35,8 +35,9 @@ from lbmtune.records.best_json.document import read_best
 from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.claims import Claims, Document, Group
 from lbmtune.records.comparison.statistics import paired_ratio
-from lbmtune.records.store import HEADER, read_study
+from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import HEADER
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_bytes
 from scripts.paths import RECORDED

@@ -43,7 +43,8 @@ import msgspec
 sys.path[:0] = [".", "tests"]
 from lbmtune.catalogue.config import from_flat
 from lbmtune.codegen.render import render
-from lbmtune.records.store import HEADER, read_study
+from lbmtune.records.store import read_study
+from lbmtune.records.whole_files import HEADER
 
 def first(*names):
     for name in names:

@@ -12,7 +12,7 @@ from lbmtune.codegen.skeleton import skeleton
 from lbmtune.errors import InputError
 from lbmtune.export.cuda_header import cuda_header, nvcc_options
 from lbmtune.records.best_json.document import Best, encode_best
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120")
 """GPUs that modules are compiled for, as far as the installed NVRTC knows them and the kernel runs there."""

@@ -8,7 +8,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.export.c_header import Target, c_header, fortran_module, kernel_symbols, loop_symbols
 from lbmtune.records.best_json.document import Best
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 
 HOST = "host"
 

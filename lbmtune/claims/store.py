@@ -9,6 +9,7 @@ from lbmtune.errors import InputError
 from lbmtune.records import store
 from lbmtune.records.claims import CLAIMS_SCHEMA, Claims, ClaimsHeader, Group
 from lbmtune.records.store import append_line, drop_torn_line, read_lines, write_record
+from lbmtune.regular_file import regular_bytes
 
 T = TypeVar("T")
 RESULTS, GROUPS, PAGE = "claims.json", "groups.jsonl", "claims.html"
@@ -60,7 +61,7 @@ def decoded(content: bytes, path: Path) -> Claims:
 
 def _content(folder: Path) -> bytes:
     try:
-        return (folder / RESULTS).read_bytes()
+        return regular_bytes(folder / RESULTS)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"no claims at {folder}; give the folder that lbmtune reproduce wrote.") from None
     except OSError as error:

@@ -20,8 +20,8 @@ from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.comparison.repeats import RepeatInterval
 from lbmtune.records.remarks import description_disturbance, speed_doubts
 from lbmtune.records.spec import StudySpec
-from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.search.pareto import members, place_in
 
 __all__ = ["best", "chosen", "exported", "printed_kernel", "read_best", "write_best"]

@@ -14,7 +14,7 @@ from lbmtune.export.header_state import index_list
 from lbmtune.export.solver_text import cells, check_case, check_name, default_name, interface, properties, titles
 from lbmtune.records.best_json.document import Best
 from lbmtune.records.best_json.kernel import Links
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 
 _OF_NVRTC_ALONE = ("--device-as-default-execution-space",)
 _GRAPHED = ("graph", "dependent")

@@ -11,8 +11,9 @@ import msgspec
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.errors import InputError
 from lbmtune.export.lbmpy_terms import Terms, as_data, in_python, terms
+from lbmtune.printable import plain
 from lbmtune.records.best_json.document import Best
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 
 FORMAT, VERSION = "lbmtune.lbmpy", 1
 _WIDTH = 118
@@ -35,10 +36,10 @@ def program(best: Best, found: Terms, file: str) -> str:
     case, size = best.case, best.case.stencil.dimensions
     return Template(skeleton("export/lbmpy/box.py.in")).substitute(
         title=f"{case.lattice} {case.collision}",
-        file=file,
-        study=best.study,
-        key=best.key,
-        version=best.lbmtune,
+        file=plain(file),
+        study=plain(best.study),
+        key=plain(best.key),
+        version=plain(best.lbmtune),
         lacks="\n".join(map(_item, found.lacks or ("nothing",))),
         domain=case.domain[:size],
         stencil=found.stencil,

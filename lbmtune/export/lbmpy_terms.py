@@ -12,6 +12,7 @@ from lbmtune.catalogue.family_knobs import defaults
 from lbmtune.catalogue.knobs import own_knobs
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.codegen.program import omega_minus
+from lbmtune.printable import plain
 
 PATTERNS = {
     "pull": "pull",
@@ -142,7 +143,7 @@ def _of_case(case: Case) -> Iterator[str]:
     if any(face != "periodic" for face in case.faces) or case.patches:
         yield "faces and patches: add LatticeBoltzmannBoundaryHandling with NoSlip, UBB or others of lbmpy.boundaries"
     if case.geometry:
-        yield f"geometry={case.geometry}: mark its cells with NoSlip in LatticeBoltzmannBoundaryHandling"
+        yield f"geometry={plain(case.geometry)}: mark its cells with NoSlip in LatticeBoltzmannBoundaryHandling"
     if case.forced and case.stencil.dimensions == 2:
         yield "the body force: lbmpy 2.0 makes no such kernel in two dimensions"
     elif case.forced and case.collision in _SHIFTED_FORCE:

@@ -10,10 +10,11 @@ from lbmtune.catalogue.own_kernel.definition import THREADS
 from lbmtune.codegen.own_program import OwnProgram
 from lbmtune.codegen.render import render
 from lbmtune.errors import InputError, NothingValidError
+from lbmtune.printable import plain
 from lbmtune.records import Environment, Measurement, Trial, Verification
 from lbmtune.records.remarks import speed_doubts
-from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import write_atomically
 
 FORMAT, VERSION = "lbmtune.own-kernel", 1
 
@@ -114,10 +115,10 @@ def as_defines(found: OwnBest) -> str:
     threads = [f"/* threads: {found.values[THREADS]} */"] if THREADS in found.values else []
     return "\n".join(
         (
-            f"/* The best values of {found.kernel} ({found.entry}): {speed} on {domain} cells,",
-            f"   {found.environment.device}. Written by lbmtune {found.lbmtune}. */",
+            f"/* The best values of {plain(found.kernel)} ({plain(found.entry)}): {speed} on {domain} cells,",
+            f"   {plain(found.environment.device)}. Written by lbmtune {plain(found.lbmtune)}. */",
             "#pragma once",
-            *(f"#define {macro}" for macro in macros),
+            *(f"#define {' '.join(macro.split())}" for macro in macros),
             *threads,
             "",
         )

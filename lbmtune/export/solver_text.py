@@ -11,6 +11,7 @@ from lbmtune.codegen.program import STEPS
 from lbmtune.errors import InputError
 from lbmtune.export.c_text import C_TYPES, braced, filled, lines_of, quoted, real, truth
 from lbmtune.export.header_state import moments, number_codes, populations, tables
+from lbmtune.printable import plain
 from lbmtune.records.best_json.document import Best
 from lbmtune.records.best_json.kernel import Kernel
 
@@ -62,8 +63,8 @@ def titles(best: Best, name: str, file: str) -> dict[str, Any]:
         "name": name,
         "NAME": name.upper(),
         "title": f"{name}: {case.lattice} {case.collision}, {case.flow}",
-        "version": best.lbmtune,
-        "measured": f"{expected.mlups:,.0f} {case.speed_unit} on {best.environment.device}, {domain} cells"
+        "version": plain(best.lbmtune),
+        "measured": f"{expected.mlups:,.0f} {case.speed_unit} on {plain(best.environment.device)}, {domain} cells"
         f"{', not reliable' * bool(expected.doubts)}",
         "file": file,
         "directions": len(best.storage.velocities),

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lbmtune.records import Accuracy, Measurement, Outcome, Trial
-from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import write_atomically
 
 if TYPE_CHECKING:
     import pandas

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lbmtune.errors import InputError
 from lbmtune.files.kernelfile import BACKENDS_OF
 from lbmtune.files.source import read_text
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _FUNCTIONS = {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from lbmtune.errors import InputError, suggestion
+from lbmtune.regular_file import regular_bytes
 
 TOO_MUCH_TOML = "is nested too deeply, or has a number of too many digits"
 """Why the parser of TOML gives up without an error of its own."""
@@ -49,7 +50,7 @@ class Source:
 def read_text(path: Path) -> str:
     """Return the text of a UTF-8 file without a byte order mark. Raises InputError."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return regular_bytes(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; check the path and its permissions.") from error
     except UnicodeDecodeError as error:

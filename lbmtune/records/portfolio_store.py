@@ -15,6 +15,7 @@ from lbmtune.records.best_json.kernel import Int3
 from lbmtune.records.quantities import Count
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import append_line, decoded, drop_torn_line, read_lines, write_record
+from lbmtune.regular_file import regular_bytes
 
 ASKED, DOMAINS = "portfolio.json", "domains.jsonl"
 
@@ -65,7 +66,7 @@ def read_asked(folder: Path) -> PortfolioAsked:
     """Return what the portfolio of a folder was asked for. Raises InputError."""
     path = folder / ASKED
     try:
-        asked = decoded(path.read_bytes(), PortfolioAsked)
+        asked = decoded(regular_bytes(path), PortfolioAsked)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; give the folder of a portfolio.") from error
     except ValueError as error:

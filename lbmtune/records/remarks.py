@@ -268,8 +268,8 @@ def in_cache(footprint_bytes: int, cache_bytes: int, domain: tuple[int, ...]) ->
         return ""
     return (
         f"A footprint of {format_bytes(footprint_bytes)} fits in the last cache ({format_bytes(cache_bytes)}): "
-        "the bandwidth model and the ceiling do not apply to one step per launch, so that predictions "
-        "are too low and shares of the ceiling too high; use a larger domain, such as --set "
+        "the bandwidth model and the ceiling do not apply to one step per launch, nor do predictions and shares that "
+        "rest on them; use a larger domain, such as --set "
         f"case.domain={'x'.join(map(str, beyond(footprint_bytes, cache_bytes, domain)))}."
     )
 

@@ -1,13 +1,11 @@
 """Read and write study folders, and find the user's cache. Functions that write return when the data is on disk."""
 
 import atexit
-import errno
 import gzip
 import os
 import stat
 import tempfile
 import zlib
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,15 +21,14 @@ from lbmtune.records.parts import PartsTrial
 from lbmtune.records.profile import Profile
 from lbmtune.records.spec import tables
 from lbmtune.records.study import StudyHeader, StudyRecord
+from lbmtune.records.whole_files import HEADER, PARTS, PROFILE, TRIALS, replace_file, sync_folder
+from lbmtune.regular_file import regular_bytes
 from lbmtune.scratch import remove_scratch, scratch_folder
 
-HEADER, TRIALS, PARTS, PROFILE = "study.json", "trials.jsonl", "parts.jsonl", "profile.json"
 CACHE_VARIABLE = "LBMTUNE_CACHE"
 CODE = "cpu"
 """The folder of the cache that holds compiled code."""
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_UNFINISHED = ".unfinished"
-"""How the names of hidden files end that are not written to their end yet."""
 FAMILIES_SINCE = 4
 _WHOLE_TIME_SINCE = 5
 """Schema from which on the time of a budget is that of the whole study; it was that of the trials."""
@@ -39,61 +36,15 @@ _WHOLE_TIME_SINCE = 5
 T = TypeVar("T")
 
 
-def write_atomically(path: Path, content: bytes, instead: str = "choose another output folder") -> None:
-    """Write a whole file or nothing. Raises InputError, which ends with `instead`."""
-    unfinished = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            prefix=f".{path.name}.", suffix=_UNFINISHED, dir=path.parent, delete=False
-        ) as f:
-            unfinished = Path(f.name)
-            f.write(content)
-            f.flush()
-            os.fsync(f.fileno())
-        unfinished.chmod(0o644)
-        unfinished.replace(path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}; {instead}.") from error
-    finally:
-        if unfinished:
-            unfinished.unlink(missing_ok=True)
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Remove what killed processes have not written to its end. Nothing else may write into the folder meanwhile."""
-    for path in folder.glob(f".*{_UNFINISHED}"):
-        path.unlink(missing_ok=True)
-
-
 def write_record(path: Path, record: object) -> None:
     """Write a record as indented JSON, the whole file or nothing. Raises InputError."""
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
-
-
-def check_writable(folder: Path, path: Path | None = None, instead: str = "choose another output folder") -> None:
-    """Check that a folder can be written, and leave no new folder behind.
-
-    Raises InputError, with `path`, by default the folder, and `instead` at its end.
-    """
-    new = [one for one in (folder, *folder.parents) if not one.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise InputError(f"cannot write {path or folder}: {error.strerror}; {instead}.") from error
-    finally:
-        for one in new:
-            with suppress(OSError):
-                one.rmdir()
+    replace_file(path, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
 
 
 def write_header(folder: Path, header: StudyHeader) -> None:
     """Write the header of a study into its folder."""
     write_record(folder / HEADER, header)
-    _sync_folder(folder.parent)  # which may have got its name just now
+    sync_folder(folder.parent)  # which may have got its name just now
 
 
 def append_trial(folder: Path, trial: Trial) -> None:
@@ -110,7 +61,7 @@ def append_line(path: Path, record: object) -> None:
             file.flush()
             os.fsync(file.fileno())
         if path.stat().st_size == len(line):  # a new file
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
     except OSError as error:
         raise InputError(
             f"cannot write {path}: {error.strerror}; see to the folder, and go on with --resume."
@@ -128,19 +79,6 @@ def holds_study(folder: Path) -> bool:
                 "choose another folder."
             )
     return False
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to disk, or a power cut may take new ones. Raises OSError."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EACCES):  # file systems that cannot, folders that hide their names
-            raise
 
 
 def read_header(folder: Path) -> StudyHeader:
@@ -189,7 +127,7 @@ def read_profile(folder: Path, key: str) -> Profile | None:
     if not path.exists():
         return None
     try:
-        found = decoded(path.read_bytes(), Profile)
+        found = decoded(regular_bytes(path), Profile)
     except ValueError as error:
         raise InputError(f"{path} is no profile ({error}); profile the winner again, or remove the file.") from None
     return found if found.key == key else None
@@ -198,9 +136,9 @@ def read_profile(folder: Path, key: str) -> Profile | None:
 def drop_torn_line(path: Path) -> None:
     """Cut an unfinished last line off before the next append; unpack a compressed file first."""
     if not path.exists() and (content := _content(path)):
-        write_atomically(path, content)
+        replace_file(path, content)
     if path.exists():
-        content = path.read_bytes()
+        content = regular_bytes(path)
         end = content.rfind(b"\n") + 1
         if end < len(content):
             os.truncate(path, end)
@@ -222,8 +160,8 @@ def _content(path: Path) -> bytes:
     packed = path.with_name(f"{path.name}.gz")
     try:
         if path.exists():
-            return path.read_bytes()
-        return gzip.decompress(packed.read_bytes()) if packed.exists() else b""
+            return regular_bytes(path)
+        return gzip.decompress(regular_bytes(packed)) if packed.exists() else b""
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{packed} is damaged: {error}; restore it or start a new study.") from error
     except OSError as error:
@@ -232,7 +170,7 @@ def _content(path: Path) -> bytes:
 
 def _decode(path: Path, kind: type[T]) -> T:
     try:
-        return decoded(path.read_bytes(), kind)
+        return decoded(regular_bytes(path), kind)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"no study at {path.parent}; give the folder that lbmtune study wrote.") from None
     except OSError as error:

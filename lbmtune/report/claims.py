@@ -14,7 +14,7 @@ from lbmtune.claims.sizing import domain_texts
 from lbmtune.claims.tally import MEANINGS, Standing, can_be_asked, of_claims, of_questions, standing, standings, tally
 from lbmtune.records.claims import ERRORS, Claim, Claims, Document, Holding, Verdict
 from lbmtune.records.comparison.statistics import Interval
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.report.drawing import NEUTRAL, Figure, interval, log_axis, plain_figure, wrapped
 from lbmtune.report.html import Panel, filled, panel
 from lbmtune.report.tables import Pairs, environment_table

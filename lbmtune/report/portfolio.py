@@ -9,7 +9,7 @@ from pathlib import Path
 from lbmtune.records.best_json.document import Best
 from lbmtune.records.best_json.portfolio import CHECKED, Portfolio, PortfolioRow
 from lbmtune.records.comparison.repeats import percent
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.report.drawing import MARK, NEUTRAL, PALETTE, Figure, log_axis, plain_figure
 from lbmtune.report.html import filled, panel
 from lbmtune.report.tables import case_title, environment_table, product_text

@@ -5,7 +5,7 @@ from pathlib import Path
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.profile import DATASHEET, Profile
 from lbmtune.records.remarks import profile_disturbance
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.report.drawing import Figure, plain_figure
 from lbmtune.report.html import Panel, filled, panel
 from lbmtune.report.profile_tables import UNEXPLAINED, conclusion, kernels, state_rows, tables

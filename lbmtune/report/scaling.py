@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.report.drawing import NEUTRAL, PALETTE, Figure, log_axis, plain_figure
 from lbmtune.report.html import figure_page
 from lbmtune.units import format_mlups

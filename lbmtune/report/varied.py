@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lbmtune.records import Prediction
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.report.drawing import BESIDE, PALETTE, Figure, plain_figure, wrapped
 from lbmtune.report.html import figure_page
 from lbmtune.units import format_mlups

@@ -11,9 +11,9 @@ from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records.output import rounds_s
 from lbmtune.records.spec import StudySpec
 
-FILES_S = 3.3
-"""Seconds of the last files of a study of 25,000 configurations: report and journal of Optuna take 0.9 s each on a core
-of a Xeon at 2.5 GHz, best.json 0.1 s; and of the end of the processes."""
+_FILES_S, _FILE_S = 1.6, 0.004
+"""Seconds of the last files of a study, the end of its processes included, and of each trial in them: on hosts of H100
+with other work 1.5 s for 2 trials, 3 s for 300, 16 s for 6,500."""
 FEWEST_ROUNDS = 6
 """Rounds of the finals below which nothing can be said at 95 %."""
 SLACK = 0.05
@@ -33,6 +33,11 @@ _FIELDS_S = 1.0
 def now() -> float:
     """Return the seconds of `time.monotonic`."""
     return time.monotonic()
+
+
+def files_s(trials: int) -> float:
+    """Return the seconds of the last files of a study of so many trials: report, journal of Optuna, best.json."""
+    return _FILES_S + _FILE_S * trials
 
 
 def process_begun_s() -> float:
@@ -72,7 +77,7 @@ class Needs:
     """Seconds of what follows the search, from what was measured so far.
 
     proof_s: of a verification at full size, compilation included; step_s: of the best kernel; outputs_s: of its output
-    by kind, as predicted; accuracy_s: of a rounding; backend: decides if a device rests between samples.
+    by kind, as predicted; accuracy_s: of a rounding; backend: decides if a device rests between samples; trials: done.
     """
 
     spec: StudySpec
@@ -82,6 +87,7 @@ class Needs:
     outputs_s: Mapping[str, float] = field(default_factory=dict)
     accuracy_s: float = _ACCURACY_S
     proofs: int = field(default=0)
+    trials: int = 0
     _output_s: float | None = None
 
     def proven(self, seconds: float) -> None:
@@ -108,7 +114,12 @@ class Needs:
     @property
     def least_s(self) -> float:
         """Return the seconds of the least: the best two are proven, and measured in turns."""
-        return 2 * self.proof_s + self.race_s(2, FEWEST_ROUNDS) + FILES_S
+        return 2 * self.proof_s + self.race_s(2, FEWEST_ROUNDS) + self.files_s
+
+    @property
+    def files_s(self) -> float:
+        """Return the seconds of the last files."""
+        return files_s(self.trials)
 
     @property
     def sustained_s(self) -> float:

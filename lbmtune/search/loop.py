@@ -68,6 +68,7 @@ class Loop:
         self._index = {config: i for i, config in enumerate(space.configs)}
         places = [(self._index.get(from_flat(trial.config)), trial) for trial in done]
         self._known = {index: trial for index, trial in places if index is not None}
+        plan.needs.trials = len(self._known)
         if self._may_start():
             search.evaluator.prepare(space.configs)
         predicted_s = _PREDICTION_S * len(space.configs) / usable_cores()
@@ -231,6 +232,7 @@ class Loop:
         append_trial(self._search.folder, trial)
         begin = time.perf_counter()
         self._known[index] = trial
+        self._plan.needs.trials = len(self._known)
         self._strategy.observe(index, seen_of(trial))
         step_s, needs = fastest_s(self._spec.case, [trial]), self._plan.needs
         if step_s and not 0 < needs.step_s <= step_s:

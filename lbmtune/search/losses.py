@@ -4,7 +4,8 @@ from contextlib import suppress
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.errors import InputError, NothingValidError
-from lbmtune.records.store import PROFILE, read_profile, read_study, write_record
+from lbmtune.records.store import read_profile, read_study, write_record
+from lbmtune.records.whole_files import PROFILE
 from lbmtune.search.interfaces import Search
 from lbmtune.search.plan import Plan
 

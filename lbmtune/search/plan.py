@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from lbmtune.records import Trial
-from lbmtune.search.clock import FEWEST_ROUNDS, FILES_S, SLACK, Clock, Needs, now
+from lbmtune.search.clock import FEWEST_ROUNDS, SLACK, Clock, Needs, now
 
 _FINALS, _SUSTAINED, _ACCURACY, _PROFILE = 0.25, 0.15, 0.1, 0.1
 """Shares of the whole that finals may take beyond two finalists, and that the parts after them may take at all."""
@@ -49,7 +49,7 @@ class Plan:
     @property
     def later_s(self) -> float:
         """Return the seconds of what is planned after the finals."""
-        return FILES_S + sum(self.later.values())
+        return self.needs.files_s + sum(self.later.values())
 
     @property
     def later(self) -> dict[str, float]:
@@ -103,7 +103,7 @@ class Plan:
         spent_s = unproven * self.needs.proof_s + count * self.needs.prepare_s
         fewest_s = self.needs.race_s(count, FEWEST_ROUNDS) - count * self.needs.prepare_s
         left_s = self.clock.left_s - spent_s
-        return max(left_s - self.later_s, min(left_s - FILES_S, fewest_s), 0.0)
+        return max(left_s - self.later_s, min(left_s - self.needs.files_s, fewest_s), 0.0)
 
     def fitting(self, finalists: Sequence[Trial]) -> tuple[Trial, ...]:
         """Return the finalists that fit into the time, the fastest first; one, if no kernel is proven.
@@ -113,7 +113,7 @@ class Plan:
         left_s, chosen = self.clock.left_s, list[Trial]()
         for trial in finalists:
             unproven = sum(not one.proven for one in (*chosen, trial))
-            rest_s = FILES_S if len(chosen) < _TWO else self.later_s
+            rest_s = self.needs.files_s if len(chosen) < _TWO else self.later_s
             if self._finals_s(len(chosen) + 1, unproven) <= left_s - rest_s:
                 chosen.append(trial)
         if not chosen and not any(trial.proven for trial in finalists):
@@ -126,7 +126,7 @@ class Plan:
 
     def fits(self, seconds: float, what: str) -> bool:
         """Return whether a part fits into what is left; note that it is left out if it does not."""
-        left_s = self.clock.left_s - FILES_S
+        left_s = self.clock.left_s - self.needs.files_s
         if seconds <= left_s:
             return True
         self.left_out.append(f"{what}: {seconds:.1f} s, {max(left_s, 0.0):.1f} s were left")
@@ -137,13 +137,13 @@ class Plan:
         needs, protocol = self.needs, self.needs.spec.protocol
         if needs.runs_decide or not self.limited:
             return protocol.sustained_s
-        left_s = (self.clock.left_s - self.later.get("profile", 0.0) - FILES_S) / count - needs.run_s
+        left_s = (self.clock.left_s - self.later.get("profile", 0.0) - self.needs.files_s) / count - needs.run_s
         more_s = max(left_s / _LOWER_CLOCKS, 0.0)
         return protocol.sustained_s + min(more_s, protocol.longest_run_s - protocol.sustained_s)
 
     def some(self, trials: list[Trial], each_s: float) -> list[Trial]:
         """Return the first of the trials, as many as fit into what is left, and at least one."""
-        return trials[: int(min(len(trials), max(1.0, (self.clock.left_s - FILES_S) / each_s)))]
+        return trials[: int(min(len(trials), max(1.0, (self.clock.left_s - self.needs.files_s) / each_s)))]
 
     def _finals_s(self, count: int, unproven: int) -> float:
         return unproven * self.needs.proof_s + self.needs.race_s(count, FEWEST_ROUNDS)

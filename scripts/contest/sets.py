@@ -22,7 +22,8 @@ from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import predict
 from lbmtune.process_pool import mapped, pool
 from lbmtune.records import Trial
-from lbmtune.records.store import HEADER, read_header, read_study
+from lbmtune.records.store import read_header, read_study
+from lbmtune.records.whole_files import HEADER
 from lbmtune.search.interfaces import Seen
 from lbmtune.search.observations import seen_of
 from lbmtune.search.stopping import noise_of

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import psutil
 
 from lbmtune.records.best_json.document import read_best
-from lbmtune.records.store import HEADER, TRIALS, read_study
+from lbmtune.records.store import read_study
+from lbmtune.records.whole_files import HEADER, TRIALS
 from scripts.kills.run import DONE, GONE_S, WORKING, Run
 
 STUDY = Path(__file__).with_name("study.toml")

@@ -25,7 +25,8 @@ from lbmtune.files.lbmpykernel import PATTERNS, lbmpy_study
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Trial
 from lbmtune.records.spec import StudySpec
-from lbmtune.records.store import HEADER, decoded
+from lbmtune.records.store import decoded
+from lbmtune.records.whole_files import HEADER
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from lbmtune.files.kernelstudy import kernel_study
 from lbmtune.measure.timing.state import excite
 from lbmtune.measure.verification import own_kernel as own_kernel  # which registers how these are filled
 from lbmtune.records.spec import Budget, StudySpec
-from lbmtune.records.store import HEADER
+from lbmtune.records.whole_files import HEADER
 from lbmtune.runtime.own_kernel import OwnSimulation
 from lbmtune.search.interfaces import Seen
 from lbmtune.search.observations import seen_of

@@ -25,8 +25,9 @@ from lbmtune.records.comparison.repeats import percent
 from lbmtune.records.regression.ratios import Verdict
 from lbmtune.records.regression.studies import compared
 from lbmtune.records.spec import Budget, StudySpec
-from lbmtune.records.store import HEADER, read_study
+from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import HEADER
 
 _SCHEMES = ("pull", "push", "aa", "esoteric-twist", "esoteric-pull")
 _AXES = {

@@ -25,7 +25,7 @@ from lbmtune.decomposition.parts import decomposed
 from lbmtune.model.exchange import Period, period
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.comparison.statistics import paired_ratio
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 from scripts.paths import RECORDED, ROOT
 
 FOLDER = RECORDED / "nvidia-h100"

@@ -30,7 +30,8 @@ from lbmtune.cores import usable_cores
 from lbmtune.process_pool import mapped, pool
 from lbmtune.records import Entry, Trial
 from lbmtune.records.legacy.configurations import config_of
-from lbmtune.records.store import HEADER, TRIALS, read_study, write_atomically
+from lbmtune.records.store import read_study
+from lbmtune.records.whole_files import HEADER, TRIALS, replace_file
 from scripts.paths import RECORDED
 
 _SHARE = 8
@@ -88,10 +89,10 @@ def fill(folder: Path, processes: int) -> Counter[str]:
         filled = [
             with_entries(line, one.entries) if one.entries else line for line, one in zip(lines, found, strict=True)
         ]
-        write_atomically(packed, gzip.compress(b"".join(line + b"\n" for line in filled), mtime=0))
+        replace_file(packed, gzip.compress(b"".join(line + b"\n" for line in filled), mtime=0))
         values = msgspec.json.decode((folder / HEADER).read_bytes())
         values["entries_by"] = f"NVRTC {version('nvidia-cuda-nvrtc')}"
-        write_atomically(folder / HEADER, msgspec.json.format(msgspec.json.encode(values)) + b"\n")
+        replace_file(folder / HEADER, msgspec.json.format(msgspec.json.encode(values)) + b"\n")
     return Counter("told apart" if one.entries else one.what for one in found if one.entries or one.what)
 
 

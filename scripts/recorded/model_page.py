@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbmtune import __version__
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.records.comparison.statistics import relative_error
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.report.drawing import PALETTE, Figure, log_axis, plain_figure
 from lbmtune.report.html import figure_page
 

@@ -22,8 +22,9 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.model.machine.description import Machine
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.model.predict import TERMS, predict
-from lbmtune.records.store import HEADER, read_study
+from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import HEADER
 from scripts.paths import RECORDED, ROOT
 from scripts.recorded import against_published
 from scripts.recorded.host_interference import under_conditions

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lbmtune.catalogue.config import from_flat
-from lbmtune.records.store import HEADER, read_header, read_study
+from lbmtune.records.store import read_header, read_study
+from lbmtune.records.whole_files import HEADER
 from lbmtune.report.study.output import output_table
 from lbmtune.search.kinds import kind_of
 from scripts.check_recorded import with_rows

@@ -25,7 +25,7 @@ from lbmtune.decomposition.coupling import Coupling, bands
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import Decomposition, decomposed
 from lbmtune.records.comparison.statistics import Interval, paired_ratio
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.parts import Timed, parts_page, scaling_efficiency_figure, timeline_figure
 from scripts.paths import RECORDED, ROOT

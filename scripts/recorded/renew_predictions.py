@@ -30,8 +30,9 @@ from lbmtune.model.predict import predict
 from lbmtune.records import Prediction, Trial
 from lbmtune.records.comparison.statistics import relative_error
 from lbmtune.records.profile import Profile
-from lbmtune.records.store import HEADER, decoded, read_study, write_atomically
+from lbmtune.records.store import decoded, read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import HEADER, write_atomically
 from lbmtune.report.study.page import write_report
 from scripts.paths import RECORDED, ROOT
 from scripts.recorded.host_interference import under_conditions

@@ -25,7 +25,8 @@ from lbmtune.cli import main
 from lbmtune.cli.app import VERBS
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import check_acts, load_study
-from lbmtune.records.store import append_trial, cache_folder, make_cache, read_study, write_atomically
+from lbmtune.records.store import append_trial, cache_folder, make_cache, read_study
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.scratch import scratch_folder
 from lbmtune.search.lock import folder_lock
 from lbmtune.search.optuna_view.storage import without_password

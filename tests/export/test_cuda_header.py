@@ -320,3 +320,14 @@ def test_every_recorded_winner_of_a_gpu_has_a_header_with_its_code(folder: Path,
 
 def without_linkage(code: str) -> str:
     return code.replace("__host__ __device__ constexpr", "constexpr").strip()
+
+
+def test_a_hostile_name_of_a_device_stays_in_its_comment() -> None:
+    """The name comes from a file, which may be anybody's."""
+    found = best_of(*KINDS["one step"])
+    hostile = "X*/\n#error INJECT\n//"
+    changed = replace(found, lbmtune=hostile, environment=replace(found.environment, device=hostile))
+    text = cuda_header(changed, "lbm", "lbm.h")
+    assert "X/error INJECT//" in text
+    assert not [line for line in text.splitlines() if line.lstrip().startswith("#error INJECT")]
+    assert cuda_header(found, "lbm", "lbm.h").count("*/") == text.count("*/")

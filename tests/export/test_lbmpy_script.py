@@ -67,6 +67,13 @@ def test_program_and_data_say_the_same(tmp_path: Path) -> None:
     assert constants["SIMD"] == told["CreateKernelConfig"]["cpu"]["vectorize"]["lanes_bits"] == 0  # of a cell's values
 
 
+def test_a_hostile_name_of_a_study_stays_in_its_comment(tmp_path: Path) -> None:
+    found = best_of(box("d3q19", "trt", DOMAIN), parse_config("scheme=aa", "cpu"))
+    hostile = '"""\nraise SystemExit\n"""'
+    write_lbmpy(replace(found, study=hostile, lbmtune=hostile), tmp_path / "box.py")
+    assert "\nraise SystemExit" not in (tmp_path / "box.py").read_text()
+
+
 def test_another_suffix_is_refused(tmp_path: Path) -> None:
     found = best_of(box("d3q19", "trt", DOMAIN), parse_config("scheme=aa", "cpu"))
     with pytest.raises(InputError, match=r"best\.json does not end in \.py"):

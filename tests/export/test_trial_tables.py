@@ -13,7 +13,7 @@ import lbmtune
 from lbmtune.api import Study
 from lbmtune.errors import InputError
 from lbmtune.records import Outcome
-from lbmtune.records.store import HEADER
+from lbmtune.records.whole_files import HEADER
 from tests.support.paths import RECORDED
 
 SCHEMA = json.loads((Path(__file__).parent / "t4-results-1.0.0.schema.json").read_text())

@@ -22,8 +22,9 @@ from lbmtune.records.legacy.configurations import (
     previous_values,
 )
 from lbmtune.records.legacy.spaces import is_legacy_table, migrated_tables
-from lbmtune.records.store import FAMILIES_SINCE, HEADER, TRIALS, append_trial, read_study, write_header
+from lbmtune.records.store import FAMILIES_SINCE, append_trial, read_study, write_header
 from lbmtune.records.terms import FORMER, GRID_SYNC, MEANINGS
+from lbmtune.records.whole_files import HEADER, TRIALS
 from lbmtune.search.spaces.space import legal_set
 from tests.catalogue.families.examples import DEVICE
 from tests.records.test_store import HEADER_RECORD, TRIAL

@@ -28,17 +28,9 @@ from lbmtune.records import (
     Verification,
 )
 from lbmtune.records.spec import Budget, StudySpec
-from lbmtune.records.store import (
-    HEADER,
-    TRIALS,
-    append_trial,
-    drop_torn_line,
-    read_study,
-    remove_unfinished,
-    write_atomically,
-    write_header,
-)
+from lbmtune.records.store import append_trial, drop_torn_line, read_study, write_header
 from lbmtune.records.study import Ceiling, StudyHeader
+from lbmtune.records.whole_files import HEADER, TRIALS, remove_unfinished, replace_file
 
 HEADER_RECORD = StudyHeader(
     spec=StudySpec(
@@ -205,8 +197,8 @@ def test_a_record_of_a_later_version_is_refused(folder: Path) -> None:
 
 def test_writing_replaces_a_file_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file"
-    write_atomically(path, b"one")
-    write_atomically(path, b"two")
+    replace_file(path, b"one")
+    replace_file(path, b"two")
     assert path.read_bytes() == b"two"
     assert list(path.parent.iterdir()) == [path]
 
@@ -238,7 +230,7 @@ def test_a_folder_that_cannot_be_synced_is_written_all_the_same(
 
     monkeypatch.setattr("os.fsync", fsync)
     with nullcontext() if expected else pytest.raises(InputError, match=r"cannot write .*one: why"):
-        write_atomically(tmp_path / "one", b"1")
+        replace_file(tmp_path / "one", b"1")
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -248,14 +240,14 @@ def test_what_was_not_written_to_its_end_is_removed(
     def stop(_: int) -> None:
         raise KeyboardInterrupt
 
-    write_atomically(tmp_path / "study.json", b"1")
+    replace_file(tmp_path / "study.json", b"1")
     (tmp_path / ".lock").touch()
     with monkeypatch.context() as patched:
         patched.setattr("os.fsync", stop)
         if killed:
             patched.setattr(Path, "unlink", lambda *_, **__: None)
         with pytest.raises(KeyboardInterrupt):
-            write_atomically(tmp_path / "study.json", b"2")
+            replace_file(tmp_path / "study.json", b"2")
     assert len(list(tmp_path.iterdir())) == 2 + killed
     remove_unfinished(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "study.json"]
@@ -265,7 +257,7 @@ def test_what_was_not_written_to_its_end_is_removed(
 def test_an_unwritable_folder_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match=r"cannot write .*; choose another output folder"):
-        write_atomically(tmp_path / "file" / "study.json", b"")
+        replace_file(tmp_path / "file" / "study.json", b"")
 
 
 def test_only_a_verified_measurement_has_a_speed() -> None:

@@ -14,6 +14,8 @@ from lbmtune.errors import InputError
 from lbmtune.export import write_best
 from lbmtune.records.best_json.document import read_best
 from lbmtune.records.best_json.kernel import Kernel, SingleStep, source_digest
+from lbmtune.records.store import read_study, write_header
+from lbmtune.records.whole_files import HEADER
 from lbmtune.runtime import load as loading
 from lbmtune.runtime.load import _made_here
 from tests.codegen.test_left_over_steps import recorded
@@ -48,6 +50,24 @@ def test_a_hostile_text_runs_only_if_it_is_trusted(tmp_path: Path) -> None:
     assert not mark.exists()
     lbmtune.load(path, trusted=True)
     assert mark.exists()
+
+
+def test_a_hostile_name_of_a_flow_is_refused_wherever_it_comes_from(tmp_path: Path) -> None:
+    """It stands in comments of texts that this version makes itself, and that run without being trusted."""
+    mark, path = tmp_path / "ran", tmp_path / "best.json"
+    record = cpu_record(cavity("d2q9", "trt", (16, 12, 1), 1.4), CPU)
+    write_best(record, path)
+    write_header(tmp_path, record.header)
+    hostile = f'cavity"""\nimport pathlib\npathlib.Path({str(mark)!r}).touch()\n"""'
+    for file in (path, tmp_path / HEADER):
+        named = json.dumps(json.loads(file.read_text())).replace('"flow": "cavity"', f'"flow": {json.dumps(hostile)}')
+        assert "touch" in named
+        file.write_text(named)
+    with pytest.raises(InputError, match="is no name"):
+        lbmtune.load(path)
+    with pytest.raises(InputError, match="is no name"):
+        read_study(tmp_path)
+    assert not mark.exists()
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\f", "\u2028", "\\\n"])

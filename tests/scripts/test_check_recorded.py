@@ -28,7 +28,8 @@ from lbmtune.records import Accuracy
 from lbmtune.records.best_json.document import encode_best, read_best
 from lbmtune.records.best_json.kernel import source_digest
 from lbmtune.records.claims import Claim, Claims
-from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study, write_header
+from lbmtune.records.store import append_trial, read_study, write_header
+from lbmtune.records.whole_files import HEADER, TRIALS
 from tests.support.paths import ROOT
 from tests.support.script_module import load
 from tests.support.studies import made_up_records as made

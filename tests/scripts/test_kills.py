@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from lbmtune.records.store import TRIALS
+from lbmtune.records.whole_files import TRIALS
 from scripts.kills.__main__ import attack, dealt
 from scripts.kills.study import STAGES, WAYS, Kill, Study
 from tests.support.studies.described_cpu import describe_cpu

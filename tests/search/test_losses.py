@@ -11,8 +11,9 @@ from lbmtune.catalogue.config import KernelConfig
 from lbmtune.errors import NothingValidError
 from lbmtune.records.profile import Profile
 from lbmtune.records.spec import StudySpec, TimingProtocol
-from lbmtune.records.store import PROFILE, read_profile
+from lbmtune.records.store import read_profile
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import PROFILE
 from lbmtune.search.study import run_study
 from tests.support.studies.fake_study import FakeEvaluator, header, search, space_of, spec
 from tests.support.studies.made_up_profile import PROFILE as MADE_UP

@@ -18,7 +18,8 @@ from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION, Costs, Outcome, Trial
 from lbmtune.records.spec import Budget
-from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study
+from lbmtune.records.store import append_trial, read_study
+from lbmtune.records.whole_files import HEADER, TRIALS
 from lbmtune.search import lock
 from lbmtune.search.finals import finalists_of
 from lbmtune.search.joint.ledger import open_storage

@@ -30,7 +30,8 @@ from lbmtune.codegen.own_program import OwnProgram
 from lbmtune.codegen.passes import FACE_ARRAYS, SLOT
 from lbmtune.codegen.program import BARRIER, FIRST_PLANE, LAST_PLANE, MACROSCOPICS, SENT_SUMS, STEPS, Launch, Program
 from lbmtune.records import Conditions, Environment, Resources
-from lbmtune.records.store import cache_folder, write_atomically
+from lbmtune.records.store import cache_folder
+from lbmtune.records.whole_files import write_atomically
 from tests.shim.queues import Host, LateQueue
 
 HEADER = Path(__file__).with_name("cuda_on_host.h")

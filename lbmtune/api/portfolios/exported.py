@@ -14,7 +14,7 @@ from lbmtune.errors import InputError
 from lbmtune.export.portfolio_rule import rule_header
 from lbmtune.records.best_json.document import Best, read_best
 from lbmtune.records.best_json.portfolio import Portfolio
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 
 REPORT = "report.html"
 FORMATS = ("cuda", "c", "bundle")

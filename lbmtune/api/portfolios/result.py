@@ -27,8 +27,9 @@ from lbmtune.records.best_json.portfolio import (
     chosen_by,
 )
 from lbmtune.records.portfolio_store import MeasuredDomain, PortfolioAsked
-from lbmtune.records.store import read_study, write_atomically
+from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.search.portfolio.cover import cover, robust
 from lbmtune.search.portfolio.rule import learned
 

@@ -26,7 +26,9 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Prediction, Resources
 from lbmtune.records.spec import StudySpec
-from lbmtune.records.store import cache_folder, write_atomically
+from lbmtune.records.store import cache_folder
+from lbmtune.records.whole_files import write_atomically
+from lbmtune.regular_file import regular_bytes
 from lbmtune.search.estimates import estimates
 from lbmtune.search.kinds import kind_of
 from lbmtune.search.spaces.bounds import legal_of
@@ -176,7 +178,7 @@ def ranked_before(key: str) -> KernelConfig | None:
 def _kept(path: Path) -> _First | None:
     """Return a ranking on disk; None if it is missing or of another version."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_First)
+        return msgspec.json.decode(regular_bytes(path), type=_First)
     except (OSError, msgspec.DecodeError):
         return None
 

@@ -41,8 +41,9 @@ from lbmtune.model.exchange import OVERLAPS
 from lbmtune.model.machine.description import Machine
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.parts import AUTO, Compared, PartsAsked, PartsTrial, ranked_parts
-from lbmtune.records.store import PARTS, append_line, drop_torn_line, read_study
+from lbmtune.records.store import append_line, drop_torn_line, read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import PARTS
 from lbmtune.search.clock import Clock
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.spaces.space import Space

@@ -16,7 +16,9 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.measure.workers.evaluate import Evaluator
 from lbmtune.records import Accuracy, Environment
-from lbmtune.records.store import cache_folder, write_atomically
+from lbmtune.records.store import cache_folder
+from lbmtune.records.whole_files import write_atomically
+from lbmtune.regular_file import regular_bytes
 from lbmtune.search.kinds import rounding_of
 
 _COMPUTES = ("backend", "catalogue", "codegen", "measure/verification", "runtime")
@@ -53,7 +55,7 @@ class Accuracies:
     def _kept(self, config: KernelConfig, *, brief: bool) -> Accuracy | None:
         path = self._path(config)
         try:
-            found = msgspec.json.decode(path.read_bytes(), type=Accuracy)
+            found = msgspec.json.decode(regular_bytes(path), type=Accuracy)
         except (OSError, msgspec.DecodeError):  # missing, or of another version
             return None
         if not (found.points or brief):

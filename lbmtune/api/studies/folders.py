@@ -6,7 +6,8 @@ from pathlib import Path
 from lbmtune.api.machines.devices import folder_name
 from lbmtune.errors import InputError, given_path
 from lbmtune.records.portfolio_store import holds_portfolio
-from lbmtune.records.store import HEADER, check_writable, holds_study, read_study
+from lbmtune.records.store import holds_study, read_study
+from lbmtune.records.whole_files import HEADER, check_writable
 
 RESULTS = Path("lbmtune-studies")
 """The folder of all studies, unless another one is named."""

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lbmtune.records import Trial
-from lbmtune.records.store import HEADER, TRIALS, read_study
+from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import HEADER, TRIALS
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.lock import is_worked_on
 

@@ -15,7 +15,7 @@ from lbmtune.backend.registry import backend_of
 from lbmtune.records.parts import PartsAsked
 from lbmtune.records.spec import StudySpec
 from lbmtune.records.store import read_study
-from lbmtune.search.clock import FILES_S, Clock, Needs, now
+from lbmtune.search.clock import Clock, Needs, now
 from lbmtune.search.plan import Plan
 from lbmtune.search.spaces.bounds import legal_of
 
@@ -100,4 +100,4 @@ def planned_s(spec: StudySpec, backend: str) -> dict[str, float]:
     """Return the seconds of search, finals, what follows and files, as a study plans them when it begins."""
     plan = Plan(Clock(now(), spec.budget.seconds or inf), Needs(spec, backend))
     search_s = max(0.0, min(plan.search_left_s(), spec.budget.search_seconds or inf))
-    return {"search": search_s, "finals": plan.races_s, **plan.later, "files": FILES_S}
+    return {"search": search_s, "finals": plan.races_s, **plan.later, "files": plan.needs.files_s}

@@ -16,7 +16,8 @@ from lbmtune.codegen.render import render
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.process_pool import mapped, pool
 from lbmtune.records import Resources
-from lbmtune.records.store import cache_folder, write_atomically
+from lbmtune.records.store import cache_folder
+from lbmtune.records.whole_files import write_atomically
 
 _SHARE = 4
 """Kernels that a process compiles per task."""

@@ -1,5 +1,6 @@
 """The case: the problem that is solved, without its implementation."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,6 +28,8 @@ CutKind = Literal["open", "wall", "moving"]
 
 MOST_CELLS = 2**31 - 1
 """Along an axis: extents are arguments of 32 bits."""
+_NAME = re.compile("[A-Za-z0-9_ .-]{0,80}")
+"""Of a flow: it stands in comments of programs, whatever file it comes from."""
 _LATTICES_OF: Mapping[str, tuple[str, ...]] = {"cumulant": ("d3q27",)}
 """Lattices of collisions whose moments not all lattices have."""
 
@@ -153,6 +156,8 @@ def domain_conditions(case: Problem) -> Iterator[Condition]:
 
 def _check(case: Case) -> None:
     stencil = lattice(case.lattice)
+    if not _NAME.fullmatch(case.flow):
+        raise InputError(f"flow {case.flow!r} is no name; take letters, digits, spaces, dots, - and _.")
     if case.collision not in (*COLLISIONS, NO_COLLISION):
         raise unknown("collision", case.collision, COLLISIONS)
     if not collides(case.collision, case.lattice):

@@ -30,7 +30,8 @@ from lbmtune.records.best_json.document import read_best
 from lbmtune.records.legacy.configurations import previous_key
 from lbmtune.records.output import Output
 from lbmtune.records.spec import Axes, StudySpec, tables
-from lbmtune.records.store import HEADER, read_study
+from lbmtune.records.store import read_study
+from lbmtune.records.whole_files import HEADER
 
 _DIGITS = 12
 _KEY = rf"[0-9a-f]{{{_DIGITS}}}"

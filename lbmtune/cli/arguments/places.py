@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 from lbmtune.errors import InputError
-from lbmtune.records.store import check_writable
+from lbmtune.records.whole_files import check_no_record, check_writable
 
 LOG = logging.getLogger("lbmtune")
 _PAGE = ".html"
@@ -24,7 +24,9 @@ def check_file(path: Path) -> None:
     """Refuse a file of --output that cannot be written, and say which folder it makes. Raises InputError."""
     if path.is_dir():
         raise InputError(f"cannot write {path}: Is a directory; {_INSTEAD}.")
-    check_folder(path.parent, path, _INSTEAD)
+    check_no_record(path, _INSTEAD)
+    if path.is_file() or not path.exists():  # a folder of devices need not be writable
+        check_folder(path.parent, path, _INSTEAD)
 
 
 def check_page(path: Path) -> None:

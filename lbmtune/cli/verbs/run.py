@@ -58,6 +58,8 @@ def verify(
     subject = resolve(config, options).legal()
     rank = _rank(options, devices, parts) if ranks else None
     if where := _places(subject, options, devices, parts, rank):
+        if full_size:
+            raise InputError("--full-size is of one device; leave it out, or leave out --devices, --parts and --ranks.")
         found = api.prove_parts(subject.case, subject.config, where, cut, coupling, depth=halo, rank=rank)
         show_agreement(found, named(subject), as_json, quietly=_silent(rank))
         return

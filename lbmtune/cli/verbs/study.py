@@ -33,8 +33,9 @@ from lbmtune.records.parts import AUTO, PartsAsked, ranked_parts
 from lbmtune.records.portfolio_store import holds_portfolio
 from lbmtune.records.remarks import race_text, speed_doubts, too_much_power
 from lbmtune.records.spec import OBJECTIVES, StudySpec
-from lbmtune.records.store import HEADER, read_study
+from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import HEADER
 from lbmtune.search.pareto import figures, members
 
 if TYPE_CHECKING:

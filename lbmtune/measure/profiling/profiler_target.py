@@ -23,7 +23,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render
 from lbmtune.measure.timing.state import excite, stable_case
 from lbmtune.records import Environment
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.runtime import Simulation
 
 WARM_CYCLES = 4

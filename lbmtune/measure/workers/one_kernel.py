@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # workers start often, and these imports take long
 FULL_SIZE = "verify at full size"
 SUSTAINED = "measure sustained"
 OUTPUT = "measure output"
+_LATER = "it goes wrong after other launches, or not always"
 
 
 def verify_and_measure(
@@ -60,7 +61,9 @@ def verify_and_measure(
                 check = partial(_verify, program, device, request, protocol, side_task)
                 result.verification = check(binary)
                 if not result.verification.passed:
-                    result.outcome, result.reason = _cause(program, device.environment, check, result.verification)
+                    result.outcome, result.reason = _cause(
+                        program, binary, device.environment, check, result.verification
+                    )
                     return result
         if request.sustained_s:
             with _stage(SUSTAINED, result, progress, device):
@@ -98,14 +101,23 @@ def _sustained(
 
 
 def _cause(
-    program: Program, environment: Environment, check: Callable[[Binary], Verification], failed: Verification
+    program: Program,
+    binary: Binary,
+    environment: Environment,
+    check: Callable[[Binary], Verification],
+    failed: Verification,
 ) -> tuple[Outcome, str]:
-    """Tell a wrong text from a wrong assembly: the text is right if it passes when it is assembled otherwise."""
+    """Tell a wrong text from a wrong assembly: the text is right if it passes when it is assembled otherwise.
+
+    A binary that then passes, too, is no fault of the assembler.
+    """
     reason = describe_failure(failed)
     # a variant that cannot be compiled or launched proves nothing about the one that is wrong
     with suppress(CompileError, DeviceUnavailableError, TooManyResourcesError, OutOfMemoryError, MemoryError):
-        for how, binary in reassembled(environment, program):
-            if check(binary).passed:
+        for how, variant in reassembled(environment, program):
+            if check(variant).passed:
+                if check(binary).passed:  # it was loaded anew, the variant having taken its place
+                    return Outcome.WRONG_RESULT, f"{reason}; loaded anew it is right: {_LATER}"
                 return Outcome.MISCOMPILED, f"{reason}; assembled by {how} the same text is right"
     return Outcome.WRONG_RESULT, reason
 

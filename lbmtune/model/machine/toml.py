@@ -16,7 +16,8 @@ from lbmtune.errors import InputError
 from lbmtune.model.machine.benchmark_names import lacking, lacking_of_cpu
 from lbmtune.model.machine.curves import by_bytes
 from lbmtune.model.machine.description import Machine
-from lbmtune.records.store import write_atomically
+from lbmtune.records.whole_files import write_atomically
+from lbmtune.regular_file import regular_bytes
 
 _PARTS = ("environment", "calibration", "cpu", "conditions", "datasheet", "output", "links")
 """Tables with fields of their own; keys of other tables are names of figures."""
@@ -101,7 +102,7 @@ def read_machine(path: Path) -> Machine:
 
 def described(path: Path) -> Machine:
     """Return the machine of a file. Raises OSError, or ValueError with a clause on the cause."""
-    return _read(path.read_bytes())
+    return _read(regular_bytes(path))
 
 
 @lru_cache(maxsize=32)  # checks of hundreds of figures, for the same few files again and again

@@ -24,6 +24,7 @@ from lbmtune.records.legacy.configurations import config_of, is_legacy, previous
 from lbmtune.records.quantities import Count, NotNegative, Positive
 from lbmtune.records.store import decoded
 from lbmtune.records.study import Ceiling
+from lbmtune.regular_file import regular_bytes
 
 FORMAT, BEST_VERSION = "lbmtune.best", 2
 _READ_VERSIONS = (1, BEST_VERSION)
@@ -273,7 +274,7 @@ def _current(best: Best, path: Path) -> Best:
 
 def _values(path: Path) -> Any:
     try:
-        return decoded(path.read_bytes(), object)
+        return decoded(regular_bytes(path), object)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; give a best.json that lbmtune wrote.") from error
     except ValueError as error:

@@ -5,6 +5,9 @@ Lattice quantities are in lattice units.
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
 
 from lbmtune.records.best_json.domain import DomainRules
 
@@ -83,6 +86,9 @@ class CellType:
     number: int
 
 
+Launches = Annotated[tuple[LaunchGeometry, ...], msgspec.Meta(min_length=1)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SingleStep:
     """A kernel for one time step on the same buffers with the same arguments, for steps that do not fill a launch.
@@ -94,7 +100,7 @@ class SingleStep:
     source: str
     source_digest: str
     options: tuple[str, ...]
-    launches: tuple[LaunchGeometry, ...]
+    launches: Launches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +125,8 @@ class Kernel:
     source_digest: str
     binary_digest: str
     options: tuple[str, ...]
-    period: tuple[tuple[LaunchGeometry, ...], ...]
-    buffers: tuple[Buffer, ...]
+    period: Annotated[tuple[Launches, ...], msgspec.Meta(min_length=1)]
+    buffers: Annotated[tuple[Buffer, ...], msgspec.Meta(min_length=1)]
     arguments: dict[str, Argument]
     max_elements: int | None = None
     steps: int = 1

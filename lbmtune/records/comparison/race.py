@@ -19,13 +19,15 @@ _FEWEST = 6
 class Verdict:
     """The end of a race. first: number of the fastest; tied: of those that are not slower at 95 %, by speed.
 
-    behind: the fastest of the others, None if there is none; ahead: how much faster the first is, as a ratio.
+    behind: the fastest of the others, None if there is none; ahead: how much faster the first is, as a ratio; decided:
+    whether all of them took part in as many rounds as telling takes.
     """
 
     first: int
     tied: tuple[int, ...] = ()
     behind: int | None = None
     ahead: Interval | None = None
+    decided: bool = True
 
     def sentence(self, keys: dict[int, str], winner: int, leads: str = "has the smallest footprint of them") -> str:
         """Return margin, confidence and ties in words.
@@ -36,7 +38,8 @@ class Verdict:
         if self.tied:
             level = (self.first, *self.tied)
             chosen = f"; {keys[winner]} {leads}" if winner in level else ""
-            said.append(f"tied at 95 %: {', '.join(keys[number] for number in level)}{chosen}")
+            tied = "tied at 95 %" if self.decided else f"too few rounds to tell apart at 95 % (less than {_FEWEST})"
+            said.append(f"{tied}: {', '.join(keys[number] for number in level)}{chosen}")
         if self.behind is not None and self.ahead is not None:
             low, high = (percent(bound - 1) for bound in (self.ahead.low, self.ahead.high))
             lead = percent(self.ahead.median - 1)
@@ -54,7 +57,8 @@ def verdict(trials: Sequence[Trial]) -> Verdict | None:
     slower = [number for number, found in ahead.items() if found and found.low > 1.0]
     tied = tuple(number for number in ahead if number not in slower)
     behind = next(iter(slower), None)
-    return Verdict(first.number, tied, behind, None if behind is None else ahead[behind])
+    decided = all(found is not None for found in ahead.values())
+    return Verdict(first.number, tied, behind, None if behind is None else ahead[behind], decided)
 
 
 def slower(trial: Trial, other: Trial) -> bool:

@@ -9,8 +9,8 @@ from lbmtune.records.regression.facts import facts
 from lbmtune.records.regression.kernels import shared
 from lbmtune.records.regression.ratios import Verdict
 from lbmtune.records.regression.studies import Comparison, compared
-from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.report.compared.figures import panels
 from lbmtune.report.compared.tables import (
     answer_rows,

@@ -8,8 +8,8 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import description_disturbance, disturbance, doubt, faster_first, unfinished, unsteadiness
-from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyRecord
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.report.html import Panel, filled, packed, script_json
 from lbmtune.report.profile_tables import level_rows
 from lbmtune.report.study.answer.beside import none_published

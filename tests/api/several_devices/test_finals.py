@@ -29,7 +29,8 @@ from lbmtune.records import Outcome
 from lbmtune.records.best_json.document import read_best
 from lbmtune.records.best_json.domain import evaluated
 from lbmtune.records.parts import PartsAsked, ranked_parts
-from lbmtune.records.store import PARTS, append_trial, read_study, write_header
+from lbmtune.records.store import append_trial, read_study, write_header
+from lbmtune.records.whole_files import PARTS
 from lbmtune.report.study.on_parts import parts_rows, parts_text
 from lbmtune.search.clock import Clock, now
 from lbmtune.search.interfaces import Observer

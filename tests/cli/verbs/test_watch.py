@@ -11,7 +11,8 @@ from lbmtune.api.studies import following
 from lbmtune.api.studies.following import follow
 from lbmtune.cli.format.studies.live import LIVE
 from lbmtune.records.spec import Budget
-from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study, write_header
+from lbmtune.records.store import append_trial, read_study, write_header
+from lbmtune.records.whole_files import HEADER, TRIALS
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.lock import folder_lock, is_worked_on
 from lbmtune.search.study import run_study

@@ -70,6 +70,33 @@ def test_a_wrong_kernel_is_assembled_otherwise(
     assert found.measurement is None
 
 
+def test_a_binary_that_is_right_when_it_is_loaded_anew_is_no_fault_of_the_assembler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As of a kernel that counts its launches, and goes wrong after some."""
+    mine, loaded = compiler(PROGRAM), list[str]()
+
+    def verified(_: object, binary: Binary, *__: object) -> Verification:
+        loaded.append(binary.digest)
+        return Verification(
+            error=float(len(loaded) == 1),
+            bound=1e-6,
+            worst_cell=(1, 2, 3),
+            worst_direction=4,
+            worst_steps=2,
+            domains=((9, 5, 7),),
+        )
+
+    monkeypatch.setattr("lbmtune.measure.workers.one_kernel.verify", verified)
+    variant = Binary(b"", "variant", Resources())
+    monkeypatch.setattr("lbmtune.measure.workers.one_kernel.reassembled", lambda *_: iter([("ptxas -O1", variant)]))
+    request, device = MeasureRequest(path=Path("unused")), PooledDevice(FakeDevice("cuda"))
+    found = verify_and_measure(PROGRAM, mine, device, request, PROTOCOL, lambda _: None)
+    assert loaded == [mine.digest, "variant", mine.digest]
+    assert found.outcome is Outcome.WRONG_RESULT
+    assert "loaded anew it is right: it goes wrong after other launches" in found.reason
+
+
 def test_what_cannot_run_when_assembled_otherwise_leaves_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     def verified(_: object, binary: Binary, *__: object) -> Verification:
         if binary.digest == "other":

@@ -17,7 +17,8 @@ from lbmtune.backend.cuda.nvrtc import compile_cuda
 from lbmtune.catalogue.config import CudaConfig, cuda
 from lbmtune.codegen.render import render
 from lbmtune.records import Entry, Resources, Trial
-from lbmtune.records.store import HEADER, TRIALS, append_trial, read_study, write_header
+from lbmtune.records.store import append_trial, read_study, write_header
+from lbmtune.records.whole_files import HEADER, TRIALS
 from tests.support.kernels.cuda_samples import needs_nvrtc
 from tests.support.paths import ROOT
 from tests.support.script_module import load

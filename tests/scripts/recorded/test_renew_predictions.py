@@ -11,7 +11,8 @@ import pytest
 from lbmtune.model.machine.toml import read_machine
 from lbmtune.records.best_json.document import read_best
 from lbmtune.records.profile import KERNEL
-from lbmtune.records.store import HEADER, read_study
+from lbmtune.records.store import read_study
+from lbmtune.records.whole_files import HEADER
 from lbmtune.report.study.speeds import parity_info
 from scripts.recorded.model_page import by_set
 from scripts.recorded.model_report import judged

@@ -27,7 +27,8 @@ from lbmtune.measure.verification.reference_states import small_states
 from lbmtune.measure.verification.verify import deviation, error_bounds
 from lbmtune.records import Verification
 from lbmtune.records.best_json.document import Best
-from lbmtune.records.store import cache_folder, write_atomically
+from lbmtune.records.store import cache_folder
+from lbmtune.records.whole_files import write_atomically
 from lbmtune.runtime.states import state_of
 from tests.shim.device import COMPILER, RUNTIME, compiler_version, shim_engine, shim_runtime
 from tests.support.studies import made_up_records as made

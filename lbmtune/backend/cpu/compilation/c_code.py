@@ -21,7 +21,8 @@ from lbmtune.backend.protocol import Array, Binary, CompileError
 from lbmtune.codegen.program import Launch, Program
 from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Resources
-from lbmtune.records.store import CODE, cache_folder, make_cache, write_atomically
+from lbmtune.records.store import CODE, cache_folder, make_cache
+from lbmtune.records.whole_files import write_atomically
 
 _COMPILERS = ("cc", "gcc", "clang")
 _SHARED = ("-shared", "-fPIC", "-x", "c")

@@ -17,7 +17,8 @@ from numba.core.errors import NumbaError
 from lbmtune.backend.protocol import Binary, CompileError
 from lbmtune.codegen.program import Program
 from lbmtune.records import Resources
-from lbmtune.records.store import CACHE_VARIABLE, CODE, cache_folder, make_cache, write_atomically
+from lbmtune.records.store import CACHE_VARIABLE, CODE, cache_folder, make_cache
+from lbmtune.records.whole_files import write_atomically
 
 _ELSEWHERE = f"set {CACHE_VARIABLE} to a folder that can be written, where compiled kernels are kept"
 

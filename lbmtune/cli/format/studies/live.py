@@ -9,8 +9,8 @@ from rich.console import Console
 
 from lbmtune.cli.format.studies.progress import Progress
 from lbmtune.records import Trial
-from lbmtune.records.store import write_atomically
 from lbmtune.records.study import StudyHeader
+from lbmtune.records.whole_files import write_atomically
 
 LIVE = "live.html"
 _PAUSE_S, _RELOAD_S = 2.0, 3

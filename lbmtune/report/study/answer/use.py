@@ -1,11 +1,11 @@
 """How to use the winner: texts for Python, C++, C and the command line, each to be copied whole."""
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.case import Case
+from lbmtune.printable import plain
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.beside import fastest_sustained
 from lbmtune.report.study.steps import SLOWER
@@ -37,8 +37,6 @@ _OBJECT = (
     "The export is object code for the processors of the machine that exports; --target x86-64-v3 or x86-64-v4 names "
     "others."
 )
-_UNSAFE = re.compile(r"[^\w ().,@+/-]")
-"""These characters may not stand in a string of a program: the name of a device comes from a file."""
 _STEPS = 100
 """Least time steps that the programs take."""
 
@@ -102,7 +100,7 @@ def _measured(study: StudyRecord) -> str:
     burst, run, threads = winner.mlups or 0.0, winner.sustained, winner.config.get("threads")
     differs = run is not None and abs(run.mlups / burst - 1) > SLOWER
     speed = f"{format_mlups(run.mlups)} sustained, {format_mlups(burst)} in bursts," if run and differs else ""
-    device = _UNSAFE.sub("", study.header.environment.device)
+    device = plain(study.header.environment.device)
     counted = f", {threads} thread{'s' * (threads != 1)}" if threads else ""
     return f"the study measured {speed or format_mlups(burst)} on {device}{counted}"
 
@@ -135,7 +133,7 @@ def _command_line(study: StudyRecord) -> str:
 
 def _cpp(study: StudyRecord) -> str:
     case, steps, backend = study.header.spec.case, _steps(study), study.header.backend
-    solid = f"    std::vector<unsigned char> solid(cells);  // 1 where {case.geometry} is solid"
+    solid = f"    std::vector<unsigned char> solid(cells);  // 1 where {plain(case.geometry)} is solid"
     program = [
         *(["#define LBM_IMPLEMENTATION"] if backend == "cuda" else []),
         '#include "lbm.h"',
@@ -172,7 +170,7 @@ def _cpp(study: StudyRecord) -> str:
 
 def _c(study: StudyRecord) -> str:
     case, steps = study.header.spec.case, _steps(study)
-    solid = f"    unsigned char *solid = calloc(cells, 1);  // 1 where {case.geometry} is solid"
+    solid = f"    unsigned char *solid = calloc(cells, 1);  // 1 where {plain(case.geometry)} is solid"
     program = [
         '#include "lbm.h"',
         "#include <math.h>",
