@@ -11,6 +11,7 @@ from lbmtune.backend.protocol import CompileError
 from lbmtune.codegen.skeleton import skeleton
 from lbmtune.errors import InputError
 from lbmtune.export.cuda_header import cuda_header, nvcc_options
+from lbmtune.printable import plain
 from lbmtune.records.best_json.document import Best, encode_best
 from lbmtune.records.whole_files import write_atomically
 
@@ -73,7 +74,7 @@ def _unwritable(folder: Path, error: OSError) -> InputError:
 def _filled(best: Best, name: str, file: str) -> str:
     case = best.case
     nx, ny, nz = case.domain
-    speed = f"{best.expected.mlups:,.0f} in the study, on {best.environment.device} and {nx} x {ny} x {nz} cells"
+    speed = f"{best.expected.mlups:,.0f} in the study, on {plain(best.environment.device)} and {nx} x {ny} x {nz} cells"
     return Template(skeleton(f"export/bundle/{file}.in")).substitute(
         name=name,
         options=" ".join(one for one in nvcc_options(best.kernel.options) if not one.startswith("-std")),
@@ -81,7 +82,7 @@ def _filled(best: Best, name: str, file: str) -> str:
         ny=ny,
         nz=nz,
         solid_cells="cells" if case.geometry else "0",
-        expected=speed.replace("%", "%%").replace('"', '\\"'),
+        expected=speed,
     )
 
 

@@ -18,6 +18,7 @@ from lbmtune.cli.signals import like_ctrl_c
 from lbmtune.errors import InputError, LbmtuneError
 from lbmtune.printable import printable, shortened
 
+_BAD = InputError.exit_code
 _NAME_SHOWN = 60
 """Letters of a name that is too long for a file."""
 _LONGEST = 400
@@ -88,10 +89,12 @@ def _run(arguments: list[str]) -> int:
     except LbmtuneError as error:
         return _refused(str(error), error.exit_code)
     except OSError as error:
+        if error.errno == errno.EACCES and error.filename:
+            return _refused(f"cannot read {error.filename}: {error.strerror}; see to its permissions.", _BAD)
         if error.errno != errno.ENAMETOOLONG:
             raise
         shown = str(error.filename)[:_NAME_SHOWN]
-        return _refused(f"{shown}... names no file: {error.strerror}; correct the argument.", InputError.exit_code)
+        return _refused(f"{shown}... names no file: {error.strerror}; correct the argument.", _BAD)
 
 
 def _refused(why: str, code: int) -> int:

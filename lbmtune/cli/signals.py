@@ -2,10 +2,12 @@
 
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 _USUAL = {
     signal.SIGINT: signal.default_int_handler,
@@ -31,9 +33,11 @@ def like_ctrl_c() -> Iterator[None]:
     for one, handler in before.items():
         if handler is _USUAL[one]:
             signal.signal(one, _interrupt)
+    told, sys.unraisablehook = sys.unraisablehook, _unraisable(sys.unraisablehook)
     try:
         yield
     finally:
+        sys.unraisablehook = told
         for one, handler in before.items():
             signal.signal(one, handler)
 
@@ -41,6 +45,22 @@ def like_ctrl_c() -> Iterator[None]:
 def _interrupt(number: int, frame: FrameType | None) -> None:
     if not _imports(frame):
         raise KeyboardInterrupt
+    _again(number)
+
+
+def _unraisable(told: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Return what tells of exceptions that end nothing, those of finalizers and callbacks: a signal comes again."""
+
+    def hook(lost: Any) -> None:
+        if isinstance(lost.exc_value, KeyboardInterrupt):
+            _again(signal.SIGINT)
+        else:
+            told(lost)
+
+    return hook
+
+
+def _again(number: int) -> None:
     again = threading.Timer(_LATER_S, os.kill, (os.getpid(), number))
     again.daemon = True
     again.start()

@@ -1,5 +1,6 @@
 """The [case] table of a study file: a flow problem in the words of the field."""
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -105,10 +106,17 @@ def _parameters(file: CaseFile) -> Parameters:
     return made_of(Parameters, file, domain=domain_of(file.domain, file.lattice), inlet=inlet)
 
 
+def _cells(text: str | int) -> int:
+    """Return a whole number. Raises ValueError for other forms of it, such as 1_0."""
+    if isinstance(text, str) and not re.fullmatch(r"\s*-?[0-9]+\s*", text):
+        raise ValueError(text)
+    return int(text)
+
+
 def domain_of(value: str | tuple[int, ...], lattice: str) -> tuple[int, int, int]:
     """Return the cells along x, y, z of the text of a domain, or of two or three numbers. Raises InputError."""
     try:
-        cells = [int(part) for part in (value.split("x") if isinstance(value, str) else value)]
+        cells = [_cells(part) for part in (value.split("x") if isinstance(value, str) else value)]
     except ValueError:
         cells = []
     if len(cells) == 2:

@@ -9,7 +9,7 @@ report.html, best.json
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
 from math import inf, isfinite, log
@@ -192,8 +192,18 @@ class StudyRecord:
 
     @cached_property
     def race(self) -> Verdict | None:
-        """Return what the finals say: who is first, by how much, and who is tied; None without finals."""
-        return verdict(self.trials)
+        """Return what the finals say: who is first, by how much, and who is tied; None without finals.
+
+        One that the interval of the first does not cover is not tied, although its rounds do not tell it apart.
+        """
+        found = verdict(self.trials)
+        if found is None:
+            return None
+        finals = {trial.number: trial for trial in self.trials if trial.number in (found.first, *found.tied)}
+        low = self.interval(finals[found.first]).low_mlups
+        beyond = tuple(number for number in found.tied if (finals[number].mlups or 0.0) < low)
+        tied = tuple(number for number in found.tied if number not in beyond)
+        return replace(found, tied=tied, untold=(*beyond, *found.untold))
 
     @property
     def winner_on_parts(self) -> tuple[PartsTrial, Trial] | None:
@@ -250,6 +260,8 @@ class StudyRecord:
         best, *others = self.ranked or (None,)
         if best is None or self.header.spec.objective != "mlups":
             return frozenset()
+        if best.number in self._level:
+            return frozenset(self._level) - {best.number}
         low = self.interval(best).low_mlups
         alike = (t for t in others if t and (t.final is None) == (best.final is None))
         return frozenset(t.number for t in alike if (t.mlups or 0.0) >= low and not slower(t, best))

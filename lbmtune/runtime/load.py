@@ -22,6 +22,7 @@ from lbmtune.codegen.program import Launch, Mode, Over, Program
 from lbmtune.codegen.render import render, render_single
 from lbmtune.codegen.support import support_of
 from lbmtune.errors import DeviceUnavailableError, InputError
+from lbmtune.printable import printable
 from lbmtune.records import Environment
 from lbmtune.records.best_json.document import Best, read_best
 from lbmtune.records.best_json.kernel import LaunchGeometry
@@ -128,7 +129,8 @@ def loaded(
     if not best.proven:
         warnings.warn(f"the kernel of {path} was not verified on the whole domain.", stacklevel=2)
     if best.expected.doubts:
-        warnings.warn(f"the speed that {path} expects is not reliable: {' '.join(best.expected.doubts)}", stacklevel=2)
+        doubts = printable(" ".join(best.expected.doubts))
+        warnings.warn(f"the speed that {path} expects is not reliable: {doubts}", stacklevel=2)
     if power := power_remark(f"the kernel of {path}", best.expected.sustained, best.limits.get("power_w")):
         warnings.warn(f"{power}.", stacklevel=2)
     config = _config(best.config, case, opened)
@@ -258,9 +260,10 @@ def _open(best: Best, device: str | None, path: str | os.PathLike[str]) -> Devic
 
 def _warn_of_another_device(recorded: Environment, here: Environment) -> None:
     if recorded.device != here.device:
+        tuned_on = printable(recorded.device)
         warnings.warn(
-            f"this kernel was tuned on {recorded.device} and runs on {here.device}: expect another speed, and perhaps "
-            "another best kernel.",
+            f"this kernel was tuned on {tuned_on} and runs on {here.device}: expect another speed, and perhaps another "
+            "best kernel.",
             stacklevel=3,
         )
 

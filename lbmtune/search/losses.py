@@ -26,4 +26,7 @@ def record_profile(search: Search, plan: Plan) -> None:
     except (NothingValidError, InputError) as error:
         plan.left_out.append(f"profile: {error}")
         return
-    write_record(search.folder / PROFILE, found)
+    try:
+        write_record(search.folder / PROFILE, found)
+    except InputError as error:  # the study has its winner, whose files come next
+        plan.left_out.append(f"profile: {error}")

@@ -17,12 +17,14 @@ from typing import Annotated, get_args, get_origin, get_type_hints
 
 import pytest
 
+from lbmtune.api import Study
 from lbmtune.api.machines import measured_machines
 from lbmtune.api.machines.shipped import shipped_machines
 from lbmtune.backend.cpu import compile_cpu
 from lbmtune.claims.store import append_group, read_claims
 from lbmtune.cli import main
 from lbmtune.cli.app import VERBS
+from lbmtune.cli.verbs.study import _show as show_study
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import check_acts, load_study
 from lbmtune.records.store import append_trial, cache_folder, make_cache, read_study
@@ -984,3 +986,54 @@ def test_no_gpu_is_three(tmp_path, verbs, cupy, said):
 def test_a_member_is_of_best_json_alone(refused):
     said = "--member 2 is not supported for format=csv (leave it out): that holds all trials."
     assert refused("export", "a-study", "--member", "2", "--format", "csv") == f"lbmtune: {said}"
+
+
+def test_a_study_whose_files_cannot_be_written_is_printed_even_so(tmp_path, monkeypatch, capsys):
+    shutil.copytree(RECORDED / "zen3-2-cores" / "d3q19-box-fast-fp32", tmp_path / "study")
+    found = Study(tmp_path / "study")
+
+    def full(_: object) -> None:
+        raise InputError(f"cannot write {found.folder}/report.html: No space left on device.")
+
+    monkeypatch.setattr(Study, "report", full)
+    with pytest.raises(InputError, match=r"No space .* Nothing is lost: lbmtune export .* write them again"):
+        show_study(found, False)
+    assert f"{found.winner.key}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("report s --output=", "--output is empty; name a file or a folder"),
+        ("study --device cpu --output=", "--output is empty; name a file or a folder"),
+        ("report s --output s/trials.jsonl.gz", "it is a record of the study in its folder"),
+        ("export s --format csv --output s/study.json", "it is a record of the study in its folder"),
+        ("export b.json --format c --output b.json", "--output b.json is what is exported"),
+        ("explain pipe.json", "cannot read pipe.json: it is no regular file"),
+        ("explain s/best.json --set case.domain=1_0x32x32", "domain '1_0x32x32' is not two or three cell counts"),
+    ],
+)
+@pytest.mark.timeout(20)
+def test_nothing_is_replaced_or_waited_for(tmp_path, monkeypatch, capsys, asked, said):
+    kept = shutil.copytree(RECORDED / "zen3-2-cores" / "d3q19-box-fast-fp32", tmp_path / "s")
+    shutil.copy(kept / "best.json", tmp_path / "b.json")
+    os.mkfifo(tmp_path / "pipe.json")
+    monkeypatch.chdir(tmp_path)
+    before = {file: file.read_bytes() for file in (*kept.iterdir(), tmp_path / "b.json")}
+    with pytest.raises(SystemExit) as ended:
+        main(asked.split())
+    assert ended.value.code == 2
+    assert said in (told := capsys.readouterr().err)
+    assert told.count("\n") == 1
+    assert {file: file.read_bytes() for file in (*kept.iterdir(), tmp_path / "b.json")} == before
+
+
+def test_what_may_not_be_read_gets_a_sentence(tmp_path, monkeypatch, capsys):
+    def forbidden(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", forbidden)
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "Permission denied; see to its permissions." in capsys.readouterr().err

@@ -52,7 +52,10 @@ def test_one_that_was_dropped_is_compared_by_its_rounds_and_too_few_say_nothing(
     dropped, cut = finalist(2, 97.0, rounds=6), finalist(3, 90.0, rounds=5)
     found = verdict([finalist(1, 100.0), dropped, cut])
     assert found
-    assert (found.first, found.tied, found.behind) == (1, (3,), 2)
+    assert (found.first, found.tied, found.behind, found.untold) == (1, (), 2, (3,))
+    assert found.sentence({1: "one", 2: "two", 3: "three"}, 1).endswith(
+        "; the rounds do not tell at 95 % if one is faster than three"
+    )
     assert verdict([replace(finalist(1, 1.0), final=None)]) is None
     alone = verdict([finalist(1, 1.0)])
     assert alone

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -14,6 +15,7 @@ from optuna.storages import JournalStorage
 
 from lbmtune import api
 from lbmtune.backend.registry import open_device
+from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.errors import InputError
 from lbmtune.records import SCHEMA_VERSION, Costs, Outcome, Trial
@@ -361,10 +363,11 @@ def test_whatever_times_a_device_is_refused_while_another_process_has_it(monkeyp
     with subprocess.Popen(command, env=ways, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"
         case, config = box("d2q9", "bgk", (16, 12, 1)), {"backend": "cpu", "threads": 1}
-        monkeypatch.setattr("lbmtune.api.machines.measured_machines.measured_machine", lambda *_: machine())
-        for verb in (api.verify, api.accuracy, api.measure):
+        monkeypatch.setattr("lbmtune.api.machines.measured_machines.measured_machine", lambda *_, **__: machine())
+        verbs = [partial(verb, case, config) for verb in (api.verify, api.accuracy, api.measure)]
+        for verb in (*verbs, partial(api.profile, case, from_flat(config))):
             with pytest.raises(InputError, match=rf"is in use by process {holder.pid} \({sys.executable} -c"):
-                verb(case, config, "cpu")
+                verb("cpu")
         holder.kill()
     with device_lock(open_device("cpu").environment):
         pass

@@ -14,6 +14,7 @@ from lbmtune.cli import completion
 from lbmtune.cli.arguments.numbers import time_s, whole
 from lbmtune.cli.arguments.places import folder_of_studies
 from lbmtune.cli.completion import Complete
+from lbmtune.errors import InputError
 from lbmtune.files.ranges import PARTS, Range
 
 LOG = logging.getLogger("lbmtune")
@@ -37,7 +38,13 @@ def count(flag: str, metavar: str, said: str, allowed: Range, example: int) -> A
 
 def written(metavar: str, said: str) -> Any:
     """Return the option for what a verb writes: --output, or -o. said: its help."""
-    return typer.Option("--output", "-o", metavar=metavar, help=said)
+    return typer.Option("--output", "-o", metavar=metavar, help=said, parser=_path)
+
+
+def _path(text: str | Path) -> Path:
+    if text == "":  # as of a variable of a shell that is not set, and a path of the working directory
+        raise InputError("--output is empty; name a file or a folder.")
+    return Path(text)
 
 
 def duration(flag: str, said: str) -> Any:

@@ -120,6 +120,8 @@ def export(
         return
     if output:
         (check_folder if kind == "bundle" else check_file)(output)
+        if output.resolve() == Path(study).resolve():
+            raise InputError(f"--output {output} is what is exported; choose another file.")
     if kind in _OF_A_FILE and (file := given_path(study)).is_file():
         _check_alone(file, {"--member": member, "--geometry": geometry})
         _print_written(kind, api.export_best(file, kind, output, name=name, target=target), as_json)

@@ -315,8 +315,14 @@ def _show(found: Study, as_json: bool) -> Path:
 
     Raises NothingValidError if there is no winner.
     """
-    best = found.export() if found.record.winner else None  # first: it is what a solver waits for
-    written = found.report()
+    try:
+        best = found.export() if found.record.winner else None  # first: it is what a solver waits for
+        written = found.report()
+    except InputError as error:
+        if found.record.winner and not as_json:
+            print_study(found.record)
+        again = f"lbmtune export {found.folder} and lbmtune report {found.folder} write them again"
+        raise InputError(f"{error} Nothing is lost: {again}.") from error
     if as_json:
         output.emit_json("study", _facts(found.record, found.folder, written, best))
     elif best:

@@ -19,15 +19,15 @@ _FEWEST = 6
 class Verdict:
     """The end of a race. first: number of the fastest; tied: of those that are not slower at 95 %, by speed.
 
-    behind: the fastest of the others, None if there is none; ahead: how much faster the first is, as a ratio; decided:
-    whether all of them took part in as many rounds as telling takes.
+    behind: the fastest of the others, None if there is none; ahead: how much faster the first is, as a ratio; untold:
+    others that may be as fast: their rounds are too few, or too unlike each other, to tell.
     """
 
     first: int
     tied: tuple[int, ...] = ()
     behind: int | None = None
     ahead: Interval | None = None
-    decided: bool = True
+    untold: tuple[int, ...] = ()
 
     def sentence(self, keys: dict[int, str], winner: int, leads: str = "has the smallest footprint of them") -> str:
         """Return margin, confidence and ties in words.
@@ -38,12 +38,14 @@ class Verdict:
         if self.tied:
             level = (self.first, *self.tied)
             chosen = f"; {keys[winner]} {leads}" if winner in level else ""
-            tied = "tied at 95 %" if self.decided else f"too few rounds to tell apart at 95 % (less than {_FEWEST})"
-            said.append(f"{tied}: {', '.join(keys[number] for number in level)}{chosen}")
+            said.append(f"tied at 95 %: {', '.join(keys[number] for number in level)}{chosen}")
         if self.behind is not None and self.ahead is not None:
             low, high = (percent(bound - 1) for bound in (self.ahead.low, self.ahead.high))
             lead = percent(self.ahead.median - 1)
             said.append(f"{keys[self.first]} is {lead} ({low} to {high} at 95 %) faster than {keys[self.behind]}")
+        if self.untold:
+            named = ", ".join(keys[number] for number in self.untold)
+            said.append(f"the rounds do not tell at 95 % if {keys[self.first]} is faster than {named}")
         return "; ".join(said)
 
 
@@ -55,10 +57,10 @@ def verdict(trials: Sequence[Trial]) -> Verdict | None:
     first, *others = raced
     ahead = {t.number: _ahead(first, t) for t in others}
     slower = [number for number, found in ahead.items() if found and found.low > 1.0]
-    tied = tuple(number for number in ahead if number not in slower)
+    untold = tuple(number for number, found in ahead.items() if found is None)
+    tied = tuple(number for number in ahead if number not in (*slower, *untold))
     behind = next(iter(slower), None)
-    decided = all(found is not None for found in ahead.values())
-    return Verdict(first.number, tied, behind, None if behind is None else ahead[behind], decided)
+    return Verdict(first.number, tied, behind, None if behind is None else ahead[behind], untold)
 
 
 def slower(trial: Trial, other: Trial) -> bool:

@@ -203,6 +203,20 @@ def test_a_few_bytes_that_stand_for_gigabytes_are_not_unpacked(tmp_path: Path) -
         read_vti(bomb, "", ROOM - 1)
 
 
+def test_objects_in_an_array_are_not_made(tmp_path: Path) -> None:
+    """Making them runs what the file says."""
+    mark = tmp_path / "ran"
+
+    class Hostile:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return os.mkdir, (str(mark),)
+
+    np.save(tmp_path / "a.npy", np.array([Hostile()], object), allow_pickle=True)
+    with pytest.raises(GeometryError, match="cannot read the voxels"):
+        voxels(f"file:path={tmp_path / 'a.npy'}", (2, 2, 2))
+    assert not mark.exists()
+
+
 @pytest.mark.timeout(20)
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.npy")

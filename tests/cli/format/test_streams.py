@@ -100,7 +100,6 @@ def test_nothing_of_a_record_reaches_a_terminal_raw(tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     values = json.loads((RECORDED / "nvidia-h200" / "d3q19-box-fp32" / "best.json").read_text())
     values["environment"]["device"] = HOSTILE
-    values["case"]["flow"] = HOSTILE
     Path("best.json").write_text(json.dumps(values))
     Path("damaged.json").write_text(json.dumps(values | {"version": HOSTILE}))
     with pytest.raises(SystemExit):

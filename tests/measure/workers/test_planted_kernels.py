@@ -63,6 +63,7 @@ def evaluator() -> Iterator[Evaluator]:
             Outcome.WRONG_RESULT,
             "writes outside buffer f0: up to 1048580 bytes behind it; f1: up to 1048580 bytes behind it",
         ),
+        ("behind at full size", "first", Outcome.WRONG_RESULT, "writes outside buffer f0: up to 4 bytes behind it"),
     ],
 )
 def test_a_planted_fault_is_told_and_not_ranked(

@@ -22,6 +22,7 @@ FAULTS = {
     "behind": "store(target, END, load(source, 0))",
     "before": "store(target, -5, load(source, 0))",
     "far behind": "store(target, END + 262144, load(source, 0))",
+    "behind at full size": "if ny == 48:\n        store(target, END, load(source, 0))",
     "read behind that is not taken": f"if nx < 0:\n        store(target, 0, load(source, {1 << 44}))",
 }
 """What is appended to a step. END: elements of a buffer."""

@@ -9,10 +9,8 @@ import platform
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from lbmtune.errors import DeviceUnavailableError
 from lbmtune.records import Resources
 from lbmtune.records.store import CODE, cache_folder, make_cache
 from lbmtune.records.whole_files import write_atomically
+from lbmtune.scratch import scratch
 
 _COMPILERS = ("cc", "gcc", "clang")
 _SHARED = ("-shared", "-fPIC", "-x", "c")
@@ -54,8 +53,8 @@ def compile_c(program: Program) -> Binary:
 
 
 def _compiled(source: str, options: Sequence[str]) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="lbmtune-c-") as folder:
-        made = Path(folder) / "kernel.so"
+    with scratch() as folder:
+        made = folder / "kernel.so"
         # the text comes first: linkers take libraries in the order in which they are needed
         command = [*c_compiler(), *_SHARED, "-", "-o", str(made), "-x", "none", *options]
         done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)

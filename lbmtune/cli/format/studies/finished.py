@@ -55,8 +55,8 @@ _COLUMNS = (
 )
 
 
-def print_study(record: StudyRecord, report: Path, best: Path) -> None:
-    """Print a study that has a winner, and remarks on how far its figures hold."""
+def print_study(record: StudyRecord, report: Path | None = None, best: Path | None = None) -> None:
+    """Print a study that has a winner, its files if they were written, and remarks on how far its figures hold."""
     console = output.stdout()
     if uncertain := doubt(record):
         console.print(uncertain, "", markup=False)
@@ -69,8 +69,9 @@ def print_study(record: StudyRecord, report: Path, best: Path) -> None:
         columns = [name if name in _WORDS else f"{name}>" for name in rows[0]]
         console.print(output.table("on several devices", columns, [tuple(row.values()) for row in rows]), "")
     output.print_pairs(_cost_rows(record))
-    console.print(f"report     {report}", markup=False)
-    console.print(f"best.json  {best}", markup=False)
+    for name, file in (("report", report), ("best.json", best)):
+        if file:
+            console.print(f"{name:<10} {file}", markup=False)
     described = description_disturbance(*record.header.cpu_shares)
     remarks = (faster_first(record), disturbance(record), described, unsteadiness(record), in_cache_of(record))
     for remark in filter(None, remarks):
