@@ -27,8 +27,11 @@ TIMES_CACHE = 4
 """Footprint over the last-level cache from which on memory bandwidth decides."""
 
 
-def race_text(study: StudyRecord) -> str:
-    """Return margin and ties of the finals in words, or that none were held; empty for early records."""
+def race_text(study: StudyRecord, numbered: str = "") -> str:
+    """Return margin and ties of the finals in words, or that none were held; empty for early records.
+
+    numbered: what stands before the numbers of trials; empty: they are named by their keys.
+    """
     spec = study.header.spec
     if not study.header.stopped:
         return ""
@@ -38,7 +41,7 @@ def race_text(study: StudyRecord) -> str:
         return ""
     leads = f"is the best of them by {spec.beside[0]}" if spec.beside else "has the smallest footprint of them"
     allowed = "" if spec.max_power_w is None else " within the power"
-    keys = {trial.number: trial.key for trial in study.trials}
+    keys = {trial.number: f"{numbered}{trial.number}" if numbered else trial.key for trial in study.trials}
     return study.race.sentence(keys, study.ranked[0].number, f"{leads}{allowed}")
 
 
@@ -127,12 +130,8 @@ def doubt(study: StudyRecord, chosen: Trial | None = None) -> str:
 
 def faster_first(study: StudyRecord) -> str:
     """Return a sentence if a first measurement lies above the interval of the winner's final; else an empty text."""
-    winner = study.winner
-    if winner is None or winner.final is None or study.header.spec.objective != "mlups":
-        return ""
-    first = [t for t in study.ranked if t.final is None]
-    best = max(first, key=lambda t: t.best_measurement.mlups, default=None)
-    if best is None or best.best_measurement.mlups <= study.interval(winner).high_mlups:
+    best = above_the_winner(study)
+    if best is None:
         return ""
     return (
         f"the first measurement of trial {best.number}, {format_mlups(best.best_measurement.mlups)} MLUPS, lies above "
@@ -141,14 +140,29 @@ def faster_first(study: StudyRecord) -> str:
     )
 
 
+def above_the_winner(study: StudyRecord) -> Trial | None:
+    """Return the fastest trial of the search alone if it lies above the interval of the winner's final."""
+    winner = study.winner
+    if winner is None or winner.final is None or study.header.spec.objective != "mlups":
+        return None
+    first = [t for t in study.ranked if t.final is None]
+    best = max(first, key=lambda t: t.best_measurement.mlups, default=None)
+    return best if best and best.best_measurement.mlups > study.interval(winner).high_mlups else None
+
+
 def _drift(study: StudyRecord) -> str:
+    found = drift_text(study)
+    return f"Speeds drifted in between: {found}. " if found else ""
+
+
+def drift_text(study: StudyRecord) -> str:
     """Say how much the speed of a finalist changed at most from the search to the finals; empty if by little."""
     both = [(t.measurement.mlups, t.final.mlups, t.number) for t in study.ranked if t.measurement and t.final]
     first, final, number = max(both, key=lambda one: abs(one[0] / one[1] - 1), default=(1.0, 1.0, 0))
     if abs(first / final - 1) < _DRIFTED:
         return ""
     then, later = format_mlups(first), format_mlups(final)
-    return f"Speeds drifted in between: trial {number} had {then} in the search and {later} in the finals. "
+    return f"trial {number} had {then} in the search and {later} in the finals"
 
 
 def speed_doubts(study: StudyRecord, chosen: Trial | None = None) -> tuple[str, ...]:

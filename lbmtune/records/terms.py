@@ -70,6 +70,6 @@ MEANINGS: Mapping[str, str] = {
     WALL_PASS: "the pass of interpolated walls after each step",
     ARITHMETIC: "additions, multiplications and divisions of an update, in vector registers",
     REFILLS: "lines that the L1 cache has lost because too many share one of its sets",
-    CACHE: "bytes of the further steps of a launch, which come from a cache",
+    CACHE: "bytes of the further steps of a launch, which come from a cache, as far as arithmetic does not hide them",
 }
 """What each term is the time of."""

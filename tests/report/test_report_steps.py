@@ -241,8 +241,8 @@ def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -
     marks = {t.name: list(t.y) for t in figure.data}
     assert marks["issue slots alone, moments"] == [None, pytest.approx(125_000)]
     assert marks["predicted, moments"][1] == pytest.approx(100_000)
-    assert "78,000 MLUPS (-7.1%), 8.84 nJ per update; bound by power" in power
-    assert "690 W of 700 W" in power
+    assert "78,000 MLUPS (-7.1%), 8.84 nJ per update; held at the power limit" in power
+    assert "held at the power limit of 700 W (mean by counter: 690 W)" in power
     assert "95% of the samples" in power
 
 
@@ -257,7 +257,7 @@ def test_words_name_operator_domain_and_steps_on_both_sides(fast: StudyRecord) -
 )
 def test_power_binds_what_is_slower_for_its_sake(run: Sustained, bound: bool) -> None:
     assert steps.is_power_bound(run, 84_000.0) is bound
-    assert ("bound by power" in steps.sustained_text(run, 84_000.0)) is bound
+    assert ("power limit" in steps.sustained_text(run, 84_000.0)) is bound
 
 
 def test_a_sentence_on_a_run_of_seconds_says_that_it_was_disturbed() -> None:
@@ -275,7 +275,7 @@ def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRec
     assert (
         "sustained",
         "78,000 MLUPS",
-        "over 2.0 s without a pause, -7.1%; bound by power, 690 W of 700 W",
+        "over 2.0 s without a pause, -7.1%; held at the power limit of 700 W (mean by counter: 690 W)",
     ) in section.cards(fast)
     table = tables.trial_table(fast)
     column = table.columns.index("sustained MLUPS")

@@ -7,12 +7,13 @@ from pathlib import Path
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.best_json.kernel import Kernel
 from lbmtune.records.profile import Profile
-from lbmtune.records.remarks import description_disturbance, disturbance, doubt, faster_first, unfinished, unsteadiness
+from lbmtune.records.remarks import description_disturbance, unfinished
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.whole_files import write_atomically
 from lbmtune.report.html import Panel, filled, packed, script_json
 from lbmtune.report.profile_tables import level_rows
 from lbmtune.report.study.answer.beside import none_published
+from lbmtune.report.study.answer.doubts import doubts
 from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.section import beside_rows, card_meanings, cards, next_step
 from lbmtune.report.study.answer.update_time import parts
@@ -32,7 +33,7 @@ from lbmtune.report.study.steps_figure import steps_panels
 from lbmtune.report.study.tables import case_table, protocol_table, trial_table
 from lbmtune.report.study.twin import FORMAT, VERSION, twin
 from lbmtune.report.study.winner import winner_section
-from lbmtune.report.tables import environment_table, plus_minus, subject
+from lbmtune.report.tables import environment_table, subject
 from lbmtune.search.pareto import held_text, members
 
 
@@ -73,7 +74,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         figures=shown,
         study=study,
         title=title(study),
-        verdict=verdict(study),
+        verdict=verdict(study, beyond.cells_read),
         beside=beside_rows(study),
         none_published=none_published(study),
         next=next_step(study, knobs, term),
@@ -88,10 +89,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         parts=parts(study),
         overlaps=any(one.alone_ps for one in parts(study)),
         unfinished=unfinished(study),
-        disturbance=disturbance(study),
-        doubt="" if disturbance(study) else plus_minus(doubt(study)),
-        faster_first=faster_first(study),
-        unsteadiness=unsteadiness(study),
+        doubts=doubts(study),
         description_disturbance=description_disturbance(*header.cpu_shares),
         subject=subject(header.spec.case, [from_flat(trial.config) for trial in study.trials]),
         cards=cards(study, beyond.cells_read),

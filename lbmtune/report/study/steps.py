@@ -122,6 +122,30 @@ def bytes_with_halos(trial: Trial, cells_read: CellsRead) -> float:
     return trial.best_measurement.bytes_per_update * (1 + cells_read(from_flat(trial.config))) / 2
 
 
+def halo_mlups(trial: Trial, cells_read: CellsRead | None) -> float | None:
+    """Return the speed that memory alone allows if no cache saves a read of a halo, by the model's bandwidth.
+
+    None if there are no halos, or it is not known.
+    """
+    kind, predicted = kind_of(from_flat(trial.config)), trial.prediction
+    memory = next((one for one in predicted.terms if one.name == MEMORY), None) if predicted else None
+    seconds = (alone_s(memory) or memory.seconds) if memory else 0.0
+    if cells_read is None or kind.on_chip or kind.steps == 1 or not seconds:
+        return None
+    more = bytes_with_halos(trial, cells_read) / trial.best_measurement.bytes_per_update
+    return 1e-6 / (seconds * more) if more > _HALOS else None
+
+
+def with_halos(trial: Trial, limit_mlups: float, cells_read: CellsRead | None) -> str:
+    """Say that memory may limit a trial more than its limit does, if no cache saves a read of a halo; else empty."""
+    allowed = halo_mlups(trial, cells_read)
+    measured = trial.best_measurement.mlups
+    if allowed is None or not measured <= allowed < limit_mlups:
+        return ""
+    share = f"{measured / allowed:.0%} of that is reached"
+    return f"; memory would allow {format_mlups(allowed)} if caches saved no read of a halo, and {share}"
+
+
 def issue_mlups(prediction: Prediction | None) -> float | None:
     """Return the speed if issue slots were the only bound; None if the record does not tell it."""
     term = next((one for one in prediction.terms if one.name == ISSUE), None) if prediction else None
@@ -129,7 +153,7 @@ def issue_mlups(prediction: Prediction | None) -> float | None:
     return 1e-6 / seconds if seconds else None
 
 
-def explanation(study: StudyRecord, info: StepsInfo) -> tuple[str, ...]:
+def explanation(study: StudyRecord, info: StepsInfo, cells_read: CellsRead | None = None) -> tuple[str, ...]:
     """Explain the best trial: the bound that it exceeds and why, what bounds it, and its sustained speed."""
     winner, stage = study.ranked[0], info.winner
     bound = _by_terms(study, winner, stage)
@@ -137,7 +161,7 @@ def explanation(study: StudyRecord, info: StepsInfo) -> tuple[str, ...]:
         _past(study, winner, stage, info),
         _beside_one_step(study, stage, info),
         bound if bound or stage.kind.on_chip else _memory_bound(stage),
-        _halos(stage, info.bytes_per_s),
+        _halos(stage, halo_mlups(winner, cells_read)),
         sustained_text(winner.sustained, stage.mlups),
     )
     return tuple(sentence for sentence in sentences if sentence)
@@ -213,17 +237,16 @@ def _memory_bound(stage: Stage) -> str:
     return f"Memory {said}: {format_mlups(stage.memory_mlups)} MLUPS, of which {reached:.0%} are reached."
 
 
-def _halos(stage: Stage, bytes_per_s: float) -> str:
+def _halos(stage: Stage, allowed: float | None) -> str:
     """State what memory allows if no cache saves a read of a halo; empty without halos."""
     moved = stage.halo_bytes
-    if moved is None or stage.kind.on_chip or moved <= stage.bytes_per_update * _HALOS:
+    if moved is None or allowed is None:
         return ""
-    allowed = bytes_per_s / moved / 1e6
     share = stage.mlups / allowed
     saved = ", because caches save some of these reads" if share > 1 else ""
     return (
-        f"With each halo cell read from memory an update moves {moved:.3g} bytes, for which {format_rate(bytes_per_s)} "
-        f"allow {format_mlups(allowed)} MLUPS; {share:.0%} of that is reached{saved}."
+        f"With each halo cell read from memory an update moves {moved:.3g} bytes, for which memory alone would allow "
+        f"{format_mlups(allowed)} MLUPS by the model's bandwidth; {share:.0%} of that is reached{saved}."
     )
 
 
@@ -245,8 +268,9 @@ def power_bound_text(run: Sustained, burst_mlups: float) -> str:
     """Say that power binds a sustained run, with the power drawn and allowed; empty if it does not."""
     if not is_power_bound(run, burst_mlups):
         return ""
-    drawn = f", {run.power_w:.0f} W of {run.power_limit_w:.0f} W" if run.power_w and run.power_limit_w else ""
-    return f"bound by power{drawn}"
+    if not (run.power_w and run.power_limit_w):
+        return "bound by power"
+    return f"held at the power limit of {run.power_limit_w:.0f} W (mean by counter: {run.power_w:.0f} W)"
 
 
 def is_power_bound(run: Sustained, burst_mlups: float) -> bool:

@@ -20,7 +20,7 @@ def steps_panels(study: StudyRecord, cells_read: CellsRead | None) -> list[Panel
     info = steps_info(study, cells_read)
     if info is None:
         return []
-    caption = " ".join((_CAPTION, *explanation(study, info)))
+    caption = " ".join((_CAPTION, *explanation(study, info, cells_read)))
     return [panel("steps", "Several steps per launch", caption, steps_figure(info))]
 
 

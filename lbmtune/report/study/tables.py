@@ -36,6 +36,8 @@ _TITLES = {
     "confidence": "relative half-width of the 95 % interval aimed at",
     "bail_out": "factor of slowness at which a candidate is dismissed",
     "profiled": "kernels whose losses are measured level by level",
+    "final_rounds": "rounds of the finals, at most",
+    "finalists": "finalists, beside the best of each kind",
     "min_cpu_share": "CPU share below which a sample is disturbed",
 }
 """Titles of fields of the protocol whose names do not explain them."""

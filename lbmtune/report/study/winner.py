@@ -81,7 +81,7 @@ def winner_table(study: StudyRecord, kernel: Kernel | None = None, occupancy: Oc
             f"{plus_minus(spread)}",
         ),
         ("tied with", ", ".join(f"trial {number}" for number in sorted(study.tied)) or "no other trial"),
-        *([("finals", text)] if (text := race_text(study)) else []),
+        *([("finals", text)] if (text := race_text(study, "trial ")) else []),
         *([("over the power", text)] if (text := too_much_power(study)) else []),
         ("samples", f"{len(m.samples_s)}{' in the finals' if winner.final else ''}, {m.steps_per_sample} steps each"),
         ("bandwidth", format_rate(m.bandwidth_bytes_per_s)),
@@ -104,7 +104,7 @@ def _shares(study: StudyRecord, measurement: Measurement) -> Pairs:
             f"{measurement.bandwidth_bytes_per_s / roof.bytes_per_s:.1%} of {format_rate(roof.bytes_per_s)}",
         )
         for roof in roofs_of(study)
-        if roof.bytes_per_s
+        if roof.bytes_per_s and (roof == ceiling or measurement.bandwidth_bytes_per_s <= roof.bytes_per_s)
     ]
 
 

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from lbmtune.units import format_mlups
 _PUBLISHED = Path(__file__).with_name("published.toml")
 _USUAL = {"backend", "family", "storage", "compute"}
 """Knobs that a default kernel may have otherwise: it solves the same problem in the same formats."""
+_SHOWN = ("layout", "block", "cells_per_thread", "vector_bits")
+"""Knobs of the default kernel that are told."""
 _LESS_MEMORY = 0.75
 """Share of the winner's footprint up to which a kernel counts as one with less memory."""
 
@@ -51,8 +53,27 @@ def beside(study: StudyRecord) -> tuple[Beside, ...]:
     for what, trial in _named(study).items():
         if trial and trial is not winner:
             stands_for.setdefault(trial.number, []).append(what)
-    found = (of_trial("; ".join(what), named[number], winner) for number, what in stands_for.items())
+    found = (_noted(study, of_trial("; ".join(what), named[number], winner)) for number, what in stands_for.items())
     return (*found, *_published(study, winner))
+
+
+def _noted(study: StudyRecord, one: Beside) -> Beside:
+    """Add to the best of one step which trial of the search alone was faster."""
+    if "one step" not in one.what:
+        return one
+    of = next(trial for trial in study.ranked if trial.number == one.trial)
+    other = faster_in_search(study, of, populations="populations" in one.what)
+    if other is None:
+        return one
+    speed = format_mlups(other.mlups or 0.0)
+    return replace(one, source=f"in the finals; in the search alone trial {other.number} had {speed}")
+
+
+def faster_in_search(study: StudyRecord, one: Trial, *, populations: bool = False) -> Trial | None:
+    """Return the fastest trial of one step that took no part in the finals, if it was faster than one that did."""
+    alone = (t for t in study.ranked if not t.final and _is_of_one_step(t, populations=populations))
+    best = max(alone, key=lambda t: t.mlups or 0.0, default=None)
+    return best if best and one.final and (best.mlups or 0.0) > (one.mlups or 0.0) else None
 
 
 def _named(study: StudyRecord) -> dict[str, Trial | None]:
@@ -80,7 +101,9 @@ def missing(study: StudyRecord) -> tuple[tuple[str, str, str], ...]:
     knobs |= {name: winner[name] for name in ("storage", "compute") if name in winner}
     command = f"lbmtune measure {','.join(f'{name}={value}' for name, value in knobs.items())} --study . --device "
     command += "cpu" if backend == "cpu" else "0"
-    kernel = words(from_flat({"backend": backend, **knobs}))
+    config = from_flat({"backend": backend, **knobs})
+    shown = [f"{name}={config.flat()[name]}" for name in _SHOWN if name in config.flat()]
+    kernel = f"{words(config)}: {', '.join(shown)}"
     return ((kernel, f"{why} in this study; this measures it:", command),)
 
 

@@ -14,7 +14,7 @@ _FEWEST = 2
 
 
 def kind_rows(study: StudyRecord) -> list[dict[str, str]]:
-    """Return a row for each kind of kernel, the winner's first, then by speed; none if all are of one.
+    """Return a row for each kind of kernel, the winner's first, then by speed in the search; none if all are of one.
 
     Columns of numbers end in '>'.
     """
@@ -25,20 +25,27 @@ def kind_rows(study: StudyRecord) -> list[dict[str, str]]:
         return []
     first, *others = kinds.items()
     if study.header.spec.objective == "mlups":
-        others.sort(key=lambda one: -(one[1][0].mlups or 0.0))
-    return [_row(name, mine, study.ranked[0]) for name, mine in (first, *others)]
+        others.sort(key=lambda one: -_in_search(_best(one[1])))
+    return [_row(name, mine) for name, mine in (first, *others)]
 
 
-def _row(name: str, mine: Sequence[Trial], winner: Trial) -> dict[str, str]:
-    best, speeds = mine[0], [trial.mlups or 0.0 for trial in mine]
-    prediction = best.prediction
+def _in_search(trial: Trial) -> float:
+    return (trial.measurement or trial.best_measurement).mlups
+
+
+def _best(mine: Sequence[Trial]) -> Trial:
+    return max(mine, key=_in_search)
+
+
+def _row(name: str, mine: Sequence[Trial]) -> dict[str, str]:
+    """Return speeds of finals and of the search apart: the machine may have changed between them."""
+    best, final = _best(mine), next((trial for trial in mine if trial.final), None)
+    smallest = min((t.prediction.footprint_bytes for t in mine if t.prediction), default=0)
     return {
         "kind": name,
-        "best MLUPS>": format_mlups(speeds[0]),
-        "of the winner>": f"{speeds[0] / (winner.mlups or 1.0):.0%}",
-        "measured in": "finals" if best.final else "the search",
-        "median MLUPS>": format_mlups(median(speeds)),
+        "finals, MLUPS>": f"{format_mlups(final.mlups or 0.0)} (trial {final.number})" if final else "",
+        "search, MLUPS>": f"{format_mlups(_in_search(best))} (trial {best.number})",
+        "median of the search>": format_mlups(median(map(_in_search, mine))),
         "trials>": f"{len(mine):,}",
-        "memory>": format_bytes(prediction.footprint_bytes) if prediction else "",
-        "best trial>": str(best.number),
+        "memory>": format_bytes(smallest) if smallest else "",
     }

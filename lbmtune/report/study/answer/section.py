@@ -11,14 +11,14 @@ from lbmtune.report.limits import binding, exceeded_text
 from lbmtune.report.study.answer.beside import Beside, beside, missing, of_trial
 from lbmtune.report.study.answer.use import Next
 from lbmtune.report.study.output import output_text, with_output_mlups
-from lbmtune.report.study.steps import CellsRead, bytes_with_halos, power_bound_text
+from lbmtune.report.study.steps import CellsRead, bytes_with_halos, power_bound_text, with_halos
 from lbmtune.report.study.tables import moved
 from lbmtune.report.tables import plus_minus
 from lbmtune.units import format_bytes, format_mlups, format_rate
 
 Card = tuple[str, str, str]
 """Title, figure and remark."""
-_OF_LIMIT, _OF_BENCHMARK = "of the limit: ", "of the benchmark: "
+_OF_LIMIT, _OF_BENCHMARK, _OF_MODEL = "of the limit: ", "of the benchmark: ", "of the model's limit: "
 _CARDS = {
     "speed in bursts": "MLUPS: million lattice updates per second, cells times steps over time; by short samples",
     "sustained": "over seconds without a pause, in which a power limit may lower the clocks",
@@ -26,8 +26,8 @@ _CARDS = {
     "memory": "of all buffers of the kernel, and what an update moves",
 }
 """Cards whose titles do not say what they mean have their meaning here, by title."""
-_NEARLY = 0.02
-"""Difference of two speeds from which on two digits tell it."""
+_NEARLY, _HARDLY = 0.02, 0.001
+"""Relative differences of two speeds from which on two digits and three tell them."""
 
 
 def cards(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Card]:
@@ -42,7 +42,7 @@ def cards(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Card]
         _sustained(study, winner),
         _with_output(study, winner),
         _on_parts(study),
-        _limit(study, winner),
+        _limit(study, winner, cells_read),
         _predicted(study, winner),
         _memory(winner, cells_read),
         _error(winner),
@@ -81,7 +81,7 @@ def _on_parts(study: StudyRecord) -> Card | None:
     return f"{len(one.devices)} parts", f"{format_mlups(one.mlups or 0.0)} {unit}", remark
 
 
-def _limit(study: StudyRecord, winner: Trial) -> Card | None:
+def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None) -> Card | None:
     limit = binding(study, winner)
     if not left_alone(study.header.ceiling.cpu_share):
         rate = format_rate(study.header.ceiling.best_bytes_per_s)
@@ -91,13 +91,15 @@ def _limit(study: StudyRecord, winner: Trial) -> Card | None:
     allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}, {limit.source.partition(':')[0]}"
     share = f"{(winner.mlups or 0.0) / limit.mlups:.1%}"
     if limit.exceeded:
-        return f"{_OF_BENCHMARK}{limit.name}", share, f"{allowed}; no upper bound{exceeded_text(limit.exceeded)}"
-    return f"{_OF_LIMIT}{limit.name}", share, allowed
+        what = _OF_BENCHMARK if limit.measured else _OF_MODEL
+        return f"{what}{limit.name}", share, f"{allowed}; no upper bound{exceeded_text(limit.exceeded)}"
+    return f"{_OF_LIMIT}{limit.name}", share, allowed + with_halos(winner, limit.mlups, cells_read)
 
 
 def card_meanings() -> dict[str, str]:
     """Return what cards mean, by their titles."""
-    named = {f"{what}{name}": meaning for what in (_OF_LIMIT, _OF_BENCHMARK) for name, meaning in MEANINGS.items()}
+    titles = (_OF_LIMIT, _OF_BENCHMARK, _OF_MODEL)
+    named = {f"{what}{name}": meaning for what in titles for name, meaning in MEANINGS.items()}
     return {**_CARDS, **named}
 
 
@@ -180,7 +182,8 @@ def _row(one: Beside, winner_sustained: float | None) -> dict[str, str]:
 
 def _times(gain: float) -> str:
     """Return a factor with as many digits as tell it from one."""
-    return f"{gain:.4f} x" if abs(gain - 1) < _NEARLY else f"{gain:.2f} x"
+    off = abs(gain - 1)
+    return f"{gain:.{2 + (off < _NEARLY) + (off < _HARDLY)}f} x"
 
 
 def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | None:

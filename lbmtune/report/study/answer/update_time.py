@@ -80,7 +80,8 @@ def _modelled(predicted: Prediction, limit: Limit | None) -> Iterator[Part]:
     if limit:
         seconds = 1e-6 / limit.mlups
         told = _BENCHMARK if limit.measured else ""
-        yield Part(limit.name, seconds, 0, _figures(own, limit), own.source if own else "", _alone(own), told)
+        figures, _, source = limit.source.rpartition(", ") if limit.measured else (own.figures if own else "", "", "")
+        yield Part(limit.name, seconds, 0, figures, source or (own.source if own else ""), _alone(own), told)
         yield from _other_bandwidth(own, limit, seconds)
     hidden = [one for one in others if _alone(one) is not None]
     yield from (Part(one.name, None, 0, one.figures, one.source, _alone(one)) for one in hidden)
@@ -97,10 +98,6 @@ def not_hidden(hidden: Sequence[Term]) -> str:
     names = [one.name for one in hidden]
     named = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     return f"{named}, {NOT_HIDDEN}"
-
-
-def _figures(own: Term | None, limit: Limit) -> str:
-    return limit.source if own is None or limit.measured else own.figures
 
 
 def _other_bandwidth(own: Term | None, limit: Limit, seconds: float) -> Iterator[Part]:

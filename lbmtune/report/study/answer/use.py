@@ -37,6 +37,7 @@ _OBJECT = (
     "The export is object code for the processors of the machine that exports; --target x86-64-v3 or x86-64-v4 names "
     "others."
 )
+_BEGINS = {"box": "with Taylor-Green vortices"}
 _STEPS = 100
 """Least time steps that the programs take."""
 
@@ -88,6 +89,12 @@ def over_seconds(study: StudyRecord) -> Next | None:
     return Next(reason, f"lbmtune export . --trial {other.number} --output trial-{other.number}.json")
 
 
+def _whole(study: StudyRecord) -> str:
+    """Say of a kernel of several steps which numbers of steps are fastest."""
+    own = from_flat(study.ranked[0].config).fused_steps
+    return f"  # multiples of {own} are fastest: a launch does {own} steps" if own > 1 else ""
+
+
 def _steps(study: StudyRecord) -> int:
     """Return time steps that fill whole launches."""
     own = from_flat(study.ranked[0].config).fused_steps
@@ -113,7 +120,8 @@ def _python(study: StudyRecord) -> str:
     return (
         "import lbmtune\n\n"
         f'flow = lbmtune.load("best.json", {", ".join(f"{name}={value!r}" for name, value in given)})\n'
-        f"flow.step({steps})\n"
+        f"# it begins {_BEGINS.get(case.flow, 'at rest')}; flow.initialise(density, velocity) sets your own state\n"
+        f"flow.step({steps}){_whole(study)}\n"
         "density, velocity = flow.macroscopic()  # (nz, ny, nx) and (3, nz, ny, nx), lattice units\n"
         "print(density.mean(), abs(velocity).max())\n"
         f"speed = flow.case.fluid_sites / flow.time_per_step_s({steps}) / 1e6\n"

@@ -8,6 +8,7 @@ from lbmtune.report.study.answer.beside import (
     best_of_one_step,
     best_with_less_memory,
     default_of,
+    faster_in_search,
     fastest_sustained,
     footprint,
     of_trial,
@@ -15,6 +16,7 @@ from lbmtune.report.study.answer.beside import (
     tried_of_one_step,
 )
 from lbmtune.report.study.answer.words import words
+from lbmtune.report.study.steps import CellsRead, with_halos
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups
 
@@ -43,11 +45,11 @@ def title(study: StudyRecord) -> str:
     return f"{_TITLES[study.header.spec.objective]}{speed} on {device}: {words(from_flat(winner.config))}"
 
 
-def verdict(study: StudyRecord) -> str:
+def verdict(study: StudyRecord, cells_read: CellsRead | None = None) -> str:
     """State what overtakes the winner, its gain, its ties, what is nearly as fast, and the share of its limit."""
     if not study.ranked:
         return ""
-    said = (_overtaken(study), _gain(study), _ties(study), _with_less_memory(study), _bound(study))
+    said = (_overtaken(study), _gain(study), _ties(study), _with_less_memory(study), _bound(study, cells_read))
     return " ".join(filter(None, said))
 
 
@@ -64,7 +66,7 @@ def _overtaken(study: StudyRecord) -> str:
     reason = ", ".join(run.throttled) or "the reason is not recorded"
     return (
         f"Fastest in bursts only: over {run.seconds:.1f} s it reaches {format_mlups(run.mlups)} {unit} "
-        f"({run.mlups / (winner.mlups or run.mlups) - 1:+.0%}; {reason}); there trial {other.number} "
+        f"({run.mlups / (winner.mlups or run.mlups) - 1:+.1%}; {reason}); there trial {other.number} "
         f"({words(from_flat(other.config))}) is fastest with {format_mlups(other.sustained.mlups)}."
     )
 
@@ -91,7 +93,10 @@ def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
     pattern = kind_of(from_flat(trial.config)).pattern
     first = ", first measurement" if study.ranked[0].final and not trial.final else ""
     tried, verified = tried_of_one_step(study, populations=populations), len(study.ranked)
-    return f"{pattern}{first}; best of {tried:,} among {verified:,} trials"
+    other = faster_in_search(study, trial, populations=populations)
+    speed = format_mlups(other.mlups or 0.0) if other else ""
+    above = f", in the finals; in the search alone trial {other.number} had {speed}" if other else ""
+    return f"{pattern}{first}{above}; best of {tried:,} among {verified:,} trials"
 
 
 def _ties(study: StudyRecord) -> str:
@@ -108,8 +113,10 @@ def _alone(study: StudyRecord) -> str:
     """Say that none is tied; of a small lead, that runs may differ by more if the spread between them is not known."""
     winner, second = study.ranked[0], next(iter(study.ranked[1:]), None)
     lead = (winner.mlups or 0.0) / (second.mlups or 1.0) - 1 if second else 1.0
-    if lead >= _NEARLY or study.interval(winner).between is not None:
+    if study.interval(winner).between is not None:
         return "No other trial is tied with it."
+    if lead >= _NEARLY:
+        return "No other trial is tied with it within this run."
     return f"No other trial is tied with it within this run; a lead of {lead:.2%} may not hold in another run."
 
 
@@ -125,7 +132,7 @@ def _with_less_memory(study: StudyRecord) -> str:
     return f"Trial {other.number} ({one.kernel}) is {1 - 1 / one.gain:.2%} slower with {share:.0%} of the memory."
 
 
-def _bound(study: StudyRecord) -> str:
+def _bound(study: StudyRecord, cells_read: CellsRead | None) -> str:
     winner = study.ranked[0]
     limit = binding(study, winner)
     if limit is None:
@@ -133,7 +140,7 @@ def _bound(study: StudyRecord) -> str:
     share, allowed = (winner.mlups or 0.0) / limit.mlups, format_mlups(limit.mlups)
     unit = study.header.spec.case.speed_unit
     if limit.exceeded:
-        return (
-            f"It reaches {share:.1%} of the {limit.name} benchmark ({allowed} {unit}{exceeded_text(limit.exceeded)})."
-        )
-    return f"It reaches {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing else took time."
+        bursts = "" if limit.measured else " in bursts"
+        return f"It reaches {share:.1%} of the {limit.said}{bursts} ({allowed} {unit}{exceeded_text(limit.exceeded)})."
+    halos = with_halos(winner, limit.mlups, cells_read)
+    return f"It reaches {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing else took time{halos}."

@@ -8,7 +8,7 @@ from lbmtune.records.comparison.statistics import relative_error
 from lbmtune.records.profile import Profile
 from lbmtune.records.remarks import prediction_doubt
 from lbmtune.records.study import StudyRecord
-from lbmtune.records.terms import MEMORY
+from lbmtune.records.terms import EXCHANGE, ISSUE, MEMORY, REFILLS, WAVES
 from lbmtune.report.drawing import CEILING, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
 from lbmtune.report.limits import binding, ceiling_of
@@ -25,6 +25,8 @@ _EXPLAINED = 0.5
 """Share of what a kernel takes beyond its limit up to which the model may be wrong and still explain it."""
 _NAMED = 3
 """Parts that the text names."""
+_UNKNOWN = "not known"
+_PLURAL = (ISSUE, EXCHANGE, WAVES, REFILLS)
 _CAPTION = (
     "Picoseconds of the whole device per update: the limit alone (dashed), what the model adds to it, and the rest up "
     "to the measurement. The model is not fitted to this study."
@@ -48,9 +50,17 @@ def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel
         return measured
     predicted = study.ranked[0].prediction
     origin = f" Its memory bandwidth: {predicted.ceiling_source}." if predicted and predicted.ceiling_source else ""
+    origin += f" Predictions are {how}." if (how := study.header.calibrated_how) else ""
     caption = _CAPTION + origin + (f" Predictions are {doubtful}." if doubtful else "")
-    drawn = why_figure(found, limited=binding(study, study.ranked[0]) is not None)
+    limited = binding(study, study.ranked[0]) is not None
+    drawn = why_figure(_not_known(found) if no_help(study) else found, limited=limited)
     return [*measured, panel("why", "Time of an update, by the model", caption, drawn)]
+
+
+def _not_known(found: Sequence[Part]) -> tuple[Part, ...]:
+    """Return the limit and all that is beyond it as one part."""
+    beyond = sum(one.seconds or 0.0 for one in found[1:])
+    return found[0], Part(_UNKNOWN, beyond, 1 - found[0].share)
 
 
 def why_figure(found: tuple[Part, ...], *, limited: bool = True) -> Figure:
@@ -84,10 +94,17 @@ def said(study: StudyRecord) -> str:
         return speeds
     first, *others = found
     whole = measured_s(study)
-    benchmark = " by the benchmark" if limit.exceeded else ""
-    alone = f"{first.name.capitalize()} alone{benchmark} takes {first.ps} of {format_ps(whole)} ps ({first.share:.1%})."
+    origin = (" by the benchmark" if limit.measured else " by the model") if limit.exceeded else ""
+    verb = "take" if first.name in _PLURAL else "takes"
+    alone = f"{first.name.capitalize()} alone{origin} {verb} {first.ps} of {format_ps(whole)} ps ({first.share:.1%})."
     told = _rest(study, others, whole - (first.seconds or 0.0))
-    return " ".join(filter(None, (alone, told, speeds)))
+    return " ".join(filter(None, (alone, told, "" if no_help(study) else speeds)))
+
+
+def no_help(study: StudyRecord) -> bool:
+    """Return whether the model predicts a lower speed than was measured, and so tells nothing of what is lost."""
+    found = parts(study)
+    return unknown(study) and found[-1].name != UNEXPLAINED
 
 
 def unknown(study: StudyRecord) -> bool:
@@ -102,7 +119,7 @@ def unknown(study: StudyRecord) -> bool:
 def measuring(study: StudyRecord) -> str:
     """Return the command that measures what the model does not explain; empty if it does."""
     device = "cpu" if study.header.backend == "cpu" else "0"
-    return f"lbmtune profile best.json --study . --device {device}" if unknown(study) else ""
+    return f"lbmtune profile best.json --device {device} --output profile.html" if unknown(study) else ""
 
 
 def _rest(study: StudyRecord, others: Sequence[Part], beyond: float) -> str:
@@ -113,6 +130,14 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float) -> str:
     off = f"{format_ps(abs(rest.seconds or 0.0))} ps"
     last = f"{off} are not explained" if rest.name == UNEXPLAINED else f"the kernel is {off} faster than that"
     sum_ps = format_ps(sum(one.seconds or 0.0 for one in added))
+    if no_help(study):
+        predicted, measured = study.ranked[0].prediction, study.ranked[0].best_measurement.mlups
+        assert predicted
+        speed, less = format_mlups(predicted.mlups), 1 - predicted.mlups / measured
+        return (
+            f"The other {format_ps(beyond)} ps ({beyond / measured_s(study):.1%}) are not known. The model is of no "
+            f"help: it predicts {speed} MLUPS, {less:.1%} less than was measured.{_error(study)}"
+        )
     if unknown(study):
         model = f"the model adds {sum_ps} ps ({named}), and {last}" if added else "the model has nothing but the limit"
         return f"What takes the other {format_ps(beyond)} ps is not known: {model}.{_error(study)}"
@@ -162,4 +187,4 @@ def _slower_than(winner: Trial, ceiling: str, allowed_mlups: float) -> str:
 
 def _difference(predicted: Prediction, measured: float) -> str:
     off = measured / predicted.mlups - 1
-    return "as much" if abs(off) < 0.005 else f"{abs(off):.0%} {'more' if off > 0 else 'less'}"
+    return "as much" if abs(off) < 0.0005 else f"{abs(off):.1%} {'more' if off > 0 else 'less'}"
