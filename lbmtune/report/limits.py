@@ -46,6 +46,13 @@ class Limit:
         return f"{self.said if self.measured else self.name}{exceeded_text(self.exceeded)}"
 
     @property
+    def exceeded_said(self) -> str:
+        """Say by what and how far it was exceeded; empty if it was not."""
+        if self.measured or not self.exceeded:
+            return exceeded_text(self.exceeded)
+        return f", exceeded by {self.exceeded:.0%} in its own sustained run"
+
+    @property
     def said(self) -> str:
         """Name what was exceeded: the benchmark that was measured, or the limit by the model."""
         return f"{self.name} {'benchmark' if self.measured else 'limit of the model'}"

@@ -16,7 +16,7 @@ from lbmtune.report.study.answer.beside import none_published
 from lbmtune.report.study.answer.doubts import doubts
 from lbmtune.report.study.answer.kinds import kind_rows
 from lbmtune.report.study.answer.section import beside_rows, card_meanings, cards, next_step
-from lbmtune.report.study.answer.update_time import parts
+from lbmtune.report.study.answer.update_time import shown_parts
 from lbmtune.report.study.answer.use import over_seconds, tabs
 from lbmtune.report.study.answer.verdict import title, verdict
 from lbmtune.report.study.answer.why import levels_said, limit_said, measuring, said, why_panels
@@ -76,6 +76,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         title=title(study),
         verdict=verdict(study, beyond.cells_read),
         beside=beside_rows(study),
+        over_seconds_too=any(row["sustained gain"] for row in beside_rows(study)),
         none_published=none_published(study),
         next=next_step(study, knobs, term),
         tabs=tabs(study),
@@ -86,8 +87,8 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         measured_said=levels_said(study, beyond.profile) if beyond.profile else "",
         levels=level_rows(beyond.profile) if beyond.profile else [],
         why_command=measuring(study) if study.ranked else "",
-        parts=parts(study),
-        overlaps=any(one.alone_ps for one in parts(study)),
+        parts=shown_parts(study),
+        overlaps=any(one.alone_ps for one in shown_parts(study)),
         unfinished=unfinished(study),
         doubts=doubts(study),
         description_disturbance=description_disturbance(*header.cpu_shares),

@@ -127,13 +127,11 @@ def halo_mlups(trial: Trial, cells_read: CellsRead | None) -> float | None:
 
     None if there are no halos, or it is not known.
     """
-    kind, predicted = kind_of(from_flat(trial.config)), trial.prediction
-    memory = next((one for one in predicted.terms if one.name == MEMORY), None) if predicted else None
-    seconds = (alone_s(memory) or memory.seconds) if memory else 0.0
-    if cells_read is None or kind.on_chip or kind.steps == 1 or not seconds:
+    kind, rate = kind_of(from_flat(trial.config)), trial.prediction.bandwidth_bytes_per_s if trial.prediction else 0.0
+    if cells_read is None or kind.on_chip or kind.steps == 1 or not rate:
         return None
-    more = bytes_with_halos(trial, cells_read) / trial.best_measurement.bytes_per_update
-    return 1e-6 / (seconds * more) if more > _HALOS else None
+    moved = bytes_with_halos(trial, cells_read)
+    return rate / moved / 1e6 if moved > _HALOS * trial.best_measurement.bytes_per_update else None
 
 
 def with_halos(trial: Trial, limit_mlups: float, cells_read: CellsRead | None) -> str:
@@ -142,8 +140,8 @@ def with_halos(trial: Trial, limit_mlups: float, cells_read: CellsRead | None) -
     measured = trial.best_measurement.mlups
     if allowed is None or not measured <= allowed < limit_mlups:
         return ""
-    share = f"{measured / allowed:.0%} of that is reached"
-    return f"; memory would allow {format_mlups(allowed)} if caches saved no read of a halo, and {share}"
+    reached = f"{format_mlups(allowed)}, of which {measured / allowed:.0%} are reached"
+    return f"; if caches saved no read of a halo, memory would be the limit: {reached}"
 
 
 def issue_mlups(prediction: Prediction | None) -> float | None:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.records import Trial
@@ -18,7 +19,7 @@ from lbmtune.units import format_mlups
 _PUBLISHED = Path(__file__).with_name("published.toml")
 _USUAL = {"backend", "family", "storage", "compute"}
 """Knobs that a default kernel may have otherwise: it solves the same problem in the same formats."""
-_SHOWN = ("layout", "block", "cells_per_thread", "vector_bits")
+_SHOWN = ("layout", "block", "cells_per_thread")
 """Knobs of the default kernel that are told."""
 _LESS_MEMORY = 0.75
 """Share of the winner's footprint up to which a kernel counts as one with less memory."""
@@ -70,10 +71,15 @@ def _noted(study: StudyRecord, one: Beside) -> Beside:
 
 
 def faster_in_search(study: StudyRecord, one: Trial, *, populations: bool = False) -> Trial | None:
-    """Return the fastest trial of one step that took no part in the finals, if it was faster than one that did."""
+    """Return the fastest trial of one step that took no part in the finals, if it was faster than one that did.
+
+    It has to be faster in the search, too, which the machine may have run at another speed.
+    """
     alone = (t for t in study.ranked if not t.final and _is_of_one_step(t, populations=populations))
     best = max(alone, key=lambda t: t.mlups or 0.0, default=None)
-    return best if best and one.final and (best.mlups or 0.0) > (one.mlups or 0.0) else None
+    if best is None or one.final is None or one.measurement is None:
+        return None
+    return best if (best.mlups or 0.0) > max(one.measurement.mlups, one.mlups or 0.0) else None
 
 
 def _named(study: StudyRecord) -> dict[str, Trial | None]:
@@ -91,8 +97,20 @@ def _named(study: StudyRecord) -> dict[str, Trial | None]:
     }
 
 
-def missing(study: StudyRecord) -> tuple[tuple[str, str, str], ...]:
-    """Return the default without a speed in the study: its kernel, why, and the command that measures it."""
+class Missing(NamedTuple):
+    """The default without a speed in a study: its kernel, why, and the command that measures it.
+
+    alike_mlups: median and best of the trials of its scheme, whatever their blocks and layouts, if there are some.
+    """
+
+    kernel: str
+    why: str
+    command: str
+    alike_mlups: tuple[float, ...] = ()
+
+
+def missing(study: StudyRecord) -> tuple[Missing, ...]:
+    """Return the default if it has no speed in the study."""
     if study.header.spec.kernel or default_of(study):
         return ()
     why = "not verified" if any(map(_is_default, study.trials)) else "not measured"
@@ -104,7 +122,10 @@ def missing(study: StudyRecord) -> tuple[tuple[str, str, str], ...]:
     config = from_flat({"backend": backend, **knobs})
     shown = [f"{name}={config.flat()[name]}" for name in _SHOWN if name in config.flat()]
     kernel = f"{words(config)}: {', '.join(shown)}"
-    return ((kernel, f"{why} in this study; this measures it:", command),)
+    alike = [t.mlups or 0.0 for t in study.ranked if words(from_flat(t.config)) == words(config)]
+    near = f"median to best of {len(alike):,} trials of its scheme; itself " if alike else ""
+    why = f"{near}{why} in this study:"
+    return (Missing(kernel, why, command, (median(alike), max(alike)) if alike else ()),)
 
 
 def none_published(study: StudyRecord) -> str:

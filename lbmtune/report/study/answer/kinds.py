@@ -40,12 +40,12 @@ def _best(mine: Sequence[Trial]) -> Trial:
 def _row(name: str, mine: Sequence[Trial]) -> dict[str, str]:
     """Return speeds of finals and of the search apart: the machine may have changed between them."""
     best, final = _best(mine), next((trial for trial in mine if trial.final), None)
-    smallest = min((t.prediction.footprint_bytes for t in mine if t.prediction), default=0)
+    prediction = (final or best).prediction
     return {
         "kind": name,
         "finals, MLUPS>": f"{format_mlups(final.mlups or 0.0)} (trial {final.number})" if final else "",
         "search, MLUPS>": f"{format_mlups(_in_search(best))} (trial {best.number})",
         "median of the search>": format_mlups(median(map(_in_search, mine))),
         "trials>": f"{len(mine):,}",
-        "memory>": format_bytes(smallest) if smallest else "",
+        "memory>": format_bytes(prediction.footprint_bytes) if prediction else "",
     }

@@ -6,9 +6,10 @@ from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.remarks import left_alone, prediction_doubt
 from lbmtune.records.study import StudyRecord
-from lbmtune.records.terms import MEANINGS
-from lbmtune.report.limits import binding, exceeded_text
-from lbmtune.report.study.answer.beside import Beside, beside, missing, of_trial
+from lbmtune.records.terms import MEANINGS, MEMORY
+from lbmtune.report.limits import binding
+from lbmtune.report.study.answer.beside import Beside, Missing, beside, missing, of_trial
+from lbmtune.report.study.answer.update_time import no_help
 from lbmtune.report.study.answer.use import Next
 from lbmtune.report.study.output import output_text, with_output_mlups
 from lbmtune.report.study.steps import CellsRead, bytes_with_halos, power_bound_text, with_halos
@@ -92,7 +93,7 @@ def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None) -> C
     share = f"{(winner.mlups or 0.0) / limit.mlups:.1%}"
     if limit.exceeded:
         what = _OF_BENCHMARK if limit.measured else _OF_MODEL
-        return f"{what}{limit.name}", share, f"{allowed}; no upper bound{exceeded_text(limit.exceeded)}"
+        return f"{what}{limit.name}", share, f"{allowed}; no upper bound{limit.exceeded_said}"
     return f"{_OF_LIMIT}{limit.name}", share, allowed + with_halos(winner, limit.mlups, cells_read)
 
 
@@ -100,7 +101,8 @@ def card_meanings() -> dict[str, str]:
     """Return what cards mean, by their titles."""
     titles = (_OF_LIMIT, _OF_BENCHMARK, _OF_MODEL)
     named = {f"{what}{name}": meaning for what in titles for name, meaning in MEANINGS.items()}
-    return {**_CARDS, **named}
+    of_memory = {f"{_OF_LIMIT}{MEMORY}": "bytes that memory moves for an update, at the bandwidth that stands here"}
+    return {**_CARDS, **named, **of_memory}
 
 
 def _predicted(study: StudyRecord, winner: Trial) -> Card | None:
@@ -160,8 +162,19 @@ def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
     empty = {**dict.fromkeys(known[0], ""), "beside": "default"}
     return [
         *known,
-        *({**empty, "kernel": kernel, "source": why, "command": asked} for kernel, why, asked in missing(study)),
+        *({**empty, **_missing(one, winner)} for one in missing(study)),
     ]
+
+
+def _missing(one: Missing, winner: Trial) -> dict[str, str]:
+    gains = [(winner.mlups or 0.0) / speed for speed in one.alike_mlups]
+    return {
+        "MLUPS": " to ".join(dict.fromkeys(map(format_mlups, one.alike_mlups))),
+        "gain": " to ".join(dict.fromkeys(map(_times, reversed(gains)))),
+        "kernel": one.kernel,
+        "source": one.why,
+        "command": one.command,
+    }
 
 
 def _row(one: Beside, winner_sustained: float | None) -> dict[str, str]:
@@ -188,7 +201,7 @@ def _times(gain: float) -> str:
 
 def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | None:
     """Return what is worth trying next. knobs, term: those that act on the largest term of the winner's time."""
-    if not study.ranked:
+    if not study.ranked or (study.finished and no_help(study)):
         return None
     if not study.finished:
         return Next("The study was ended early.", "lbmtune study --resume --output .")

@@ -10,9 +10,12 @@ from lbmtune.report.limits import Limit, alone_s, binding
 from lbmtune.units import format_ps
 
 UNEXPLAINED, FASTER = "not explained", "faster than predicted"
+_UNKNOWN = "not known"
 BANDWIDTH, NOT_HIDDEN = "bandwidth of the model", "not hidden"
 _BENCHMARK = "bytes that memory moves for an update, at the fastest benchmark of many streams"
 _OF_MODEL = "what accesses like these take beyond that benchmark"
+_EXPLAINED = 0.5
+"""Share of what a kernel takes beyond its limit up to which the model may be wrong and still explain it."""
 _NEGLIGIBLE = 1e-4
 """Share of the time of an update below which a difference of bandwidths is no part of its own."""
 
@@ -54,6 +57,21 @@ def measured_s(study: StudyRecord) -> float:
     return 1e-6 / study.ranked[0].best_measurement.mlups
 
 
+def unknown(study: StudyRecord) -> bool:
+    """Return whether the model does not explain what the winner takes beyond its limit."""
+    found = parts(study)
+    if not found or binding(study, study.ranked[0]) is None:
+        return False
+    beyond = measured_s(study) - (found[0].seconds or 0.0)
+    return beyond > 0 and abs(found[-1].seconds or 0.0) > _EXPLAINED * beyond
+
+
+def no_help(study: StudyRecord) -> bool:
+    """Return whether the model predicts a lower speed than was measured, and so tells nothing of what is lost."""
+    found = parts(study)
+    return unknown(study) and found[-1].name != UNEXPLAINED
+
+
 def parts(study: StudyRecord) -> tuple[Part, ...]:
     """Return the limit of the winner alone, then what the model adds, then the rest; none without terms.
 
@@ -66,6 +84,15 @@ def parts(study: StudyRecord) -> tuple[Part, ...]:
     found = [_shared(one, whole) for one in _modelled(predicted, binding(study, study.ranked[0]))]
     rest = whole - sum(one.seconds or 0.0 for one in found)
     return (*found, Part(FASTER if rest < 0 else UNEXPLAINED, rest, rest / whole, "measured minus predicted"))
+
+
+def shown_parts(study: StudyRecord) -> tuple[Part, ...]:
+    """Return the parts, but all beyond the limit as one if the model is of no help there."""
+    found = parts(study)
+    if not no_help(study):
+        return found
+    beyond = sum(one.seconds or 0.0 for one in found[1:])
+    return found[0], Part(_UNKNOWN, beyond, 1 - found[0].share, "measured minus the limit")
 
 
 def _shared(part: Part, whole: float) -> Part:

@@ -38,6 +38,11 @@ _OBJECT = (
     "others."
 )
 _BEGINS = {"box": "with Taylor-Green vortices"}
+_SOLVER = (
+    "In a solver of yours: lbm.h keeps the lattices; density, velocity and populations go in and out as arrays, solid "
+    "cells as a byte each; faces are those of this study; other domains are taken, or refused with the rule."
+)
+_ON_GPU = "Fields may lie on the device, and the last argument of Solver is your stream."
 _STEPS = 100
 """Least time steps that the programs take."""
 
@@ -73,8 +78,8 @@ def tabs(study: StudyRecord) -> tuple[Tab, ...]:
     on_cpu = study.header.backend == "cpu"
     return (
         Tab("Python", "python", _python(study)),
-        Tab("C++", "sh", _cpp(study), _OBJECT if on_cpu else ""),
-        Tab("C", "sh", _c(study), _OBJECT if on_cpu else ""),
+        Tab("C++", "sh", _cpp(study), f"{_SOLVER} {_OBJECT}" if on_cpu else f"{_SOLVER} {_ON_GPU}"),
+        Tab("C", "sh", _c(study), f"{_SOLVER} {_OBJECT}" if on_cpu else f"{_SOLVER} {_ON_GPU}"),
         Tab("Command line", "sh", _command_line(study)),
     )
 
@@ -85,14 +90,17 @@ def over_seconds(study: StudyRecord) -> Next | None:
     if other is None or other.sustained is None:
         return None
     speed = f"{format_mlups(other.sustained.mlups)} {study.header.spec.case.speed_unit}"
-    reason = f"For long runs trial {other.number} is faster, {speed} sustained. To use its file in place of best.json:"
+    reason = (
+        f"For long runs trial {other.number} is faster, {speed} sustained. In the folder of the study this writes its "
+        "file, for use in place of best.json:"
+    )
     return Next(reason, f"lbmtune export . --trial {other.number} --output trial-{other.number}.json")
 
 
-def _whole(study: StudyRecord) -> str:
+def _whole(study: StudyRecord, mark: str = "#") -> str:
     """Say of a kernel of several steps which numbers of steps are fastest."""
     own = from_flat(study.ranked[0].config).fused_steps
-    return f"  # multiples of {own} are fastest: a launch does {own} steps" if own > 1 else ""
+    return f"  {mark} multiples of {own} are fastest: a launch does {own} steps" if own > 1 else ""
 
 
 def _steps(study: StudyRecord) -> int:
@@ -159,7 +167,7 @@ def _cpp(study: StudyRecord) -> str:
         f"    lbm::Solver flow(nx, ny, nz{', solid.data()' if case.geometry else ''});",
         *(f"    flow.set_{name}({values});" for name, values in _settings(case)),
         "    flow.initialise(density.data(), velocity.data());",
-        f"    flow.step({steps});",
+        f"    flow.step({steps});{_whole(study, '//')}",
         "    flow.macroscopics(density.data(), velocity.data());",
         "    double mass = 0, fastest = 0;",
         "    for (auto value : density) mass += value;",
@@ -198,7 +206,7 @@ def _c(study: StudyRecord) -> str:
         "    }",
         *(f"    lbm_set_{name}(flow, {values});" for name, values in _settings(case)),
         "    lbm_initialise(flow, density, velocity);",
-        f"    lbm_step(flow, {steps});",
+        f"    lbm_step(flow, {steps});{_whole(study, '//')}",
         "    if (lbm_macroscopics(flow, density, velocity) != LBM_OK) return 1;",
         "    double mass = 0, fastest = 0;",
         "    for (size_t i = 0; i < cells; ++i) mass += density[i];",

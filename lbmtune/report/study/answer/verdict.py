@@ -3,7 +3,7 @@
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.limits import binding, exceeded_text
+from lbmtune.report.limits import binding
 from lbmtune.report.study.answer.beside import (
     best_of_one_step,
     best_with_less_memory,
@@ -28,7 +28,9 @@ _TITLES = {
 }
 _NAMED = 3
 """Tied trials that are named."""
-_STORED = "best that stores populations"
+_FEW = 3
+"""Trials of a kind up to which it was hardly searched."""
+_STORED = "best of them that stores populations"
 _NEARLY = 0.02
 """Relative gain of the winner up to which another kernel is nearly as fast."""
 
@@ -49,7 +51,7 @@ def verdict(study: StudyRecord, cells_read: CellsRead | None = None) -> str:
     """State what overtakes the winner, its gain, its ties, what is nearly as fast, and the share of its limit."""
     if not study.ranked:
         return ""
-    said = (_overtaken(study), _gain(study), _ties(study), _with_less_memory(study), _bound(study, cells_read))
+    said = (_overtaken(study), _gain(study), _ties(study), _bound(study, cells_read), _with_less_memory(study))
     return " ".join(filter(None, said))
 
 
@@ -65,9 +67,10 @@ def _overtaken(study: StudyRecord) -> str:
         return f"Fastest in bursts; sustained, trial {other.number} reaches {speed}, {lead:.1%} more."
     reason = ", ".join(run.throttled) or "the reason is not recorded"
     return (
-        f"Fastest in bursts only: over {run.seconds:.1f} s it reaches {format_mlups(run.mlups)} {unit} "
-        f"({run.mlups / (winner.mlups or run.mlups) - 1:+.1%}; {reason}); there trial {other.number} "
-        f"({words(from_flat(other.config))}) is fastest with {format_mlups(other.sustained.mlups)}."
+        f"For long runs take trial {other.number} ({words(from_flat(other.config))}): "
+        f"{format_mlups(other.sustained.mlups)} {unit} sustained. The winner, trial {winner.number}, leads in "
+        f"the bursts of the finals only: over {run.seconds:.1f} s it reaches {format_mlups(run.mlups)} {unit} "
+        f"({run.mlups / (winner.mlups or run.mlups) - 1:+.1%}; {reason})."
     )
 
 
@@ -82,10 +85,19 @@ def _gain(study: StudyRecord) -> str:
     said = [
         f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times the {what} "
         f"({format_mlups(trial.mlups or 0.0)}, {_found_among(study, trial, populations=what == _STORED)})"
+        f"{_over_seconds(winner, trial)}"
         for what, trial in named.items()
         if trial and trial is not winner
     ]
     return f"{', '.join(said)}." if said else ""
+
+
+def _over_seconds(winner: Trial, other: Trial) -> str:
+    """Return the gain of sustained runs, if it is another one than in bursts."""
+    if not (winner.sustained and other.sustained):
+        return ""
+    gain, burst = winner.sustained.mlups / other.sustained.mlups, (winner.mlups or 0.0) / (other.mlups or 1.0)
+    return f" in bursts, {gain:.2f} times sustained" if abs(gain / burst - 1) > _NEARLY else ""
 
 
 def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
@@ -96,7 +108,9 @@ def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
     other = faster_in_search(study, trial, populations=populations)
     speed = format_mlups(other.mlups or 0.0) if other else ""
     above = f", in the finals; in the search alone trial {other.number} had {speed}" if other else ""
-    return f"{pattern}{first}{above}; best of {tried:,} among {verified:,} trials"
+    mine = sum(words(from_flat(t.config)) == words(from_flat(trial.config)) for t in study.ranked)
+    alone = f", {'the only one' if mine == 1 else f'one of {mine}'} of its kind," if mine <= _FEW < tried else ""
+    return f"{pattern}{first}{above}; best of {tried:,}{alone} among {verified:,} trials"
 
 
 def _ties(study: StudyRecord) -> str:
@@ -141,6 +155,13 @@ def _bound(study: StudyRecord, cells_read: CellsRead | None) -> str:
     unit = study.header.spec.case.speed_unit
     if limit.exceeded:
         bursts = "" if limit.measured else " in bursts"
-        return f"It reaches {share:.1%} of the {limit.said}{bursts} ({allowed} {unit}{exceeded_text(limit.exceeded)})."
+        said = f"{limit.said}{bursts} ({allowed} {unit}{limit.exceeded_said})"
+        return f"Trial {winner.number} reaches {share:.1%} of the {said}."
     halos = with_halos(winner, limit.mlups, cells_read)
-    return f"It reaches {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing else took time{halos}."
+    run = winner.sustained
+    differs = run is not None and not run.disturbed and abs(run.mlups / (winner.mlups or 1.0) - 1) > _NEARLY
+    bursts, sustained = (" in bursts", f"; sustained {run.mlups / limit.mlups:.1%}") if run and differs else ("", "")
+    return (
+        f"Trial {winner.number} reaches{bursts} {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing "
+        f"else took time{halos}{sustained}."
+    )

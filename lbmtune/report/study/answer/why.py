@@ -14,22 +14,34 @@ from lbmtune.report.html import Panel, panel
 from lbmtune.report.limits import binding, ceiling_of
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.profile_tables import conclusion
-from lbmtune.report.study.answer.update_time import NOT_HIDDEN, UNEXPLAINED, Part, measured_s, parts
+from lbmtune.report.study.answer.update_time import (
+    NOT_HIDDEN,
+    UNEXPLAINED,
+    Part,
+    measured_s,
+    no_help,
+    parts,
+    shown_parts,
+    unknown,
+)
+from lbmtune.report.study.steps import SLOWER
 from lbmtune.report.waterfall import Step, add_waterfall
 from lbmtune.units import format_mlups, format_ps, format_rate
 
 _LIMIT, _MODEL, _REST = CEILING, "#e69f00", "#0072b2"
 _AGREE = 0.005
 """Relative difference up to which two bandwidths are the same."""
-_EXPLAINED = 0.5
-"""Share of what a kernel takes beyond its limit up to which the model may be wrong and still explain it."""
 _NAMED = 3
 """Parts that the text names."""
-_UNKNOWN = "not known"
 _PLURAL = (ISSUE, EXCHANGE, WAVES, REFILLS)
 _CAPTION = (
     "Picoseconds of the whole device per update: the limit alone (dashed), what the model adds to it, and the rest up "
     "to the measurement. The model is not fitted to this study."
+)
+
+_NO_HELP = (
+    "Picoseconds of the whole device per update: the limit alone (dashed), and the rest up to the measurement, which "
+    "the model does not explain. The model is not fitted to this study."
 )
 
 
@@ -51,16 +63,11 @@ def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel
     predicted = study.ranked[0].prediction
     origin = f" Its memory bandwidth: {predicted.ceiling_source}." if predicted and predicted.ceiling_source else ""
     origin += f" Predictions are {how}." if (how := study.header.calibrated_how) else ""
-    caption = _CAPTION + origin + (f" Predictions are {doubtful}." if doubtful else "")
+    shown = _NO_HELP if no_help(study) else _CAPTION
+    caption = shown + origin + (f" Predictions are {doubtful}." if doubtful else "")
     limited = binding(study, study.ranked[0]) is not None
-    drawn = why_figure(_not_known(found) if no_help(study) else found, limited=limited)
+    drawn = why_figure(shown_parts(study), limited=limited)
     return [*measured, panel("why", "Time of an update, by the model", caption, drawn)]
-
-
-def _not_known(found: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the limit and all that is beyond it as one part."""
-    beyond = sum(one.seconds or 0.0 for one in found[1:])
-    return found[0], Part(_UNKNOWN, beyond, 1 - found[0].share)
 
 
 def why_figure(found: tuple[Part, ...], *, limited: bool = True) -> Figure:
@@ -98,22 +105,21 @@ def said(study: StudyRecord) -> str:
     verb = "take" if first.name in _PLURAL else "takes"
     alone = f"{first.name.capitalize()} alone{origin} {verb} {first.ps} of {format_ps(whole)} ps ({first.share:.1%})."
     told = _rest(study, others, whole - (first.seconds or 0.0))
-    return " ".join(filter(None, (alone, told, "" if no_help(study) else speeds)))
+    return " ".join(filter(None, (alone, told, "" if no_help(study) else speeds, _over_seconds(study))))
 
 
-def no_help(study: StudyRecord) -> bool:
-    """Return whether the model predicts a lower speed than was measured, and so tells nothing of what is lost."""
-    found = parts(study)
-    return unknown(study) and found[-1].name != UNEXPLAINED
-
-
-def unknown(study: StudyRecord) -> bool:
-    """Return whether the model does not explain what the winner takes beyond its limit."""
-    found = parts(study)
-    if not found or binding(study, study.ranked[0]) is None:
-        return False
-    beyond = measured_s(study) - (found[0].seconds or 0.0)
-    return beyond > 0 and abs(found[-1].seconds or 0.0) > _EXPLAINED * beyond
+def _over_seconds(study: StudyRecord) -> str:
+    """Say how long an update takes over seconds without a pause; empty if that is as long as in bursts."""
+    winner = study.ranked[0]
+    run, burst = winner.sustained, winner.best_measurement.mlups
+    if run is None or run.disturbed or abs(run.mlups / burst - 1) <= SLOWER:
+        return ""
+    reason = ", ".join(run.throttled) or "the reason is not recorded"
+    more_s = 1e-6 / run.mlups - 1e-6 / burst
+    return (
+        f"This is of bursts: over {run.seconds:.1f} s an update takes {format_ps(1e-6 / run.mlups)} ps, "
+        f"{format_ps(abs(more_s))} {'more' if more_s > 0 else 'less'} ({reason})."
+    )
 
 
 def measuring(study: StudyRecord) -> str:
@@ -128,7 +134,9 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float) -> str:
     largest = sorted(added, key=lambda one: -abs(one.seconds or 0.0))[:_NAMED]
     named = "; ".join(f"{one.name}: {one.ps} ps" for one in largest) + "; others less" * (len(added) > _NAMED)
     off = f"{format_ps(abs(rest.seconds or 0.0))} ps"
-    last = f"{off} are not explained" if rest.name == UNEXPLAINED else f"the kernel is {off} faster than that"
+    spread_s = study.interval(study.ranked[0]).half_width * measured_s(study)
+    within = f", within the spread of \u00b1{format_ps(spread_s)} ps" if abs(rest.seconds or 0.0) < spread_s else ""
+    last = f"{off} are not explained{within}" if rest.name == UNEXPLAINED else f"the kernel is {off} faster than that"
     sum_ps = format_ps(sum(one.seconds or 0.0 for one in added))
     if no_help(study):
         predicted, measured = study.ranked[0].prediction, study.ranked[0].best_measurement.mlups
