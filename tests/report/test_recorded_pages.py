@@ -56,6 +56,8 @@ def test_a_recorded_page_is_read_and_in_its_budgets(name: str, written: Callable
     study, file = written(name)
     assert check_page(study, file) < READY_S
     assert file.stat().st_size < MOST_BYTES
+    beyond = "(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('#beside .scroll'))"
+    assert browser().ask(beyond) <= 0, "at 1280 px the table beside the winner is whole"
 
 
 @slow_but("processor")
