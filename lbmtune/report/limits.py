@@ -90,6 +90,12 @@ def exceeded(study: StudyRecord) -> float:
     return max((share for share, trial in found if share > _AGREE and _crosses_memory(study, trial)), default=0.0)
 
 
+def fastest_on_memory(study: StudyRecord) -> Trial | None:
+    """Return the finalist that drew most from memory; None if no finalist's state has to cross the memory bus."""
+    found = [trial for trial in study.ranked if trial.final and _crosses_memory(study, trial)]
+    return max(found, key=lambda one: one.best_measurement.bandwidth_bytes_per_s, default=None)
+
+
 def exceeded_text(share: float) -> str:
     """Say that kernels exceeded a benchmark, after its name; empty if none did."""
     return f", exceeded by up to {share:.0%}" if share else ""

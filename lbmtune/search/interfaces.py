@@ -194,7 +194,8 @@ class Search:
     kernels to compile before the first is measured, if trials are counted; clock: of the whole, None: it begins now.
     accuracy, output: of finalists; kept_accuracy: as an earlier study measured it; sustain: of the best;
     profile: of the winner;
-    known_accuracy: of every configuration, if it is an objective. None if unavailable.
+    known_accuracy: of every configuration, if it is an objective. None if unavailable; default: the kernel that users
+    compare with, which is tried early.
     """
 
     evaluator: Evaluator
@@ -212,6 +213,7 @@ class Search:
     output: OutputOf | None = None
     predict_output: PredictOutput | None = None
     profile: ProfileOf | None = None
+    default: KernelConfig | None = None
 
     def output_s(self, trial: Trial, wanted: Output) -> dict[str, float]:
         """Return the predicted seconds of an output of each kind, of which one step hides next to nothing."""

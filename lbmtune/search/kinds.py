@@ -94,3 +94,12 @@ def rounding_of(config: KernelConfig) -> Rounding:
 def steps_per_launch(steps: int) -> str:
     """Name a number of time steps per launch."""
     return f"{steps} step{'' if steps == 1 else 's'} per launch"
+
+
+_USUAL = {"backend", "family", "storage", "compute"}
+"""Knobs that a default kernel may have otherwise: it solves the same problem in the same formats."""
+
+
+def is_default(config: KernelConfig) -> bool:
+    """Return whether a kernel is direct and leaves all knobs at their defaults, but for its number formats."""
+    return config.family == "direct" and config.identity.keys() <= {*_USUAL, *config.by_device}

@@ -36,6 +36,8 @@ _FEWEST = 2
 """Trials of a study whose time is over before the first."""
 _PREDICTION_S = 4e-4
 """Seconds of a prediction on a core, roughly."""
+_DEFAULT_AFTER = 12
+"""Trials after which the default kernel has its turn: late enough that nothing else waits for it."""
 _LOOK_EVERY = 10.0
 """Time between looks at what is left to gain, in multiples of what one takes."""
 _FIRST_PROOF = 0.25
@@ -66,6 +68,7 @@ class Loop:
         self._left: list[int] = []
         self._compiled, self._ended = 0, ""
         self._index = {config: i for i, config in enumerate(space.configs)}
+        self._default = self._index.get(search.default) if search.default else None
         places = [(self._index.get(from_flat(trial.config)), trial) for trial in done]
         self._known = {index: trial for index, trial in places if index is not None}
         plan.needs.trials = len(self._known)
@@ -181,7 +184,7 @@ class Loop:
         waits = self._spec.budget.trials and self._compiling and self._compiled < self._search.compiled
         while not waits and self._ready and self._trials_left > 0 and self._search.evaluator.measure_room() > 0:
             begin = time.perf_counter()
-            index = self._strategy.next(self._ready)
+            index = self._default if self._default in self._ready else self._strategy.next(self._ready)
             self._search_s += time.perf_counter() - begin
             self._ready.remove(index)
             number = self._number(index)
@@ -191,13 +194,24 @@ class Loop:
     def _compile(self) -> None:
         begin = time.perf_counter()
         room = max(0, int(min(self._search.evaluator.compile_room(len(self._ready)), self._trials_left)))
+        if room:
+            self._left = [*self._default_if_due(), *self._left]
         wanted, self._left = self._left[:room], self._left[room:]
         if len(wanted) < room:
             wanted += self._strategy.wanted(room - len(wanted))
+        under_way = {*self._compiling, *self._ready, *self._measuring.values()}
+        wanted = [index for index in wanted if index != self._default or index not in under_way]
         self._search_s += time.perf_counter() - begin
         for index in wanted:
             self._compiling.add(index)
             self._search.evaluator.compile(self._space.configs[index])
+
+    def _default_if_due(self) -> list[int]:
+        """Return the default kernel if it is time for it and nobody has asked for it yet."""
+        if self._default is None or len(self._known) < _DEFAULT_AFTER or self._default in self._known:
+            return []
+        given = (self._left, self._compiling, self._ready, self._measuring.values())
+        return [] if any(self._default in places for places in given) else [self._default]
 
     def _number(self, index: int) -> int:
         """Return the number of a trial, the same again if its first measurement said nothing."""

@@ -22,7 +22,7 @@ from lbmtune.export import best
 from lbmtune.records.best_json.document import encode_best
 from lbmtune.records.store import append_trial, write_header
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.answer.use import tabs
+from lbmtune.report.study.answer.use import tabs, used
 from tests.shim.device import COMPILER, RUNTIME
 from tests.support.kernels.headers import linked
 from tests.support.paths import ROOT
@@ -71,7 +71,7 @@ class Pasted:
         for trial in study.trials:
             append_trial(self.folder, trial)
         (self.folder / "best.json").write_bytes(encode_best(best(study)))
-        (text,) = (tab.text for tab in tabs(study) if tab.name == name)
+        (text,) = (tab.text for tab in tabs(used(study)[-1]) if tab.name == name)
         search = os.pathsep.join((str(self._programs), os.environ["PATH"]))
         environment = {**os.environ, "PATH": search, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(

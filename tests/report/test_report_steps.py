@@ -15,7 +15,7 @@ from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.model.gpu.temporal_blocking.instruction_issue import efficiency
 from lbmtune.model.predict import cells_read
-from lbmtune.records import Conditions, Prediction, Sustained, Term, Trial
+from lbmtune.records import Conditions, Measurement, Prediction, Sustained, Term, Trial
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.limits import alone_s as read_alone_s
 from lbmtune.report.limits import limits_of
@@ -62,7 +62,7 @@ def trial(case: Case, number: int, config: CudaConfig, mlups: float, *, marches:
     )
     base = made._trial(case, 1, config, made.GPU_CEILING)
     assert base.measurement is not None
-    measured = replace(base.measurement, mlups=mlups, bytes_per_update=moved)
+    measured = replace(at(base.measurement, mlups), bytes_per_update=moved)
     return replace(base, number=number, prediction=prediction, measurement=measured, final=measured)
 
 
@@ -300,6 +300,12 @@ def test_runs_of_seconds_are_in_headline_cards_tables_and_figures(fast: StudyRec
     assert "8.84 nJ per update, by counter" in text
 
 
+def at(measured: Measurement, mlups: float) -> Measurement:
+    """Return a measurement at another speed, its samples, too."""
+    samples_s = tuple(one * measured.mlups / mlups for one in measured.samples_s)
+    return replace(measured, mlups=mlups, samples_s=samples_s)
+
+
 def on_a_processor(last_cache_bytes: int) -> StudyRecord:
     """Eight steps in place beside one step in place, 64^3, as on two cores with 32 MiB of cache."""
     case = box("d3q19", "bgk", (64, 64, 64))
@@ -309,7 +315,7 @@ def on_a_processor(last_cache_bytes: int) -> StudyRecord:
         base = made._trial(case, 1, config, made.CPU_CEILING)
         assert base.measurement is not None
         assert base.prediction is not None
-        measured = replace(base.measurement, mlups=mlups)
+        measured = at(base.measurement, mlups)
         parts = (
             Term(name="arithmetic", seconds=9e-10, sentence="work", source="planted"),
             Term(name="memory", seconds=3e-10, sentence="bytes", source="planted"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from optuna.storages import JournalStorage
 
+from lbmtune.catalogue.config import from_flat
 from lbmtune.errors import InputError, NothingValidError
 from lbmtune.records import Outcome, Trial
 from lbmtune.records.remarks import race_text
@@ -39,6 +40,18 @@ def test_a_study_spends_its_budget_on_distinct_configurations(tmp_path):
     assert len(record.trials) == len(set(evaluator.tried)) == 20
     assert [trial.number for trial in record.trials] == list(range(20))
     assert record == read_study(tmp_path)
+
+
+@pytest.mark.parametrize("place", [0, -1], ids=["which the search tries early", "which it would not try"])
+def test_the_default_kernel_is_tried_once_early(tmp_path, place):
+    evaluator, study = FakeEvaluator(), spec(budget=Budget(trials=30))
+    default = sorted(space_of(study).configs, key=lambda one: -predict(one).mlups)[place]
+    needs = replace(search(tmp_path, evaluator), default=default)
+    record = run_study(needs, header(study), space_of(study))
+    assert len(record.trials) == len(set(evaluator.tried)) == 30
+    (trial,) = (one for one in record.trials if from_flat(one.config) == default)
+    assert trial.number < 20
+    assert trial.mlups
 
 
 def test_the_sustained_run_is_of_the_winner_that_the_study_ends_with(tmp_path):

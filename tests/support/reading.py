@@ -7,7 +7,7 @@ from pathlib import Path
 from time import sleep
 
 from lbmtune.api import Study
-from lbmtune.report.study.answer.use import tabs
+from lbmtune.report.study.answer.use import tabs, used
 from tests.support.driven import Driven, browser
 
 SHOWN = "table.getRows('active').map((row) => row.getData().c0)"
@@ -42,7 +42,7 @@ def copied(page: Driven) -> list[str]:
     """Return what the buttons of the ways to use the kernel copy, each behind its tab."""
     page.ask("document.addEventListener('copy', () => { window.copied = String(document.activeElement.value); })")
     found = []
-    for number in range(1, 1 + page.ask("document.querySelectorAll('#use [role=tab]').length")):
+    for number in sorted(page.ask("[...document.querySelectorAll('#use [role=tab]')].map((one) => +one.id.slice(4))")):
         page.click(f"#tab-{number}")
         page.click(f"#use-{number} .copy")
         found.append(page.ask("window.copied"))
@@ -86,6 +86,6 @@ def check_page(study: Study, file: Path) -> float:
     if expected:
         page.click("#trial-table .tabulator-row .tabulator-cell:nth-child(3)")
         assert page.ask("byId('detail-title').innerText").startswith(f"Trial {page.ask(f'{SHOWN}[0]')}")
-    assert copied(page) == [tab.text for tab in tabs(study.record)]
+    assert copied(page) == [tab.text for one in reversed(used(study.record)) for tab in tabs(one)]
     assert page.said == []
     return ready_s

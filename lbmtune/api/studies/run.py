@@ -52,6 +52,7 @@ from lbmtune.search.spaces.axes import Asked
 from lbmtune.search.spaces.bounds import allowed, check_any_of, legal_of, within
 from lbmtune.search.spaces.climb import climbed
 from lbmtune.search.spaces.space import Space
+from lbmtune.search.spaces.usual import default_of, with_default
 from lbmtune.search.strategies.table import made_strategy
 from lbmtune.search.strategies.transfer import Source
 from lbmtune.search.study import check_same_spec, run_study
@@ -127,6 +128,7 @@ def study(
         if storage is None:  # workers have the points that were drawn, which are the same for all
             asked = Asked(wanted.case, backend, allowed(evaluator.limits, wanted), wanted.families)
             space = climbed(space, asked, wanted.axes[backend], expected)
+            space = space if wanted.kernel else with_default(space, asked, wanted.axes[backend])
         if parts:
             space = suited(space, wanted.case)
         prior = lessons(earlier, wanted, space.configs, machine, place, asked=earlier is not None and not resume)
@@ -156,6 +158,7 @@ def study(
             output=partial(evaluator.output, wanted=wanted.output, folder=files) if rates else None,
             predict_output=partial(_predicted_output, wanted.case, machine, rates) if rates else None,
             profile=partial(evaluator.losses, machine=machine),
+            default=default_of(space) if storage is None else None,
         )
         with share(search, header, space) as search, suppress(NothingValidError):
             # a study without a valid kernel is recorded as well

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from lbmtune.records import Measurement, Trial
 from lbmtune.records.comparison.repeats import RepeatInterval
-from lbmtune.records.comparison.statistics import Interval, paired_ratio
+from lbmtune.records.comparison.statistics import Interval
+from lbmtune.records.gain import paired_with_winner
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.drawing import CEILING, NEUTRAL, Figure, interval, plain_figure, wrapped
 from lbmtune.report.html import Panel, panel
@@ -37,17 +38,12 @@ def finals_info(study: StudyRecord) -> tuple[FinalInfo, ...]:
     """Return the finalists, winner first, with ratios paired by round."""
     varied = varied_knobs(study)
     finalists = [t for t in study.ranked if t.final]
-    return tuple(_final(study, t, finalists[0], varied) for t in finalists)
+    return tuple(_final(study, t, varied) for t in finalists)
 
 
-def _final(study: StudyRecord, trial: Trial, winner: Trial, varied: Sequence[str]) -> FinalInfo:
+def _final(study: StudyRecord, trial: Trial, varied: Sequence[str]) -> FinalInfo:
     assert trial.final is not None
-    assert winner.final is not None
-    mine, best = trial.final.samples_s, winner.final.samples_s
-    # samples are paired by round; who was dropped took part in the first ones
-    rounds = min(len(mine), len(best))
-    paired = trial is not winner and (len(mine) == len(best) or study.header.stopped)
-    ratio = paired_ratio(best[:rounds], mine[:rounds]) if paired else None
+    ratio = paired_with_winner(study, trial)
     tied, interval = trial.number in study.tied, study.interval(trial)
     return FinalInfo(trial.number, label(trial, varied), trial.stands_for, trial.final, interval, tied, ratio)
 

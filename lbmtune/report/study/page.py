@@ -1,8 +1,9 @@
 """The page of a study: answer, ways to use it, why it is so, evidence, all trials, environment."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records.best_json.kernel import Kernel
@@ -15,9 +16,9 @@ from lbmtune.report.profile_tables import level_rows
 from lbmtune.report.study.answer.beside import none_published
 from lbmtune.report.study.answer.doubts import doubts
 from lbmtune.report.study.answer.kinds import kind_rows
-from lbmtune.report.study.answer.section import beside_rows, card_meanings, cards, next_step
+from lbmtune.report.study.answer.section import beside_rows, card_groups, card_meanings, next_step
 from lbmtune.report.study.answer.update_time import shown_parts
-from lbmtune.report.study.answer.use import over_seconds, tabs
+from lbmtune.report.study.answer.use import Tab, Used, over_seconds, tabs, used
 from lbmtune.report.study.answer.verdict import title, verdict
 from lbmtune.report.study.answer.why import levels_said, limit_said, measuring, said, why_panels
 from lbmtune.report.study.coverage import covered, range_rows
@@ -41,13 +42,14 @@ from lbmtune.search.pareto import held_text, members
 class Beyond:
     """Things that a page shows beyond the records of a study; all of it may be left out.
 
-    kernel: of the best trial as this version prints it; best: best.json; cells_read: see `steps.CellsRead`;
+    kernel: of the best trial as this version prints it; files: best.json, and that of a
+    kernel which leads over seconds, by name; cells_read: see `steps.CellsRead`;
     worth_varying: the largest term of the winner's time and the knobs that act on it; profile: of the winner;
     occupancy: blocks of the winner on a multiprocessor, their warps, and the most warps.
     """
 
     kernel: Kernel | None = None
-    best: bytes = b""
+    files: Mapping[str, bytes] = field(default_factory=dict)
     cells_read: CellsRead | None = None
     worth_varying: tuple[str, tuple[str, ...]] = ("", ())
     profile: Profile | None = None
@@ -55,6 +57,14 @@ class Beyond:
 
 
 NOTHING = Beyond()
+
+
+class Way(NamedTuple):
+    """Texts that use a kernel. held: its file as the page carries it; empty if it does not."""
+
+    used: Used
+    tabs: tuple[Tab, ...]
+    held: str
 
 
 def write_report(study: StudyRecord, path: Path, beyond: Beyond = NOTHING) -> None:
@@ -79,9 +89,8 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         over_seconds_too=any(row["sustained gain"] for row in beside_rows(study)),
         none_published=none_published(study),
         next=next_step(study, knobs, term),
-        tabs=tabs(study),
+        ways=[Way(one, tabs(one), _held(beyond, one)) for one in used(study)],
         over_seconds=over_seconds(study),
-        best=packed(beyond.best) if beyond.best else "",
         why=why,
         why_said=f"{said(study)} {limit_said(study)}".strip() if study.ranked else "",
         measured_said=levels_said(study, beyond.profile) if beyond.profile else "",
@@ -93,7 +102,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         doubts=doubts(study),
         description_disturbance=description_disturbance(*header.cpu_shares),
         subject=subject(header.spec.case, [from_flat(trial.config) for trial in study.trials]),
-        cards=cards(study, beyond.cells_read),
+        card_groups=card_groups(study, beyond.cells_read),
         terms=card_meanings(),
         outcomes=outcome_info(study),
         illegal=header.illegal_configurations,
@@ -119,6 +128,11 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         costs=study.costs,
         pace=study.verified_per_s,
     )
+
+
+def _held(beyond: Beyond, one: Used) -> str:
+    found = beyond.files.get(one.file)
+    return packed(found) if found else ""
 
 
 def panels(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Panel]:

@@ -25,7 +25,6 @@ def winner_section(study: StudyRecord, kernel: Kernel | None, occupancy: Occupan
     config = from_flat(winner.config)
     return {
         "trial": winner,
-        "config": _said(winner),
         "knobs": list(winner.config.items()),
         "meanings": knob_meanings([winner]),
         "measured": winner_table(study, kernel, occupancy),
@@ -41,14 +40,6 @@ def winner_section(study: StudyRecord, kernel: Kernel | None, occupancy: Occupan
         "buffers": _buffers(study, winner, kernel) if kernel else "",
         "stale": stale_warning(winner, kernel) if kernel else "",
     }
-
-
-def _said(winner: Trial) -> str:
-    """Return the configuration as text, in which scheme, steps and storage stand even if they are at their defaults."""
-    said = from_flat(winner.config).said
-    shown = {part.partition("=")[0] for part in said.split(",")}
-    named = {name: winner.config[name] for name in ("scheme", "steps", "storage") if name in winner.config}
-    return ",".join([said, *(f"{name}={value}" for name, value in named.items() if name not in shown)])
 
 
 def _buffers(study: StudyRecord, winner: Trial, kernel: Kernel) -> str:

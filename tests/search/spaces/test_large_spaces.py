@@ -14,10 +14,12 @@ from lbmtune.catalogue.families.rules import broken, cuda_limits
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.files.studyfile import base_study
 from lbmtune.records import Prediction
+from lbmtune.search.kinds import is_default
 from lbmtune.search.spaces import space as space_module
 from lbmtune.search.spaces.axes import Asked, product_of
 from lbmtune.search.spaces.climb import climbed
 from lbmtune.search.spaces.space import legal_set
+from lbmtune.search.spaces.usual import default_of, with_default
 from tests.support.studies.fake_study import CASE, LIMITS, predict
 
 H200 = cuda_limits("sm_90", 132, 141 << 30)
@@ -120,3 +122,26 @@ def test_neighbours_are_points_of_the_product(number, name):
     every = {from_flat(one) for one in points}
     assert all(from_flat(one) in every for one in around)
     assert from_flat(point) not in map(from_flat, around)
+
+
+def test_the_default_kernel_is_in_every_space_that_may_have_it():
+    spec = base_study(["case.domain=256x32x32"])
+
+    def space_with(axes, families=()):
+        asked = Asked(spec.case, "cuda", H200, families)
+        return legal_set(spec.case, "cuda", axes, H200, families), asked
+
+    without = {"scheme": ("pull", "aa"), "block": ("32x1x1", "256x1x1"), "cells_per_thread": (1, 2)}
+    space, asked = space_with(without)
+    assert default_of(space) is not None
+    assert with_default(space, asked, without) is space
+    some = replace(space, configs=tuple(one for one in space.configs if not is_default(one)))
+    assert default_of(some) is None
+    assert with_default(some, asked, without).configs == (*some.configs, default_of(space))
+    for restricted in ({**without, "scheme": ("aa",)}, {**without, "family": ("temporal-blocking",)}):
+        assert with_default(some, asked, restricted) is some, "the study asks for other kernels"
+    other = tuple(one for one in some.configs if one.scheme == "aa")
+    coarse = replace(some, configs=tuple(from_flat({**one.flat(), "storage": "fp16s"}) for one in other))
+    found = default_of(with_default(coarse, asked, without))
+    assert found is not None
+    assert (found.storage, found.scheme) == ("fp16s", "pull")

@@ -10,20 +10,21 @@ from typing import Any, NamedTuple
 
 from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.records import Trial
+from lbmtune.records.gain import gain_over
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.words import words
 from lbmtune.report.study.steps import SLOWER, best_of_stages
-from lbmtune.search.kinds import kind_of
+from lbmtune.search.kinds import is_default, kind_of
 from lbmtune.units import format_mlups
 
 _PUBLISHED = Path(__file__).with_name("published.toml")
-_USUAL = {"backend", "family", "storage", "compute"}
-"""Knobs that a default kernel may have otherwise: it solves the same problem in the same formats."""
 _SHOWN = ("layout", "block", "cells_per_thread")
 """Knobs of the default kernel that are told."""
 _LESS_MEMORY = 0.75
 """Share of the winner's footprint up to which a kernel counts as one with less memory."""
 
+_PAIRED = 0.005
+"""Relative difference between the ratio of two speeds and that of rounds of both from which on it is told."""
 _TOLD = 0.001
 """Relative lead over seconds from which on a trial is named."""
 
@@ -51,10 +52,10 @@ def beside(study: StudyRecord) -> tuple[Beside, ...]:
     winner = study.ranked[0]
     stands_for: dict[int, list[str]] = {}
     named = {trial.number: trial for trial in study.ranked}
-    for what, trial in _named(study).items():
+    for what, trial in _named(study):
         if trial and trial is not winner:
             stands_for.setdefault(trial.number, []).append(what)
-    found = (_noted(study, of_trial("; ".join(what), named[number], winner)) for number, what in stands_for.items())
+    found = (_noted(study, of_trial(study, "; ".join(what), named[number])) for number, what in stands_for.items())
     return (*found, *_published(study, winner))
 
 
@@ -82,38 +83,37 @@ def faster_in_search(study: StudyRecord, one: Trial, *, populations: bool = Fals
     return best if (best.mlups or 0.0) > max(one.measurement.mlups, one.mlups or 0.0) else None
 
 
-def _named(study: StudyRecord) -> dict[str, Trial | None]:
-    """Return trials to compare the winner with by what they are; None of one that the study has not."""
-    first = {"runner-up": next(iter(study.ranked[1:]), None), "fastest sustained": fastest_sustained(study)}
+def _named(study: StudyRecord) -> Iterator[tuple[str, Trial | None]]:
+    """Yield what a trial to compare the winner with is, and the trial; None of one that the study has not."""
+    yield "runner-up", next(iter(study.ranked[1:]), None)
+    yield "fastest sustained", fastest_sustained(study)
+    yield from (("nearly as fast sustained", one) for one in nearly_sustained(study))
     if study.header.spec.kernel:
-        return first
+        return
     one, stored = best_of_one_step(study), best_of_one_step(study, populations=True)
-    return {
-        **first,
-        "best of one step per launch": one,
-        "best of one step that stores populations": None if stored is one else stored,
-        "best with less memory": best_with_less_memory(study),
-        "default": default_of(study),
-    }
+    yield "best of one step per launch", one
+    yield "best of one step that stores populations", None if stored is one else stored
+    yield "best with less memory", best_with_less_memory(study)
+    yield "default", default_of(study)
 
 
 class Missing(NamedTuple):
     """The default without a speed in a study: its kernel, why, and the command that measures it.
 
-    alike_mlups: median and best of the trials of its scheme, whatever their blocks and layouts, if there are some.
+    alike_mlups: median of the trials of its scheme, whatever their blocks and layouts; None without any.
     """
 
     kernel: str
     why: str
     command: str
-    alike_mlups: tuple[float, ...] = ()
+    alike_mlups: float | None = None
 
 
 def missing(study: StudyRecord) -> tuple[Missing, ...]:
     """Return the default if it has no speed in the study."""
     if study.header.spec.kernel or default_of(study):
         return ()
-    why = "not verified" if any(map(_is_default, study.trials)) else "not measured"
+    why = "not verified" if any(is_default(from_flat(trial.config)) for trial in study.trials) else "not measured"
     winner, backend = study.ranked[0].config, study.header.backend
     knobs: dict[str, Scalar] = {"family": "direct"}
     knobs |= {name: winner[name] for name in ("storage", "compute") if name in winner}
@@ -123,9 +123,9 @@ def missing(study: StudyRecord) -> tuple[Missing, ...]:
     shown = [f"{name}={config.flat()[name]}" for name in _SHOWN if name in config.flat()]
     kernel = f"{words(config)}: {', '.join(shown)}"
     alike = [t.mlups or 0.0 for t in study.ranked if words(from_flat(t.config)) == words(config)]
-    near = f"median to best of {len(alike):,} trials of its scheme; itself " if alike else ""
+    near = f"median of {len(alike):,} trials of its scheme; itself " if alike else ""
     why = f"{near}{why} in this study:"
-    return (Missing(kernel, why, command, (median(alike), max(alike)) if alike else ()),)
+    return (Missing(kernel, why, command, median(alike) if alike else None),)
 
 
 def none_published(study: StudyRecord) -> str:
@@ -135,16 +135,17 @@ def none_published(study: StudyRecord) -> str:
     return "No published speed is known for this device, lattice, storage and flow."
 
 
-def of_trial(what: str, trial: Trial, winner: Trial) -> Beside:
+def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
     """Return a trial beside the winner."""
-    own, run = trial.mlups or 0.0, trial.sustained
+    winner, own, run, gain = study.ranked[0], trial.mlups or 0.0, trial.sustained, gain_over(study, trial)
+    paired = abs(gain * own / (winner.mlups or own) - 1) > _PAIRED
     return Beside(
         what,
         words(from_flat(trial.config)),
         own,
-        (winner.mlups or 0.0) / own,
+        gain,
         trial.number,
-        "first measurement" if winner.final and not trial.final else "",
+        "first measurement" if winner.final and not trial.final else "by pairs of rounds" if paired else "",
         sustained_mlups=run.mlups if run else None,
         footprint_bytes=footprint(trial),
     )
@@ -163,6 +164,17 @@ def fastest_sustained(study: StudyRecord) -> Trial | None:
         return None
     speed, trial = max(runs, key=lambda run: run[0])
     return trial if speed >= (1 + _TOLD) * winner.mlups else None
+
+
+def nearly_sustained(study: StudyRecord) -> list[Trial]:
+    """Return trials besides the winner that one which overtakes it hardly leads over seconds, the fastest first."""
+    first, winner = overtaking(study), study.ranked[0]
+    if first is None or first.sustained is None:
+        return []
+    least = (1 - SLOWER) * first.sustained.mlups
+    runs = [(t.sustained.mlups, t) for t in study.ranked if t.sustained and not t.sustained.disturbed]
+    near = [(speed, t) for speed, t in runs if speed >= least and t is not first and t is not winner]
+    return [trial for _, trial in sorted(near, key=lambda run: -run[0])]
 
 
 def overtaking(study: StudyRecord) -> Trial | None:
@@ -199,12 +211,7 @@ def best_with_less_memory(study: StudyRecord) -> Trial | None:
 
 def default_of(study: StudyRecord) -> Trial | None:
     """Return the best verified trial that leaves all knobs at their defaults."""
-    return next((t for t in study.ranked if _is_default(t)), None)
-
-
-def _is_default(trial: Trial) -> bool:
-    config = from_flat(trial.config)
-    return config.family == "direct" and config.identity.keys() <= {*_USUAL, *config.by_device}
+    return next((t for t in study.ranked if is_default(from_flat(t.config))), None)
 
 
 def _published(study: StudyRecord, winner: Trial) -> Iterator[Beside]:

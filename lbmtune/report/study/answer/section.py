@@ -1,6 +1,7 @@
 """The top of the page of a study, below its verdict: cards, kernels beside the winner, and what to try next."""
 
 from math import isfinite
+from typing import NamedTuple
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
@@ -8,9 +9,10 @@ from lbmtune.records.remarks import left_alone, prediction_doubt
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS, MEMORY
 from lbmtune.report.limits import binding
-from lbmtune.report.study.answer.beside import Beside, Missing, beside, missing, of_trial
+from lbmtune.report.study.answer.beside import Beside, Missing, beside, missing, of_trial, overtaking
 from lbmtune.report.study.answer.update_time import no_help
 from lbmtune.report.study.answer.use import Next
+from lbmtune.report.study.answer.words import config_text
 from lbmtune.report.study.output import output_text, with_output_mlups
 from lbmtune.report.study.steps import CellsRead, bytes_with_halos, power_bound_text, with_halos
 from lbmtune.report.study.tables import moved
@@ -31,25 +33,50 @@ _NEARLY, _HARDLY = 0.02, 0.001
 """Relative differences of two speeds from which on two digits and three tell them."""
 
 
-def cards(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Card]:
-    """Return the cards at the top."""
+class Cards(NamedTuple):
+    """Cards of a kernel. whose: what it is for, and its trial; empty if it is the only one; config: it as text."""
+
+    whose: str
+    config: str
+    cards: list[Card]
+
+
+def card_groups(study: StudyRecord, cells_read: CellsRead | None = None) -> list[Cards]:
+    """Return the cards at the top, those of the kernel that overtakes the winner over seconds first if there is one."""
+    if not study.ranked:
+        return [Cards("", "", cards(study))]
+    other, winner = overtaking(study), study.ranked[0]
+    whose = f"In bursts: trial {winner.number}" if other else ""
+    mine = Cards(whose, config_text(winner), cards(study, cells_read))
+    if other is None:
+        return [mine]
+    return [Cards(f"For long runs: trial {other.number}", config_text(other), cards(study, cells_read, other)), mine]
+
+
+def cards(study: StudyRecord, cells_read: CellsRead | None = None, trial: Trial | None = None) -> list[Card]:
+    """Return the cards of a trial; by default of the winner, and how many trials there are."""
     counted = f"{len(study.ranked)} of {len(study.trials)}"
     trials = ("trials verified", counted, f"{study.header.legal_configurations:,} legal configurations")
     if not study.ranked:
         return [trials]
-    winner = study.ranked[0]
+    if trial is not None:
+        return _of_trial(study, trial, cells_read)
+    several = _on_parts(study)
+    return [*([several] if several else []), *_of_trial(study, study.ranked[0], cells_read), trials]
+
+
+def _of_trial(study: StudyRecord, winner: Trial, cells_read: CellsRead | None) -> list[Card]:
     found = (
         _speed(study, winner),
         _sustained(study, winner),
         _with_output(study, winner),
-        _on_parts(study),
         _limit(study, winner, cells_read),
         _predicted(study, winner),
         _memory(winner, cells_read),
         _error(winner),
         _energy(winner),
     )
-    return [*(card for card in found if card), trials]
+    return [card for card in found if card]
 
 
 def _speed(study: StudyRecord, winner: Trial) -> Card:
@@ -158,7 +185,7 @@ def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
         return []
     winner = study.ranked[0]
     run = winner.sustained.mlups if winner.sustained else None
-    known = [_row(one, run) for one in (of_trial("winner", winner, winner), *beside(study))]
+    known = [_row(one, run) for one in (of_trial(study, "winner", winner), *beside(study))]
     empty = {**dict.fromkeys(known[0], ""), "beside": "default"}
     return [
         *known,
@@ -167,10 +194,10 @@ def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
 
 
 def _missing(one: Missing, winner: Trial) -> dict[str, str]:
-    gains = [(winner.mlups or 0.0) / speed for speed in one.alike_mlups]
+    near = one.alike_mlups
     return {
-        "MLUPS": " to ".join(dict.fromkeys(map(format_mlups, one.alike_mlups))),
-        "gain": " to ".join(dict.fromkeys(map(_times, reversed(gains)))),
+        "MLUPS": f"about {format_mlups(near)}" if near else "",
+        "gain": f"about {_times((winner.mlups or 0.0) / near)}" if near else "",
         "kernel": one.kernel,
         "source": one.why,
         "command": one.command,

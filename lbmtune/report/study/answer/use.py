@@ -1,22 +1,22 @@
-"""How to use the winner: texts for Python, C++, C and the command line, each to be copied whole."""
+"""How to use a kernel of a study: texts for Python, C++, C and the command line, each to be copied whole."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.printable import plain
+from lbmtune.records import Trial
 from lbmtune.records.study import StudyRecord
-from lbmtune.report.study.answer.beside import fastest_sustained
+from lbmtune.report.study.answer.beside import fastest_sustained, overtaking
+from lbmtune.report.study.answer.words import device_words, words
 from lbmtune.report.study.steps import SLOWER
 from lbmtune.units import format_mlups
 
 _NVCC = "nvcc -std=c++17 -ftz=true -prec-div=false -arch=native"
-_EXPORT = {
-    "cuda": "lbmtune export best.json --format cuda --name lbm -o lbm.h &&",
-    "cpu": "lbmtune export best.json --format c --name lbm -o lbm.h &&",
-}
-"""Commands that write a solver around the kernel, by backend."""
+_FORMATS = {"cuda": "cuda", "cpu": "c"}
+"""Formats of a solver around the kernel, by backend."""
 _IMPLEMENTED = """printf '#define LBM_IMPLEMENTATION\\n#include "lbm.h"\\n' > """
 _BUILD_C = {
     "cuda": [
@@ -69,18 +69,46 @@ class Tab(NamedTuple):
     note: str = ""
 
 
-def tabs(study: StudyRecord) -> tuple[Tab, ...]:
-    """Return the ways to use the winner; none without one. They run in the folder of the study."""
+@dataclass(frozen=True)
+class Used:
+    """A kernel of a study, and the file of it that texts read."""
+
+    study: StudyRecord
+    trial: Trial
+    file: str = "best.json"
+
+    @property
+    def steps(self) -> int:
+        """Return the time steps of a launch."""
+        return from_flat(self.trial.config).fused_steps
+
+    @property
+    def name(self) -> str:
+        """Return the kernel in words, with its speed over seconds, or else in bursts."""
+        run, unit = self.trial.sustained, self.study.header.spec.case.speed_unit
+        speed = f"{format_mlups(run.mlups if run else self.trial.mlups or 0.0)} {unit}{' sustained' if run else ''}"
+        return f"trial {self.trial.number}, {words(from_flat(self.trial.config))}: {speed}"
+
+
+def used(study: StudyRecord) -> tuple[Used, ...]:
+    """Return the kernels that texts use: one that is clearly faster over seconds first, then the winner."""
     if not study.ranked:
         return ()
-    if study.header.spec.kernel:
+    other = None if study.header.spec.kernel else overtaking(study)
+    first = (Used(study, other, f"trial-{other.number}.json"),) if other else ()
+    return (*first, Used(study, study.ranked[0]))
+
+
+def tabs(one: Used) -> tuple[Tab, ...]:
+    """Return the ways to use a kernel. They run in a folder with its file."""
+    if one.study.header.spec.kernel:
         return (Tab("C", "sh", _OWN),)
-    on_cpu = study.header.backend == "cpu"
+    on_cpu = one.study.header.backend == "cpu"
     return (
-        Tab("Python", "python", _python(study)),
-        Tab("C++", "sh", _cpp(study), f"{_SOLVER} {_OBJECT}" if on_cpu else f"{_SOLVER} {_ON_GPU}"),
-        Tab("C", "sh", _c(study), f"{_SOLVER} {_OBJECT}" if on_cpu else f"{_SOLVER} {_ON_GPU}"),
-        Tab("Command line", "sh", _command_line(study)),
+        Tab("Python", "python", _python(one)),
+        Tab("C++", "sh", _cpp(one), f"{_SOLVER} {_OBJECT}" if on_cpu else f"{_SOLVER} {_ON_GPU}"),
+        Tab("C", "sh", _c(one), f"{_SOLVER} {_OBJECT}" if on_cpu else f"{_SOLVER} {_ON_GPU}"),
+        Tab("Command line", "sh", _command_line(one)),
     )
 
 
@@ -90,65 +118,59 @@ def over_seconds(study: StudyRecord) -> Next | None:
     if other is None or other.sustained is None:
         return None
     speed = f"{format_mlups(other.sustained.mlups)} {study.header.spec.case.speed_unit}"
-    reason = (
-        f"For long runs trial {other.number} is faster, {speed} sustained. In the folder of the study this writes its "
-        "file, for use in place of best.json:"
-    )
+    reason = f"For long runs trial {other.number} is faster, {speed} sustained. In the folder of the study "
+    reason += "this writes its file" + (":" if overtaking(study) else ", for use in place of best.json:")
     return Next(reason, f"lbmtune export . --trial {other.number} --output trial-{other.number}.json")
 
 
-def _whole(study: StudyRecord, mark: str = "#") -> str:
+def _whole(one: Used, mark: str = "#") -> str:
     """Say of a kernel of several steps which numbers of steps are fastest."""
-    own = from_flat(study.ranked[0].config).fused_steps
-    return f"  {mark} multiples of {own} are fastest: a launch does {own} steps" if own > 1 else ""
+    return f"  {mark} multiples of {one.steps} are fastest: a launch does {one.steps} steps" if one.steps > 1 else ""
 
 
-def _steps(study: StudyRecord) -> int:
+def _steps(one: Used) -> int:
     """Return time steps that fill whole launches."""
-    own = from_flat(study.ranked[0].config).fused_steps
-    return -(-_STEPS // own) * own
+    return -(-_STEPS // one.steps) * one.steps
 
 
-def _measured(study: StudyRecord) -> str:
+def _measured(one: Used) -> str:
     """Say which speed a program is to be compared with: sustained, if that is another one than in bursts."""
-    winner = study.ranked[0]
-    burst, run, threads = winner.mlups or 0.0, winner.sustained, winner.config.get("threads")
+    burst, run, threads = one.trial.mlups or 0.0, one.trial.sustained, one.trial.config.get("threads")
     differs = run is not None and abs(run.mlups / burst - 1) > SLOWER
     speed = f"{format_mlups(run.mlups)} sustained, {format_mlups(burst)} in bursts," if run and differs else ""
-    device = plain(study.header.environment.device)
     counted = f", {threads} thread{'s' * (threads != 1)}" if threads else ""
-    return f"the study measured {speed or format_mlups(burst)} on {device}{counted}"
+    return f"the study measured {speed or format_mlups(burst)} on {plain(device_words(one.study))}{counted}"
 
 
-def _python(study: StudyRecord) -> str:
-    case, steps = study.header.spec.case, _steps(study)
+def _python(one: Used) -> str:
+    case, steps = one.study.header.spec.case, _steps(one)
     given = [("domain", case.domain), ("relaxation_rate", case.relaxation_rate)]
     given += [("force", case.force)] if case.forced else []
     given += [("wall_velocity", case.wall_velocity)] if case.moving else []
     return (
         "import lbmtune\n\n"
-        f'flow = lbmtune.load("best.json", {", ".join(f"{name}={value!r}" for name, value in given)})\n'
+        f'flow = lbmtune.load("{one.file}", {", ".join(f"{name}={value!r}" for name, value in given)})\n'
         f"# it begins {_BEGINS.get(case.flow, 'at rest')}; flow.initialise(density, velocity) sets your own state\n"
-        f"flow.step({steps}){_whole(study)}\n"
+        f"flow.step({steps}){_whole(one)}\n"
         "density, velocity = flow.macroscopic()  # (nz, ny, nx) and (3, nz, ny, nx), lattice units\n"
         "print(density.mean(), abs(velocity).max())\n"
         f"speed = flow.case.fluid_sites / flow.time_per_step_s({steps}) / 1e6\n"
-        f'print(f"{{speed:,.0f}} MLUPS; {_measured(study)}")\n'
+        f'print(f"{{speed:,.0f}} MLUPS; {_measured(one)}")\n'
     )
 
 
-def _command_line(study: StudyRecord) -> str:
-    on = "cpu" if study.header.backend == "cpu" else "0"
+def _command_line(one: Used) -> str:
+    on = "cpu" if one.study.header.backend == "cpu" else "0"
     return (
-        "lbmtune explain best.json   # legality, bytes, limits; runs nothing\n"
-        f"lbmtune measure best.json --device {on}   # verify, then time, on this machine\n"
-        f"lbmtune profile best.json --device {on} --output profile.html   # losses with counters\n"
+        f"lbmtune explain {one.file}   # legality, bytes, limits; runs nothing\n"
+        f"lbmtune measure {one.file} --device {on}   # verify, then time, on this machine\n"
+        f"lbmtune profile {one.file} --device {on} --output profile.html   # losses with counters\n"
         "lbmtune report .   # this page again\n"
     )
 
 
-def _cpp(study: StudyRecord) -> str:
-    case, steps, backend = study.header.spec.case, _steps(study), study.header.backend
+def _cpp(one: Used) -> str:
+    case, steps, backend = one.study.header.spec.case, _steps(one), one.study.header.backend
     solid = f"    std::vector<unsigned char> solid(cells);  // 1 where {plain(case.geometry)} is solid"
     program = [
         *(["#define LBM_IMPLEMENTATION"] if backend == "cuda" else []),
@@ -167,7 +189,7 @@ def _cpp(study: StudyRecord) -> str:
         f"    lbm::Solver flow(nx, ny, nz{', solid.data()' if case.geometry else ''});",
         *(f"    flow.set_{name}({values});" for name, values in _settings(case)),
         "    flow.initialise(density.data(), velocity.data());",
-        f"    flow.step({steps});{_whole(study, '//')}",
+        f"    flow.step({steps});{_whole(one, '//')}",
         "    flow.macroscopics(density.data(), velocity.data());",
         "    double mass = 0, fastest = 0;",
         "    for (auto value : density) mass += value;",
@@ -178,14 +200,14 @@ def _cpp(study: StudyRecord) -> str:
         f"    flow.step({steps});",
         "    flow.synchronize();",
         "    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;",
-        f'    std::printf("%.0f MLUPS; {_measured(study)}\\n", {steps}e-6 * cells / seconds.count());',
+        f'    std::printf("%.0f MLUPS; {_measured(one)}\\n", {steps}e-6 * cells / seconds.count());',
         "}",
     ]
-    return _script("flow.cu" if backend == "cuda" else "flow.cpp", program, _BUILD_CPP[backend], backend)
+    return _script("flow.cu" if backend == "cuda" else "flow.cpp", program, _BUILD_CPP[backend], one)
 
 
-def _c(study: StudyRecord) -> str:
-    case, steps = study.header.spec.case, _steps(study)
+def _c(one: Used) -> str:
+    case, steps = one.study.header.spec.case, _steps(one)
     solid = f"    unsigned char *solid = calloc(cells, 1);  // 1 where {plain(case.geometry)} is solid"
     program = [
         '#include "lbm.h"',
@@ -206,7 +228,7 @@ def _c(study: StudyRecord) -> str:
         "    }",
         *(f"    lbm_set_{name}(flow, {values});" for name, values in _settings(case)),
         "    lbm_initialise(flow, density, velocity);",
-        f"    lbm_step(flow, {steps});{_whole(study, '//')}",
+        f"    lbm_step(flow, {steps});{_whole(one, '//')}",
         "    if (lbm_macroscopics(flow, density, velocity) != LBM_OK) return 1;",
         "    double mass = 0, fastest = 0;",
         "    for (size_t i = 0; i < cells; ++i) mass += density[i];",
@@ -219,12 +241,12 @@ def _c(study: StudyRecord) -> str:
         "    lbm_synchronize(flow);",
         "    timespec_get(&end, TIME_UTC);",
         "    double seconds = (end.tv_sec - begin.tv_sec) + 1e-9 * (end.tv_nsec - begin.tv_nsec);",
-        f'    printf("%.0f MLUPS; {_measured(study)}\\n", {steps}e-6 * cells / seconds);',
+        f'    printf("%.0f MLUPS; {_measured(one)}\\n", {steps}e-6 * cells / seconds);',
         "    lbm_destroy(flow);",
         "    return 0;",
         "}",
     ]
-    return _script("flow.c", program, _BUILD_C[study.header.backend], study.header.backend)
+    return _script("flow.c", program, _BUILD_C[one.study.header.backend], one)
 
 
 def start(case: Case, size: str) -> list[str]:
@@ -262,6 +284,7 @@ def _settings(case: Case) -> list[tuple[str, str]]:
     return [(name, ", ".join(map(repr, values))) for name, values in found]
 
 
-def _script(file: str, program: Sequence[str], build: Sequence[str], backend: str) -> str:
+def _script(file: str, program: Sequence[str], build: Sequence[str], one: Used) -> str:
     """Return a shell script that exports the solver, writes a program, builds and runs it."""
-    return "\n".join((_EXPORT[backend], f"cat > {file} <<'END' &&", *program, "END", *build)) + "\n"
+    export = f"lbmtune export {one.file} --format {_FORMATS[one.study.header.backend]} --name lbm -o lbm.h &&"
+    return "\n".join((export, f"cat > {file} <<'END' &&", *program, "END", *build)) + "\n"

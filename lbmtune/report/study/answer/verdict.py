@@ -1,7 +1,10 @@
 """The first lines of the page of a study: its title, and what a reader has to know beside the speed."""
 
+from collections import Counter
+
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
+from lbmtune.records.gain import gain_over
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.limits import binding
 from lbmtune.report.study.answer.beside import (
@@ -11,11 +14,12 @@ from lbmtune.report.study.answer.beside import (
     faster_in_search,
     fastest_sustained,
     footprint,
+    nearly_sustained,
     of_trial,
     overtaking,
     tried_of_one_step,
 )
-from lbmtune.report.study.answer.words import words
+from lbmtune.report.study.answer.words import device_words, words
 from lbmtune.report.study.steps import CellsRead, with_halos
 from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups
@@ -37,21 +41,34 @@ _NEARLY = 0.02
 
 def title(study: StudyRecord) -> str:
     """Name speed, device and winner in one line; the sustained speed if another kernel is faster by that."""
-    device = study.header.environment.device
+    device, unit = device_words(study), study.header.spec.case.speed_unit
     if not study.ranked:
         return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}"
     winner = study.ranked[0]
-    speed = f"{format_mlups(winner.mlups or 0.0)} {study.header.spec.case.speed_unit}"
-    if overtaking(study) and winner.sustained:
-        speed = f"{speed} in bursts, {format_mlups(winner.sustained.mlups)} sustained,"
-    return f"{_TITLES[study.header.spec.objective]}{speed} on {device}: {words(from_flat(winner.config))}"
+    speed, name = format_mlups(winner.mlups or 0.0), words(from_flat(winner.config))
+    other = overtaking(study)
+    if other and other.sustained:
+        sustained, its = format_mlups(other.sustained.mlups), words(from_flat(other.config))
+        return (
+            f"{sustained} {unit} sustained on {device}: {its} (trial {other.number}); {speed} in bursts: {name} "
+            f"(trial {winner.number})"
+        )
+    return f"{_TITLES[study.header.spec.objective]}{speed} {unit} on {device}: {name}"
 
 
 def verdict(study: StudyRecord, cells_read: CellsRead | None = None) -> str:
     """State what overtakes the winner, its gain, its ties, what is nearly as fast, and the share of its limit."""
     if not study.ranked:
         return ""
-    said = (_overtaken(study), _gain(study), _ties(study), _bound(study, cells_read), _with_less_memory(study))
+    other = overtaking(study)
+    said = (
+        _overtaken(study),
+        _gain(study),
+        _ties(study),
+        _bound(study, other, cells_read) if other else "",
+        _bound(study, study.ranked[0], cells_read),
+        _with_less_memory(study),
+    )
     return " ".join(filter(None, said))
 
 
@@ -67,11 +84,19 @@ def _overtaken(study: StudyRecord) -> str:
         return f"Fastest in bursts; sustained, trial {other.number} reaches {speed}, {lead:.1%} more."
     reason = ", ".join(run.throttled) or "the reason is not recorded"
     return (
-        f"For long runs take trial {other.number} ({words(from_flat(other.config))}): "
-        f"{format_mlups(other.sustained.mlups)} {unit} sustained. The winner, trial {winner.number}, leads in "
-        f"the bursts of the finals only: over {run.seconds:.1f} s it reaches {format_mlups(run.mlups)} {unit} "
-        f"({run.mlups / (winner.mlups or run.mlups) - 1:+.1%}; {reason})."
+        f"For long runs take trial {other.number}. The winner, trial {winner.number}, leads in bursts only: "
+        f"over {run.seconds:.1f} s without a pause it reaches {format_mlups(run.mlups)} {unit} "
+        f"({run.mlups / (winner.mlups or run.mlups) - 1:+.1%}; {reason}).{_alike_sustained(study)}"
     )
+
+
+def _alike_sustained(study: StudyRecord) -> str:
+    """Name the kernels whose sustained speed is nearly the highest."""
+    named = [f"{one.number} ({format_mlups(one.sustained.mlups)})" for one in nearly_sustained(study) if one.sustained]
+    if not named:
+        return ""
+    are = f"s {', '.join(named)} are" if len(named) > 1 else f" {named[0]} is"
+    return f" Trial{are} nearly as fast sustained; of one run each, their order is not certain."
 
 
 def _gain(study: StudyRecord) -> str:
@@ -83,20 +108,21 @@ def _gain(study: StudyRecord) -> str:
     if one is None or one is winner:
         named = {"default": default_of(study)}
     said = [
-        f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times the {what} "
+        f"{gain_over(study, trial):.2f} times the {what} "
         f"({format_mlups(trial.mlups or 0.0)}, {_found_among(study, trial, populations=what == _STORED)})"
-        f"{_over_seconds(winner, trial)}"
+        f"{_over_seconds(study, trial)}"
         for what, trial in named.items()
         if trial and trial is not winner
     ]
     return f"{', '.join(said)}." if said else ""
 
 
-def _over_seconds(winner: Trial, other: Trial) -> str:
+def _over_seconds(study: StudyRecord, other: Trial) -> str:
     """Return the gain of sustained runs, if it is another one than in bursts."""
+    winner = study.ranked[0]
     if not (winner.sustained and other.sustained):
         return ""
-    gain, burst = winner.sustained.mlups / other.sustained.mlups, (winner.mlups or 0.0) / (other.mlups or 1.0)
+    gain, burst = winner.sustained.mlups / other.sustained.mlups, gain_over(study, other)
     return f" in bursts, {gain:.2f} times sustained" if abs(gain / burst - 1) > _NEARLY else ""
 
 
@@ -108,9 +134,17 @@ def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
     other = faster_in_search(study, trial, populations=populations)
     speed = format_mlups(other.mlups or 0.0) if other else ""
     above = f", in the finals; in the search alone trial {other.number} had {speed}" if other else ""
-    mine = sum(words(from_flat(t.config)) == words(from_flat(trial.config)) for t in study.ranked)
-    alone = f", {'the only one' if mine == 1 else f'one of {mine}'} of its kind," if mine <= _FEW < tried else ""
-    return f"{pattern}{first}{above}; best of {tried:,}{alone} among {verified:,} trials"
+    return f"{pattern}{first}{above}; best of {tried:,} among {verified:,} trials{_hardly(study, trial)}"
+
+
+def _hardly(study: StudyRecord, trial: Trial) -> str:
+    """Say that the kind of a trial was hardly searched, beside that of the winner; empty if it was."""
+    kinds = Counter(words(from_flat(one.config)) for one in study.ranked)
+    mine, winners = (kinds[words(from_flat(one.config))] for one in (trial, study.ranked[0]))
+    if mine > _FEW or winners <= _FEW * mine:
+        return ""
+    times = "once" if mine == 1 else f"{mine} times"
+    return f"; its kind was tried {times}, the winner's {winners:,} times: a tuned one may be faster"
 
 
 def _ties(study: StudyRecord) -> str:
@@ -126,7 +160,7 @@ def _ties(study: StudyRecord) -> str:
 def _alone(study: StudyRecord) -> str:
     """Say that none is tied; of a small lead, that runs may differ by more if the spread between them is not known."""
     winner, second = study.ranked[0], next(iter(study.ranked[1:]), None)
-    lead = (winner.mlups or 0.0) / (second.mlups or 1.0) - 1 if second else 1.0
+    lead = gain_over(study, second) - 1 if second else 1.0
     if study.interval(winner).between is not None:
         return "No other trial is tied with it."
     if lead >= _NEARLY:
@@ -139,29 +173,29 @@ def _with_less_memory(study: StudyRecord) -> str:
     winner, other = study.ranked[0], best_with_less_memory(study)
     if other is None or study.header.spec.objective != "mlups":
         return ""
-    one = of_trial("", other, winner)
+    one = of_trial(study, "", other)
     if one.gain >= 1 + _NEARLY:
         return ""
     share = one.footprint_bytes / footprint(winner)
     return f"Trial {other.number} ({one.kernel}) is {1 - 1 / one.gain:.2%} slower with {share:.0%} of the memory."
 
 
-def _bound(study: StudyRecord, cells_read: CellsRead | None) -> str:
-    winner = study.ranked[0]
-    limit = binding(study, winner)
+def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None) -> str:
+    """State the share of its limit that a trial reaches."""
+    limit = binding(study, trial)
     if limit is None:
         return "No limit is known: the device was not calibrated (lbmtune devices --calibrate)."
-    share, allowed = (winner.mlups or 0.0) / limit.mlups, format_mlups(limit.mlups)
+    share, allowed = (trial.mlups or 0.0) / limit.mlups, format_mlups(limit.mlups)
     unit = study.header.spec.case.speed_unit
     if limit.exceeded:
         bursts = "" if limit.measured else " in bursts"
         said = f"{limit.said}{bursts} ({allowed} {unit}{limit.exceeded_said})"
-        return f"Trial {winner.number} reaches {share:.1%} of the {said}."
-    halos = with_halos(winner, limit.mlups, cells_read)
-    run = winner.sustained
-    differs = run is not None and not run.disturbed and abs(run.mlups / (winner.mlups or 1.0) - 1) > _NEARLY
+        return f"Trial {trial.number} reaches {share:.1%} of the {said}."
+    halos = with_halos(trial, limit.mlups, cells_read)
+    run = trial.sustained
+    differs = run is not None and not run.disturbed and abs(run.mlups / (trial.mlups or 1.0) - 1) > _NEARLY
     bursts, sustained = (" in bursts", f"; sustained {run.mlups / limit.mlups:.1%}") if run and differs else ("", "")
     return (
-        f"Trial {winner.number} reaches{bursts} {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing "
+        f"Trial {trial.number} reaches{bursts} {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing "
         f"else took time{halos}{sustained}."
     )

@@ -11,7 +11,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import EXCHANGE, ISSUE, MEMORY, REFILLS, WAVES
 from lbmtune.report.drawing import CEILING, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.limits import binding, ceiling_of
+from lbmtune.report.limits import binding, ceiling_of, fastest_on_memory
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.profile_tables import conclusion
 from lbmtune.report.study.answer.update_time import (
@@ -31,6 +31,8 @@ from lbmtune.units import format_mlups, format_ps, format_rate
 _LIMIT, _MODEL, _REST = CEILING, "#e69f00", "#0072b2"
 _AGREE = 0.005
 """Relative difference up to which two bandwidths are the same."""
+_MUCH = 0.1
+"""Share by which a bandwidth that a kernel drew has to exceed the model's to make that doubtful."""
 _NAMED = 3
 """Parts that the text names."""
 _PLURAL = (ISSUE, EXCHANGE, WAVES, REFILLS)
@@ -66,8 +68,9 @@ def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel
     shown = _NO_HELP if no_help(study) else _CAPTION
     caption = shown + origin + (f" Predictions are {doubtful}." if doubtful else "")
     limited = binding(study, study.ranked[0]) is not None
+    title = "Time of an update: limit and rest" if no_help(study) else "Time of an update, by the model"
     drawn = why_figure(shown_parts(study), limited=limited)
-    return [*measured, panel("why", "Time of an update, by the model", caption, drawn)]
+    return [*measured, panel("why", title, caption, drawn)]
 
 
 def why_figure(found: tuple[Part, ...], *, limited: bool = True) -> Figure:
@@ -104,8 +107,25 @@ def said(study: StudyRecord) -> str:
     origin = (" by the benchmark" if limit.measured else " by the model") if limit.exceeded else ""
     verb = "take" if first.name in _PLURAL else "takes"
     alone = f"{first.name.capitalize()} alone{origin} {verb} {first.ps} of {format_ps(whole)} ps ({first.share:.1%})."
+    doubt = "" if no_help(study) or unknown(study) else _exceeded(study)
     told = _rest(study, others, whole - (first.seconds or 0.0))
-    return " ".join(filter(None, (alone, told, "" if no_help(study) else speeds, _over_seconds(study))))
+    return " ".join(filter(None, (alone, told, "" if no_help(study) else speeds, doubt, _over_seconds(study))))
+
+
+def _exceeded(study: StudyRecord) -> str:
+    """Say that memory's part is too large if a kernel drew more from memory than the model takes; else empty."""
+    winner = study.ranked[0]
+    taken_s = winner.prediction.seconds_of(MEMORY) if winner.prediction else 0.0
+    highest = fastest_on_memory(study)
+    if not taken_s or highest is None:
+        return ""
+    moved, drawn = winner.best_measurement.bytes_per_update, highest.best_measurement.bandwidth_bytes_per_s
+    if moved / taken_s > (1 - _MUCH) * drawn:
+        return ""
+    return (
+        f"Memory's part may be too large: trial {highest.number} drew {format_rate(drawn)} from this memory, at which "
+        f"it would be {format_ps(moved / drawn)} ps. How the time divides is rough.{_error(study)}"
+    )
 
 
 def _over_seconds(study: StudyRecord) -> str:

@@ -1,7 +1,9 @@
 """Kernels in the words of the field."""
 
-from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.catalogue.own_kernel.config import is_own
+from lbmtune.records import Trial
+from lbmtune.records.study import StudyRecord
 from lbmtune.search.kinds import kind_of, steps_per_launch
 
 
@@ -20,7 +22,23 @@ def words(config: KernelConfig) -> str:
     return ", ".join([*parts, precision(config)])
 
 
+def config_text(trial: Trial) -> str:
+    """Return a configuration as text, in which scheme, steps and storage stand even if they are at their defaults."""
+    said = from_flat(trial.config).said
+    shown = {part.partition("=")[0] for part in said.split(",")}
+    named = {name: trial.config[name] for name in ("scheme", "steps", "storage") if name in trial.config}
+    return ",".join([said, *(f"{name}={value}" for name, value in named.items() if name not in shown)])
+
+
 def precision(config: KernelConfig) -> str:
     """Name the number formats: 'fp32', or 'fp16s stored, fp32 computed'."""
     stored, computed = config.storage, config.compute
     return stored if stored == computed else f"{stored} stored, {computed} computed"
+
+
+def device_words(study: StudyRecord) -> str:
+    """Name the device: a processor with its cores, of which a study may have had few."""
+    environment = study.header.environment
+    if study.header.backend != "cpu" or not environment.cores:
+        return environment.device
+    return f"{environment.cores} core{'s' * (environment.cores != 1)} of {environment.device}"
