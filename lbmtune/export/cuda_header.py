@@ -9,7 +9,7 @@ from pathlib import Path
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.errors import InputError
 from lbmtune.export.c_text import filled, truth
-from lbmtune.export.header_launches import buffer_statements, kernel_text, launch_statements
+from lbmtune.export.header_launches import buffer_statements, chunks_text, kernel_text, launch_statements
 from lbmtune.export.header_state import index_list
 from lbmtune.export.solver_text import cells, check_case, check_name, default_name, interface, properties, titles
 from lbmtune.records.best_json.document import Best
@@ -50,7 +50,7 @@ def cuda_header(best: Best, name: str, file: str = "solver.h") -> str:
         **launch_statements(kernel, name),
         **buffer_statements(best, name),
         "options": " ".join(nvcc_options(kernel.options)),
-        "interface": interface(best, name, **_DECLARED),
+        "interface": interface(best, name, **_DECLARED) + (chunks_text(kernel.chunks, name) if kernel.chunks else ""),
         "kernels": "\n\n".join(texts),
         "cells": cells(best, name, "__host__ __device__ inline", tables),
         "index_list": _index_list(best.storage.links, name) if best.storage.links else "",

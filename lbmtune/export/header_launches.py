@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lbmtune.catalogue.boundaries.cell_flags import MOVING_WORDS, WORDS
 from lbmtune.codegen.program import BARRIER, FIRST_PLANE, LAST_PLANE, LIST, PARITY, STEPS
-from lbmtune.export.c_text import C_TYPES, lines_of, real
+from lbmtune.export.c_text import C_TYPES, filled, lines_of, real
 from lbmtune.records.best_json.document import Best
 from lbmtune.records.best_json.kernel import Buffer, Kernel, LaunchGeometry
+from lbmtune.records.best_json.law import CHUNKS, Chunks
 
 _ENTRY = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^\n]*?\)\s+)?(\w+)\(')
 _LINE_MARK = re.compile(r"^[ \t]*#line .*\n", re.MULTILINE)
@@ -61,8 +62,14 @@ def _by_parity(steps: Sequence[Sequence[LaunchGeometry]], name: str) -> Iterator
         yield "    break;"
 
 
+def chunks_text(chunks: Chunks, name: str) -> str:
+    """Return the function of the number of chunks of planes."""
+    return filled("chunks", name=name, most=chunks.most, end=chunks.end)
+
+
 def _where(one: LaunchGeometry, name: str, space: str) -> str:
-    grid, block = ", ".join(one.grid_formula), ", ".join(map(str, one.block))
+    formulas = (f"{name}_{CHUNKS}(nx, ny, nz)" if formula == CHUNKS else formula for formula in one.grid_formula)
+    grid, block = ", ".join(formulas), ", ".join(map(str, one.block))
     shape = f"extents({grid}), extents({block}), {one.shared_bytes}, {one.mode}"
     return f"{space}::{_unique(one.entry, name, space)}, {shape}"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from lbmtune.export.c_text import filled
 from lbmtune.export.solver_text import check_name
-from lbmtune.records.best_json.portfolio import Portfolio, RuleLine
+from lbmtune.records.best_json.law import CHUNKS
+from lbmtune.records.best_json.portfolio import Portfolio, PortfolioKernel
 
 
 def rule_header(found: Portfolio, name: str, version: str) -> str:
@@ -22,12 +25,35 @@ def rule_header(found: Portfolio, name: str, version: str) -> str:
         domains=found.domains,
         version=version,
         includes="\n".join(f'#include "{name}_{number}.h"' for number in numbers),
-        lines="\n".join(_statement(line, name) for line in found.rule),
+        laws="\n\n".join(_law(one, name, number) for number, one in enumerate(found.kernels, 1) if one.law),
+        lines="\n".join(_lines(found, name)),
     )
 
 
-def _statement(line: RuleLine, name: str) -> str:
-    """Return a line of the rule in C."""
-    number = f"{name}_{line.kernel + 1}"
-    takes = f"{number}_check_domain((int)nx, (int)ny, (int)nz, 0) == {number.upper()}_OK"
-    return f"    if ({' && '.join(filter(None, (line.said, takes)))}) return {line.kernel + 1};"
+def _law(kernel: PortfolioKernel, name: str, number: int) -> str:
+    """Return the function of the time of a kernel in C."""
+    terms = "\n           + ".join(one.said for one in kernel.law)
+    chunks = f"const long long {CHUNKS} = {name}_{number}_{CHUNKS}(nx, ny, nz);\n    " if kernel.kernel.chunks else ""
+    return (
+        f"static inline double {name}_{number}_picoseconds(long long nx, long long ny, long long nz) {{\n"
+        f"    {chunks}return {terms};\n}}"
+    )
+
+
+def _lines(found: Portfolio, name: str) -> Iterator[str]:
+    for line in found.rule:
+        conditions = " && ".join(filter(None, (line.said, _takes(name, line.kernel + 1))))
+        yield f"    if ({conditions}) return {line.kernel + 1};"
+    lawful = [number for number, one in enumerate(found.kernels, 1) if one.law]
+    if lawful:
+        yield "    double least = 0, time;\n    int found = 0;"
+    for number in lawful:
+        yield f"    time = {name}_{number}_picoseconds(nx, ny, nz);"
+        yield f"    if ({_takes(name, number)} && (!found || time < least)) found = {number}, least = time;"
+    yield "    return found;" if lawful else "    return 0;"
+
+
+def _takes(name: str, number: int) -> str:
+    """Return the condition that a kernel takes a domain, in C."""
+    one = f"{name}_{number}"
+    return f"{one}_check_domain((int)nx, (int)ny, (int)nz, 0) == {one.upper()}_OK"

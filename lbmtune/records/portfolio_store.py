@@ -41,7 +41,9 @@ class PortfolioAsked:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredDomain:
-    """Kernels that were measured in turns on a domain. visit: 0 for a searched one, the number of the check for others.
+    """Kernels that were measured in turns on a domain.
+
+    visit: 0 for a searched domain, 1 for one that teaches, more for the checks.
 
     default: key of the kernel that is taken if no knob is given.
     """

@@ -44,7 +44,7 @@ def page(best: Best, version: str) -> str:
         headline=headline(found),
         left_out=found.left_out,
         kernels=list(_kernel_rows(found)),
-        rule=[(line.said or "any that the kernel takes", line.kernel + 1) for line in found.rule],
+        rule=found.said,
         domains=list(_domain_rows(found)),
         environment=environment_table(best.environment),
         unit=best.case.speed_unit,

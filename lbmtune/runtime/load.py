@@ -86,7 +86,7 @@ def for_domain(best: Best, domain: Any, path: str | os.PathLike[str]) -> Best:
             f"domain={'x'.join(map(str, domain))} is not supported for {path} (use one of {best.portfolio.domains}): "
             f"no kernel of it takes that, {why}."
         )
-    return best.of_portfolio(place)
+    return best.of_portfolio(place, tuple(domain))
 
 
 def _is_domain(value: Any) -> bool:

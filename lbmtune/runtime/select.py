@@ -177,8 +177,8 @@ def _kernels(best: Best, domain: Int3) -> Iterator[tuple[KernelConfig, float, Ca
     if best.portfolio:
         place = best.portfolio.chosen(domain)
         for one in dict.fromkeys([*([] if place is None else [place]), *range(len(best.portfolio.kernels))]):
-            kernel = best.portfolio.kernels[one]
-            yield from_flat(kernel.configuration), kernel.mlups, partial(best.of_portfolio, one)
+            alone = best.of_portfolio(one, domain)
+            yield alone.config, alone.expected.mlups, partial(best.of_portfolio, one, domain)
         return
     yield best.config, best.expected.mlups, lambda: best
     for other in best.alternates:

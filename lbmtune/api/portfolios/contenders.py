@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from types import MappingProxyType
-
-import numpy as np
+from typing import Any
 
 from lbmtune.api.configs import config_of
+from lbmtune.api.portfolios.numbers import chunks_of, follows
 from lbmtune.catalogue.config import KernelConfig, Scalar, backend_knobs, from_flat
 from lbmtune.catalogue.families.rules import Limits, broken
 from lbmtune.catalogue.problem.case import Case
@@ -17,11 +18,10 @@ from lbmtune.model.machine.description import Machine
 from lbmtune.model.predict import predict
 from lbmtune.records import Resources, Trial
 from lbmtune.records.best_json.kernel import Int3
+from lbmtune.records.best_json.law import Chunks
 from lbmtune.records.comparison.race import slower
 from lbmtune.records.portfolio_store import MeasuredDomain
 from lbmtune.records.spec import StudySpec, tables
-from lbmtune.search.portfolio.cover import Table, corrected
-from lbmtune.search.regression.features import Array
 
 _PRECISION = ("storage", "compute")
 
@@ -64,77 +64,84 @@ def takes(spec: StudySpec, config: KernelConfig, limits: Limits, domain: Int3) -
 
 @dataclass
 class Contenders:
-    """The kernels that may be chosen. configs: by key, the last resort first; resources: as compiled, by key."""
+    """The kernels that may be chosen. configs: by key, the last resort first; resources: as compiled, by key.
+
+    A kernel whose planes of a chunk are a matter of the launch is one contender, whatever these are (`at`).
+    """
 
     spec: StudySpec
     machine: Machine
     limits: Limits
     configs: dict[str, KernelConfig]
     resources: dict[str, Resources | None] = field(default_factory=dict)
+    chunks: dict[str, Chunks | None] = field(default_factory=dict)
     _legal: dict[tuple[Int3, str], bool] = field(default_factory=dict)
-    _predicted: dict[tuple[Int3, str], float] = field(default_factory=dict)
+    _at: dict[tuple[Int3, str], KernelConfig] = field(default_factory=dict)
+    _expected: dict[tuple[Int3, str], float] = field(default_factory=dict)
     _defaults: dict[Int3, KernelConfig] = field(default_factory=dict)
 
-    def add(self, trials: Sequence[Trial]) -> None:
-        """Take note of kernels that were measured."""
-        for trial in trials:
-            self.configs.setdefault(trial.key, from_flat(trial.config))
-            self.resources.setdefault(trial.key, trial.resources)
+    def add(self, trials: Sequence[Trial]) -> list[str]:
+        """Take note of kernels that were measured, and return their keys."""
+        return [self.put(from_flat(trial.config), trial.resources) for trial in trials]
+
+    def put(self, config: KernelConfig, resources: Resources | None, chunks: Chunks | None = None) -> str:
+        """Take note of a kernel and return its key. chunks: as a portfolio has them; None: they are found."""
+        config = self.generic(config)
+        self.configs.setdefault(config.key, config)
+        if resources or config.key not in self.resources:
+            self.resources[config.key] = resources
+        if config.key not in self.chunks:
+            self.chunks[config.key] = chunks or chunks_of(self.spec.case, config, self.machine, resources)
+        return config.key
+
+    def generic(self, config: KernelConfig) -> KernelConfig:
+        """Return the configuration that stands for a kernel whatever the planes of a chunk, if launches set these."""
+        knobs: Any = config
+        if not follows(self.spec.case, config):
+            return config
+        found: KernelConfig = replace(knobs, **{config.length_knob: 2 * knobs.steps})
+        return found
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Return the keys, the last resort first."""
         return tuple(self.configs)
 
-    def default(self, domain: Int3) -> KernelConfig:
+    def at(self, key: str, domain: Int3) -> KernelConfig:
+        """Return the configuration of a kernel on a domain."""
+        if (domain, key) not in self._at:
+            config: Any = self.configs[key]
+            if chunks := self.chunks.get(key):
+                config = replace(config, **{config.length_knob: chunks.planes(domain)})
+            self._at[domain, key] = config
+        return self._at[domain, key]
+
+    def default(self, domain: Int3) -> str:
         """Return the default kernel on a domain, a contender from now on; the last resort if that is illegal there."""
         if domain not in self._defaults:
             found = default_config(self.spec, domain, self.limits, self.machine.environment.backend)
-            if not takes(self.spec, found, self.limits, domain):
-                found = self.configs[self.keys[0]]
-            self._defaults[domain] = self.configs.setdefault(found.key, found)
-        return self._defaults[domain]
+            legal = takes(self.spec, found, self.limits, domain)
+            self._defaults[domain] = found if legal else self.configs[self.keys[0]]
+        return self.put(self._defaults[domain], None)
 
     def takes(self, key: str, domain: Int3) -> bool:
         """Return whether a kernel is legal on a domain."""
         if (domain, key) not in self._legal:
-            self._legal[domain, key] = takes(self.spec, self.configs[key], self.limits, domain)
+            self._legal[domain, key] = takes(self.spec, self.at(key, domain), self.limits, domain)
         return self._legal[domain, key]
 
-    def expected(self, domain: Int3) -> Array:
-        """Return MLUPS by the model, in the order of `keys`; 0: illegal there."""
-        return np.array([self._expected(domain, key) for key in self.keys])
+    def expected_s(self, key: str, domain: Int3) -> float:
+        """Return the seconds of a step by the model."""
+        if (domain, key) not in self._expected:
+            case = case_on(self.spec.case, domain)
+            found = predict(case, self.at(key, domain), self.machine, self.resources.get(key))
+            self._expected[domain, key] = seconds_of(domain, found.mlups)
+        return self._expected[domain, key]
 
-    def _expected(self, domain: Int3, key: str) -> float:
-        known = self._predicted.get((domain, key))
-        if known is None:
-            known = 0.0
-            if self.takes(key, domain):
-                case, config = case_on(self.spec.case, domain), self.configs[key]
-                known = predict(case, config, self.machine, self.resources.get(key)).mlups
-            self._predicted[domain, key] = known
-        return known
 
-    def table(self, measured: Sequence[MeasuredDomain], others: Sequence[Int3]) -> Table:
-        """Return the speeds on domains that were measured, then on others, as far as they are known by now."""
-        rows = [one for one in measured if self._base(one)]
-        domains = [*(one.domain for one in rows), *others]
-        model = np.array([self.expected(domain) for domain in domains])
-        seen = np.full(model.shape, np.nan)
-        behind = np.zeros(model.shape, dtype=bool)
-        for row, one in enumerate(rows):
-            base = self._base(one)
-            for trial in one.trials:
-                column = self.keys.index(trial.key)
-                seen[row, column] = (trial.mlups or 0.0) / base
-                behind[row, column] = slower_than_default(one, trial)
-        known = np.isfinite(seen)
-        speeds = corrected(np.array(domains, dtype=float), model, np.where(known, seen, np.nan))
-        return Table(np.array(domains, dtype=float), speeds, known, behind)
-
-    def _base(self, one: MeasuredDomain) -> float:
-        """Return the speed of the last resort on a domain; 0 if it failed there."""
-        return next((trial.mlups or 0.0 for trial in one.trials if trial.key == self.keys[0]), 0.0)
+def seconds_of(domain: Int3, mlups: float) -> float:
+    """Return the seconds of a step."""
+    return prod(domain) / (1e6 * mlups)
 
 
 def slower_than_default(found: MeasuredDomain, trial: Trial) -> bool:

@@ -10,12 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from lbmtune.api.portfolios.contenders import Contenders, slower_than_default
+from lbmtune.api.portfolios.laws import Laws
 from lbmtune.api.studies.folders import study_of_domain
 from lbmtune.errors import NothingValidError
 from lbmtune.export import best
 from lbmtune.records import Trial, made_of
 from lbmtune.records.best_json.document import Best, encode_best
 from lbmtune.records.best_json.kernel import Int3
+from lbmtune.records.best_json.law import CHUNKS, Law, extents_of, picoseconds
 from lbmtune.records.best_json.portfolio import (
     CHECKED,
     SEARCHED,
@@ -24,6 +26,7 @@ from lbmtune.records.best_json.portfolio import (
     PortfolioKernel,
     PortfolioRow,
     Rule,
+    RuleLine,
     chosen_by,
 )
 from lbmtune.records.portfolio_store import MeasuredDomain, PortfolioAsked
@@ -31,11 +34,12 @@ from lbmtune.records.store import read_study
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.whole_files import write_atomically
 from lbmtune.search.portfolio.cover import cover, robust
-from lbmtune.search.portfolio.rule import learned
 
 MOST_KERNELS = 6
 TOLERANCE = 0.03
 """Share of the speed of the fastest kernel that the choice may lose on a domain."""
+_CLOSE = 0.01
+"""The same for the choice of the kernels: laws err by as much again."""
 BEST = "best.json"
 
 
@@ -55,21 +59,36 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Chosen:
-    """Few kernels and their rule. keys: of the kernels, whose places the rule names; robust: key of the last resort."""
+    """Few kernels and their rule. keys: of the kernels; lines: of the rule, which name places in `keys`; laws: of each.
+
+    robust: key of the last resort.
+    """
 
     contenders: Contenders
     keys: tuple[str, ...]
-    rule: Rule
+    lines: Rule
+    laws: tuple[Law, ...]
     robust: str
 
     def key(self, domain: Int3) -> str:
-        """Return the kernel for a domain."""
-        place = chosen_by(self.rule, domain, lambda n: self.contenders.takes(self.keys[n], domain))
-        return self.robust if place is None else self.keys[place]
+        """Return the kernel for a domain: as `Portfolio.chosen`, or the robust one."""
+        place = chosen_by(self.lines, domain, lambda n: self.contenders.takes(self.keys[n], domain))
+        if place is not None:
+            return self.keys[place]
+        lawful = [n for n, key in enumerate(self.keys) if self.laws[n] and self.contenders.takes(key, domain)]
+        return self.keys[min(lawful, key=lambda n: self._picoseconds(n, domain))] if lawful else self.robust
+
+    def _picoseconds(self, place: int, domain: Int3) -> float:
+        chunks = self.contenders.chunks.get(self.keys[place])
+        return picoseconds(self.laws[place], {**extents_of(domain), CHUNKS: chunks.count(domain) if chunks else 1})
+
+    def there(self, domain: Int3) -> str:
+        """Return the key that the kernel for a domain has there."""
+        return self.contenders.at(self.key(domain), domain).key
 
     def passes(self, measured: Sequence[MeasuredDomain]) -> bool:
         """Return whether the choice is good on all domains."""
-        return all(is_good(one, self.key(one.domain)) for one in measured)
+        return all(is_good(one, self.there(one.domain)) for one in measured)
 
 
 def is_good(found: MeasuredDomain, key: str) -> bool:
@@ -88,26 +107,33 @@ def result_of(found: MeasuredDomain, key: str) -> Result | None:
     return Result(known[key], fastest, known[found.default], loss)
 
 
-def chosen_of(contenders: Contenders, measured: Sequence[MeasuredDomain], foreseen: Sequence[Int3]) -> Chosen:
-    """Return few kernels and their rule, by what was measured and by predictions for other domains.
+def pooled(laws: Laws, measured: Sequence[MeasuredDomain], most: int) -> list[str]:
+    """Return the kernels, at most so many, that are near the fastest by measurements and laws."""
+    table = laws.table(measured)
+    return [laws.contenders.keys[place] for place in cover(table, most, _CLOSE)]
 
+
+def chosen_of(laws: Laws, measured: Sequence[MeasuredDomain], listed: Sequence[Int3] = ()) -> Chosen:
+    """Return few kernels and their rule, by what was measured and by laws for other domains.
+
+    listed: domains that were asked for by name: each that was measured has a line of the rule.
     Raises NothingValidError if nothing was measured.
     """
-    table = contenders.table(measured, foreseen).of_measured()
+    table, keys = laws.table(measured).of_measured(), laws.contenders.keys
     if not table.measured.any():
         raise NothingValidError("no kernel was verified on any domain; see the studies of the domains.")
+    places = cover(table, MOST_KERNELS, _CLOSE)
     everywhere = np.flatnonzero((table.speeds > 0).all(axis=0)).tolist() or [0]
-    last = robust(table, everywhere)
-    places = cover(table, MOST_KERNELS, TOLERANCE, first=(last,))
-    rule = learned(table, places, TOLERANCE, places.index(last))
-    used = [place for n, place in enumerate(places) if any(line.kernel == n for line in rule)]
-    renamed = {n: used.index(place) for n, place in enumerate(places) if place in used}
-    return Chosen(
-        contenders,
-        tuple(contenders.keys[place] for place in used),
-        tuple(replace(line, kernel=renamed[line.kernel]) for line in rule),
-        contenders.keys[last],
+    if not {*everywhere} & {*places}:
+        places = cover(table, MOST_KERNELS, _CLOSE, first=(robust(table, everywhere),))
+    last = robust(table, [place for place in places if place in everywhere])
+    rows = {one.domain: row for row, one in enumerate(measured) if one.domain in listed}
+    lines = tuple(
+        RuleLine(kernel=int(np.argmax(table.speeds[row, places] * table.measured[row, places])), least=one, most=one)
+        for one, row in rows.items()
     )
+    laws_of_all = tuple(laws.law(keys[place], measured) for place in places)
+    return Chosen(laws.contenders, tuple(keys[place] for place in places), lines, laws_of_all, keys[last])
 
 
 def write_portfolio(
@@ -128,7 +154,7 @@ def write_portfolio(
         tolerance=TOLERANCE,
         seed=asked.spec.seed,
         kernels=tuple(kernel for kernel, _ in kernels),
-        rule=found.rule,
+        rule=found.lines,
         robust=robust_place,
         robust_loss=max((row.robust_loss for row in rows if row.robust_loss is not None), default=0.0),
         worst_loss=max((row.loss for row in checked), default=None),
@@ -151,7 +177,7 @@ def rows_of(found: Chosen, measured: Sequence[MeasuredDomain], checked_visit: in
     """Yield what the choice reaches on each domain. checked_visit: the check of this rule; None: there is none."""
     for one in measured:
         key = found.key(one.domain)
-        result, alone = result_of(one, key), result_of(one, found.robust)
+        result, alone = (result_of(one, found.contenders.at(name, one.domain).key) for name in (key, found.robust))
         if result is None:
             continue
         yield PortfolioRow(
@@ -178,20 +204,23 @@ def _kernel(
 ) -> tuple[PortfolioKernel, Best]:
     """Return a kernel as the file holds it, and its own best.json on the domain where it is best beside the others."""
     key, own = found.keys[place], [row for row in rows if row.kernel == place]
-    results = [(one, result) for one in measured if (result := result_of(one, key))]
+    there = ((one, found.contenders.at(key, one.domain).key) for one in measured)
+    results = [(one, result) for one, name in there if (result := result_of(one, name))]
     home, result = min(results, key=lambda one: (found.key(one[0].domain) != key, one[0].visit > 0, one[1].loss))
     whole = best(_record(folder, asked, home.domain, result.trial))
+    chunks = found.contenders.chunks.get(key)
     kernel = made_of(
         PortfolioKernel,
         whole.expected,
-        key=key,
+        key=whole.key,
         configuration=whole.configuration,
         domain=home.domain,
-        kernel=whole.kernel,
+        kernel=whole.kernel.following(chunks) if chunks else whole.kernel,
         storage=whole.storage,
         verification=whole.verification,
         covers=len(own),
         worst_loss=max((row.loss for row in own), default=0.0),
+        law=found.laws[place],
     )
     return kernel, whole
 

@@ -15,7 +15,8 @@ import numpy as np
 from lbmtune.api.machines import measured_machines
 from lbmtune.api.machines.devices import LOG
 from lbmtune.api.portfolios.contenders import Contenders, takes
-from lbmtune.api.portfolios.result import TOLERANCE, Chosen, chosen_of, rows_of, write_portfolio
+from lbmtune.api.portfolios.laws import Laws
+from lbmtune.api.portfolios.result import TOLERANCE, Chosen, chosen_of, pooled, rows_of, write_portfolio
 from lbmtune.api.studies.earlier import teaches
 from lbmtune.api.studies.folders import study_of_domain
 from lbmtune.api.studies.results import Study
@@ -42,19 +43,21 @@ from lbmtune.search.clock import Clock
 from lbmtune.search.interfaces import Observer
 from lbmtune.search.lock import device_locks
 from lbmtune.search.portfolio.domains import Domains, checked, parse_domains
-from lbmtune.search.portfolio.plan import CHECKED, Spent, planned, proof_s
+from lbmtune.search.portfolio.plan import CHECKED, TAUGHT, Spent, planned, proof_s
 
 _LEAST_SEARCHES = 2
 """Studies that are run even if the start of each takes the time of several."""
-_OF_EACH, _NEAR = 4, 0.9
+_OF_EACH, _NEAR = 6, 0.9
 """Kernels of each study that are contenders, and the share of its best speed from which on they are."""
 _LOOKED_AT = 100
 """Kernels of a study among which one is looked for that another domain takes."""
 _ON_EACH, _FEWEST, _RIVALS = 8, 3, 2
 """Contenders that are measured on a domain: at most, if time is short, and those that no portfolio has yet."""
-_VISITS = 4
-"""Checks at most: after one that fails the rule is made anew, and others are checked."""
-_FORESEEN, _APART = 60, 1000
+_POOL = 12
+"""Contenders that are measured on all domains that teach."""
+_TEACH, _CHECKS = 1, 4
+"""Visit of domains that teach, and how many checks may follow: after one that fails the rule is made anew."""
+_FORESEEN, _APART = 32, 1000
 """Domains by whose predictions the rule is made as well, and how far their seed is from that of the checks."""
 _RACE_S = 20.0
 """Seconds of the turns on a domain without a limit of time; they end earlier if all is told."""
@@ -132,6 +135,7 @@ class Run:
         """Measure kernels on each other's domains, choose, check, and write what was found."""
         with self._on_device():
             self._beside()
+            self._teach()
             found, visit = self._checks()
         asked = replace(self.asked, searched=self._searched)
         return write_portfolio(self.folder, asked, found, self._measured, visit, self.left_out)
@@ -139,9 +143,10 @@ class Run:
     def unseen(self, found: Portfolio, count: int, seed: int) -> tuple[PortfolioRow, ...]:
         """Measure the choice of a rule on domains that were not measured before, and keep nothing of it."""
         with self._on_device():
-            self._contenders.configs |= {one.key: from_flat(one.configuration) for one in found.kernels}
-            keys = tuple(one.key for one in found.kernels)
-            frozen = Chosen(self._contenders, keys, found.rule, keys[found.robust])
+            put = self._contenders.put
+            keys = tuple(put(from_flat(one.configuration), None, one.kernel.chunks) for one in found.kernels)
+            laws = tuple(one.law for one in found.kernels)
+            frozen = Chosen(self._contenders, keys, found.rule, laws, keys[found.robust])
             known = [*self.asked.searched, *(one.domain for one in self._measured)]
             domains = checked(self._space(), count, seed, self._fits, known)
             measured = []
@@ -161,27 +166,33 @@ class Run:
                 last = from_flat(self.asked.last_resort)
                 machine = measured_machines.borrowing(self.machine)
                 self._contenders = Contenders(spec, machine, evaluator.limits, {last.key: last})
+                self._laws = Laws(self._contenders, self._foreseen())
                 self._studies()
                 yield
 
     def _studies(self) -> None:
         """Take the fastest kernels of each study as contenders, and its fastest one that each other domain takes."""
         self._measured = read_domains(self.folder)
-        foreseen = self._foreseen()
         self._searched = tuple(one for one in self.asked.searched if holds_study(study_of_domain(self.folder, one)))
         for domain in self._searched:
             ranked = Study(study_of_domain(self.folder, domain)).ranked
-            near = [one for one in ranked[:_OF_EACH] if (one.mlups or 0.0) >= _NEAR * (ranked[0].mlups or 0.0)]
-            self._own[domain] = [one.key for one in near]
-            self._contenders.add(near)
-            self._contenders.add(list(self._first_legal(ranked, foreseen)))
+            self._own[domain] = self._contenders.add(self._nearest(ranked))
+            self._contenders.add(list(self._first_legal(ranked)))
         for one in self._measured:
             self._contenders.add([trial for trial in one.trials if trial.mlups])
 
-    def _first_legal(self, ranked: Sequence[Trial], domains: Sequence[Int3]) -> Iterator[Trial]:
+    def _nearest(self, ranked: Sequence[Trial]) -> list[Trial]:
+        """Return the fastest trial of each of the fastest kernels of a study."""
+        near = (one for one in ranked if (one.mlups or 0.0) >= _NEAR * (ranked[0].mlups or 0.0))
+        found: dict[str, Trial] = {}
+        for one in near:
+            found.setdefault(self._contenders.generic(from_flat(one.config)).key, one)
+        return [*found.values()][:_OF_EACH]
+
+    def _first_legal(self, ranked: Sequence[Trial]) -> Iterator[Trial]:
         spec, limits = self.asked.spec, self._contenders.limits
         configs = [(trial, from_flat(trial.config)) for trial in ranked[:_LOOKED_AT]]
-        for domain in domains:
+        for domain in self._laws.others:
             yield from islice((trial for trial, config in configs if takes(spec, config, limits, domain)), 1)
 
     def _beside(self) -> None:
@@ -195,7 +206,27 @@ class Run:
             self._contenders.default(domain)
             seconds = self._share(plan.beside_s, len(todo) - number)
             keys = [*dict.fromkeys([*self._own[domain], *self._likely(domain, _ON_EACH)])]
-            self._on(domain, 0, keys[: self._count(domain, seconds)], seconds)
+            self._on(domain, 0, keys[: self._count(domain, seconds, _ON_EACH)], seconds)
+
+    def _teach(self) -> None:
+        """Measure the same contenders on domains all over the range, so that their laws are known."""
+        plan, pool = planned(self.clock.limit_s), pooled(self._laws, self._measured, _POOL)
+        domains = [one for one in self._teaching() if not self._done(one, _TEACH)]
+        for number, domain in enumerate(domains):
+            seconds = self._share(plan.taught_s, len(domains) - number)
+            if self.clock.spent_s > plan.taught_s or self._is_over(domain):
+                self.left_out.append(f"measurements on {len(domains) - number} domains that teach")
+                return
+            self._on(domain, _TEACH, pool[: self._count(domain, seconds, _POOL)], seconds)
+
+    def _teaching(self) -> tuple[Int3, ...]:
+        """Return domains that teach: listed ones, else corners of the range but the largest, and drawn ones between."""
+        space = self._space()
+        if space.listed:
+            return tuple(one for one in space.listed if self._fits(one) and one not in self.asked.searched)
+        corners = [one for one in self._corners() if one not in (*self.asked.searched, space.most)]
+        drawn = checked(space, TAUGHT, self.asked.spec.seed + _TEACH, self._fits, [*self.asked.searched, *corners])
+        return (*corners, *drawn[: max(TAUGHT - len(corners), TAUGHT // 2)])
 
     def _proof_s(self, domain: Int3) -> float:
         """Return the seconds of proving a kernel on a domain, as on those that were measured; 0 if there are none."""
@@ -209,22 +240,22 @@ class Run:
         """Return whether no time is left for a domain."""
         return self.clock.left_s < _LAST_DOMAIN * (_ALWAYS + _FEWEST) * self._each_s(domain)
 
-    def _count(self, domain: Int3, seconds: float) -> int:
+    def _count(self, domain: Int3, seconds: float, most: int) -> int:
         """Return how many kernels besides those of each domain are measured on one in so many seconds."""
         each_s = self._each_s(domain)
         fitting = seconds / each_s - _ALWAYS if each_s else inf
-        return int(max(min(fitting, _ON_EACH), _FEWEST))
+        return int(max(min(fitting, most), _FEWEST))
 
     def _likely(self, domain: Int3, count: int) -> list[str]:
         """Return the contenders that should be the fastest on a domain."""
-        speeds = self._contenders.table(self._measured, [domain]).speeds[-1]
+        speeds = self._laws.speeds(domain, self._measured)
         return [self._contenders.keys[n] for n in np.argsort(-speeds, kind="stable")[:count] if speeds[n] > 0]
 
     def _rivals(self, found: Chosen, domain: Int3, seconds: float) -> list[str]:
         """Return the choice for a domain, the robust kernel, and others that may be faster, as there is time for."""
         likely = self._likely(domain, _ON_EACH)
         others = [*likely[:_RIVALS], *(key for key in likely if key in found.keys), *likely]
-        return [*dict.fromkeys([found.key(domain), found.robust, *others])][: self._count(domain, seconds)]
+        return [*dict.fromkeys([found.key(domain), found.robust, *others])][: self._count(domain, seconds, _ON_EACH)]
 
     def _share(self, until_s: float, domains: int) -> float:
         """Return the seconds of a domain of so many that are left to measure."""
@@ -239,8 +270,8 @@ class Run:
         """Measure kernels on a domain, the last resort and the default among them. keep: also on disk."""
         spec, contenders = self.asked.spec, self._contenders
         usual = contenders.default(domain)
-        names = dict.fromkeys((contenders.keys[0], usual.key, *keys))
-        configs = [contenders.configs[name] for name in names if contenders.takes(name, domain)]
+        names = dict.fromkeys((contenders.keys[0], usual, *keys))
+        configs = [contenders.at(name, domain) for name in names if contenders.takes(name, domain)]
         case = replace(spec.case, domain=domain)
         self.observer.phase(f"{len(configs)} kernels on {name_of(domain)}", None)
         expected = partial(predict, case, machine=contenders.machine)
@@ -248,7 +279,8 @@ class Run:
             left_s = seconds - len(configs) * self._proof_s(domain)
             race_s = _RACE_S if seconds == inf else max(_LEAST_RACE_S * len(configs), min(left_s, 0.4 * seconds))
             trials = evaluator.finals(configs, race_s=race_s)
-        found = MeasuredDomain(domain=domain, visit=visit, default=usual.key, trials=tuple(trials))
+        default = contenders.at(usual, domain).key
+        found = MeasuredDomain(domain=domain, visit=visit, default=default, trials=tuple(trials))
         if keep:
             append_domain(self.folder, found)
         self._measured.append(found)
@@ -268,25 +300,25 @@ class Run:
 
     def _foreseen(self) -> tuple[Int3, ...]:
         """Return domains by whose predictions the rule is made as well: drawn ones, and the corners of the range."""
+        found = checked(self._space(), _FORESEEN, self.asked.spec.seed + _APART, self._fits, [])
+        return tuple(dict.fromkeys([*found, *self._corners()]))
+
+    def _corners(self) -> list[Int3]:
         space = self._space()
-        found = checked(space, _FORESEEN, self.asked.spec.seed + _APART, self._fits, [])
         edges = product(*zip(space.least, space.most, strict=True))
-        corners = [one for x, y, z in edges if self._fits(one := (x, y, z))]
-        return tuple(dict.fromkeys([*found, *corners]))
+        return [one for x, y, z in edges if self._fits(one := (x, y, z))]
 
     def _choose(self, before: int) -> Chosen:
         """Return kernels and rule by what was measured before a visit."""
-        foreseen = self._foreseen()
-        for domain in foreseen:
-            self._contenders.default(domain)
-        return chosen_of(self._contenders, [one for one in self._measured if one.visit < before], foreseen)
+        known = [one for one in self._measured if one.visit < before]
+        return chosen_of(self._laws, known, self._space().listed)
 
     def _checks(self) -> tuple[Chosen, int | None]:
         """Check the choice on domains that were not searched; make it anew after a check that fails.
 
         Returns the choice, and the number of the check that it passed; None if it was made anew after the last.
         """
-        for visit in range(1, _VISITS + 1):
+        for visit in range(_TEACH + 1, _TEACH + 1 + _CHECKS):
             found = self._choose(visit)
             ended = self._check(found, visit)
             measured = [one for one in self._measured if one.visit == visit]
@@ -294,8 +326,8 @@ class Run:
                 return found, visit
             if not ended:
                 break
-            LOG.info("check %d: not all domains are within %.0f %%; the rule is made anew", visit, 100 * TOLERANCE)
-        self.left_out.append(f"a check of the last rule, which was made after check {visit}")
+            LOG.info("check: not all domains are within %.0f %%; the rule is made anew", 100 * TOLERANCE)
+        self.left_out.append("a check of the last rule, which was made after the check before it")
         return self._choose(visit + 1), None
 
     def _check(self, found: Chosen, visit: int) -> bool:
@@ -305,7 +337,7 @@ class Run:
             if self._done(domain, visit):
                 continue
             if self._is_over(domain):
-                self.left_out.append(f"check {visit}: {len(domains) - number} of {len(domains)} domains")
+                self.left_out.append(f"check: {len(domains) - number} of {len(domains)} domains")
                 return False
             seconds = self._share(self.clock.limit_s, len(domains) - number)
             self._on(domain, visit, self._rivals(found, domain, seconds), seconds)

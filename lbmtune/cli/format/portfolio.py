@@ -23,7 +23,7 @@ def print_portfolio(portfolio: Portfolio, best: Path) -> None:
         for number, one in enumerate(portfolio.kernels, 1)
     )
     console.print(output.table(f"kernels for {portfolio.domains}", _KERNELS, kernels), "")
-    console.print(output.table("rule, the first that holds", ("if", "kernel>"), _rule(portfolio)), "")
+    console.print(output.table("rule, the first that holds", ("if", "kernel>"), portfolio.said), "")
     rows = (
         (
             "x".join(map(str, row.domain)),
@@ -58,7 +58,3 @@ def check_text(portfolio: Portfolio) -> str:
         f"{portfolio.checked} domains that were not searched: worst loss {percent(portfolio.worst_loss)} "
         f"({'x'.join(map(str, worst.domain))}), {portfolio.behind_default or 'none'} slower than the default kernel"
     )
-
-
-def _rule(portfolio: Portfolio) -> list[tuple[str, int]]:
-    return [(line.said or "any that the kernel takes", line.kernel + 1) for line in portfolio.rule]

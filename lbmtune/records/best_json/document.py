@@ -26,9 +26,9 @@ from lbmtune.records.store import decoded
 from lbmtune.records.study import Ceiling
 from lbmtune.regular_file import regular_bytes
 
-FORMAT, BEST_VERSION = "lbmtune.best", 2
-_READ_VERSIONS = (1, BEST_VERSION)
-"""Version 1 says nothing of domains; all that it says is as in version 2."""
+FORMAT, BEST_VERSION = "lbmtune.best", 3
+_READ_VERSIONS = (1, 2, BEST_VERSION)
+"""Version 1 says nothing of domains, version 2 has no laws of portfolios; all that they say is as in version 3."""
 SCHEMA = Path(__file__).with_name("best.schema.json")
 SCHEMA_ID = f"urn:{FORMAT.replace('.', ':')}:{BEST_VERSION}"
 """Name of the schema, in it and in the files."""
@@ -192,8 +192,11 @@ class Best:
         """Return all kernels of the file, its own first."""
         return self.kernel, *(one.kernel for one in (self.portfolio.kernels if self.portfolio else ()))
 
-    def of_portfolio(self, place: int) -> "Best":
-        """Return what the file would be with a kernel of its portfolio alone."""
+    def of_portfolio(self, place: int, domain: tuple[int, int, int] | None = None) -> "Best":
+        """Return what the file would be with a kernel of its portfolio alone.
+
+        domain: on which it runs, with the planes of a chunk that follow from it; None: that of its record.
+        """
         if self.portfolio is None:
             return self
         one = self.portfolio.kernels[place]
@@ -202,9 +205,18 @@ class Best:
         speed |= dict.fromkeys(("sustained", "between_runs", "repeat_low_mlups", "repeat_high_mlups"))
         case = replace(self.case, domain=one.domain)
         expected = replace(self.expected, **speed)
-        return replace(
+        found = replace(
             self, **own, case=case, expected=expected, resources=None, prediction=None, alternates=(), portfolio=None
         )
+        chunks = one.kernel.chunks
+        return found if chunks is None or domain is None else found.in_chunks(chunks.planes(domain))
+
+    def in_chunks(self, planes: int) -> "Best":
+        """Return the same kernel with another length of the chunks of planes, which only launches depend on."""
+        config: Any = self.config
+        longer = replace(config, **{config.length_knob: planes})
+        kernel = self.kernel.with_launches(lambda one: replace(one, covers=(*one.covers[:2], planes)))
+        return replace(self, key=longer.key, configuration=longer.flat(), kernel=kernel)
 
 
 def schema() -> dict[str, Any]:
@@ -237,7 +249,7 @@ def read_best(path: Path) -> Best:
     if values.get("version") not in _READ_VERSIONS:
         raise InputError(
             f"{path} has version {values.get('version')!r} of {FORMAT}, this lbmtune reads versions "
-            f"{' and '.join(map(str, _READ_VERSIONS))}; export the study again with this lbmtune."
+            f"{_READ_VERSIONS[0]} to {BEST_VERSION}; export the study again with this lbmtune."
         )
     values |= {"version": BEST_VERSION}
     _check_schema(values, path)

@@ -4,6 +4,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lbmtune.errors import InputError
 
@@ -15,6 +16,8 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mod: operator.mod,
 }
 """Those of formulas in C; none of the numbers is negative."""
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {ast.Lt: operator.lt, ast.Gt: operator.gt}
+"""Those of formulas in C, whose value is 0 or 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,14 +97,22 @@ class DomainRules:
 def evaluated(formula: str, numbers: Mapping[str, int]) -> int:
     """Return the value of a formula in C with some numbers in the place of names. Raises InputError."""
     try:
-        return _evaluated(ast.parse(formula.strip(), mode="eval").body, numbers)
+        return _evaluated(_parsed(formula), numbers)
     except (SyntaxError, ValueError, KeyError, TypeError, ZeroDivisionError, RecursionError, MemoryError) as error:
         raise InputError(f"{formula[:80]!r} is no formula of {', '.join(numbers)}; export the study again.") from error
+
+
+@lru_cache(maxsize=4096)
+def _parsed(formula: str) -> ast.expr:
+    return ast.parse(formula.strip(), mode="eval").body
 
 
 def _evaluated(node: ast.expr, numbers: Mapping[str, int]) -> int:
     if isinstance(node, ast.BinOp):
         return _OPERATORS[type(node.op)](_evaluated(node.left, numbers), _evaluated(node.right, numbers))
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        compared = _COMPARISONS[type(node.ops[0])]
+        return int(compared(_evaluated(node.left, numbers), _evaluated(node.comparators[0], numbers)))
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if isinstance(node, ast.Name):

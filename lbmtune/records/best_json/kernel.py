@@ -4,21 +4,25 @@ Lattice quantities are in lattice units.
 """
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import msgspec
 
 from lbmtune.records.best_json.domain import DomainRules
+from lbmtune.records.best_json.law import CHUNKS, Chunks
 
 Int3 = tuple[int, int, int]
+MOST_EXTENT = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchGeometry:
     """One launch. arguments: names of buffers and scalars in the order of the entry's parameters.
 
-    grid_formula: blocks along x, y, z in C, with integer division; grid: its values for the case's domain.
+    grid_formula: blocks along x, y, z in C, with integer division, that along z perhaps 'chunks' (`Kernel.chunks`);
+    grid: its values for the case's domain.
     over: 'cells' (the fluid domain), 'shell' (the layer of ghost cells, counted along x), 'sites' (of indirect
     addressing, counted along x) or 'wall_links' (links whose walls are interpolated, counted along x); covers: number
     of those that a block takes along each axis; ends: number that the first and the last block take besides, together.
@@ -117,7 +121,8 @@ class Kernel:
     of the words of 'flags' besides links, or with indirect addressing of the last row of 'links'. single: a kernel for
     one step, if a launch does several and no fewer. opening[p]: launches before the first step of a state or of other
     arguments, if that step starts at parity p. keeps_roles: two buffers do not swap roles: each step ends where it
-    began. domain: what a domain must obey; null in files of version 1, which do not say it.
+    began. domain: what a domain must obey; null in files of version 1, which do not say it. chunks: number of blocks
+    along z, which `grid_formula` then calls so and which follows from the domain; null: `grid_formula` says it.
     """
 
     target: str
@@ -136,6 +141,24 @@ class Kernel:
     opening: tuple[tuple[LaunchGeometry, ...], ...] = ()
     keeps_roles: bool = False
     domain: DomainRules | None = None
+    chunks: Chunks | None = None
+
+    def with_launches(self, change: Callable[[LaunchGeometry], LaunchGeometry]) -> "Kernel":
+        """Return the program with all launches changed, those of single steps too."""
+        period, opening = (tuple(tuple(map(change, step)) for step in steps) for steps in (self.period, self.opening))
+        single = self.single and replace(self.single, launches=tuple(map(change, self.single.launches)))
+        return replace(self, period=period, opening=opening, single=single)
+
+    def following(self, chunks: Chunks) -> "Kernel":
+        """Return the program with a number of blocks along z that follows from the domain, which may then be any."""
+        rules = self.domain and replace(
+            self.domain,
+            least=(*self.domain.least[:2], min(self.domain.least[2], 2 * self.steps)),
+            most=(*self.domain.most[:2], MOST_EXTENT),
+            because=tuple(one for one in self.domain.because if not one.startswith("nz")),
+        )
+        changed = self.with_launches(lambda one: replace(one, grid_formula=(*one.grid_formula[:2], CHUNKS)))
+        return replace(changed, domain=rules, chunks=chunks)
 
 
 def source_digest(kernel: Kernel | SingleStep, target: str) -> str:

@@ -10,13 +10,13 @@ from math import prod
 from lbmtune.catalogue.config import Scalar
 from lbmtune.errors import InputError
 from lbmtune.records.best_json.domain import evaluated
-from lbmtune.records.best_json.kernel import Int3, Kernel, Storage
+from lbmtune.records.best_json.kernel import MOST_EXTENT, Int3, Kernel, Storage
+from lbmtune.records.best_json.law import CHUNKS, Law, extents_of, picoseconds, said
 from lbmtune.records.measurement import Verification
 from lbmtune.records.quantities import Count, NotNegative, OneOrMore, Positive
 
-MOST_EXTENT = 2**31 - 1
 SEARCHED, TAUGHT, CHECKED = "searched", "taught", "checked"
-"""Parts that a domain played: a search ran on it; it was checked and the rule was made anew with it; it was checked."""
+"""Parts that a domain played: a search ran on it; the rule was made with it; it was checked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class RuleLine:
 
 
 Rule = tuple[RuleLine, ...]
-"""The first line counts whose conditions hold and whose kernel takes the domain."""
+"""The first line counts whose conditions hold and whose kernel takes the domain; none: laws decide."""
 
 
 def chosen_by(rule: Rule, domain: Int3, takes: Callable[[int], bool]) -> int | None:
@@ -71,7 +71,8 @@ class PortfolioKernel:
     """A kernel of a portfolio, as `Best` describes one, with the domain on which its record was made.
 
     mlups and its interval were measured there. covers: measured domains on which the rule chooses it; worst_loss: the
-    largest share of speed that it loses there, 0 if it covers none.
+    largest share of speed that it loses there, 0 if it covers none. law: the time of a step by extents; none in files
+    whose rule has a line for every domain.
     """
 
     key: str
@@ -89,12 +90,18 @@ class PortfolioKernel:
     verification: Verification | None
     covers: Count
     worst_loss: NotNegative
+    law: Law = ()
+
+    def picoseconds(self, domain: Int3) -> float:
+        """Return the time of a step by the law. Raises InputError for what is no formula."""
+        chunks = self.kernel.chunks.count(domain) if self.kernel.chunks else 1
+        return picoseconds(self.law, {**extents_of(domain), CHUNKS: chunks})
 
     def refusal(self, domain: Int3, multiprocessors: int | None = None) -> str | None:
         """Return why this kernel does not take a domain, or None. multiprocessors: of the device, None: not checked."""
         if self.kernel.domain is None:
             return None
-        numbers = dict(zip(("nx", "ny", "nz"), domain, strict=True))
+        numbers = extents_of(domain)
         parts = (text.partition("=") for text in self.storage.extents)  # 'NX = nx + 2'
         stored = {name.strip(): evaluated(formula, numbers) for name, _, formula in parts}
         return self.kernel.domain.refusal({**numbers, **stored}, multiprocessors)
@@ -123,8 +130,9 @@ class PortfolioRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Portfolio:
-    """Kernels that cover a range of domains, and the rule that chooses one.
+    """Kernels that cover a range of domains, and the rule that chooses one: the first line that holds for a domain.
 
+    If there is none, it is the kernel with the least time by its law, of those that have one and take the domain.
     domains: as they were asked for; tolerance: share of speed that a kernel may lose; robust: place of the kernel to
     take if there can be only one; robust_loss: its largest loss on any measured domain; worst_loss: the largest on
     checked domains, null if none was checked; behind_default: number of checked domains on which the choice is slower
@@ -150,6 +158,21 @@ class Portfolio:
         if not self.kernels or max(places) >= len(self.kernels):
             raise InputError(f"a portfolio of {len(self.kernels)} kernels names number {max(places)}")
 
+    @property
+    def said(self) -> list[tuple[str, int]]:
+        """Return the rule in words: conditions and times, with numbers of kernels from 1 on."""
+        lines = [(line.said or "any that the kernel takes", line.kernel + 1) for line in self.rule]
+        laws = [(f"least picoseconds: {said(one.law)}", n) for n, one in enumerate(self.kernels, 1) if one.law]
+        return [*lines, *laws]
+
     def chosen(self, domain: Int3, multiprocessors: int | None = None) -> int | None:
         """Return the place of the kernel for a domain; None if none takes it."""
-        return chosen_by(self.rule, domain, lambda n: not self.kernels[n].refusal(domain, multiprocessors))
+
+        def takes(place: int) -> bool:
+            return not self.kernels[place].refusal(domain, multiprocessors)
+
+        found = chosen_by(self.rule, domain, takes)
+        if found is not None:
+            return found
+        lawful = [place for place, one in enumerate(self.kernels) if one.law and takes(place)]
+        return min(lawful, key=lambda place: self.kernels[place].picoseconds(domain), default=None)

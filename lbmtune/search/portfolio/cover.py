@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 from lbmtune.search.regression.features import Array
 
 Mask = NDArray[np.bool_]
-_NEAR = 0.3
-"""Distance of two domains, in logarithms of extents, at which the correction of one says half as much of the other."""
-_MUCH = 0.1
-"""Loss by prediction from which on a kernel is not taken: the model errs by some per cent."""
-_MEASURED_COUNTS = 5.0
+_NOTHING, _EXCHANGES = 1e-9, 3
+"""Difference of losses that counts as none, and rounds of exchanges."""
+_MEASURED_COUNTS = 3.0
 """Measured domains for which one counts that is predicted alone."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Speeds over that of the default kernel. domains: (n, 3); speeds: (n, kernels), 0: the kernel is illegal there.
+    """Speeds of kernels on domains. domains: (n, 3); speeds: (n, kernels), MLUPS, 0: the kernel is illegal there.
 
     measured: (n, kernels), whether a speed was measured; slower: whether it is slower than the default at 95 %.
     """
@@ -47,58 +45,44 @@ class Table:
         """Return how much a domain counts."""
         return np.where(self.measured.any(axis=1), _MEASURED_COUNTS, 1.0)
 
-    def good(self, tolerance: float) -> Mask:
-        """Return where a kernel loses no more than the tolerance and is not slower than the default, (n, kernels)."""
-        found: Mask = (self.losses <= tolerance) & ~self.slower & (self.speeds > 0)
+    def beyond(self, tolerance: float) -> Array:
+        """Return what a kernel loses beyond a tolerance; its whole loss if it is slower than the default one."""
+        found: Array = np.where(self.slower, self.losses, np.maximum(self.losses - tolerance, 0.0))
         return found
-
-    def bad(self, tolerance: float) -> Mask:
-        """Return where a kernel is not to be taken: it is not good, or should lose much where nothing was measured."""
-        found: Mask = np.where(self.measured, ~self.good(tolerance), self.losses > _MUCH)
-        return found
-
-
-def corrected(domains: Array, model: Array, measured: Array) -> Array:
-    """Return speeds over that of the default, the first kernel: measured ones, else predicted and corrected.
-
-    model: MLUPS by the model, (n, kernels), 0: illegal; measured: MLUPS, NaN: not measured. The model's error of a
-    kernel beside the default is that of near domains where both were measured.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        expected = np.log(model / model[:, :1])
-        seen = np.log(measured / measured[:, :1])
-    errors = np.where(np.isfinite(seen) & np.isfinite(expected), seen - expected, np.nan)
-    apart = np.linalg.norm(np.log(domains)[:, None] - np.log(domains)[None], axis=-1)
-    near = 1.0 / (1.0 + (apart / _NEAR) ** 2)
-    known = np.isfinite(errors)
-    total = near @ np.where(known, errors, 0.0)
-    weight = near @ known.astype(float)
-    change = np.where(weight > 0, total / np.maximum(weight, 1e-12), 0.0)
-    found = np.where(np.isfinite(seen), np.exp(np.where(np.isfinite(seen), seen, 0.0)), 0.0)
-    guess = np.where(model > 0, np.exp(np.where(np.isfinite(expected), expected + change, 0.0)), 0.0)
-    answer: Array = np.where(np.isfinite(measured), found, guess)
-    return answer
 
 
 def cover(table: Table, most: int, tolerance: float, first: Sequence[int] = ()) -> tuple[int, ...]:
-    """Return few kernels, at most so many, that are good on as many domains as can be. first: those that stay.
+    """Return few kernels, at most so many, that lose the least beyond a tolerance. first: those that stay.
 
-    One after the other is added that is good on most domains that have none yet, and left out again if the others are
-    enough. Source: Chvatal 1979 (greedy set covering).
+    One after the other is added that takes away most of the squares of what is lost, then each is exchanged for a
+    better one while there is any, and left out if it is for nothing. Source: Nemhauser et al. 1978 (greedy maximisation
+    of coverage), with exchanges as in Teitz, Bart 1968.
     """
-    good, weights = table.good(tolerance), table.weights
-    losses = table.losses
+    beyond, weights = table.beyond(tolerance) ** 2, table.weights
+
+    def added(chosen: Sequence[int]) -> tuple[float, int]:
+        """Return what is left if the best kernel is added, and that kernel."""
+        lost = weights @ np.minimum(beyond, beyond[:, list(chosen)].min(axis=1, initial=1.0)[:, None])
+        best = int(np.argmin(lost))
+        return float(lost[best]), best
+
+    def left(chosen: Sequence[int]) -> float:
+        return float(weights @ beyond[:, list(chosen)].min(axis=1, initial=1.0))
+
     chosen = list(first)
     while len(chosen) < most:
-        left = weights * ~good[:, chosen].any(axis=1)
-        gain = left @ good
-        best = np.flatnonzero(gain >= gain.max() - 1e-9)
-        if gain.max() <= 0:
+        less, one = added(chosen)
+        if less >= left(chosen) - _NOTHING:
             break
-        chosen.append(int(min(best, key=lambda k: weights @ np.minimum(losses[:, k], 1.0))))
+        chosen.append(one)
+    for place in [*range(len(first), len(chosen))] * _EXCHANGES:
+        rest = [*chosen[:place], *chosen[place + 1 :]]
+        less, one = added(rest)
+        if less < left(chosen) - _NOTHING:
+            chosen[place] = one
     for one in chosen[len(first) :]:
         rest = [k for k in chosen if k != one]
-        if rest and (good[:, rest].any(axis=1) >= good[:, chosen].any(axis=1)).all():
+        if rest and left(rest) <= left(chosen) + _NOTHING:
             chosen = rest
     return tuple(chosen)
 

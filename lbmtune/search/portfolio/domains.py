@@ -16,6 +16,8 @@ Fits = Callable[[Int3], bool]
 """Whether the default kernel takes a domain."""
 _ROUND = 16
 """Extents of common domains are multiples of it, if the range has any."""
+_LARGE = 0.75
+"""Share of a range, in logarithms, up to which cubes are searched: larger ones are alike, and take most of the time."""
 _TRIES = 50
 """Draws for each domain that is wanted, of which some do not fit or are known."""
 MOST_CELLS_ALONG = 2**20
@@ -108,13 +110,13 @@ def checked(space: Domains, count: int, seed: int, fits: Fits, known: Sequence[I
 
 
 def _cubes(space: Domains, count: int) -> Iterator[Int3]:
-    """Yield different domains from the smallest to the largest, in equal ratios."""
+    """Yield different domains from the smallest to a large one, in equal ratios."""
     ranges = [*zip(space.least, space.most, strict=True)]
-    between = [n / (count - 1) for n in range(1, count - 1)] if count > 1 else [0.5]
-    middle = [
-        _made(space, [_rounded(low * (high / low) ** share, low, high) for low, high in ranges]) for share in between
+    shares = [_LARGE * n / (count - 1) for n in range(1, count)] if count > 1 else [0.5]
+    larger = [
+        _made(space, [_rounded(low * (high / low) ** share, low, high) for low, high in ranges]) for share in shares
     ]
-    yield from dict.fromkeys([space.least, *middle, space.most] if count > 1 else middle)
+    yield from dict.fromkeys([space.least, *larger] if count > 1 else larger)
 
 
 def _rounded(value: float, low: int, high: int) -> int:

@@ -7,31 +7,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-_SEARCHES, _BESIDE = 0.5, 0.2
-"""Shares of the time for the studies, and for kernels of one domain on the other ones. The check has the rest."""
-_LEAST_S = 12.0
+_SEARCHES, _BESIDE, _TAUGHT = 0.36, 0.1, 0.28
+"""Shares of the time: studies, their kernels on each other's domains, domains that teach. The check has the rest."""
+_LEAST_S = 20.0
 """Seconds of the shortest study that finds something."""
 _FEWEST, _MOST = 2, 6
 """Domains that are searched."""
-CHECKED = 20
-"""Domains of a check."""
+TAUGHT, CHECKED = 16, 20
+"""Domains that teach, and those of a check."""
 
 
 @dataclass(frozen=True)
 class PortfolioPlan:
-    """Searches of so many domains for so many seconds each; after `beside_s`, from the start, the check begins."""
+    """Searches of so many domains for so many seconds each. beside_s, taught_s: ends of these parts, from the start."""
 
     searches: int
     search_s: float
     beside_s: float
+    taught_s: float
 
 
 def planned(limit_s: float) -> PortfolioPlan:
     """Return the plan for a time of the whole; infinite: each study has its own limits."""
     if limit_s == inf:
-        return PortfolioPlan(_MOST, 0.0, inf)
+        return PortfolioPlan(_MOST, 0.0, inf, inf)
     count = min(max(int(_SEARCHES * limit_s / _LEAST_S), _FEWEST), _MOST)
-    return PortfolioPlan(count, _SEARCHES * limit_s / count, (_SEARCHES + _BESIDE) * limit_s)
+    ends = (_SEARCHES + _BESIDE) * limit_s, (_SEARCHES + _BESIDE + _TAUGHT) * limit_s
+    return PortfolioPlan(count, _SEARCHES * limit_s / count, *ends)
 
 
 class Spent(NamedTuple):

@@ -177,7 +177,7 @@ def _set(*keys: Any, value: object) -> Change:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_set("version", value=BEST_VERSION + 1), "has version 3 of lbmtune.best, this lbmtune reads versions 1 and 2"),
+        (_set("version", value=BEST_VERSION + 1), "has version 4 of lbmtune.best, this lbmtune reads versions 1 to 3"),
         (_set("format", value="something"), "is not a best.json"),
         (_set("expected", "mlups", value="fast"), r"damaged at \$.expected.mlups: 'fast' is not of type 'number'"),
         (_set("case", "domain", value=[1, 2]), r"damaged at \$.case.domain"),

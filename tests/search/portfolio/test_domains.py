@@ -60,7 +60,9 @@ def test_searched_domains_span_the_range(ends, seed, count) -> None:
     assert list(found) == sorted(found, key=lambda one: (prod(one), one))
     assert all(low <= extent <= high for one in found for extent in one)
     if count >= 3:
-        assert {(low,) * 3, (high,) * 3} <= set(found)
+        assert (low,) * 3 in found
+        cubes = [one for one in found if len(set(one)) == 1]
+        assert max(cubes)[0] >= 0.9 * low * (high / low) ** 0.7 - 16, "a large one"
 
 
 @settings(max_examples=30)
@@ -107,8 +109,8 @@ def test_a_range_of_few_domains_gives_fewer() -> None:
 def test_the_searches_leave_time_for_the_check(limit_s) -> None:
     plan = planned(limit_s)
     assert 2 <= plan.searches <= 6
-    assert plan.searches * plan.search_s == pytest.approx(0.5 * limit_s)
-    assert plan.beside_s < limit_s
+    assert plan.searches * plan.search_s == pytest.approx(0.36 * limit_s)
+    assert plan.searches * plan.search_s < plan.beside_s < plan.taught_s < 0.8 * limit_s
 
 
 def test_proving_a_kernel_takes_a_fixed_time_and_one_for_each_cell() -> None:

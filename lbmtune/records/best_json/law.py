@@ -1,0 +1,66 @@
+"""How the time of a kernel follows from the domain, as a best.json holds it: sums of formulas of the extents."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lbmtune.records.best_json.domain import evaluated
+from lbmtune.records.quantities import NotNegative
+
+CHUNKS = "chunks"
+"""Name, in formulas, of the number of chunks of planes along z."""
+
+
+def extents_of(domain: tuple[int, int, int]) -> dict[str, int]:
+    """Return the extents by their names in formulas."""
+    return dict(zip(("nx", "ny", "nz"), domain, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunks:
+    """Choose how many blocks share the planes of a column: the number from 1 to `most` with the least `end`.
+
+    It is the fewest of several. most, end: in C, of nx, ny and nz, `end` also of `chunks`, the number itself.
+    """
+
+    most: str
+    end: str
+
+    def count(self, domain: tuple[int, int, int]) -> int:
+        """Return the number of chunks for a domain. Raises InputError for what is no formula."""
+        numbers = extents_of(domain)
+        every = range(1, max(1, evaluated(self.most, numbers)) + 1)
+        return min(every, key=lambda count: (evaluated(self.end, {**numbers, CHUNKS: count}), count))
+
+    def planes(self, domain: tuple[int, int, int]) -> int:
+        """Return the planes of the longest chunk."""
+        return -(-domain[2] // self.count(domain))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LawTerm:
+    """A part of the time of a step: picoseconds for each of a number. count: that number in C, of nx, ny and nz.
+
+    Of a kernel with `Kernel.chunks`, also of that number, `chunks`.
+    """
+
+    picoseconds: NotNegative
+    count: str
+
+    @property
+    def said(self) -> str:
+        """Return the term in C."""
+        return f"{float(self.picoseconds)} * ({self.count})"
+
+
+Law = tuple[LawTerm, ...]
+"""The time of a step is the sum of its terms."""
+
+
+def picoseconds(law: Law, numbers: Mapping[str, int]) -> float:
+    """Return the time of a step by a law. numbers: nx, ny and nz, and `chunks`. Raises InputError."""
+    return sum(one.picoseconds * evaluated(one.count, numbers) for one in law)
+
+
+def said(law: Law) -> str:
+    """Return a law in C."""
+    return " + ".join(one.said for one in law)
