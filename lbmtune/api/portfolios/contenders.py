@@ -77,6 +77,7 @@ class Contenders:
     chunks: dict[str, Chunks | None] = field(default_factory=dict)
     _legal: dict[tuple[Int3, str], bool] = field(default_factory=dict)
     _at: dict[tuple[Int3, str], KernelConfig] = field(default_factory=dict)
+    _named: dict[tuple[Int3, str], str] = field(default_factory=dict)
     _expected: dict[tuple[Int3, str], float] = field(default_factory=dict)
     _defaults: dict[Int3, KernelConfig] = field(default_factory=dict)
 
@@ -115,6 +116,12 @@ class Contenders:
                 config = replace(config, **{config.length_knob: chunks.planes(domain)})
             self._at[domain, key] = config
         return self._at[domain, key]
+
+    def named(self, key: str, domain: Int3) -> str:
+        """Return the key of that configuration."""
+        if (domain, key) not in self._named:
+            self._named[domain, key] = self.at(key, domain).key
+        return self._named[domain, key]
 
     def default(self, domain: Int3) -> str:
         """Return the default kernel on a domain, a contender from now on; the last resort if that is illegal there."""

@@ -68,7 +68,7 @@ class Laws:
         """Return the seconds of a step of a kernel on the domains where it was measured."""
         found: dict[Int3, float] = {}
         for one in measured:
-            there = self.contenders.at(key, one.domain).key
+            there = self.contenders.named(key, one.domain)
             for trial in one.trials:
                 if trial.key == there and trial.mlups:
                     found[one.domain] = seconds_of(one.domain, trial.mlups)
@@ -91,7 +91,7 @@ class Laws:
         for row, one in enumerate(measured):
             trials = {trial.key: trial for trial in one.trials}
             for column, key in enumerate(self.contenders.keys):
-                if trial := trials.get(self.contenders.at(key, one.domain).key):
+                if trial := trials.get(self.contenders.named(key, one.domain)):
                     speeds[row, column], known[row, column] = trial.mlups or 0.0, True
                     behind[row, column] = slower_than_default(one, trial)
         return Table(np.array(domains, dtype=float), speeds, known, behind)

@@ -84,7 +84,7 @@ class Chosen:
 
     def there(self, domain: Int3) -> str:
         """Return the key that the kernel for a domain has there."""
-        return self.contenders.at(self.key(domain), domain).key
+        return self.contenders.named(self.key(domain), domain)
 
     def passes(self, measured: Sequence[MeasuredDomain]) -> bool:
         """Return whether the choice is good on all domains."""
@@ -177,7 +177,7 @@ def rows_of(found: Chosen, measured: Sequence[MeasuredDomain], checked_visit: in
     """Yield what the choice reaches on each domain. checked_visit: the check of this rule; None: there is none."""
     for one in measured:
         key = found.key(one.domain)
-        result, alone = (result_of(one, found.contenders.at(name, one.domain).key) for name in (key, found.robust))
+        result, alone = (result_of(one, found.contenders.named(name, one.domain)) for name in (key, found.robust))
         if result is None:
             continue
         yield PortfolioRow(
@@ -204,7 +204,7 @@ def _kernel(
 ) -> tuple[PortfolioKernel, Best]:
     """Return a kernel as the file holds it, and its own best.json on the domain where it is best beside the others."""
     key, own = found.keys[place], [row for row in rows if row.kernel == place]
-    there = ((one, found.contenders.at(key, one.domain).key) for one in measured)
+    there = ((one, found.contenders.named(key, one.domain)) for one in measured)
     results = [(one, result) for one, name in there if (result := result_of(one, name))]
     home, result = min(results, key=lambda one: (found.key(one[0].domain) != key, one[0].visit > 0, one[1].loss))
     whole = best(_record(folder, asked, home.domain, result.trial))

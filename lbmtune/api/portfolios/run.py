@@ -279,7 +279,7 @@ class Run:
             left_s = seconds - len(configs) * self._proof_s(domain)
             race_s = _RACE_S if seconds == inf else max(_LEAST_RACE_S * len(configs), min(left_s, 0.4 * seconds))
             trials = evaluator.finals(configs, race_s=race_s)
-        default = contenders.at(usual, domain).key
+        default = contenders.named(usual, domain)
         found = MeasuredDomain(domain=domain, visit=visit, default=default, trials=tuple(trials))
         if keep:
             append_domain(self.folder, found)

@@ -5,6 +5,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from lbmtune.errors import InputError
 
@@ -16,7 +17,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Mod: operator.mod,
 }
 """Those of formulas in C; none of the numbers is negative."""
-_COMPARISONS: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {ast.Lt: operator.lt, ast.Gt: operator.gt}
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {ast.Lt: operator.lt, ast.Gt: operator.gt}
 """Those of formulas in C, whose value is 0 or 1."""
 
 
@@ -96,6 +97,11 @@ class DomainRules:
 
 def evaluated(formula: str, numbers: Mapping[str, int]) -> int:
     """Return the value of a formula in C with some numbers in the place of names. Raises InputError."""
+    return int(each_evaluated(formula, numbers))
+
+
+def each_evaluated(formula: str, numbers: Mapping[str, Any]) -> Any:
+    """Return the values of a formula in C if some of the numbers are arrays. Raises InputError."""
     try:
         return _evaluated(_parsed(formula), numbers)
     except (SyntaxError, ValueError, KeyError, TypeError, ZeroDivisionError, RecursionError, MemoryError) as error:
@@ -107,12 +113,12 @@ def _parsed(formula: str) -> ast.expr:
     return ast.parse(formula.strip(), mode="eval").body
 
 
-def _evaluated(node: ast.expr, numbers: Mapping[str, int]) -> int:
+def _evaluated(node: ast.expr, numbers: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.BinOp):
         return _OPERATORS[type(node.op)](_evaluated(node.left, numbers), _evaluated(node.right, numbers))
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         compared = _COMPARISONS[type(node.ops[0])]
-        return int(compared(_evaluated(node.left, numbers), _evaluated(node.comparators[0], numbers)))
+        return compared(_evaluated(node.left, numbers), _evaluated(node.comparators[0], numbers)) + 0
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if isinstance(node, ast.Name):

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lbmtune.records.best_json.domain import evaluated
+import numpy as np
+
+from lbmtune.records.best_json.domain import each_evaluated, evaluated
 from lbmtune.records.quantities import NotNegative
 
 CHUNKS = "chunks"
@@ -28,8 +30,8 @@ class Chunks:
     def count(self, domain: tuple[int, int, int]) -> int:
         """Return the number of chunks for a domain. Raises InputError for what is no formula."""
         numbers = extents_of(domain)
-        every = range(1, max(1, evaluated(self.most, numbers)) + 1)
-        return min(every, key=lambda count: (evaluated(self.end, {**numbers, CHUNKS: count}), count))
+        every = np.arange(1, max(1, evaluated(self.most, numbers)) + 1)
+        return int(every[np.argmin(each_evaluated(self.end, {**numbers, CHUNKS: every}))])
 
     def planes(self, domain: tuple[int, int, int]) -> int:
         """Return the planes of the longest chunk."""
