@@ -69,7 +69,14 @@ def unseen(folder: Path, device: str, count: int, seed: int, seconds: float) -> 
         "above": sum(row.loss > MOST_LOSS for row in rows),
         "behind_default": sum(row.behind_default for row in rows),
         "rows": [
-            {"domain": row.domain, "loss": row.loss, "over_default": row.mlups / row.default_mlups} for row in rows
+            {
+                "domain": row.domain,
+                "loss": row.loss,
+                "over_default": row.mlups / row.default_mlups,
+                "kernel": row.kernel,
+                "fastest": row.fastest,
+            }
+            for row in rows
         ],
     }
 
