@@ -6,12 +6,17 @@ from lbmtune.model.instructions import operations
 from lbmtune.model.machine.curves import closest
 from lbmtune.model.machine.description import CpuCalibration, Machine
 from lbmtune.model.roofline import CALIBRATED
-from lbmtune.records import Term
+from lbmtune.records import Environment, Term
 from lbmtune.records.terms import ARITHMETIC
 
 ESTIMATED = "estimated by the clock, not measured"
 _PORTS = 2
 """Operations that a core begins in a cycle."""
+_PASS_BYTES = {"znver1": 16, "znver2": 32, "znver3": 32, "znver4": 32}
+"""Bytes of a register that a core works on in a cycle, where it has registers of more.
+
+Source: AMD, Software Optimization Guides for families 17h and 19h.
+"""
 _DIVIDE_CYCLES = {4: 3, 32: 5, 64: 10}
 """Cycles from one division in single precision to the next, by the bytes of a register.
 
@@ -31,10 +36,19 @@ def estimated_calibration(machine: Machine) -> CpuCalibration | None:
         walks_bytes_per_s={},
         thread_walks_bytes_per_s={},
         cached_bytes_per_s={},
-        multiply_add_per_s={str(width): _PORTS * machine.core_clock_hz for width in _DIVIDE_CYCLES},
+        multiply_add_per_s={
+            str(width): _PORTS * machine.core_clock_hz / _passes(width, machine.environment) for width in _DIVIDE_CYCLES
+        },
         divide_per_s={str(width): machine.core_clock_hz / cycles for width, cycles in _DIVIDE_CYCLES.items()},
         refill_s=0.0,
     )
+
+
+def _passes(width: int, environment: Environment) -> float:
+    """Return the operations that a core does for one on so many bytes: it splits those of more than it has."""
+    bits = environment.vector_bits
+    widest = min(_PASS_BYTES.get(environment.architecture, width), bits // 8 if bits else width)
+    return max(1.0, width / widest)
 
 
 def arithmetic(inputs: CpuInputs) -> Term:

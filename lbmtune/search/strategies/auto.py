@@ -17,6 +17,8 @@ from lbmtune.search.strategies.ordered import Task
 _LED = {"cuda": 5, "cpu": 10}
 """Trials that follow the model's list before anything is learned: the first measurements of a processor, which others
 share, teach less."""
+_ALIKE = 1e-6
+"""Difference of logarithms up to which the model tells kernels apart by rounding alone."""
 _KINDS, _NEAR = 3, 0.85
 """Trials behind them among which each kind has a place whose best is expected at this share of the best, so that it has
 a final."""
@@ -70,8 +72,10 @@ class Auto(Expecting):
         known = among[self._row[among] >= 0]
         if len(known) and self._sources and turn % 2 and (turn < _APART or not compiled):
             return int(known[np.argmax(self._worth(known, self._predicted(known)) + self._tie[known])])
-        if turn < self._led or not len(known):
+        if not len(known):
             return super()._pick(among, compiled=compiled)
+        if turn < self._led:
+            return self._first_of(known)
         if turn < self._first and (new := self._of_new_kind(known, compiled=compiled)) is not None:
             return new
         if turn >= self._first and self._spread and len(drawn := known[np.isin(known, self._sample)]):
@@ -101,6 +105,13 @@ class Auto(Expecting):
         noise = max(self._seen.values(), key=lambda seen: seen.mlups or 0.0).noise
         gained = surrogate.most_gained(mean, deviation, self._best, DOUBT)
         return Gain(gained, surrogate.any_beyond(mean, deviation, self._best + noise))
+
+    def _first_of(self, among: Indices) -> int:
+        """Return the first of the list; of those expected alike the one that the trials so far speak for."""
+        worth = self._worth(among, self._log_expected[among])
+        alike = among[worth >= worth.max() - _ALIKE]
+        lessons = self._expected(alike)[0] if len(alike) > 1 and len(self._measured) >= FEWEST else 0.0
+        return int(alike[np.argmax(lessons + self._tie[alike])])
 
     def _of_new_kind(self, among: Indices, *, compiled: bool) -> int | None:
         """Return the first of the list that is of another kind than those before it and comes near the best."""
