@@ -14,9 +14,11 @@ from lbmtune.search.regression.features import Array, Indices, spread
 from lbmtune.search.strategies.expecting import FEWEST, HOPE, Expecting
 from lbmtune.search.strategies.ordered import Task
 
-_LED = {"cuda": 5, "cpu": 10}
-"""Trials that follow the model's list before anything is learned: the first measurements of a processor, which others
-share, teach less."""
+_LED = {"cuda": (5, 5), "cpu": (3, 10)}
+"""Trials that follow the model's list alone, and trials that follow it at all. Between them what was learned orders
+those that are expected alike: the first measurements of a processor, which others share, teach no more.
+After earlier studies twice as many, of which every second one follows the model alone: a study that misleads takes as
+many again at most."""
 _ALIKE = 1e-6
 """Difference of logarithms up to which the model tells kernels apart by rounding alone."""
 _KINDS, _NEAR = 3, 0.85
@@ -28,9 +30,6 @@ _OF_ROOT = 2.0
 _TURNS = ("process", "process", "list")
 _NEXT = 256
 """Configurations of the list among which one is looked for that the trials leave a chance."""
-_APART = 16
-"""Trials of which every second one follows the model alone if earlier studies are known, so that one that misleads
-takes as many again at most."""
 _DRAWN_EVERY, _IMPROVING_EVERY = 8, 2
 """Looks of the process of which one draws, so that no search stays where a wrong lesson put it, and of which one asks
 for the improvement over the best."""
@@ -46,7 +45,7 @@ class Auto(Expecting):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        self._spread, self._led = task.sample, _LED[task.configs[0].backend]
+        self._spread, (self._alone, self._led) = task.sample, _LED[task.configs[0].backend]
         self._asked = {True: 0, False: 0}
         self._looks = 0
 
@@ -70,7 +69,7 @@ class Auto(Expecting):
 
     def _chosen(self, among: Indices, turn: int, *, compiled: bool) -> int:
         known = among[self._row[among] >= 0]
-        if len(known) and self._sources and turn % 2 and (turn < _APART or not compiled):
+        if len(known) and self._sources and turn % 2 and (turn < 2 * self._led or not compiled):
             return int(known[np.argmax(self._worth(known, self._predicted(known)) + self._tie[known])])
         if not len(known):
             return super()._pick(among, compiled=compiled)
@@ -107,11 +106,11 @@ class Auto(Expecting):
         return Gain(gained, surrogate.any_beyond(mean, deviation, self._best + noise))
 
     def _first_of(self, among: Indices) -> int:
-        """Return the first of the list; of those expected alike the one that the trials so far speak for."""
+        """Return the first of the list; of those that are expected alike the one that trials speak for."""
         worth = self._worth(among, self._log_expected[among])
         alike = among[worth >= worth.max() - _ALIKE]
-        lessons = self._expected(alike)[0] if len(alike) > 1 and len(self._measured) >= FEWEST else 0.0
-        return int(alike[np.argmax(lessons + self._tie[alike])])
+        learned = len(alike) > 1 and len(self._measured) >= self._alone
+        return int(alike[np.argmax((self._expected(alike)[0] if learned else 0.0) + self._tie[alike])])
 
     def _of_new_kind(self, among: Indices, *, compiled: bool) -> int | None:
         """Return the first of the list that is of another kind than those before it and comes near the best."""

@@ -11,7 +11,7 @@ from lbmtune.catalogue.footprint import bytes_per_update
 from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.problem.flows import box
 from lbmtune.codegen.cpu.moments_wavefront.cell import cell_text
-from lbmtune.model.cpu.arithmetic import arithmetic
+from lbmtune.model.cpu.arithmetic import arithmetic, estimated_calibration
 from lbmtune.model.cpu.families import ceiling, inputs_of, terms
 from lbmtune.model.cpu.inputs import CpuInputs, collision_text
 from lbmtune.model.cpu.l1_refills import lost_lines
@@ -433,6 +433,27 @@ def test_arithmetic_is_estimated_by_the_clock(config: CpuConfig, operations_s: f
     assert estimate.source == "estimated by the clock, not measured"
     (memory,) = predict(CASE, config, replace(CLOCKED, core_clock_hz=None)).terms
     assert found.mlups == pytest.approx(1e-6 / (memory.seconds + estimate.seconds))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "vector_bits", "bits", "passes"),
+    [
+        ("znver4", 512, 512, 2),
+        ("znver4", 512, 256, 1),
+        ("znver1", 256, 256, 2),
+        ("znver1", 256, 0, 1),
+        ("znver5", 512, 512, 1),
+        ("skylake-avx512", 512, 512, 1),
+        ("haswell", 256, 512, 2),
+    ],
+)
+def test_a_core_splits_operations_on_more_bytes_than_it_has(
+    architecture: str, vector_bits: int, bits: int, passes: int
+) -> None:
+    environment = replace(CLOCKED.environment, architecture=architecture, vector_bits=vector_bits)
+    rates = estimated_calibration(replace(CLOCKED, environment=environment))
+    assert rates is not None
+    assert rates.multiply_add_per_s[str(bits // 8 or 4)] == 2 * 2e9 / passes
 
 
 def test_several_steps_in_a_cache_do_not_outrun_the_cores() -> None:

@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from lbmtune.catalogue.config import cuda
+from lbmtune.catalogue.config import cpu, cuda
 from lbmtune.catalogue.families.rules import Limits
 from lbmtune.errors import InputError
 from lbmtune.files.studyfile import load_study
@@ -228,6 +228,15 @@ def test_the_list_leaves_out_what_trials_leave_no_chance():
         order = world.order(world.player("auto", seed), 22)
         assert aa[order[:4]].all()
         assert not aa[order[8:]].any()
+
+
+def test_of_kernels_that_the_model_expects_alike_trials_choose():
+    """All are expected alike; a knob of two values makes a tenth, and the first trials follow the list."""
+    configs = [cpu.Direct(scheme=s, row_padding=n) for s in ("aa", "pull") for n in range(40)]
+    fast = np.array([config.scheme == "aa" for config in configs])
+    world = World(configs, [Seen(speed) for speed in np.where(fast, 110.0, 100.0)], [100.0] * len(configs))
+    found = [fast[world.order(world.player("auto", seed), 10)[5:]].mean() for seed in range(8)]
+    assert np.mean(found) > 0.9
 
 
 def test_a_model_that_tells_kernels_too_far_apart_is_scaled():
