@@ -34,6 +34,7 @@ _NAMED = 3
 """Tied trials that are named."""
 _FEW = 3
 """Trials of a kind up to which it was hardly searched."""
+_DEFAULT = "default"
 _STORED = "best of them that stores populations"
 _NEARLY = 0.02
 """Relative gain of the winner up to which another kernel is nearly as fast."""
@@ -106,10 +107,11 @@ def _gain(study: StudyRecord) -> str:
         return ""
     named = {"best of one step per launch": one, _STORED: None if stored is one else stored}
     if one is None or one is winner:
-        named = {"default": default_of(study)}
+        named = {_DEFAULT: default_of(study)}
     said = [
         f"{gain_over(study, trial):.2f} times the {what} "
-        f"({format_mlups(trial.mlups or 0.0)}, {_found_among(study, trial, populations=what == _STORED)})"
+        f"({format_mlups(trial.mlups or 0.0)}, {_pattern(study, trial)}"
+        f"{'' if what == _DEFAULT else _found_among(study, trial, populations=what == _STORED)})"
         f"{_over_seconds(study, trial)}"
         for what, trial in named.items()
         if trial and trial is not winner
@@ -127,14 +129,19 @@ def _over_seconds(study: StudyRecord, other: Trial) -> str:
 
 
 def _found_among(study: StudyRecord, trial: Trial, *, populations: bool) -> str:
-    """Name the pattern of a trial of one step, how it was measured, and among how many such trials it was found."""
-    pattern = kind_of(from_flat(trial.config)).pattern
-    first = ", first measurement" if study.ranked[0].final and not trial.final else ""
+    """Say among how many trials of one step one was found, and if one of the search alone was faster."""
     tried, verified = tried_of_one_step(study, populations=populations), len(study.ranked)
     other = faster_in_search(study, trial, populations=populations)
     speed = format_mlups(other.mlups or 0.0) if other else ""
     above = f", in the finals; in the search alone trial {other.number} had {speed}" if other else ""
-    return f"{pattern}{first}{above}; best of {tried:,} among {verified:,} trials{_hardly(study, trial)}"
+    found = f"best of {tried:,}" if tried > 1 else "the only one"
+    return f"{above}; {found} among {verified:,} trials{_hardly(study, trial)}"
+
+
+def _pattern(study: StudyRecord, trial: Trial) -> str:
+    """Name the pattern of a trial, and how it was measured."""
+    first = ", first measurement" if study.ranked[0].final and not trial.final else ""
+    return f"{kind_of(from_flat(trial.config)).pattern}{first}"
 
 
 def _hardly(study: StudyRecord, trial: Trial) -> str:
