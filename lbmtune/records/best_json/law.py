@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from lbmtune.records.best_json.domain import each_evaluated, evaluated
 from lbmtune.records.quantities import NotNegative
 
@@ -29,6 +27,8 @@ class Chunks:
 
     def count(self, domain: tuple[int, int, int]) -> int:
         """Return the number of chunks for a domain. Raises InputError for what is no formula."""
+        import numpy as np  # here: the command line reads records without arrays
+
         numbers = extents_of(domain)
         every = np.arange(1, max(1, evaluated(self.most, numbers)) + 1)
         return int(every[np.argmin(each_evaluated(self.end, {**numbers, CHUNKS: every}))])
