@@ -1,7 +1,8 @@
 """Time parts of a domain that have a process and a GPU each, in turns with one GPU.
 
-    python -m scripts.measurements.ranks OUT.json               two processes on this host
+    python -m scripts.measurements.ranks OUT.json                           two processes on this host, all kernels
     python -m scripts.measurements.ranks OUT.json --devices 4
+    python -m scripts.measurements.ranks OUT.json --kernel "moments fp32"   this kernel alone
 
 Each kernel is proved and timed by `lbmtune measure --ranks --weak`. Prints a row for each coupling; OUT.json has all
 figures. Parts of one process are measured by `scripts.measurements.couplings`.
@@ -36,9 +37,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--devices", type=int, default=2, help="processes, each with a GPU of this host")
+    parser.add_argument("--kernel", choices=KERNELS, action="append", help="one of the kernels; several times: these")
     given = parser.parse_args()
     found, failed = dict[str, Any](), dict[str, str]()
-    for name, words in KERNELS.items():
+    for name in given.kernel or KERNELS:
+        words = KERNELS[name]
         for kind, coupling in ((name, ()), (f"{name}, call by call", CALLS)):
             try:
                 measure = ("-m", "lbmtune", "measure", *words, "--ranks", "--weak", "--json", *coupling)

@@ -135,7 +135,7 @@ class DecomposedSimulation:
         """Return the messages before a step of a parity."""
         if parity not in self._messages:
             period = self.decomposition.config.propagation.period
-            here = {part.number: one for part, one in zip(self.own, self.parts, strict=True)}
+            here = {part.number for part in self.own}
             self._messages[parity] = list(messages(self.decomposition, here, (parity - 1) % period))
         return self._messages[parity]
 

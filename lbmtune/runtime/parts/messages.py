@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from lbmtune.catalogue.boundaries.cut_links import OPEN, Window, cells_around, cut_kind, seen_by
+from lbmtune.catalogue.config import KernelConfig
+from lbmtune.catalogue.problem.case import Case
 from lbmtune.catalogue.schemes.scheme import HERE, Place
 from lbmtune.catalogue.sparse.nodes import nodes
 from lbmtune.decomposition.boxes import Box
-from lbmtune.decomposition.parts import Decomposition, Part
+from lbmtune.decomposition.parts import Decomposition, Face, Part, case_of
 from lbmtune.decomposition.transfers import Transfer, transfers
 from lbmtune.lattice import negate
 from lbmtune.runtime.moments import places
@@ -25,9 +27,9 @@ Array = Any
 
 @dataclass(frozen=True)
 class Message:
-    """The message of one part to another: elements of the states of both, in the same order, numpy.
+    """The message of one part to another: elements of the states of both, in the order of the source, numpy.
 
-    Those of a part of another process are not there.
+    Both follow from the decomposition, so that two processes put values into a message in the same order.
     """
 
     source: int
@@ -41,30 +43,33 @@ class Message:
 
         Columns are the first element in the source, that in the target, and the number of elements.
         """
-        taken, put = self.taken, self.put
-        if not len(taken):
-            return np.empty((0, 3), np.int64)
-        if (np.diff(taken) < 0).any():
-            order = np.argsort(taken, kind="stable")
-            taken, put = taken[order], put[order]
-        breaks = np.flatnonzero((np.diff(taken) != 1) | (np.diff(put) != 1)) + 1
-        first = np.concatenate([[0], breaks]).astype(np.int64)
-        counts = np.diff(np.concatenate([first, [len(taken)]]))
-        return np.stack([taken[first], put[first], counts], axis=1)
+        return runs_of(self.taken, self.put)
 
 
-def messages(found: Decomposition, parts: Mapping[int, Simulation], parity: int) -> Iterator[Message]:
-    """Yield the messages after a step of a parity to and from parts of this process.
+def runs_of(taken: Array, put: Array) -> Array:
+    """Return the elements that follow one another in both of two arrays of them (`Message.runs`)."""
+    if not len(taken):
+        return np.empty((0, 3), np.int64)
+    breaks = np.flatnonzero((np.diff(taken) != 1) | (np.diff(put) != 1)) + 1
+    first = np.concatenate([[0], breaks]).astype(np.int64)
+    counts = np.diff(np.concatenate([first, [len(taken)]]))
+    return np.stack([taken[first], put[first], counts], axis=1)
 
-    parts: by their numbers.
-    """
+
+def messages(found: Decomposition, numbers: Collection[int], parity: int) -> Iterator[Message]:
+    """Yield the messages after a step of a parity to and from the parts of some numbers."""
     for face in found.faces:
-        source, target = parts.get(face.source), parts.get(face.target)
-        if source or target:
-            crossing = [(one, _open(found, one)) for one in transfers(found, face, parity)]
-            taken = [_elements(source, one.slot, one.source)[open_] for one, open_ in crossing if source]
-            put = [_elements(target, one.slot, one.target)[open_] for one, open_ in crossing if target]
-            yield Message(face.source, face.target, joined(taken), joined(put))
+        if face.source in numbers or face.target in numbers:
+            yield _message(found, face, parity)
+
+
+def _message(found: Decomposition, face: Face, parity: int) -> Message:
+    source, target = (case_of(found.case, found.parts[number]) for number in (face.source, face.target))
+    crossing = [(one, _open(found, one)) for one in transfers(found, face, parity)]
+    taken = joined([_elements(source, found.config, one.slot, one.source)[open_] for one, open_ in crossing])
+    put = joined([_elements(target, found.config, one.slot, one.target)[open_] for one, open_ in crossing])
+    order = np.argsort(taken, kind="stable")
+    return Message(face.source, face.target, taken[order], put[order])
 
 
 def joined(elements: Sequence[Array]) -> Array:
@@ -88,8 +93,9 @@ def halo_elements(part: Part, one: Simulation) -> Array:
     stored, own = part.local(part.stored), part.local(part.box).window
     halo = np.ones(stored.extents[::-1], bool)
     halo[tuple(slice(of.start, of.stop) for of in reversed(own))] = False
-    slots = range(one.program.config.kept.values(one.case.stencil))
-    elements = np.concatenate([_elements(one, slot, stored)[halo] for slot in slots])
+    config = one.program.config
+    slots = range(config.kept.values(one.case.stencil))
+    elements = np.concatenate([_elements(one.case, config, slot, stored)[halo] for slot in slots])
     return np.setdiff1d(elements[elements >= 0], _of_cut_links(one, own))
 
 
@@ -103,29 +109,28 @@ def _of_cut_links(one: Simulation, window: Window) -> Array:
     return np.concatenate([place.indices[cut_kind(seen, negate(c), window) != OPEN] for c, place in read])
 
 
-def _elements(one: Simulation, slot: int, cells: Box) -> Array:
+def _elements(case: Case, config: KernelConfig, slot: int, cells: Box) -> Array:
     """Return the element of a slot, or of a value, at each cell of the storage of a part: int64, (nz, ny, nx)."""
-    return _BY_SOURCE[one.program.config.place_source](one, slot, cells)
+    return _BY_SOURCE[config.place_source](case, config, slot, cells)
 
 
-def _by_scheme(one: Simulation, slot: int, cells: Box) -> Array:
-    return ElementIndices(one.case, one.program.config, cells.window, np)(Place(slot, HERE), wrap=True)
+def _by_scheme(case: Case, config: KernelConfig, slot: int, cells: Box) -> Array:
+    return ElementIndices(case, config, cells.window, np)(Place(slot, HERE), wrap=True)
 
 
-def _fixed(one: Simulation, value: int, cells: Box) -> Array:
-    return next(places(one.case, one.program.config, np, cells.window, (value,)))
+def _fixed(case: Case, config: KernelConfig, value: int, cells: Box) -> Array:
+    return next(places(case, config, np, cells.window, (value,)))
 
 
-def _of_sites(one: Simulation, slot: int, cells: Box) -> Array:
+def _of_sites(case: Case, config: KernelConfig, slot: int, cells: Box) -> Array:
     """Return the elements of nodes; below 0 at cells that are none."""
-    case, config = one.case, one.program.config
     node = cells_around(nodes(case, config, np).at, case.domain, cells.window, HERE, np).astype(np.int64)
     extents = config.stored_extents(case)
     elements = config.memory.along_x(node, extents) + int(config.memory.component(slot, extents))
     return np.where(node >= 0, elements, -1)
 
 
-_BY_SOURCE: Mapping[str, Callable[[Simulation, int, Box], Array]] = {
+_BY_SOURCE: Mapping[str, Callable[[Case, KernelConfig, int, Box], Array]] = {
     "scheme": _by_scheme,
     "fixed": _fixed,
     "list": _of_sites,

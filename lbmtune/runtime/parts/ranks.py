@@ -1,7 +1,8 @@
 """A program on the parts of a domain that have a process each, which exchange through a group of processes.
 
-What crosses the faces of a part lies together in a buffer, in the order of the other parts, then of the faces. A kernel
-fills it, the group sends and receives, and a kernel puts what has arrived where the next step reads it.
+What crosses the faces of a part lies together in a buffer, in the order of the other parts, then of the faces, then of
+the state of the sender, so that neighbours there are neighbours in the buffer. A kernel fills it, the group sends and
+receives, and a kernel puts what has arrived where the next step reads it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from lbmtune.codegen.program import Program
 from lbmtune.decomposition.coupling import Coupling
 from lbmtune.decomposition.parts import Decomposition
 from lbmtune.runtime.parts.coupled import CoupledSimulation
-from lbmtune.runtime.parts.messages import Message, joined
+from lbmtune.runtime.parts.messages import joined, runs_of
 from lbmtune.runtime.parts.schedule import Kept, Traffic
 from lbmtune.runtime.parts.transports import End, Way, Work, moved
 
@@ -103,10 +104,10 @@ class RankedSimulation(CoupledSimulation):
         into = _staged(end, ((one.source, one.put) for one in here if one.target == self._rank))
         works: list[Work] = [partial(self._group.exchange, out.slices, into.slices)]
         if len(out.elements):
-            works.insert(0, moved(_runs(out.elements, out.places), end, out.buffer, self._movers))
+            works.insert(0, moved(runs_of(out.elements, out.places), end, out.buffer, self._movers))
         if len(into.elements):
             works.append(
-                moved(_runs(into.places, into.elements), end._replace(state=into.buffer), end.state, self._movers)
+                moved(runs_of(into.places, into.elements), end._replace(state=into.buffer), end.state, self._movers)
             )
         return Way(partial(_all, works))
 
@@ -139,10 +140,6 @@ def _staged(end: End, messages: Iterable[tuple[int, Array]]) -> _Staged:
 
 def _rank(message: tuple[int, Array]) -> int:
     return message[0]
-
-
-def _runs(taken: Array, put: Array) -> Array:
-    return Message(0, 0, taken, put).runs
 
 
 def _all(works: Sequence[Work]) -> None:

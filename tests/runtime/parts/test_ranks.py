@@ -22,15 +22,20 @@ from lbmtune.codegen.render import render, render_on_planes
 from lbmtune.decomposition.coupling import Coupling
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import decomposed
+from lbmtune.decomposition.transfers import runs
 from lbmtune.errors import InputError
 from lbmtune.measure.parts.proof import Agreement, agreement
 from lbmtune.measure.verification.oracle import random_state
 from lbmtune.runtime import Simulation
+from lbmtune.runtime.parts import ranks
+from lbmtune.runtime.parts.messages import messages, runs_of
 from lbmtune.runtime.parts.ranks import RankedSimulation
+from lbmtune.runtime.parts.transports import Work, moved
 from tests.runtime.parts.test_coupled import OVERLAPS, alone, between_plates, compiler_of, coupled
 from tests.runtime.parts.test_decomposed import ROUNDING, case_named, config, needs_compiler, tiles, words
 from tests.shim.device import HostDevice
 from tests.shim.queues import Host
+from tests.support.kernels.cuda_samples import LAYOUT_AXES, LAYOUT_NAMES
 
 Array = Any
 WAIT_S = 60.0
@@ -142,6 +147,68 @@ def test_ranks_have_the_state_of_one_device(scheme: str, overlap: Any) -> None:
 def test_cuts_across_any_axis(cut: str) -> None:
     one = config(scheme="pull", storage="fp16s", block=(4, 2, 1))
     assert not differences(case_named("box"), one, cut, Coupling("nccl", "none"), 3).any()
+
+
+@needs_compiler
+@pytest.mark.parametrize("layout", ["aosoa", "rows", "bundle"])
+def test_layouts(layout: str) -> None:
+    case = replace(case_named("box"), domain=(32, 6, 9))
+    one = config(scheme="pull", storage="fp64", layout=layout, block=(8, 2, 1), **LAYOUT_AXES.get(layout, {}))
+    assert not differences(case, one, "z:2", Coupling("nccl", "none"), 2).any()
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("flow", "cut", "knobs"),
+    [
+        ("box", "2x1x2", {"representation": "moments", "steps": 1, "pack": 4}),
+        ("sphere", "z:2", {"representation": "moments", "steps": 2, "pack": 2}),
+        ("channel", "z:2", {"representation": "populations", "steps": 1}),
+    ],
+)
+def test_cells_of_a_halo(flow: str, cut: str, knobs: dict[str, Any]) -> None:
+    case = replace(case_named(flow, collision="regularised"), domain=(33, 7, 9))
+    one = tiles(**words(case), **knobs)
+    found = differences(case, one, cut, Coupling("nccl", "none"), 2 * knobs["steps"])
+    assert np.abs(found).max() <= (ROUNDING if knobs["representation"] == "moments" else 0.0)
+
+
+@needs_compiler
+@pytest.mark.parametrize("pack", [1, 4])
+def test_a_halo_of_moments_is_a_run_for_each_face(pack: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All planes at once, out of the state into the buffer and back, as between parts of one process."""
+    case = replace(case_named("box", collision="regularised"), domain=(32, 7, 9))
+    one, tables = tiles(representation="moments", steps=1, pack=pack), list[Array]()
+
+    def seen(table: Array, *others: Any) -> Work:
+        tables.append(table)
+        return moved(table, *others)
+
+    monkeypatch.setattr(ranks, "moved", seen)
+    of_each_rank(case, one, "z:2", Coupling("nccl", "none"), lambda part: None)
+    found = decomposed(case, one, parse_cut("z:2"))
+    assert [runs(found, face) for face in found.faces] == [1] * 4
+    assert {len(table) for table in tables} == {2}
+    assert {tuple(table[:, 2]) for table in tables} == {(10 * 32 * 7,) * 2}
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        *(tiles(representation="moments", steps=2, pack=pack) for pack in (1, 2, 4)),
+        tiles(representation="moments", steps=2, layout="soa"),
+        *(config(scheme="pull", layout=name, block=(8, 2, 1), **LAYOUT_AXES.get(name, {})) for name in LAYOUT_NAMES),
+    ],
+    ids=lambda one: f"{one.family} {one.memory}",
+)
+@pytest.mark.parametrize("cut", ["z:2", "y:3"])
+def test_buffers_have_the_runs_of_parts_of_one_process(one: KernelConfig, cut: str) -> None:
+    """Neighbours in the state of the sender are neighbours in the buffer, and in the state that takes it."""
+    found = decomposed(replace(case_named("box"), domain=(32, 12, 14)), one, parse_cut(cut))
+    faces = [face for face in found.faces if 1 in (face.source, face.target)]
+    for message, face in zip(messages(found, {1}, 0), faces, strict=True):
+        buffer = np.arange(face.values)
+        assert len(runs_of(message.taken, buffer)) == len(runs_of(buffer, message.put)) == runs(found, face)
 
 
 @needs_compiler

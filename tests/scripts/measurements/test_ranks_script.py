@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
 from lbmtune.cli import main
+from scripts.measurements import ranks
 from scripts.measurements.ranks import KERNELS, of_ranks, rows
 
 
@@ -30,3 +34,16 @@ def test_kernels_run_on_slabs(kernel: str, capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit) as ended:
         main(["explain", *KERNELS[kernel], "--cut", "z:2"])
     assert not ended.value.code, capsys.readouterr().err
+
+
+def test_one_kernel_is_timed_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started = list[Sequence[str]]()
+
+    def told(words: Sequence[str], count: int) -> str:
+        started.append(words)
+        return '{"couplings": []}'
+
+    monkeypatch.setattr(ranks, "of_ranks", told)
+    monkeypatch.setattr("sys.argv", ["ranks", str(tmp_path / "out.json"), "--kernel", "moments fp32"])
+    assert ranks.main() == 0
+    assert [KERNELS["moments fp32"][0] in words for words in started] == [True, True]
