@@ -21,6 +21,8 @@ _UNSTEADY = 0.25
 """Range of the rates beside samples, relative to their median, from which on a warning is printed."""
 _WIDEST = 0.1
 """Relative half-width of the interval of a winner, from which on a warning is printed."""
+_LONGER = 10
+"""Times as long samples that are advised where they scatter too much."""
 _DRIFTED = 0.05
 """Change of a finalist's speed since the search from which on it is told."""
 TIMES_CACHE = 4
@@ -122,8 +124,9 @@ def doubt(study: StudyRecord, chosen: Trial | None = None) -> str:
     width = repeat_interval(found, None).within
     if width <= _WIDEST:
         return ""
-    longer = f"protocol.{'final_sample_s' if best.final else 'sample_s'}"
-    advice = disturbance(study, chosen) or f"run again with longer samples (--set {longer}=SECONDS)."
+    name = "final_sample_s" if best.final else "sample_s"
+    longer = f"protocol.{name}={_LONGER * getattr(study.header.spec.protocol, name):g}"
+    advice = disturbance(study, chosen) or f"run again with longer samples (--set {longer})."
     whose = "the winner's speed" if chosen is None else f"the speed of {chosen.key}"
     return f"{whose} is known to +-{100 * width:.1f} % only, and closer configurations cannot be ranked: {advice}"
 

@@ -65,17 +65,20 @@ def waterfall_figure(profile: Profile) -> Figure:
     if all(level.model_s for level in profile.rungs):
         model = [level.model_s or 0.0 for level in profile.rungs]
         # the unexplained part closes the gap to the measured kernel
-        _add_levels(figure, "model", [*names, UNEXPLAINED], [*model, measured[-1]], _MODEL)
-    figure.update_layout(barmode="group", bargap=0.25, legend={"orientation": "h"})
+        _add_levels(figure, "model", [*names, UNEXPLAINED], [*model, measured[-1]], _MODEL, total=model[-1])
+    legible = {"minsize": 9, "mode": "hide"}  # on a narrow screen numbers of bars are as small as bars
+    figure.update_layout(barmode="group", bargap=0.25, legend={"orientation": "h"}, uniformtext=legible)
     figure.update_yaxes(rangemode="tozero")
     return figure
 
 
-def _add_levels(figure: Figure, name: str, names: list[str], seconds: list[float], colour: str) -> None:
-    """Add the levels as steps: the first from zero, and what each adds to the one before."""
+def _add_levels(
+    figure: Figure, name: str, names: list[str], seconds: list[float], colour: str, total: float = 0.0
+) -> None:
+    """Add the levels as steps: the first from zero, and what each adds to the one before. total: 0: the last one."""
     added = [after - before for before, after in zip([0.0, *seconds], seconds, strict=False)]
     steps = [Step(one, s, colour if s >= 0 else _FASTER) for one, s in zip(names, added, strict=True)]
-    add_waterfall(figure, name, steps, total=Step("all", seconds[-1], colour))
+    add_waterfall(figure, name, steps, total=Step("all", total or seconds[-1], colour))
 
 
 def parts_figure(profile: Profile) -> Figure:

@@ -8,6 +8,7 @@ from lbmtune.records import profile as levels
 from lbmtune.records.profile import Profile, Rung
 from lbmtune.records.remarks import profile_disturbance
 from lbmtune.records.terms import MEMORY
+from lbmtune.report.limits import figures_of
 from lbmtune.report.tables import Pairs, conditions_table, sustained_table
 from lbmtune.units import format_mlups
 
@@ -24,6 +25,8 @@ _MEANINGS = {
 UNEXPLAINED = "unexplained"
 _CEILINGS = {levels.DATASHEET: "the data sheet", levels.COPY: "a copy of one array"}
 """Words for the first level."""
+_MUCH = 0.05
+"""Difference between a level and its prediction from which on it is no detail."""
 _SHOWN = 0.0005
 """Half of the last digit of a printed share."""
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
@@ -177,7 +180,8 @@ def _reached(profile: Profile) -> str:
     if term is None:
         return f"{said}."
     mostly = "mostly " if len(below.model) > 1 else ""
-    return f"{said}, {mostly}by its term {term.name} ({term.figures})."
+    hidden = "" if term.name in {one.name for one in profile.rungs[-1].model} else "; the collision hides it"
+    return f"{said}, {mostly}by its term {term.name} ({figures_of(term)}{hidden})."
 
 
 def _added(above: Rung, below: Rung) -> Term | None:
@@ -200,7 +204,9 @@ def _left_open(profile: Profile) -> str:
     slower = ""
     if abs(profile.unexplained) >= _SHOWN:
         slower = f" (the kernel is {'slower' if profile.unexplained > 0 else 'faster'} than predicted)"
-    return f"Unexplained: {_signed(profile.unexplained)}{slower}; largest difference: {name}, {_signed(difference)}."
+    said = f"Unexplained: {_signed(profile.unexplained)}{slower}; largest difference: {name}, {_signed(difference)}."
+    cancel = abs(difference) > max(_MUCH, 2 * abs(profile.unexplained))
+    return f"{said} Differences of levels cancel: how the model divides the time is not certain." if cancel else said
 
 
 def _ps(seconds: float) -> str:

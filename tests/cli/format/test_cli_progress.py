@@ -218,7 +218,7 @@ def test_a_winner_that_is_hardly_known_is_told_before_the_table(tmp_path, capsys
 
 def test_a_winner_that_is_hardly_known_though_nothing_disturbed_it(tmp_path, capsys):
     record = shown(tmp_path, False)[1]
-    advice = "run again with longer samples (--set protocol.final_sample_s=SECONDS)."
+    advice = "run again with longer samples (--set protocol.final_sample_s=0.5)."
     assert advice in " ".join(printed(restless(record, 0.11), tmp_path, capsys).out.split())
     assert advice in page(restless(record, 0.11))
     assert doubt(restless(record, 0.09)) == ""

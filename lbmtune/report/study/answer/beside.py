@@ -85,7 +85,8 @@ def faster_in_search(study: StudyRecord, one: Trial, *, populations: bool = Fals
 
 def _named(study: StudyRecord) -> Iterator[tuple[str, Trial | None]]:
     """Yield what a trial to compare the winner with is, and the trial; None of one that the study has not."""
-    yield "runner-up", next(iter(study.ranked[1:]), None)
+    second = next(iter(study.ranked[1:]), None)
+    yield "tied with it" if second and second.number in study.tied else "runner-up", second
     yield "fastest sustained", fastest_sustained(study)
     yield from (("nearly as fast sustained", one) for one in nearly_sustained(study))
     if study.header.spec.kernel:

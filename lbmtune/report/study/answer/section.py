@@ -29,6 +29,8 @@ _CARDS = {
     "memory": "of all buffers of the kernel, and what an update moves",
 }
 """Cards whose titles do not say what they mean have their meaning here, by title."""
+_MUCH = 0.1
+"""Share by which a kernel has to exceed a limit of the model so that it has none."""
 _NEARLY, _HARDLY = 0.02, 0.001
 """Relative differences of two speeds from which on two digits and three tell them."""
 
@@ -118,6 +120,8 @@ def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None) -> C
         return None
     allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}, {limit.source.partition(':')[0]}"
     share = f"{(winner.mlups or 0.0) / limit.mlups:.1%}"
+    if limit.exceeded > _MUCH and not limit.measured:
+        return "limit", "not known", f"{limit.said}, {allowed}{limit.exceeded_said}"
     if limit.exceeded:
         what = _OF_BENCHMARK if limit.measured else _OF_MODEL
         return f"{what}{limit.name}", share, f"{allowed}; no upper bound{limit.exceeded_said}"

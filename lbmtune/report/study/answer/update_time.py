@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from lbmtune.records import Prediction, Term
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import MEANINGS
-from lbmtune.report.limits import Limit, alone_s, binding
+from lbmtune.report.limits import Limit, alone_s, binding, figures_of
 from lbmtune.units import format_ps
 
 UNEXPLAINED, FASTER = "not explained", "faster than predicted"
@@ -107,17 +107,19 @@ def _modelled(predicted: Prediction, limit: Limit | None) -> Iterator[Part]:
     if limit:
         seconds = 1e-6 / limit.mlups
         told = _BENCHMARK if limit.measured else ""
-        figures, _, source = limit.source.rpartition(", ") if limit.measured else (own.figures if own else "", "", "")
+        figures, _, source = (
+            limit.source.rpartition(", ") if limit.measured else (figures_of(own) if own else "", "", "")
+        )
         yield Part(limit.name, seconds, 0, figures, source or (own.source if own else ""), _alone(own), told)
         yield from _other_bandwidth(own, limit, seconds)
     hidden = [one for one in others if _alone(one) is not None]
-    yield from (Part(one.name, None, 0, one.figures, one.source, _alone(one)) for one in hidden)
+    yield from (Part(one.name, None, 0, figures_of(one), one.source, _alone(one)) for one in hidden)
     added = [one for one in others if one not in hidden]
     if hidden:
         first = _taken(own) if own else 0.0
         left = sum(one.seconds for one in predicted.terms) - first - sum(one.seconds for one in added)
         yield Part(not_hidden(hidden), left, 0, "of all that overlaps, beyond the limit")
-    yield from (Part(one.name, one.seconds, 0, one.figures, one.source) for one in added)
+    yield from (Part(one.name, one.seconds, 0, figures_of(one), one.source) for one in added)
 
 
 def not_hidden(hidden: Sequence[Term]) -> str:
@@ -130,7 +132,7 @@ def not_hidden(hidden: Sequence[Term]) -> str:
 def _other_bandwidth(own: Term | None, limit: Limit, seconds: float) -> Iterator[Part]:
     """Yield what the model takes for memory beyond the benchmark, if the limit is that of the benchmark."""
     if own and limit.measured and abs(_taken(own) / seconds - 1) > _NEGLIGIBLE:
-        yield Part(BANDWIDTH, _taken(own) - seconds, 0, own.figures, own.source, told=_OF_MODEL)
+        yield Part(BANDWIDTH, _taken(own) - seconds, 0, figures_of(own), own.source, told=_OF_MODEL)
 
 
 def _taken(term: Term) -> float:

@@ -40,9 +40,14 @@ _OBJECT = (
 _BEGINS = {"box": "with Taylor-Green vortices"}
 _SOLVER = (
     "In a solver of yours: lbm.h keeps the lattices; density, velocity and populations go in and out as arrays, solid "
-    "cells as a byte each; faces are those of this study; other domains are taken, or refused with the rule."
+    "cells as a byte each (argument {solid}); {faces}, as in this study; other domains are taken, or refused with the "
+    "reason."
 )
-_ON_GPU = "Fields may lie on the device, and the last argument of Solver is your stream."
+_SOLID = {"C++": "solid of Solver", "C": "solid of lbm_create, the first NULL"}
+_ON_GPU = {
+    "C++": "Fields may lie on the device, and the last argument of Solver is your stream.",
+    "C": "Fields may lie on the device, and the last argument of lbm_create is your stream.",
+}
 _STEPS = 100
 """Least time steps that the programs take."""
 
@@ -103,13 +108,28 @@ def tabs(one: Used) -> tuple[Tab, ...]:
     """Return the ways to use a kernel. They run in a folder with its file."""
     if one.study.header.spec.kernel:
         return (Tab("C", "sh", _OWN),)
-    on_cpu = one.study.header.backend == "cpu"
     return (
         Tab("Python", "python", _python(one)),
-        Tab("C++", "sh", _cpp(one), f"{_SOLVER} {_OBJECT}" if on_cpu else f"{_SOLVER} {_ON_GPU}"),
-        Tab("C", "sh", _c(one), f"{_SOLVER} {_OBJECT}" if on_cpu else f"{_SOLVER} {_ON_GPU}"),
+        Tab("C++", "sh", _cpp(one), _note(one, "C++")),
+        Tab("C", "sh", _c(one), _note(one, "C")),
         Tab("Command line", "sh", _command_line(one)),
     )
+
+
+def _note(one: Used, language: str) -> str:
+    """Say how a solver of the reader meets the kernel."""
+    case = one.study.header.spec.case
+    met = _SOLVER.format(solid=_SOLID[language], faces=_faces(case))
+    return f"{met} {_OBJECT if one.study.header.backend == 'cpu' else _ON_GPU[language]}"
+
+
+def _faces(case: Case) -> str:
+    """Name the faces of a case: those of an axis once if both are alike."""
+    if not case.walled:
+        return "all faces are periodic"
+    pairs = [(axis, case.faces[2 * n], case.faces[2 * n + 1]) for n, axis in enumerate("xyz")]
+    named = [f"{axis} {low}" if low == high else f"{axis}- {low}, {axis}+ {high}" for axis, low, high in pairs]
+    return f"faces are {', '.join(named)}"
 
 
 def over_seconds(study: StudyRecord) -> Next | None:
@@ -136,7 +156,7 @@ def _steps(one: Used) -> int:
 def _measured(one: Used) -> str:
     """Say which speed a program is to be compared with: sustained, if that is another one than in bursts."""
     burst, run, threads = one.trial.mlups or 0.0, one.trial.sustained, one.trial.config.get("threads")
-    differs = run is not None and abs(run.mlups / burst - 1) > SLOWER
+    differs = run is not None and (abs(run.mlups / burst - 1) > SLOWER or one.trial is not one.study.ranked[0])
     speed = f"{format_mlups(run.mlups)} sustained, {format_mlups(burst)} in bursts," if run and differs else ""
     counted = f", {threads} thread{'s' * (threads != 1)}" if threads else ""
     return f"the study measured {speed or format_mlups(burst)} on {plain(device_words(one.study))}{counted}"

@@ -20,9 +20,9 @@ from lbmtune.report.study.answer.beside import (
     tried_of_one_step,
 )
 from lbmtune.report.study.answer.words import device_words, words
-from lbmtune.report.study.steps import CellsRead, with_halos
+from lbmtune.report.study.steps import CellsRead, power_bound_text, with_halos
 from lbmtune.search.kinds import kind_of
-from lbmtune.units import format_mlups
+from lbmtune.units import format_mlups, format_rate
 
 _TITLES = {
     "mlups": "",
@@ -30,6 +30,8 @@ _TITLES = {
     "energy": "Least energy: ",
     "accuracy": "Most accurate: ",
 }
+_MUCH = 0.1
+"""Share by which a kernel has to exceed a limit of the model so that it has none."""
 _NAMED = 3
 """Tied trials that are named."""
 _FEW = 3
@@ -46,7 +48,7 @@ def title(study: StudyRecord) -> str:
     if not study.ranked:
         return f"No configuration gave a verified measurement on {device}; trials: {len(study.trials)}"
     winner = study.ranked[0]
-    speed, name = format_mlups(winner.mlups or 0.0), words(from_flat(winner.config))
+    speed, name, run = format_mlups(winner.mlups or 0.0), words(from_flat(winner.config)), winner.sustained
     other = overtaking(study)
     if other and other.sustained:
         sustained, its = format_mlups(other.sustained.mlups), words(from_flat(other.config))
@@ -54,7 +56,14 @@ def title(study: StudyRecord) -> str:
             f"{sustained} {unit} sustained on {device}: {its} (trial {other.number}); {speed} in bursts: {name} "
             f"(trial {winner.number})"
         )
-    return f"{_TITLES[study.header.spec.objective]}{speed} {unit} on {device}: {name}"
+    both = f" in bursts, {format_mlups(run.mlups)} sustained," if run and _differs(winner) else ""
+    return f"{_TITLES[study.header.spec.objective]}{speed} {unit}{both} on {device}: {name}"
+
+
+def _differs(trial: Trial) -> bool:
+    """Return whether the sustained speed of a trial is another one than that in bursts."""
+    run = trial.sustained
+    return run is not None and not run.disturbed and abs(run.mlups / (trial.mlups or 1.0) - 1) > _NEARLY
 
 
 def verdict(study: StudyRecord, cells_read: CellsRead | None = None) -> str:
@@ -116,7 +125,9 @@ def _gain(study: StudyRecord) -> str:
         for what, trial in named.items()
         if trial and trial is not winner
     ]
-    return f"{', '.join(said)}." if said else ""
+    bursts = ", in bursts" if _differs(winner) and not any(" in bursts" in one for one in said) else ""
+    whose = f"Trial {winner.number} is " if overtaking(study) else ""
+    return f"{whose}{', '.join(said)}{bursts}." if said else ""
 
 
 def _over_seconds(study: StudyRecord, other: Trial) -> str:
@@ -161,7 +172,10 @@ def _ties(study: StudyRecord) -> str:
     if not tied:
         return _alone(study)
     named = ", ".join(map(str, tied[:_NAMED])) + (f" and {len(tied) - _NAMED} more" if len(tied) > _NAMED else "")
-    return f"Tied with trial{'s' if len(tied) > 1 else ''} {named}: their order is chance."
+    speeds = [trial.mlups or 0.0 for trial in study.ranked if trial.number in {*tied, study.ranked[0].number}]
+    low, high = format_mlups(min(speeds)), format_mlups(max(speeds))
+    within = "" if high == format_mlups(study.ranked[0].mlups or 0.0) else f" ({low} to {high})"
+    return f"Tied with trial{'s' if len(tied) > 1 else ''} {named}{within}: their order is chance."
 
 
 def _alone(study: StudyRecord) -> str:
@@ -173,6 +187,12 @@ def _alone(study: StudyRecord) -> str:
     if lead >= _NEARLY:
         return "No other trial is tied with it within this run."
     return f"No other trial is tied with it within this run; a lead of {lead:.2%} may not hold in another run."
+
+
+def _by_power(trial: Trial) -> str:
+    """Say that power binds a sustained run; empty if it does not."""
+    found = power_bound_text(trial.sustained, trial.mlups or 0.0) if trial.sustained else ""
+    return f", {found.partition(' (')[0]}" if found else ""
 
 
 def _with_less_memory(study: StudyRecord) -> str:
@@ -194,14 +214,20 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None) -> st
         return "No limit is known: the device was not calibrated (lbmtune devices --calibrate)."
     share, allowed = (trial.mlups or 0.0) / limit.mlups, format_mlups(limit.mlups)
     unit = study.header.spec.case.speed_unit
+    if limit.exceeded > _MUCH and not limit.measured:
+        drawn = format_rate(trial.best_measurement.bandwidth_bytes_per_s)
+        return (
+            f"No limit is known for trial {trial.number}: it draws {drawn} from memory, and the {limit.said} was "
+            f"exceeded by {limit.exceeded:.0%}."
+        )
     if limit.exceeded:
         bursts = "" if limit.measured else " in bursts"
         said = f"{limit.said}{bursts} ({allowed} {unit}{limit.exceeded_said})"
         return f"Trial {trial.number} reaches {share:.1%} of the {said}."
     halos = with_halos(trial, limit.mlups, cells_read)
     run = trial.sustained
-    differs = run is not None and not run.disturbed and abs(run.mlups / (trial.mlups or 1.0) - 1) > _NEARLY
-    bursts, sustained = (" in bursts", f"; sustained {run.mlups / limit.mlups:.1%}") if run and differs else ("", "")
+    bursts = " in bursts" if _differs(trial) else ""
+    sustained = f"; sustained {run.mlups / limit.mlups:.1%}{_by_power(trial)}" if run and _differs(trial) else ""
     return (
         f"Trial {trial.number} reaches{bursts} {share:.1%} of its limit, {limit.name}: {allowed} {unit} if nothing "
         f"else took time{halos}{sustained}."

@@ -5,7 +5,7 @@ from statistics import median
 
 from lbmtune.records import Prediction, Trial
 from lbmtune.records.comparison.statistics import relative_error
-from lbmtune.records.profile import Profile
+from lbmtune.records.profile import KERNEL, STREAMING, STREAMS, Profile
 from lbmtune.records.remarks import prediction_doubt
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import EXCHANGE, ISSUE, MEMORY, REFILLS, WAVES
@@ -14,6 +14,7 @@ from lbmtune.report.html import Panel, panel
 from lbmtune.report.limits import binding, ceiling_of, fastest_on_memory
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.profile_tables import conclusion
+from lbmtune.report.study.answer.beside import overtaking
 from lbmtune.report.study.answer.update_time import (
     NOT_HIDDEN,
     UNEXPLAINED,
@@ -49,10 +50,13 @@ _NO_HELP = (
 
 def levels_said(study: StudyRecord, profile: Profile) -> str:
     """Conclude from the measured levels, and say if their first one is not what limits the winner."""
-    limit = binding(study, study.ranked[0])
+    winner = study.ranked[0]
+    limit, finals = binding(study, winner), format_mlups(winner.mlups or 0.0)
+    first, rest = conclusion(profile)[:1], conclusion(profile)[1:]
+    found = f"Measured again, level by level ({finals} before): {first.lower()}{rest}"
     if limit is None or limit.name == MEMORY:
-        return conclusion(profile)
-    return f"{conclusion(profile)} These are shares of what memory alone would allow; the limit is {limit.name}."
+        return found
+    return f"{found} These are shares of what memory alone would allow; the limit is {limit.name}."
 
 
 def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel]:
@@ -63,7 +67,8 @@ def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel
     if not found:
         return measured
     predicted = study.ranked[0].prediction
-    origin = f" Its memory bandwidth: {predicted.ceiling_source}." if predicted and predicted.ceiling_source else ""
+    ceiling = predicted.ceiling_source if predicted and not no_help(study) else ""
+    origin = f" Its memory bandwidth: {ceiling}." if ceiling else ""
     origin += f" Predictions are {how}." if (how := study.header.calibrated_how) else ""
     shown = _NO_HELP if no_help(study) else _CAPTION
     caption = shown + origin + (f" Predictions are {doubtful}." if doubtful else "")
@@ -88,8 +93,11 @@ def why_figure(found: tuple[Part, ...], *, limited: bool = True) -> Figure:
     return figure
 
 
-def said(study: StudyRecord) -> str:
-    """Say what takes the time of an update, from the limit alone up to the measurement; empty without terms."""
+def said(study: StudyRecord, profile: Profile | None = None) -> str:
+    """Say what takes the time of an update, from the limit alone up to the measurement; empty without terms.
+
+    profile: of the winner.
+    """
     found = parts(study)
     if not found:
         return ""
@@ -106,10 +114,26 @@ def said(study: StudyRecord) -> str:
     whole = measured_s(study)
     origin = (" by the benchmark" if limit.measured else " by the model") if limit.exceeded else ""
     verb = "take" if first.name in _PLURAL else "takes"
-    alone = f"{first.name.capitalize()} alone{origin} {verb} {first.ps} of {format_ps(whole)} ps ({first.share:.1%})."
+    other = overtaking(study)
+    whose = f"{_sustained(study, other)} Trial {study.ranked[0].number}, in bursts: {first.name}" if other else ""
+    alone = f"{whose or first.name.capitalize()} alone{origin} {verb} {first.ps} of {format_ps(whole)} ps"
+    alone += f" ({first.share:.1%})."
     doubt = "" if no_help(study) or unknown(study) else _exceeded(study)
-    told = _rest(study, others, whole - (first.seconds or 0.0))
+    told = _rest(study, others, whole - (first.seconds or 0.0), profile)
     return " ".join(filter(None, (alone, told, "" if no_help(study) else speeds, doubt, _over_seconds(study))))
+
+
+def _sustained(study: StudyRecord, other: Trial) -> str:
+    """Say what is known of the time of a kernel that overtakes the winner over seconds."""
+    limit, run = binding(study, other), other.sustained
+    assert run
+    took = f"Trial {other.number} takes {format_ps(1e-6 / run.mlups)} ps for an update over seconds"
+    if limit is None:
+        return f"{took}."
+    if limit.exceeded > _MUCH:
+        drawn = format_rate(run.mlups * 1e6 * other.best_measurement.bytes_per_update)
+        return f"{took}, at {drawn}: beyond all benchmarks of {limit.name}, so that nothing is left to divide."
+    return f"{took}; its limit, {limit.name}, alone is {run.mlups / limit.mlups:.1%} of that."
 
 
 def _exceeded(study: StudyRecord) -> str:
@@ -142,13 +166,26 @@ def _over_seconds(study: StudyRecord) -> str:
     )
 
 
-def measuring(study: StudyRecord) -> str:
-    """Return the command that measures what the model does not explain; empty if it does."""
+def measuring(study: StudyRecord, profile: Profile | None = None) -> str:
+    """Return the command that measures what the model does not explain; empty if it does, or if that was measured."""
+    if profile:
+        return ""
     device = "cpu" if study.header.backend == "cpu" else "0"
     return f"lbmtune profile best.json --device {device} --output profile.html" if unknown(study) else ""
 
 
-def _rest(study: StudyRecord, others: Sequence[Part], beyond: float) -> str:
+def _by_levels(profile: Profile) -> str:
+    """Say what streaming and collision add to a copy with the streams of the kernel, as they were measured."""
+    streaming, kernel = profile.rung(STREAMING).seconds, profile.rung(KERNEL).seconds
+    beyond, more = streaming - profile.rung(STREAMS).seconds, kernel - streaming
+    return (
+        f"Measured level by level, the kernel without collision takes {format_ps(abs(beyond))} ps "
+        f"{'more' if beyond > 0 else 'less'} than a copy with its streams, and with it {format_ps(abs(more))} ps "
+        f"{'more' if more > 0 else 'less'}."
+    )
+
+
+def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Profile | None) -> str:
     """Say what the winner takes beyond its limit, as far as it is known."""
     *added, rest = (one for one in others if one.seconds is not None)
     largest = sorted(added, key=lambda one: -abs(one.seconds or 0.0))[:_NAMED]
@@ -161,14 +198,17 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float) -> str:
     if no_help(study):
         predicted, measured = study.ranked[0].prediction, study.ranked[0].best_measurement.mlups
         assert predicted
+        left = f"Beyond it are {format_ps(beyond)} ps ({beyond / measured_s(study):.1%})"
+        left += f". {_by_levels(profile)}" if profile else ", which are not known."
         speed, less = format_mlups(predicted.mlups), 1 - predicted.mlups / measured
         return (
-            f"The other {format_ps(beyond)} ps ({beyond / measured_s(study):.1%}) are not known. The model is of no "
-            f"help: it predicts {speed} MLUPS, {less:.1%} less than was measured.{_error(study)}"
+            f"{left} The model does not divide them: it predicts {speed} MLUPS, {less:.1%} less than was "
+            f"measured.{_error(study)}"
         )
     if unknown(study):
         model = f"the model adds {sum_ps} ps ({named}), and {last}" if added else "the model has nothing but the limit"
-        return f"What takes the other {format_ps(beyond)} ps is not known: {model}.{_error(study)}"
+        levels = f" {_by_levels(profile)}" if profile else ""
+        return f"What takes the other {format_ps(beyond)} ps is not known: {model}.{_error(study)}{levels}"
     if beyond <= 0:
         return f"The kernel is {format_ps(-beyond)} ps faster than that."
     return f"The model adds {sum_ps} ps ({named}); {last}."
@@ -195,8 +235,8 @@ def limit_said(study: StudyRecord) -> str:
         allowed = format_mlups(ceiling.bytes_per_s / moved / 1e6)
         counted = limit.source.partition(": ")[2]
         return (
-            f"The limit is memory by the model ({counted}); {ceiling.name} at {rate} and {moved:.4g} bytes per update "
-            f"would allow {allowed} MLUPS."
+            f"The limit is memory by the model ({counted}); {ceiling.name} at {rate} and {moved:.4g} bytes per update, "
+            f"without halos, would allow {allowed} MLUPS."
         )
     return _slower_than(winner, f"{ceiling.name}, {rate}", limit.mlups)
 
