@@ -35,7 +35,7 @@ from lbmtune.backend.registry import compiler_for, open_device
 from lbmtune.catalogue.config import parse_config
 from lbmtune.codegen.program import Program
 from lbmtune.codegen.render import render, render_on_planes
-from lbmtune.decomposition.coupling import Coupling
+from lbmtune.decomposition.coupling import Coupling, Transport
 from lbmtune.decomposition.cuts import parse_cut
 from lbmtune.decomposition.parts import decomposed
 from lbmtune.measure.parts.proof import agreement
@@ -165,10 +165,14 @@ PASSES: Mapping[str, tuple[str, str, str, str]] = {
 """The same of the kernels whose states passes take."""
 PARTS: Mapping[str, tuple[str, str, str, str]] = {
     "parts, direct": ("grinder", "d3q19", "bgk", "scheme=esoteric-pull,block=32x2x1"),
+    "parts, copy": ("grinder", "d3q19", "bgk", "scheme=esoteric-pull,block=32x2x1"),
+    "parts, host": ("grinder", "d3q19", "bgk", "scheme=esoteric-pull,block=32x2x1"),
     "parts, column": ("grinder", "d3q19", "bgk", f"{_COLUMN},z_cells=3"),
     "parts, temporal": ("box", "d3q19", "regularised", f"{_MOMENTS},steps=2"),
 }
 """The same of the kernels that update the parts of a domain."""
+_TRANSPORT: Mapping[str, Transport] = {"parts, copy": "copy", "parts, host": "host"}
+"""The ways in which parts exchange other than by a kernel that stores."""
 ALL: Mapping[str, tuple[str, str, str, str]] = CASES | PASSES | PARTS
 _RESIDUAL_ERROR = 1e-4
 """Relative rounding error of a residual in single precision."""
@@ -289,7 +293,7 @@ def wrong_parts(name: str, device: Device, compiler: Compiler) -> str | None:
     program = render(case, config)
     some = render_on_planes(program)
     assert some, f"{name}: its kernel has no launches on some planes"
-    found, coupling = decomposed(case, config, parse_cut("z:2")), Coupling("pack", "edge-first")
+    found, coupling = decomposed(case, config, parse_cut("z:2")), Coupling(_TRANSPORT.get(name, "pack"), "edge-first")
     parts = CoupledSimulation(some, compiler(some), [device, device], found, coupling, compiler, poisons=True)
     apart = agreement(Simulation(program, compiler(program), device), parts, exchanges=2)
     return (

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import accumulate, groupby
 from math import inf, isnan
 from typing import Any, NamedTuple, Protocol
+from zlib import crc32
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from lbmtune.backend.protocol import Binary, Compiler, PeerDevice
 from lbmtune.codegen.program import Program
 from lbmtune.decomposition.coupling import Coupling
 from lbmtune.decomposition.parts import Decomposition
+from lbmtune.errors import InputError
 from lbmtune.runtime.parts.coupled import CoupledSimulation
 from lbmtune.runtime.parts.messages import joined, runs_of
 from lbmtune.runtime.parts.schedule import Kept, Traffic
@@ -62,6 +64,7 @@ class RankedSimulation(CoupledSimulation):
     ) -> None:
         """Load the program and allocate the part. Raises InputError, and as `Simulation` does."""
         self._rank, self._group = rank, group
+        _check_alike(device, rank, group)
         own = found.parts[rank]
         super().__init__(program, binary, {own.device: device}, found, coupling, compiler, poisons=poisons, own=(own,))
         self.exchange()  # the first one connects ranks, which cannot be recorded in a graph
@@ -110,6 +113,19 @@ class RankedSimulation(CoupledSimulation):
                 moved(runs_of(into.places, into.elements), end._replace(state=into.buffer), end.state, self._movers)
             )
         return Way(partial(_all, works))
+
+
+def _check_alike(device: PeerDevice, rank: int, group: Group) -> None:
+    """Raise InputError, in every rank, if their devices are not of one kind."""
+    kind = device.environment.device
+    number = float(crc32(kind.encode()))
+    with device.current():
+        alike = group.largest(number) == -group.largest(-number)
+    if not alike:
+        raise InputError(
+            f"device={kind} of rank {rank} is not supported beside those of other ranks (use devices of one kind): "
+            "they take different times for equal parts."
+        )
 
 
 class _Staged(NamedTuple):

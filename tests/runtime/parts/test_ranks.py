@@ -33,7 +33,7 @@ from lbmtune.runtime.parts.ranks import RankedSimulation
 from lbmtune.runtime.parts.transports import Work, moved
 from tests.runtime.parts.test_coupled import OVERLAPS, alone, between_plates, compiler_of, coupled
 from tests.runtime.parts.test_decomposed import ROUNDING, case_named, config, needs_compiler, tiles, words
-from tests.shim.device import HostDevice
+from tests.shim.device import HostDevice, compile_on_host
 from tests.shim.queues import Host
 from tests.support.kernels.cuda_samples import LAYOUT_AXES, LAYOUT_NAMES
 
@@ -257,6 +257,31 @@ def test_a_transport_of_the_other_kind_is_refused(made: Callable[..., Any], said
     one = config(scheme="pull", block=(4, 2, 1))
     with pytest.raises(InputError, match=rf"transport=\w+ is not supported {said}"):
         made(case_named("box"), one, "z:2")
+
+
+@needs_compiler
+def test_ranks_with_unequal_cards_are_all_refused() -> None:
+    """Each names its own card, since a name does not fit into a number."""
+    kinds = iter(("H100", "A100"))
+
+    class Card(OneAtATime):
+        def __init__(self, host: Host) -> None:
+            super().__init__(host)
+            self.environment = replace(HostDevice.environment, device=next(kinds))
+
+    def said(rank: int) -> str:
+        device = Card(Host("random"))
+        with pytest.raises(InputError) as refused:
+            RankedSimulation(program, binary, device, found, rank, mailbox.of(rank), Coupling("nccl"), compile_on_host)
+        return str(refused.value)
+
+    case, one = case_named("box"), config(scheme="pull", block=(4, 2, 1))
+    found, program, mailbox = decomposed(case, one, parse_cut("z:2")), render(case, one), Mailbox(2)
+    binary = compile_on_host(program)
+    with ThreadPoolExecutor(2) as pool:
+        told = sorted(pool.map(said, range(2)))
+    assert [text.split(" of rank")[0] for text in told] == ["device=A100", "device=H100"]
+    assert all("(use devices of one kind): they take different times for equal parts." in text for text in told)
 
 
 @needs_compiler
