@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 
 from lbmtune.backend.registry import available
+from scripts.measurements.ranks import KERNELS as RECORDED
 from scripts.measurements.ranks import of_ranks
 
 pytestmark = pytest.mark.gpu
+BOX = ("--study", "d3q19-box")
 KERNELS = {
-    "pull": ("scheme=pull,block=64x1x1", "overlap=edge-priority"),
-    "aa, 16 bits": ("scheme=aa,block=64x1x1,storage=fp16s", "overlap=edge-first"),
-    "index list": ("family=sparse,scheme=aa,block=128x1x1", "overlap=none"),
-    "call by call": ("scheme=esoteric-pull,block=64x1x1", "overlap=edge-priority,launching=call"),
+    "pull": (("scheme=pull,block=64x1x1", *BOX), "overlap=edge-priority"),
+    "aa, 16 bits": (("scheme=aa,block=64x1x1,storage=fp16s", *BOX), "overlap=edge-first"),
+    "index list": (("family=sparse,scheme=aa,block=128x1x1", *BOX), "overlap=none"),
+    "call by call": (("scheme=esoteric-pull,block=64x1x1", *BOX), "overlap=edge-priority,launching=call"),
+    "moments": (RECORDED["moments fp32"], "overlap=edge-priority"),
 }
 
 
@@ -29,5 +32,6 @@ def two_gpus_with_nccl() -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_two_processes_have_the_state_of_one_gpu(kernel: str) -> None:
     configuration, knobs = KERNELS[kernel]
-    words = ("verify", configuration, "--study", "d3q19-box", "--ranks", "--coupling", f"transport=nccl,{knobs}")
-    assert "equal bit for bit" in of_ranks(("-m", "lbmtune", *words), 2)
+    words = ("verify", *configuration, "--ranks", "--coupling", f"transport=nccl,{knobs}")
+    said = of_ranks(("-m", "lbmtune", *words), 2)
+    assert "equal bit for bit" in said or (kernel == "moments" and "by rounding up to" in said)

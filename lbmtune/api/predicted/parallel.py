@@ -35,6 +35,7 @@ ASSUMED = (
     "an exchange waits twice for another device, as long as `wait_s` of its links says",
     "edges of higher priority take no time beside the interior; long blocks are followed one by one",
     "devices are alike, and none is slowed down by the power of the others",
+    "one process drives all devices: messages of NCCL between processes are not predicted",
 )
 """Sentences that say what the prediction of several devices rests on."""
 
