@@ -73,6 +73,8 @@ def devices(
     # the links alone need no new bandwidths
     again = refresh and (calibrate or not links)
     found = {name: api.measured_machine(name, refresh=again, extent=extent) for name in names}
+    if links and not api.linked(found):
+        LOG.warning("--links measures nothing: links are those between GPUs, and fewer than two are listed.")
     if calibrate or links:
         found = api.measured_links(found, refresh=refresh)
     paths = {name: api.machine_file(machine) for name, machine in found.items()}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
-from tests.support.paths import RECORDED
+from tests.support.paths import RECORDED, ROOT
 
 KERNEL = ("predict", "scheme=pull,block=256x1x1", "--study", "d3q19-box")
 
@@ -33,6 +33,14 @@ def test_a_table_of_weak_and_strong_scaling(run: Run) -> None:
     weak, strong = (out.index(f"{kind} scaling") for kind in ("weak", "strong"))
     for part in (out[weak:strong], out[strong:]):
         assert re.findall(r"^ +(\d+)  \S+ +\d+x\d+x\d+ ", part, re.MULTILINE) == ["1", "2", "4", "8"]
+
+
+def test_the_guide_shows_what_is_printed(run: Run) -> None:
+    shown = (ROOT / "docs" / "guide" / "several-devices.md").read_text(encoding="utf-8")
+    _, out, _ = run(*KERNEL, "--machine", "h200", "--devices", 8, "--set", "case.domain=512x512x512")
+    rows = [line for line in out.splitlines() if re.match(r"^ +\d+  \S+ +512x512x", line)]
+    assert len(rows) == 8
+    assert [row for row in rows if f"\n    {row.rstrip()}\n" not in shown] == []
 
 
 def test_what_was_measured_is_not_called_assumed(run: Run) -> None:

@@ -141,6 +141,15 @@ def test_devices_shows_the_links_of_several_gpus(run, monkeypatch, options, desc
     assert measured == ([] if links is None else [(("0", "1"), links)])
 
 
+@pytest.mark.parametrize(("options", "warned"), [(("--links",), True), ((), False), (("--calibrate",), False)])
+def test_links_of_fewer_than_two_gpus_are_not_there_to_measure(run, monkeypatch, caplog, options, warned):
+    stand_in(monkeypatch)
+    code, out, err = run("devices", "--device", "cpu", *options)
+    assert code == 0
+    assert "for --machine" in out
+    assert ("--links measures nothing" in err + caplog.text) is warned
+
+
 def test_clocks_are_said():
     from lbmtune.cli.format.description import machine_rows
 
