@@ -7,10 +7,14 @@ MASTER_ADDR and MASTER_PORT name where rank 0 is, as by torchrun.
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from selectors import EVENT_READ, DefaultSelector
+from threading import Thread
+from typing import NamedTuple
 
 from lbmtune.errors import DeviceUnavailableError, InputError
 
@@ -25,6 +29,7 @@ _HOST, _PORT = "127.0.0.1", 29500
 WAIT_S = 120.0
 """Seconds in which all ranks have to start."""
 _RETRY_S = 0.1
+_NUMBER = struct.Struct("!I")
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,14 @@ def _whole(environment: Mapping[str, str], name: str) -> int:
     return int(text)
 
 
-def shared(place: Rank, made: Callable[[], bytes], wait_s: float = WAIT_S) -> bytes:
+class Meeting(NamedTuple):
+    """What rank 0 told, and the open connections to other ranks by their numbers: of rank 0 to all, of others to it."""
+
+    content: bytes
+    connections: Mapping[int, socket.socket]
+
+
+def meet(place: Rank, made: Callable[[], bytes], wait_s: float = WAIT_S) -> Meeting:
     """Return what rank 0 makes, in every rank. Raises DeviceUnavailableError if not all of them start in time."""
     try:
         return _told(place, made(), wait_s) if place.number == 0 else _heard(place, wait_s)
@@ -76,23 +88,51 @@ def shared(place: Rank, made: Callable[[], bytes], wait_s: float = WAIT_S) -> by
         ) from error
 
 
-def _told(place: Rank, content: bytes, wait_s: float) -> bytes:
+def watch(met: Meeting, ended: Callable[[int], None]) -> None:
+    """Call a function once, in a thread, with the number of the first rank whose process ends."""
+    if met.connections:
+        Thread(target=_wait, args=(met, ended), daemon=True).start()
+
+
+def _wait(met: Meeting, ended: Callable[[int], None]) -> None:
+    with DefaultSelector() as selector:
+        for rank, connection in met.connections.items():
+            selector.register(connection, EVENT_READ, rank)
+        ended(selector.select()[0][0].data)  # nobody sends: what is to be read is the end
+
+
+def _told(place: Rank, content: bytes, wait_s: float) -> Meeting:
+    found: dict[int, socket.socket] = {}
     with closing(socket.create_server((place.host, place.port))) as server:
         server.settimeout(wait_s)
         for _ in range(place.count - 1):
             connection, _ = server.accept()
-            with closing(connection):
-                connection.sendall(content)
-    return content
+            connection.settimeout(wait_s)
+            (rank,) = _NUMBER.unpack(_read(connection, _NUMBER.size))
+            connection.sendall(_NUMBER.pack(len(content)) + content)
+            found[rank] = connection
+    return Meeting(content, found)
 
 
-def _heard(place: Rank, wait_s: float) -> bytes:
+def _heard(place: Rank, wait_s: float) -> Meeting:
     last = time.monotonic() + wait_s
     while True:
         try:
-            with closing(socket.create_connection((place.host, place.port), timeout=wait_s)) as connection:
-                return b"".join(iter(lambda: connection.recv(1 << 12), b""))
+            connection = socket.create_connection((place.host, place.port), timeout=wait_s)
+            connection.sendall(_NUMBER.pack(place.number))
+            (size,) = _NUMBER.unpack(_read(connection, _NUMBER.size))
+            return Meeting(_read(connection, size), {0: connection})
         except ConnectionRefusedError:
             if time.monotonic() > last:
                 raise
             time.sleep(_RETRY_S)
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        more = connection.recv(size - len(found))
+        if not more:
+            raise ConnectionResetError(f"{len(found)} of {size} bytes came")
+        found += more
+    return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,7 +37,7 @@ def stand_in(calls: list[Any], fails: str = "", version: str = "14") -> Any:
         if type(name) is not type(NAMES[version]):
             raise TypeError("Argument 'commId' has incorrect type")
         called("join", count, name, number)
-        return SimpleNamespace(**{name: partial(called, name) for name in ("send", "recv", "allReduce")})
+        return SimpleNamespace(**{name: partial(called, name) for name in ("send", "recv", "allReduce", "abort")})
 
     return SimpleNamespace(
         available=True,
@@ -54,10 +56,10 @@ def array(address: int, size: int) -> Any:
     return SimpleNamespace(data=SimpleNamespace(ptr=address), nbytes=size)
 
 
-def cupy() -> Any:
+def cupy(synchronize: Callable[[], object] = lambda: None) -> Any:
     cuda = SimpleNamespace(
         get_current_stream=lambda: SimpleNamespace(ptr=77),
-        Device=lambda index: SimpleNamespace(use=lambda: None),
+        Device=lambda index: SimpleNamespace(use=lambda: None, synchronize=synchronize),
     )
 
     return SimpleNamespace(cuda=cuda, asarray=lambda values, dtype: Held(np.asarray(values, dtype)))
@@ -113,3 +115,27 @@ def test_the_largest_value_of_all_ranks_comes_from_nccl() -> None:
     calls: list[Any] = []
     assert NcclGroup(cupy(), stand_in(calls), Rank(0, 1, 0)).largest(2.5) == 2.5
     assert calls[-1] == ("allReduce", 5, 5, 1, 8, 2, 77)
+
+
+def test_what_a_rank_sent_before_it_ended_counts_and_nothing_more_is_asked_of_it() -> None:
+    calls: list[Any] = []
+    group = NcclGroup(cupy(), stand_in(calls), Rank(0, 1, 0))
+    group.check(more=True)
+    group._one_ended(1)
+    group.check(more=False)
+    for work in (partial(group.check, more=True), partial(group.exchange, [], []), partial(group.largest, 0.0)):
+        with pytest.raises(DeviceFaultError, match="rank 1 has ended, and rank 0 needs what it sends"):
+            work()
+    assert [name for name, *_ in calls] == ["join"], "neither an abort nor a message"
+
+
+def test_work_that_waits_for_a_rank_that_has_ended_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl, "GRACE_S", 0.02)
+    calls: list[Any] = []
+    waits = Event()
+    group = NcclGroup(cupy(waits.wait), stand_in(calls), Rank(0, 1, 0))
+    group._one_ended(3)
+    waits.set()
+    assert calls[-1] == ("abort",)
+    with pytest.raises(DeviceFaultError, match="rank 3 has ended, and rank 0 needs what it sends"):
+        group.check(more=False)

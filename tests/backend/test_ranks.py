@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
 
 import pytest
 
-from lbmtune.backend.ranks import Rank, rank_of, shared
+from lbmtune.backend.ranks import Rank, meet, rank_of, watch
 from lbmtune.errors import DeviceUnavailableError, InputError
 
 OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
@@ -54,8 +55,17 @@ def test_every_rank_hears_what_the_first_one_makes() -> None:
     port = free_port()
     places = [Rank(number, 3, number, port=port) for number in (2, 1, 0)]  # the first one starts last
     with ThreadPoolExecutor(len(places)) as pool:
-        found = list(pool.map(lambda place: shared(place, lambda: bytes(range(128)), 20), places))
-    assert found == [bytes(range(128))] * 3
+        found = list(pool.map(lambda place: meet(place, lambda: bytes(range(128)), 20), places))
+    assert [one.content for one in found] == [bytes(range(128))] * 3
+    assert [sorted(one.connections) for one in found] == [[0], [0], [1, 2]]
+    ended = Queue[tuple[int, int]]()
+    for place, met in zip(places, found, strict=True):
+        watch(met, lambda rank, here=place.number: ended.put((here, rank)))
+    found[1].connections[0].close()  # rank 1 ends, which rank 0 hears, and its own watch does not
+    assert ended.get(timeout=20) == (0, 1)
+    for connection in found[2].connections.values():
+        connection.close()
+    assert ended.get(timeout=20) == (2, 0), "the others hear it of rank 0, which cannot go on"
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -63,4 +73,4 @@ def test_ranks_that_nobody_started_are_not_waited_for(number: int) -> None:
     port = free_port()
     said = f"rank {number} of 2 found no others in 0 s at 127.0.0.1, port {port} ("
     with pytest.raises(DeviceUnavailableError, match=re.escape(said)):
-        shared(Rank(number, 2, 0, port=port), lambda: b"", 0.05)
+        meet(Rank(number, 2, 0, port=port), lambda: b"", 0.05)

@@ -26,6 +26,7 @@ from lbmtune.export import best, read_best, write_best
 from lbmtune.measure.timing.pooled_device import PooledDevice
 from lbmtune.measure.verification import oracle
 from lbmtune.measure.verification.verify import error_bound, verify_single
+from lbmtune.measure.workers import one_kernel
 from lbmtune.measure.workers.messages import MeasureRequest
 from lbmtune.measure.workers.one_kernel import verify_and_measure
 from lbmtune.records import Resources, Verification
@@ -192,6 +193,35 @@ def test_a_finalist_is_verified_with_its_kernel_of_one_step(monkeypatch: pytest.
     assert found.verification.passed
     assert found.verification.single
     assert found.verification.single.passed
+
+
+@needs_compiler
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_kernel_of_one_step_is_proved_once_whatever_the_domain(passed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compared on the same small domain; what failed is compared again."""
+    case, config = SAMPLES["moments"]
+    done: list[tuple[int, int, int]] = []
+
+    def compared(program: Program, *_: object) -> Verification:
+        done.append(program.case.domain)
+        return Verification(
+            error=float(not passed),
+            bound=0.5,
+            worst_cell=(0, 0, 0),
+            worst_direction=0,
+            worst_steps=1,
+            domains=((8, 8, 8),),
+        )
+
+    monkeypatch.setattr(one_kernel, "compiler_for", lambda _: lambda program: Binary(b"", program.digest, Resources()))
+    monkeypatch.setattr(one_kernel, "verify_single", compared)
+    device = PooledDevice(HostDevice())
+    for domain in ((16, 12, 12), (20, 14, 12)):
+        program = render(replace(case, domain=domain), config)
+        found = one_kernel._verify_single(program, Binary(b"", program.digest, Resources()), device)
+        assert found
+        assert found.passed is passed
+    assert len(done) == (1 if passed else 2)
 
 
 # best.json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from lbmtune.catalogue.problem.flows import box, cavity
 from lbmtune.errors import InputError
 from lbmtune.export import best
 from lbmtune.records import made_of
-from lbmtune.records.best_json.document import Best, encode_best, read_best
+from lbmtune.records.best_json.document import BEST_VERSION, Best, encode_best, read_best
 from lbmtune.records.best_json.portfolio import CHECKED, Portfolio, PortfolioKernel, PortfolioRow, RuleLine
 from tests.records.best_json.test_export import CPU, cpu_record
 from tests.support.studies import made_up_records as made
@@ -104,6 +105,25 @@ def test_a_portfolio_gives_the_kernel_of_its_rule(tmp_path: Path) -> None:
     assert "measured for 16:64, which does not hold this domain" in str(outside)
     with pytest.raises(InputError, match="which does not hold this domain"):
         lbmtune.select(path, "cpu", (128, 32, 1), strict=True)
+
+
+def test_a_portfolio_of_version_2_keeps_its_rule(tmp_path: Path) -> None:
+    """It has no laws and no chunks, and its rule has a line for every domain."""
+    path = portfolio(tmp_path / "best.json")
+    values = json.loads(path.read_text())
+    values["version"] = 2
+    values.pop("$schema")
+    for kernel in values["portfolio"]["kernels"]:
+        assert not kernel.pop("law")
+        assert kernel["kernel"].pop("chunks") is None
+    assert values["kernel"].pop("chunks") is None
+    path.write_text(json.dumps(values))
+    old = read_best(path)
+    assert old.portfolio
+    assert (old.version, [one.law for one in old.portfolio.kernels]) == (BEST_VERSION, [(), ()])
+    for domain, place in ((SMALL, 0), (LARGE, 1), ((63, 32, 1), 0)):
+        assert old.portfolio.chosen(domain) == place
+    assert lbmtune.select(path, "cpu", LARGE).best.config == EVEN
 
 
 def test_a_domain_that_no_kernel_takes_is_refused(tmp_path: Path) -> None:

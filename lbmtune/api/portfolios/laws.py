@@ -14,7 +14,7 @@ from lbmtune.records.best_json.kernel import Int3
 from lbmtune.records.best_json.law import CHUNKS, Law, LawTerm, extents_of
 from lbmtune.records.portfolio_store import MeasuredDomain
 from lbmtune.search.portfolio.cover import Table
-from lbmtune.search.portfolio.law import Times, fitted, scale
+from lbmtune.search.portfolio.law import Times, doubt, fitted, scale
 from lbmtune.search.regression.features import Array
 
 
@@ -82,6 +82,10 @@ class Laws:
             if len(by_law):
                 found[n] = seconds_of(domain, 1.0) / float(np.dot(self.numbers(key, domain), by_law))
         return found
+
+    def doubts(self, measured: Sequence[MeasuredDomain]) -> Array:
+        """Return the share by which the law of each contender may err."""
+        return np.array([doubt(len(self._seen_s(key, measured))) for key in self.contenders.keys])
 
     def table(self, measured: Sequence[MeasuredDomain]) -> Table:
         """Return the speeds on domains that were measured, as far as they were, and by the laws on the others."""

@@ -61,13 +61,14 @@ _FORESEEN, _APART = 32, 1000
 """Domains by whose predictions the rule is made as well, and how far their seed is from that of the checks."""
 _RACE_S = 20.0
 """Seconds of the turns on a domain without a limit of time; they end earlier if all is told."""
-_LEAST_RACE_S = 0.3
+_LEAST_RACE_S, _EACH_S = 0.3, 0.4
+"""Seconds of the turns of a kernel at least, and of turns and preparation together."""
 _UNSEEN = 1000
 """Number of the check whose domains teach nothing."""
 _LAST_DOMAIN = 1.2
 """Time that must be left for a domain with few kernels, in multiples of what it should take."""
-_ALWAYS = 2
-"""Kernels that are measured on each domain besides: the last resort and the default."""
+_NEARLY = 0.8
+"""Share of the speed of the fastest kernel, by laws, below which the last resort is not measured beside the default."""
 
 
 def spent_on(one: MeasuredDomain) -> Spent:
@@ -141,7 +142,10 @@ class Run:
         return write_portfolio(self.folder, asked, found, self._measured, visit, self.left_out)
 
     def unseen(self, found: Portfolio, count: int, seed: int) -> tuple[PortfolioRow, ...]:
-        """Measure the choice of a rule on domains that were not measured before, and keep nothing of it."""
+        """Measure the choice of a rule on domains that were not measured before, and keep nothing of it.
+
+        Fewer than `count` domains if the time is over.
+        """
         with self._on_device():
             put = self._contenders.put
             keys = tuple(put(from_flat(one.configuration), None, one.kernel.chunks) for one in found.kernels)
@@ -151,6 +155,9 @@ class Run:
             domains = checked(self._space(), count, seed, self._fits, known)
             measured = []
             for number, domain in enumerate(domains):
+                if self.clock.left_s <= 0:
+                    LOG.warning("time is over: %d of %d domains were not measured", len(domains) - number, len(domains))
+                    break
                 seconds = self._share(self.clock.limit_s, len(domains) - number)
                 rivals = self._rivals(frozen, domain, seconds)
                 measured.append(self._on(domain, _UNSEEN, rivals, seconds, keep=False))
@@ -217,7 +224,9 @@ class Run:
             if self.clock.spent_s > plan.taught_s or self._is_over(domain):
                 self.left_out.append(f"measurements on {len(domains) - number} domains that teach")
                 return
-            self._on(domain, _TEACH, pool[: self._count(domain, seconds, _POOL)], seconds)
+            legal = [key for key in pool if self._contenders.takes(key, domain)]
+            keys = [*dict.fromkeys([*legal, *self._likely(domain, _POOL)])]
+            self._on(domain, _TEACH, keys[: self._count(domain, seconds, _POOL)], seconds)
 
     def _teaching(self) -> tuple[Int3, ...]:
         """Return domains that teach: listed ones, else corners of the range but the largest, and drawn ones between."""
@@ -234,21 +243,29 @@ class Run:
 
     def _each_s(self, domain: Int3) -> float:
         """Return the least seconds of a kernel on a domain; 0 if nothing was measured yet."""
-        return self._proof_s(domain) + _LEAST_RACE_S if self._measured else 0.0
+        return self._proof_s(domain) + _EACH_S if self._measured else 0.0
 
     def _is_over(self, domain: Int3) -> bool:
         """Return whether no time is left for a domain."""
-        return self.clock.left_s < _LAST_DOMAIN * (_ALWAYS + _FEWEST) * self._each_s(domain)
+        kernels = len(self._always(domain)) + _FEWEST
+        return self.clock.left_s < _LAST_DOMAIN * kernels * self._each_s(domain)
 
     def _count(self, domain: Int3, seconds: float, most: int) -> int:
         """Return how many kernels besides those of each domain are measured on one in so many seconds."""
         each_s = self._each_s(domain)
-        fitting = seconds / each_s - _ALWAYS if each_s else inf
+        fitting = seconds / each_s - len(self._always(domain)) if each_s else inf
         return int(max(min(fitting, most), _FEWEST))
 
-    def _likely(self, domain: Int3, count: int) -> list[str]:
-        """Return the contenders that should be the fastest on a domain."""
+    def _always(self, domain: Int3) -> tuple[str, ...]:
+        """Return the default kernel of a domain, and the last resort unless it is known to be far from the fastest."""
+        usual, last = self._contenders.default(domain), self._contenders.keys[0]
         speeds = self._laws.speeds(domain, self._measured)
+        far = any(one.visit == _TEACH for one in self._measured) and speeds[0] < _NEARLY * speeds.max()
+        return (usual,) if far else (*dict.fromkeys((last, usual)),)
+
+    def _likely(self, domain: Int3, count: int) -> list[str]:
+        """Return the contenders that may be the fastest on a domain: by their laws, and by how far these may err."""
+        speeds = self._laws.speeds(domain, self._measured) * (1 + self._laws.doubts(self._measured))
         return [self._contenders.keys[n] for n in np.argsort(-speeds, kind="stable")[:count] if speeds[n] > 0]
 
     def _rivals(self, found: Chosen, domain: Int3, seconds: float) -> list[str]:
@@ -270,13 +287,13 @@ class Run:
         """Measure kernels on a domain, the last resort and the default among them. keep: also on disk."""
         spec, contenders = self.asked.spec, self._contenders
         usual = contenders.default(domain)
-        names = dict.fromkeys((contenders.keys[0], usual, *keys))
+        names = dict.fromkeys((*self._always(domain), *keys))
         configs = [contenders.at(name, domain) for name in names if contenders.takes(name, domain)]
         case = replace(spec.case, domain=domain)
         self.observer.phase(f"{len(configs)} kernels on {name_of(domain)}", None)
         expected = partial(predict, case, machine=contenders.machine)
         with Evaluator(case, self.device, spec.protocol, expected, pool=self._pool) as evaluator:
-            left_s = seconds - len(configs) * self._proof_s(domain)
+            left_s = seconds - len(configs) * (self._each_s(domain) - _LEAST_RACE_S)
             race_s = _RACE_S if seconds == inf else max(_LEAST_RACE_S * len(configs), min(left_s, 0.4 * seconds))
             trials = evaluator.finals(configs, race_s=race_s)
         default = contenders.named(usual, domain)

@@ -1,6 +1,6 @@
 """A device whose trials share one allocation, so that no trial is charged for fresh pages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -13,7 +13,7 @@ from lbmtune.catalogue.families.rules import Limits
 from lbmtune.codegen.program import Program
 from lbmtune.measure.timing.guard_bands import GUARD_BYTES, PATTERN, GuardedBlock, aligned
 from lbmtune.measure.timing.state import WrongResultError
-from lbmtune.records import Conditions, Environment
+from lbmtune.records import Conditions, Environment, Verification
 
 Monitor = Callable[[Conditions, float], Conditions]
 """Adds what a shared host delivers now to the conditions of a sample that took some seconds."""
@@ -64,7 +64,8 @@ class WrappedDevice:
 class PooledDevice(WrappedDevice):
     """A device whose arrays are views of one block, which grows on demand; `reset` releases them all.
 
-    Every array has guard bands around it, be it in the block or not.
+    Every array has guard bands around it, be it in the block or not. proofs: what was verified on it and would be
+    verified in the same way again.
     """
 
     def __init__(self, device: Device, make_monitor: Callable[[], Monitor] | None = None) -> None:
@@ -74,6 +75,7 @@ class PooledDevice(WrappedDevice):
         self._block: Array | None = None
         self._guarded: list[GuardedBlock] = []
         self._given = self._pooled_bytes = 0
+        self.proofs: dict[Hashable, Verification] = {}
         self._loaded: tuple[tuple[str, str, str], Executable] | None = None
 
     def reset(self, bytes_needed: int = 0) -> None:

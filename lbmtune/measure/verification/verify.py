@@ -1,7 +1,7 @@
 """Verify compiled programs against the oracle before they are timed."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import singledispatch
 from itertools import accumulate, starmap
@@ -90,6 +90,13 @@ def verify_single(
         case = replace(program.case, domain=program.config.awkward_domain(program.case))
         single = short_chunks(replace(single[0], case=program.case)), single[1]
     return _compare(Simulation(program, binary, device, case, lambda: single), (1, program.steps, 1))
+
+
+def single_proof(program: Program, binary: Binary, single: Binary) -> Hashable:
+    """Return all that `verify_single` depends on without a case, besides the device."""
+    small = short_chunks(_with_both_kinds(program))
+    case = replace(small.case, domain=small.config.awkward_domain(small.case))
+    return binary.digest, single.digest, small.period, small.steps, case
 
 
 def describe_failure(found: Verification) -> str:

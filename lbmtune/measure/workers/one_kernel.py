@@ -20,7 +20,13 @@ from lbmtune.measure.timing.protocol import measure
 from lbmtune.measure.timing.state import WrongResultError
 from lbmtune.measure.timing.sustained import sustain
 from lbmtune.measure.verification.aftermath import Sums, check_line, check_slab, check_slabs, check_sums, sums
-from lbmtune.measure.verification.verify import describe_failure, verify, verify_simulation, verify_single
+from lbmtune.measure.verification.verify import (
+    describe_failure,
+    single_proof,
+    verify,
+    verify_simulation,
+    verify_single,
+)
 from lbmtune.measure.workers.messages import MeasureRequest, MeasureResult
 from lbmtune.measure.workers.side_tasks import Reporting, pooled_simulations, simulation_with
 from lbmtune.records import Environment, Outcome, Sustained, Verification
@@ -147,15 +153,24 @@ def _verify(
 
 
 def _verify_single(program: Program, binary: Binary, device: PooledDevice) -> Verification | None:
-    """Verify the kernel for left-over steps on a small domain; None if there is no such kernel."""
+    """Verify the kernel for left-over steps on a small domain; None if there is no such kernel.
+
+    That domain is the same whatever the domain of the case, so what was proved on a device is not proved there again.
+    """
     single = render_single(program)
     if single is None:
         return None
     device.reset()
     with suppress(CompileError, TooManyResourcesError, OutOfMemoryError, MemoryError):
-        found = verify_single(program, binary, device, (single, compiler_for(device.environment)(single)))
-        device.check_guards(array_names(program))
-        return found
+        compiled = compiler_for(device.environment)(single)
+        key = single_proof(program, binary, compiled)
+        if key not in device.proofs:
+            found = verify_single(program, binary, device, (single, compiled))
+            device.check_guards(array_names(program))
+            if not found.passed:
+                return found
+            device.proofs[key] = found
+        return device.proofs[key]
     return None
 
 

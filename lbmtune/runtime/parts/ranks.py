@@ -40,6 +40,10 @@ class Group(Protocol):
         """Return the largest value of all ranks, once each of them has called this."""
         ...
 
+    def check(self, *, more: bool) -> None:
+        """Raise DeviceFaultError if a rank has ended that the work needs. more: whether more is to be enqueued."""
+        ...
+
 
 class RankedSimulation(CoupledSimulation):
     """The part of this process in a domain whose other parts belong to other processes, which do the same steps.
@@ -76,6 +80,16 @@ class RankedSimulation(CoupledSimulation):
         with device.current():
             self._way(End(part, part.state, device), part.parity).send()
         device.synchronize()
+
+    def step(self, steps: int) -> None:
+        """Enqueue time steps (`CoupledSimulation.step`). Raises DeviceFaultError if another rank has ended."""
+        self._group.check(more=True)
+        super().step(steps)
+
+    def synchronize(self) -> None:
+        """Wait for all that is enqueued. Raises DeviceFaultError if another rank has ended before."""
+        super().synchronize()
+        self._group.check(more=False)
 
     @property
     def device_count(self) -> int:

@@ -18,6 +18,8 @@ _SETTLED = 1e-9
 """Relative slope, and size of a coefficient, that count as 0."""
 _EXPECTED = 0.02
 """Weight of a predicted time beside a measured one: a kernel that was measured on a few domains needs the others."""
+_DOUBT = 0.3
+"""Share by which a law may err, times the domains that it is known by."""
 FEW = 4
 """Measured domains below which predictions count more."""
 
@@ -75,3 +77,8 @@ def _solved(gram: Array, toward: Array, inside: Array) -> Array:
 def scale(measured_s: Array, expected_s: Array) -> float:
     """Return the factor by which the model is wrong, the mean over domains where a kernel was measured; 1: unknown."""
     return float(np.exp(np.log(measured_s / expected_s).mean())) if len(measured_s) else 1.0
+
+
+def doubt(domains: int) -> float:
+    """Return the share by which the law of a kernel may err that was measured on so many domains."""
+    return _DOUBT / (domains + FEW)  # predictions are as good as a few

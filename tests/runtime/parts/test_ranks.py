@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lbmtune.backend.protocol import DeviceFaultError
 from lbmtune.catalogue.boundaries.cut_links import solid_in, whole
 from lbmtune.catalogue.config import KernelConfig
 from lbmtune.catalogue.problem.case import Case
@@ -49,6 +50,7 @@ class Mailbox:
         self.sent: list[tuple[int, int, int]] = []
 
         self._largest, self._met = [0.0] * ranks, Barrier(ranks)
+        self.ended, self.waits = False, False
 
     def largest(self, rank: int, value: float) -> float:
         self._largest[rank] = value
@@ -76,6 +78,10 @@ class Post:
 
     def largest(self, value: float) -> float:
         return self._mailbox.largest(self._rank, value)
+
+    def check(self, *, more: bool) -> None:
+        if self._mailbox.ended and (more or self._mailbox.waits):
+            raise DeviceFaultError("a rank has ended")
 
 
 class OneAtATime(HostDevice):
@@ -282,6 +288,31 @@ def test_ranks_with_unequal_cards_are_all_refused() -> None:
         told = sorted(pool.map(said, range(2)))
     assert [text.split(" of rank")[0] for text in told] == ["device=A100", "device=H100"]
     assert all("(use devices of one kind): they take different times for equal parts." in text for text in told)
+
+
+@needs_compiler
+def test_a_rank_that_has_ended_is_told_before_more_steps_and_by_what_waits_for_it() -> None:
+    met = Barrier(2)
+
+    def work(part: RankedSimulation) -> list[str]:
+        part.step(2)
+        met.wait(WAIT_S)
+        mailbox = part._group._mailbox  # type: ignore[attr-defined]
+        mailbox.ended, said = True, []
+        part.synchronize()  # all that was enqueued had come
+        met.wait(WAIT_S)
+        for waits, again in ((False, partial(part.step, 2)), (True, part.synchronize)):
+            mailbox.waits = waits
+            met.wait(WAIT_S)
+            with pytest.raises(DeviceFaultError, match="a rank has ended") as fault:
+                again()
+            said.append(str(fault.value))
+            met.wait(WAIT_S)
+        return said
+
+    one = config(scheme="pull", storage="fp64", block=(4, 2, 1))
+    found, _ = of_each_rank(case_named("box"), one, "z:2", Coupling("nccl", "none"), work)
+    assert found == [["a rank has ended"] * 2] * 2
 
 
 @needs_compiler
