@@ -75,7 +75,8 @@ def unseen(
 ) -> tuple[PortfolioRow, ...]:
     """Measure what a portfolio chooses on domains that it has not seen, and return them with the losses there.
 
-    folder: of the portfolio, whose files stay as they are; seed: of the domains; seconds: of the whole.
+    folder: of the portfolio, whose files stay as they are; seed: of the domains; seconds: of the whole, after
+    which no other domain is begun.
     Raises InputError, DeviceUnavailableError.
     """
     place, where = Path(folder), chosen(device)

@@ -253,6 +253,7 @@ def test_the_script_checks_the_rule_on_domains_that_nobody_measured(
     device.measured.clear()
     assert script.main(arguments) == code
     assert not device.measured, "a case that is done is not measured again"
+    assert unseen(tmp_path / "made-up", "0", 12, seconds=1e-9) == (), "no time, no domain"
     with pytest.raises(InputError, match="cannot read"):
         unseen(tmp_path, "0")
 
