@@ -71,7 +71,7 @@ def _whole(environment: Mapping[str, str], name: str) -> int:
 
 
 class Meeting(NamedTuple):
-    """What rank 0 told, and the open connections to other ranks by their numbers: of rank 0 to all, of others to it."""
+    """The content that rank 0 sent, and the open connections to other ranks by their numbers: of rank 0 to all, of others to it."""
 
     content: bytes
     connections: Mapping[int, socket.socket]
