@@ -71,7 +71,7 @@ def _whole(environment: Mapping[str, str], name: str) -> int:
 
 
 class Meeting(NamedTuple):
-    """The content that rank 0 sent, and the open connections to other ranks by their numbers: of rank 0 to all, of others to it."""
+    """The content that rank 0 sent, and open connections by the numbers of ranks: of rank 0 to all, of others to it."""
 
     content: bytes
     connections: Mapping[int, socket.socket]
