@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from selectors import EVENT_READ, DefaultSelector
+from selectors import EVENT_READ, BaseSelector, DefaultSelector
 from threading import Thread
 from typing import NamedTuple
 
@@ -90,14 +90,15 @@ def meet(place: Rank, made: Callable[[], bytes], wait_s: float = WAIT_S) -> Meet
 
 def watch(met: Meeting, ended: Callable[[int], None]) -> None:
     """Call a function once, in a thread, with the number of the first rank whose process ends."""
+    selector = DefaultSelector()
+    for rank, connection in met.connections.items():
+        selector.register(connection, EVENT_READ, rank)
     if met.connections:
-        Thread(target=_wait, args=(met, ended), daemon=True).start()
+        Thread(target=_wait, args=(selector, ended), daemon=True).start()
 
 
-def _wait(met: Meeting, ended: Callable[[int], None]) -> None:
-    with DefaultSelector() as selector:
-        for rank, connection in met.connections.items():
-            selector.register(connection, EVENT_READ, rank)
+def _wait(selector: BaseSelector, ended: Callable[[int], None]) -> None:
+    with selector:
         ended(selector.select()[0][0].data)  # nobody sends: what is to be read is the end
 
 

@@ -1,4 +1,4 @@
-"""How much faster the winner is than another trial: of finalists by rounds of both, which cancels drift."""
+"""How fast a finalist is beside the winner by rounds of both, which cancels drift."""
 
 from lbmtune.records import Trial
 from lbmtune.records.comparison.statistics import Interval, paired_ratio
@@ -16,9 +16,3 @@ def paired_with_winner(study: StudyRecord, trial: Trial) -> Interval | None:
     if not rounds or (len(mine) != len(best) and not study.header.stopped):
         return None
     return paired_ratio(best[:rounds], mine[:rounds])
-
-
-def gain_over(study: StudyRecord, trial: Trial) -> float:
-    """Return the winner's speed over that of a trial."""
-    paired = paired_with_winner(study, trial)
-    return 1 / paired.median if paired else (study.ranked[0].mlups or 0.0) / (trial.mlups or 1.0)

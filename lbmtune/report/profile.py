@@ -52,7 +52,8 @@ def profile_page(profile: Profile) -> str:
 def profile_panel(profile: Profile) -> Panel:
     """Return the waterfall of the measured levels."""
     described = [one.name for one in profile.rungs if one.spread is None and one.name != DATASHEET]
-    caption = f"{_CAPTION} By the description of the device: {', '.join(described)}." if described else _CAPTION
+    origin = f" Not measured here, but taken from the description of the device: {', '.join(described)}."
+    caption = _CAPTION + origin if described else _CAPTION
     return panel("losses", "From the ceiling to the kernel, measured", caption, waterfall_figure(profile))
 
 

@@ -171,7 +171,7 @@ def _reached(profile: Profile) -> str:
     said += f"; the largest loss, {_part(most.measured)}, is from {above.name} to {most.name}"
     if _MEANINGS[most.name] != f"the {most.name}":
         said += f" ({_MEANINGS[most.name]})"
-    if most.model is None:
+    if most.model is None or abs(most.measured - most.model) < _SHOWN:
         return f"{said}."
     if most.model <= 0:
         return f"{said}, where the model predicts none."

@@ -16,7 +16,7 @@ from lbmtune.report.profile_tables import level_rows
 from lbmtune.report.study.answer.beside import none_published
 from lbmtune.report.study.answer.doubts import doubts
 from lbmtune.report.study.answer.kinds import kind_rows
-from lbmtune.report.study.answer.section import beside_rows, card_groups, card_meanings, next_step
+from lbmtune.report.study.answer.section import beside_rows, card_groups, card_meanings, gain_titles, next_step
 from lbmtune.report.study.answer.update_time import shown_parts
 from lbmtune.report.study.answer.use import Tab, Used, over_seconds, tabs, used
 from lbmtune.report.study.answer.verdict import title, verdict
@@ -86,7 +86,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         title=title(study),
         verdict=verdict(study, beyond.cells_read),
         beside=beside_rows(study),
-        over_seconds_too=any(row["sustained gain"] for row in beside_rows(study)),
+        gain_titles=gain_titles(study) if study.ranked else ("", ""),
         none_published=none_published(study),
         next=next_step(study, knobs, term),
         ways=[Way(one, tabs(one), _held(beyond, one)) for one in used(study)],

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from lbmtune.catalogue.backends import BACKENDS
 from lbmtune.catalogue.config import KernelConfig, from_flat
 from lbmtune.records import Prediction, Sustained, Trial
-from lbmtune.records.gain import gain_over
 from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import ISSUE, MEMORY
 from lbmtune.report.limits import alone_s, limits_of, limits_text
@@ -191,7 +190,7 @@ def _beside_one_step(study: StudyRecord, stage: Stage, info: StepsInfo) -> str:
     trial = next(t for t in study.trials if t.number == one.number)
     said = (
         f"The best measured with T = 1, trial {one.number} ({one.kind.label}), reaches {format_mlups(one.mlups)} "
-        f"MLUPS; the winner is {gain_over(study, trial):.2f} times as fast."
+        f"MLUPS; the winner is {stage.mlups / one.mlups:.2f} times as fast."
     )
     footprint = trial.prediction.footprint_bytes if trial.prediction else 0
     cache_bytes = study.header.last_cache_bytes

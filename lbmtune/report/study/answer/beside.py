@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from lbmtune.catalogue.config import Scalar, from_flat
 from lbmtune.records import Trial
-from lbmtune.records.gain import gain_over
+from lbmtune.records.gain import paired_with_winner
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.study.answer.words import words
 from lbmtune.report.study.steps import SLOWER, best_of_stages
@@ -138,15 +138,16 @@ def none_published(study: StudyRecord) -> str:
 
 def of_trial(study: StudyRecord, what: str, trial: Trial) -> Beside:
     """Return a trial beside the winner."""
-    winner, own, run, gain = study.ranked[0], trial.mlups or 0.0, trial.sustained, gain_over(study, trial)
-    paired = abs(gain * own / (winner.mlups or own) - 1) > _PAIRED
+    winner, own, run = study.ranked[0], trial.mlups or 0.0, trial.sustained
+    gain, paired = (winner.mlups or 0.0) / own, paired_with_winner(study, trial)
+    apart = f"round by round {1 / paired.median:.3f} x" if paired and abs(gain * paired.median - 1) > _PAIRED else ""
     return Beside(
         what,
         words(from_flat(trial.config)),
         own,
         gain,
         trial.number,
-        "first measurement" if winner.final and not trial.final else "by pairs of rounds" if paired else "",
+        "first measurement" if winner.final and not trial.final else apart,
         sustained_mlups=run.mlups if run else None,
         footprint_bytes=footprint(trial),
     )

@@ -121,7 +121,8 @@ def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None) -> C
     allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}, {limit.source.partition(':')[0]}"
     share = f"{(winner.mlups or 0.0) / limit.mlups:.1%}"
     if limit.exceeded > _MUCH and not limit.measured:
-        return "limit", "not known", f"{limit.said}, {allowed}{limit.exceeded_said}"
+        allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}"
+        return "limit", "not known", f"{limit.name} by the model, {allowed}; its benchmark is too slow"
     if limit.exceeded:
         what = _OF_BENCHMARK if limit.measured else _OF_MODEL
         return f"{what}{limit.name}", share, f"{allowed}; no upper bound{limit.exceeded_said}"
@@ -184,39 +185,55 @@ def _energy(winner: Trial) -> Card | None:
 
 
 def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
-    """Return the winner and the kernels beside it as rows of text, and what is missing, with the reason."""
+    """Return the winner and the kernels beside it as rows of text, and what is missing, with the reason.
+
+    Gains over seconds are those of the kernel that overtakes the winner, if there is one.
+    """
     if not study.ranked:
         return []
-    winner = study.ranked[0]
-    run = winner.sustained.mlups if winner.sustained else None
-    known = [_row(one, run) for one in (of_trial(study, "winner", winner), *beside(study))]
+    winner, other = study.ranked[0], overtaking(study)
+    first = other or winner
+    known = [_row(one, first) for one in (of_trial(study, "winner", winner), *beside(study))]
     empty = {**dict.fromkeys(known[0], ""), "beside": "default"}
     return [
         *known,
-        *({**empty, **_missing(one, winner)} for one in missing(study)),
+        *({**empty, **_missing(one, winner, other)} for one in missing(study)),
     ]
 
 
-def _missing(one: Missing, winner: Trial) -> dict[str, str]:
+def gain_titles(study: StudyRecord) -> tuple[str, str]:
+    """Return the titles of the gains in bursts and over seconds; the second one is empty if nobody has one."""
+    if not any(row["sustained gain"] for row in beside_rows(study)):
+        return "winner over it", ""
+    other = overtaking(study)
+    if other is None:
+        return "winner over it, in bursts", "winner over it, sustained"
+    return f"trial {study.ranked[0].number} over it, in bursts", f"trial {other.number} over it"
+
+
+def _missing(one: Missing, winner: Trial, other: Trial | None) -> dict[str, str]:
     near = one.alike_mlups
     return {
         "MLUPS": f"about {format_mlups(near)}" if near else "",
         "gain": f"about {_times((winner.mlups or 0.0) / near)}" if near else "",
+        "sustained gain": f"about {_times((other.mlups or 0.0) / near)}" if near and other else "",
         "kernel": one.kernel,
         "source": one.why,
         "command": one.command,
     }
 
 
-def _row(one: Beside, winner_sustained: float | None) -> dict[str, str]:
-    gain = winner_sustained / one.sustained_mlups if winner_sustained and one.sustained_mlups else 0.0
+def _row(one: Beside, first: Trial) -> dict[str, str]:
+    """Return a row. first: the kernel whose gain over seconds it has."""
+    both = (first.sustained.mlups if first.sustained else None, one.sustained_mlups)
+    gain = both[0] / both[1] if both[0] and both[1] else 0.0
     shown = one.what != "winner"
     return {
         "beside": one.what,
         "MLUPS": format_mlups(one.mlups),
         "sustained": format_mlups(one.sustained_mlups) if one.sustained_mlups else "",
         "gain": _times(one.gain) if shown else "",
-        "sustained gain": _times(gain) if shown and gain else "",
+        "sustained gain": _times(gain) if gain and one.trial != first.number else "",
         "memory": format_bytes(one.footprint_bytes) if one.footprint_bytes else "",
         "kernel": one.kernel,
         "source": ", ".join(filter(None, ("" if one.trial is None else f"trial {one.trial}", one.source))),
@@ -240,7 +257,8 @@ def next_step(study: StudyRecord, knobs: tuple[str, ...], term: str) -> Next | N
     if not tried:
         return None
     named = f"{', '.join(knobs)} act{'s' * (len(knobs) == 1)}"
-    reason = f"The largest part of an update is {term}, on which {named}. Compare {tried[0]} by the model:"
+    whose = f"Of trial {study.ranked[0].number} the" if overtaking(study) else "The"
+    reason = f"{whose} largest part of an update is {term}, on which {named}. Compare {tried[0]} by the model:"
     return Next(reason, f"lbmtune vary {tried[0]} best.json --study .")
 
 

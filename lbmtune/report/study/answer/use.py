@@ -34,8 +34,8 @@ _BUILD_CPP = {
 }
 """The implementation for a processor is compiled as C."""
 _OBJECT = (
-    "The export is object code for the processors of the machine that exports; --target x86-64-v3 or x86-64-v4 names "
-    "others."
+    "The export writes lbm_kernel.o, too: object code for the processors of the machine that exports; --target "
+    "x86-64-v3 or x86-64-v4 names others."
 )
 _BEGINS = {"box": "with Taylor-Green vortices"}
 _SOLVER = (

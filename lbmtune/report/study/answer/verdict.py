@@ -4,7 +4,6 @@ from collections import Counter
 
 from lbmtune.catalogue.config import from_flat
 from lbmtune.records import Trial
-from lbmtune.records.gain import gain_over
 from lbmtune.records.study import StudyRecord
 from lbmtune.report.limits import binding
 from lbmtune.report.study.answer.beside import (
@@ -118,16 +117,16 @@ def _gain(study: StudyRecord) -> str:
     if one is None or one is winner:
         named = {_DEFAULT: default_of(study)}
     said = [
-        f"{gain_over(study, trial):.2f} times the {what} "
+        f"{(winner.mlups or 0.0) / (trial.mlups or 1.0):.2f} times the {what} "
         f"({format_mlups(trial.mlups or 0.0)}, {_pattern(study, trial)}"
         f"{'' if what == _DEFAULT else _found_among(study, trial, populations=what == _STORED)})"
         f"{_over_seconds(study, trial)}"
         for what, trial in named.items()
         if trial and trial is not winner
     ]
-    bursts = ", in bursts" if _differs(winner) and not any(" in bursts" in one for one in said) else ""
-    whose = f"Trial {winner.number} is " if overtaking(study) else ""
-    return f"{whose}{', '.join(said)}{bursts}." if said else ""
+    bursts = "In bursts " if _differs(winner) and not any(" in bursts" in one for one in said) else ""
+    whose = f"Trial {winner.number} is " if overtaking(study) else bursts
+    return f"{whose}{', '.join(said)}." if said else ""
 
 
 def _over_seconds(study: StudyRecord, other: Trial) -> str:
@@ -135,7 +134,7 @@ def _over_seconds(study: StudyRecord, other: Trial) -> str:
     winner = study.ranked[0]
     if not (winner.sustained and other.sustained):
         return ""
-    gain, burst = winner.sustained.mlups / other.sustained.mlups, gain_over(study, other)
+    gain, burst = winner.sustained.mlups / other.sustained.mlups, (winner.mlups or 0.0) / (other.mlups or 1.0)
     return f" in bursts, {gain:.2f} times sustained" if abs(gain / burst - 1) > _NEARLY else ""
 
 
@@ -181,7 +180,7 @@ def _ties(study: StudyRecord) -> str:
 def _alone(study: StudyRecord) -> str:
     """Say that none is tied; of a small lead, that runs may differ by more if the spread between them is not known."""
     winner, second = study.ranked[0], next(iter(study.ranked[1:]), None)
-    lead = gain_over(study, second) - 1 if second else 1.0
+    lead = (winner.mlups or 0.0) / (second.mlups or 1.0) - 1 if second else 1.0
     if study.interval(winner).between is not None:
         return "No other trial is tied with it."
     if lead >= _NEARLY:
@@ -217,8 +216,8 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None) -> st
     if limit.exceeded > _MUCH and not limit.measured:
         drawn = format_rate(trial.best_measurement.bandwidth_bytes_per_s)
         return (
-            f"No limit is known for trial {trial.number}: it draws {drawn} from memory, and the {limit.said} was "
-            f"exceeded by {limit.exceeded:.0%}."
+            f"No limit is known for trial {trial.number}: it draws {drawn} from memory, {1 + limit.exceeded:.2f} times "
+            "what the model allows, whose benchmark is too slow."
         )
     if limit.exceeded:
         bursts = "" if limit.measured else " in bursts"

@@ -11,7 +11,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import EXCHANGE, ISSUE, MEMORY, REFILLS, WAVES
 from lbmtune.report.drawing import CEILING, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.limits import binding, ceiling_of, fastest_on_memory
+from lbmtune.report.limits import binding, ceiling_of, fastest_on_memory, limits_of
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.profile_tables import conclusion
 from lbmtune.report.study.answer.beside import overtaking
@@ -34,6 +34,8 @@ _AGREE = 0.005
 """Relative difference up to which two bandwidths are the same."""
 _MUCH = 0.1
 """Share by which a bandwidth that a kernel drew has to exceed the model's to make that doubtful."""
+_NEAR = 0.8
+"""Share of the time of the limit from which on another term may bind as well."""
 _NAMED = 3
 """Parts that the text names."""
 _PLURAL = (ISSUE, EXCHANGE, WAVES, REFILLS)
@@ -56,7 +58,10 @@ def levels_said(study: StudyRecord, profile: Profile) -> str:
     found = f"Measured again, level by level ({finals} before): {first.lower()}{rest}"
     if limit is None or limit.name == MEMORY:
         return found
-    return f"{found} These are shares of what memory alone would allow; the limit is {limit.name}."
+    streaming, kernel = (profile.rung(name).seconds for name in (STREAMING, KERNEL))
+    still = f"Without collision the kernel still takes {format_ps(streaming)} of {format_ps(kernel)} ps"
+    doubt = ": which of them binds is not certain" if streaming > 1e-6 / limit.mlups else ""
+    return f"{found} These are shares of what memory alone would allow; the limit is {limit.name}. {still}{doubt}."
 
 
 def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel]:
@@ -74,6 +79,7 @@ def why_panels(study: StudyRecord, profile: Profile | None = None) -> list[Panel
     caption = shown + origin + (f" Predictions are {doubtful}." if doubtful else "")
     limited = binding(study, study.ranked[0]) is not None
     title = "Time of an update: limit and rest" if no_help(study) else "Time of an update, by the model"
+    title = f"Trial {study.ranked[0].number}, in bursts: {title[:1].lower()}{title[1:]}" if overtaking(study) else title
     drawn = why_figure(shown_parts(study), limited=limited)
     return [*measured, panel("why", title, caption, drawn)]
 
@@ -132,7 +138,10 @@ def _sustained(study: StudyRecord, other: Trial) -> str:
         return f"{took}."
     if limit.exceeded > _MUCH:
         drawn = format_rate(run.mlups * 1e6 * other.best_measurement.bytes_per_update)
-        return f"{took}, at {drawn}: beyond all benchmarks of {limit.name}, so that nothing is left to divide."
+        return (
+            f"{took}, at {drawn}: more than any benchmark of {limit.name} here, so that neither its limit nor what is "
+            "left is known."
+        )
     return f"{took}; its limit, {limit.name}, alone is {run.mlups / limit.mlups:.1%} of that."
 
 
@@ -180,9 +189,19 @@ def _by_levels(profile: Profile) -> str:
     beyond, more = streaming - profile.rung(STREAMS).seconds, kernel - streaming
     return (
         f"Measured level by level, the kernel without collision takes {format_ps(abs(beyond))} ps "
-        f"{'more' if beyond > 0 else 'less'} than a copy with its streams, and with it {format_ps(abs(more))} ps "
-        f"{'more' if more > 0 else 'less'}."
+        f"{'more' if beyond > 0 else 'less'} than a copy with its streams, and with the collision "
+        f"{format_ps(abs(more))} ps {'more' if more > 0 else 'less'} than without."
     )
+
+
+def _nearly_bound(study: StudyRecord) -> str:
+    """Name the terms of the model that alone take nearly as long as the limit; empty if there are none."""
+    first, *others = limits_of(study, study.ranked[0])
+    near = [one for one in others if first.mlups >= _NEAR * one.mlups]
+    if not near:
+        return ""
+    named = " and ".join(f"{one.name} {format_ps(1e-6 / one.mlups)} ps" for one in near)
+    return f"By the model {named} alone are nearly as much, and do not fully overlap. "
 
 
 def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Profile | None) -> str:
@@ -202,8 +221,8 @@ def _rest(study: StudyRecord, others: Sequence[Part], beyond: float, profile: Pr
         left += f". {_by_levels(profile)}" if profile else ", which are not known."
         speed, less = format_mlups(predicted.mlups), 1 - predicted.mlups / measured
         return (
-            f"{left} The model does not divide them: it predicts {speed} MLUPS, {less:.1%} less than was "
-            f"measured.{_error(study)}"
+            f"{left} {_nearly_bound(study)}The model does not divide them: it predicts {speed} MLUPS, {less:.1%} less "
+            f"than was measured.{_error(study)}"
         )
     if unknown(study):
         model = f"the model adds {sum_ps} ps ({named}), and {last}" if added else "the model has nothing but the limit"
@@ -243,13 +262,14 @@ def limit_said(study: StudyRecord) -> str:
 
 def _slower_than(winner: Trial, ceiling: str, allowed_mlups: float) -> str:
     """Say that the model's bandwidth is not that of the ceiling; empty if they agree."""
-    seconds = winner.prediction.seconds_of(MEMORY) if winner.prediction else 0.0
-    if not seconds or abs(1e-6 / seconds / allowed_mlups - 1) < _AGREE:
+    predicted = winner.prediction
+    seconds = predicted.seconds_of(MEMORY) if predicted else 0.0
+    if predicted is None or not seconds or abs(1e-6 / seconds / allowed_mlups - 1) < _AGREE:
         return ""
-    rate = format_rate(winner.best_measurement.bytes_per_update / seconds)
+    rate = format_rate(predicted.bandwidth_bytes_per_s)
     return (
-        f"The model takes {rate} for accesses like these; the limit is the fastest benchmark of many streams, whatever "
-        f"the scheme ({ceiling})."
+        f"The model begins with {rate} for accesses like these; the limit is the fastest benchmark of many streams, "
+        f"whatever the scheme ({ceiling})."
     )
 
 
