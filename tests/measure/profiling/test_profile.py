@@ -73,8 +73,8 @@ LOSS = (
 
 def test_the_conclusion_names_the_share_the_largest_loss_its_term_and_what_is_open() -> None:
     assert conclusion(PROFILE) == (
-        f"The kernel reaches 10,000 of the 25,000 MLUPS that the data sheet allows, 40.0 %; {LOSS}. Unexplained: +1.7 % "
-        "(the kernel is slower than predicted); largest difference: kernel, +1.7 %."
+        f"The kernel reaches 10,000 of the 25,000 MLUPS that the data sheet allows, 40.0 %; {LOSS}. Unexplained: "
+        "+1.7 % (the kernel is slower than predicted); largest difference: kernel, +1.7 %."
     )
 
 
