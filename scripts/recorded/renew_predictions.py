@@ -83,7 +83,8 @@ def renew(folder: Path, date: str, pages: Path) -> str:
     told = f"{name}: winner {best.mlups:,.0f} MLUPS, predicted {was} then, {winner.mlups:,.0f} now"
     if not page.exists():
         return told
-    write_report(now, page, replace(beyond(now, profile_of(best.key, folder.parent, machine)), best=path.read_bytes()))
+    shown = beyond(now, profile_of(best.key, folder.parent, machine))
+    write_report(now, page, replace(shown, files={**shown.files, path.name: path.read_bytes()}))
     errors = (_error(one) for one in (before, now))
     return f"{told}; median error of all {' then, '.join(f'{error:.1%}' for error in errors)} now"
 
