@@ -162,7 +162,7 @@ PASSES: Mapping[str, tuple[str, str, str, str]] = {
     _WALLS: ("beads", "d3q19", "bgk", f"{_SPARSE},scheme=aa"),
     _OUTPUT: ("box", "d3q19", "bgk", "block=32x2x1"),
 }
-"""The same of the kernels whose states passes take."""
+"""Cases of the kernels whose states passes take have flow, lattice, collision and knobs, too."""
 PARTS: Mapping[str, tuple[str, str, str, str]] = {
     "parts, direct": ("grinder", "d3q19", "bgk", "scheme=esoteric-pull,block=32x2x1"),
     "parts, copy": ("grinder", "d3q19", "bgk", "scheme=esoteric-pull,block=32x2x1"),
@@ -170,7 +170,7 @@ PARTS: Mapping[str, tuple[str, str, str, str]] = {
     "parts, column": ("grinder", "d3q19", "bgk", f"{_COLUMN},z_cells=3"),
     "parts, temporal": ("box", "d3q19", "regularised", f"{_MOMENTS},steps=2"),
 }
-"""The same of the kernels that update the parts of a domain."""
+"""Cases of the kernels that update the parts of a domain have flow, lattice, collision and knobs, too."""
 _TRANSPORT: Mapping[str, Transport] = {"parts, copy": "copy", "parts, host": "host"}
 """The ways in which parts exchange other than by a kernel that stores."""
 ALL: Mapping[str, tuple[str, str, str, str]] = CASES | PASSES | PARTS
@@ -217,7 +217,7 @@ class Verdict:
 
     @property
     def _elsewhere(self) -> bool:
-        """Whether racecheck reports accesses of CuPy's kernels alone."""
+        """Return whether racecheck reports accesses of CuPy's kernels alone."""
         places = re.findall(r"access at (\S+)", self.log)
         return self.tool == "racecheck" and bool(places) and all(place.startswith(CUPY) for place in places)
 

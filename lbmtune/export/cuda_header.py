@@ -70,7 +70,7 @@ _DECLARED = {
     "more": "",
     "does": "Enqueue",
 }
-"""What the interface says of a GPU."""
+"""Texts of the interface that hold for a GPU."""
 
 
 def _index_list(links: Links, name: str) -> str:

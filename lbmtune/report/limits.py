@@ -15,6 +15,8 @@ from lbmtune.search.kinds import kind_of
 from lbmtune.units import format_mlups, format_rate
 
 _BY_MODEL = "by the model"
+MUCH = 0.1
+"""Share by which a kernel has to exceed what the model takes to make that doubtful."""
 _AGREE = 0.005
 """Share up to which a speed above the benchmark is the benchmark's."""
 
@@ -37,6 +39,11 @@ class Limit:
     mlups: float
     source: str
     exceeded: float = 0.0
+
+    @property
+    def refuted(self) -> bool:
+        """Return whether a kernel exceeded a limit of the model so far that it says nothing of that kernel."""
+        return not self.measured and self.exceeded > MUCH
 
     @property
     def label(self) -> str:

@@ -161,7 +161,7 @@ def test_what_is_faster_over_seconds_is_told() -> None:
         "their order is chance. No limit is known for trial 53: it draws 80.89 GB/s from memory, 1.50 times what the "
         "model allows, whose benchmark is too slow."
     )
-    assert section.gain_titles(study) == ("trial 25 over it, in bursts", "trial 53 over it")
+    assert section.gain_titles(study, section.beside_rows(study)) == ("trial 25 over it, in bursts", "trial 53 over it")
     assert [cards.whose for cards in section.card_groups(study)] == ["For long runs: trial 53", "In bursts: trial 25"]
     assert verdict.verdict(study).endswith(
         "is too slow. Trial 25 reaches in bursts 65.1% of its limit, arithmetic: 1,018 MLUPS if "

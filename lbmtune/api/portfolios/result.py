@@ -1,4 +1,4 @@
-"""What a portfolio found: few kernels, the rule between them, the loss on each measured domain, and its best.json."""
+"""Choose the few kernels of a portfolio and their rule, find the loss on each measured domain, write best.json."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_KERNELS = 6
 TOLERANCE = 0.03
 """Share of the speed of the fastest kernel that the choice may lose on a domain."""
 _CLOSE = 0.01
-"""The same for the choice of the kernels: laws err by as much again."""
+"""Loss up to which a kernel counts as near the fastest when the few are chosen: laws err by as much again."""
 BEST = "best.json"
 
 

@@ -76,7 +76,7 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
     """Return the HTML text."""
     shown, why, header = panels(study, beyond.cells_read), why_panels(study, beyond.profile), study.header
     term, knobs = beyond.worth_varying
-    table = trial_table(study)
+    table, beside = trial_table(study), beside_rows(study)
     return filled(
         "report.html",
         ("script.js", "tabs.js", "detail.js", "trials.js", "explore.js", "begin.js"),
@@ -85,8 +85,8 @@ def page(study: StudyRecord, beyond: Beyond = NOTHING) -> str:
         study=study,
         title=title(study),
         verdict=verdict(study, beyond.cells_read),
-        beside=beside_rows(study),
-        gain_titles=gain_titles(study) if study.ranked else ("", ""),
+        beside=beside,
+        gain_titles=gain_titles(study, beside),
         none_published=none_published(study),
         next=next_step(study, knobs, term),
         ways=[Way(one, tabs(one), _held(beyond, one)) for one in used(study)],

@@ -146,7 +146,7 @@ class DecomposedSimulation:
 
     @cached_property
     def _halos(self) -> list[Array]:
-        """The same on the device of each part."""
+        """Return the elements of the halo of each part, on its device."""
         return [one.xp.asarray(halo) for (_, one), halo in zip(self._each(), self.halos, strict=True)]
 
     def _each(self) -> Iterator[tuple[Part, Simulation]]:

@@ -13,7 +13,7 @@ from lbmtune.errors import InputError
 
 Int3 = tuple[int, int, int]
 Fits = Callable[[Int3], bool]
-"""Whether the default kernel takes a domain."""
+"""Says whether the default kernel takes a domain."""
 _ROUND = 16
 """Extents of common domains are multiples of it, if the range has any."""
 _LARGE = 0.75

@@ -1,5 +1,6 @@
 """The top of the page of a study, below its verdict: cards, kernels beside the winner, and what to try next."""
 
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import NamedTuple
 
@@ -29,8 +30,6 @@ _CARDS = {
     "memory": "of all buffers of the kernel, and what an update moves",
 }
 """Cards whose titles do not say what they mean have their meaning here, by title."""
-_MUCH = 0.1
-"""Share by which a kernel has to exceed a limit of the model so that it has none."""
 _NEARLY, _HARDLY = 0.02, 0.001
 """Relative differences of two speeds from which on two digits and three tell them."""
 
@@ -120,7 +119,7 @@ def _limit(study: StudyRecord, winner: Trial, cells_read: CellsRead | None) -> C
         return None
     allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}, {limit.source.partition(':')[0]}"
     share = f"{(winner.mlups or 0.0) / limit.mlups:.1%}"
-    if limit.exceeded > _MUCH and not limit.measured:
+    if limit.refuted:
         allowed = f"{format_mlups(limit.mlups)} {study.header.spec.case.speed_unit}"
         return "limit", "not known", f"{limit.name} by the model, {allowed}; its benchmark is too slow"
     if limit.exceeded:
@@ -201,9 +200,9 @@ def beside_rows(study: StudyRecord) -> list[dict[str, str]]:
     ]
 
 
-def gain_titles(study: StudyRecord) -> tuple[str, str]:
-    """Return the titles of the gains in bursts and over seconds; the second one is empty if nobody has one."""
-    if not any(row["sustained gain"] for row in beside_rows(study)):
+def gain_titles(study: StudyRecord, rows: Sequence[Mapping[str, str]]) -> tuple[str, str]:
+    """Return the titles of the gains in bursts and over seconds; the second one is empty if no row has one."""
+    if not any(row["sustained gain"] for row in rows):
         return "winner over it", ""
     other = overtaking(study)
     if other is None:

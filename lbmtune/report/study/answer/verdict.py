@@ -29,8 +29,6 @@ _TITLES = {
     "energy": "Least energy: ",
     "accuracy": "Most accurate: ",
 }
-_MUCH = 0.1
-"""Share by which a kernel has to exceed a limit of the model so that it has none."""
 _NAMED = 3
 """Tied trials that are named."""
 _FEW = 3
@@ -213,7 +211,7 @@ def _bound(study: StudyRecord, trial: Trial, cells_read: CellsRead | None) -> st
         return "No limit is known: the device was not calibrated (lbmtune devices --calibrate)."
     share, allowed = (trial.mlups or 0.0) / limit.mlups, format_mlups(limit.mlups)
     unit = study.header.spec.case.speed_unit
-    if limit.exceeded > _MUCH and not limit.measured:
+    if limit.refuted:
         drawn = format_rate(trial.best_measurement.bandwidth_bytes_per_s)
         return (
             f"No limit is known for trial {trial.number}: it draws {drawn} from memory, {1 + limit.exceeded:.2f} times "

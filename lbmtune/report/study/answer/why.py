@@ -11,7 +11,7 @@ from lbmtune.records.study import StudyRecord
 from lbmtune.records.terms import EXCHANGE, ISSUE, MEMORY, REFILLS, WAVES
 from lbmtune.report.drawing import CEILING, Figure, plain_figure
 from lbmtune.report.html import Panel, panel
-from lbmtune.report.limits import binding, ceiling_of, fastest_on_memory, limits_of
+from lbmtune.report.limits import MUCH, binding, ceiling_of, fastest_on_memory, limits_of
 from lbmtune.report.profile import profile_panel
 from lbmtune.report.profile_tables import conclusion
 from lbmtune.report.study.answer.beside import overtaking
@@ -32,8 +32,6 @@ from lbmtune.units import format_mlups, format_ps, format_rate
 _LIMIT, _MODEL, _REST = CEILING, "#e69f00", "#0072b2"
 _AGREE = 0.005
 """Relative difference up to which two bandwidths are the same."""
-_MUCH = 0.1
-"""Share by which a bandwidth that a kernel drew has to exceed the model's to make that doubtful."""
 _NEAR = 0.8
 """Share of the time of the limit from which on another term may bind as well."""
 _NAMED = 3
@@ -136,7 +134,7 @@ def _sustained(study: StudyRecord, other: Trial) -> str:
     took = f"Trial {other.number} takes {format_ps(1e-6 / run.mlups)} ps for an update over seconds"
     if limit is None:
         return f"{took}."
-    if limit.exceeded > _MUCH:
+    if limit.refuted:
         drawn = format_rate(run.mlups * 1e6 * other.best_measurement.bytes_per_update)
         return (
             f"{took}, at {drawn}: more than any benchmark of {limit.name} here, so that neither its limit nor what is "
@@ -153,7 +151,7 @@ def _exceeded(study: StudyRecord) -> str:
     if not taken_s or highest is None:
         return ""
     moved, drawn = winner.best_measurement.bytes_per_update, highest.best_measurement.bandwidth_bytes_per_s
-    if moved / taken_s > (1 - _MUCH) * drawn:
+    if moved / taken_s > (1 - MUCH) * drawn:
         return ""
     return (
         f"Memory's part may be too large: trial {highest.number} drew {format_rate(drawn)} from this memory, at which "
